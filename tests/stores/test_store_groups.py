@@ -1,0 +1,251 @@
+"""Groups: which arrays are found, with which axes, names and attributes."""
+
+from __future__ import annotations
+
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from group_files import C, H, N, T, W, axes, group, ids, probs, refused
+
+from uqeval.errors import StoreError
+from uqeval.stores.store import open_store, read_names_file
+
+
+@pytest.mark.parametrize("form", [2, 3])
+def test_group(tmp_path: Path, form: int) -> None:
+    arrays = {"probs": probs(), "labels": ids(), "energy": probs(N, H, W)}
+    path = group(tmp_path / "s.zarr", arrays, form=form, names=["a", "b", "c"], sample_kind="x")
+    store = open_store(path, role="predictions")
+    assert set(store.arrays) == set(arrays)
+    assert store.path == str(path)
+    assert store.names == ("a", "b", "c")
+    assert store.attributes["sample_kind"] == "x"
+    assert store.warnings == ()
+    assert [part.index for part in store.arrays["probs"]] == [0, 1, 2]
+    assert axes(store, "probs") == ("item", "sample", "class", "y", "x")
+    assert axes(store, "labels") == axes(store, "energy") == ("item", "y", "x")
+
+
+@pytest.mark.parametrize(
+    ("kind", "shape", "expected"),
+    [
+        ("probs", (N, C, H, W), ("item", "class", "y", "x")),
+        ("logits", (N, T, C, H, W), ("item", "sample", "class", "y", "x")),
+        ("mean_probs", (N, C, H, W), ("item", "class", "y", "x")),
+        ("mean", (N, T, H, W), ("item", "sample", "y", "x")),
+        ("std", (N, H, W), ("item", "y", "x")),
+        ("samples", (N, T, H, W), ("item", "sample", "y", "x")),
+        ("frames", (N, H, W, 3), ("item", "y", "x", "class")),
+        ("flow", (N, H, W, 2), ("item", "y", "x", "class")),
+        ("target", (N, H, W), ("item", "y", "x")),
+        ("anything", (N, H, W), ("item", "y", "x")),
+    ],
+)
+def test_rank_stands_for_axes(
+    tmp_path: Path, kind: str, shape: tuple[int, ...], expected: tuple[str, ...]
+) -> None:
+    store = open_store(group(tmp_path / "s", {kind: probs(*shape)}), role="predictions")
+    assert axes(store, kind) == expected
+    assert len(store.arrays[kind]) == N
+
+
+def test_dimension_names_decide(tmp_path: Path) -> None:
+    named = (probs(H, W, N, C), {"dimension_names": ["height", "width", "frame", "band"]})
+    store = open_store(group(tmp_path / "s", {"probs": named}), role="predictions")
+    assert axes(store, "probs") == ("y", "x", "item", "class")
+    assert [part.index for part in store.arrays["probs"]] == [0, 1, 2]
+
+
+def test_named_array_of_one_item(tmp_path: Path) -> None:
+    named = (probs(T, C, H, W), {"dimension_names": ["sample", "class", "y", "x"]})
+    store = open_store(group(tmp_path / "s", {"probs": named}), role="predictions")
+    assert [part.index for part in store.arrays["probs"]] == [None]
+
+
+@pytest.mark.parametrize("names", [["n", "item", "c", "h", "w"], ["n", "q", "c", "h", "w"]])
+def test_dimension_names_that_are_wrong(tmp_path: Path, names: list[str]) -> None:
+    named = (probs(), {"dimension_names": names})
+    refused(group(tmp_path / "s", {"probs": named}), "dimension_names", "probs")
+
+
+def test_dimension_names_of_another_kind(tmp_path: Path) -> None:
+    named = (ids(), {"dimension_names": ["item", "class", "y"]})
+    refused(group(tmp_path / "s", {"labels": named}), "labels", "[item, class, y]", "[item, y, x]")
+
+
+@pytest.mark.parametrize(
+    ("kind", "data"),
+    [("probs", probs(C, H, W)), ("labels", ids(N, 1, H, W)), ("mean", probs(N, H))],
+)
+def test_wrong_rank(tmp_path: Path, kind: str, data: np.ndarray) -> None:
+    refused(group(tmp_path / "s", {kind: data}), kind, str(data.shape), "[item, ", "y, x]")
+
+
+def test_labels_that_are_no_integers(tmp_path: Path) -> None:
+    refused(group(tmp_path / "s", {"labels": probs(N, H, W)}), "float16", "class ids as integers")
+
+
+def test_counts_must_agree(tmp_path: Path) -> None:
+    path = group(tmp_path / "s", {"probs": probs(), "labels": ids(2, H, W)})
+    refused(path, "'probs'", "'labels'", " 3", " 2")
+
+
+def test_flow_lies_between_items(tmp_path: Path) -> None:
+    arrays = {"flow": probs(N - 1, H, W, 2), "predictions": ids()}
+    store = open_store(group(tmp_path / "s", arrays), role="predictions")
+    assert len(store.arrays["flow"]) == N - 1
+
+
+def test_no_items(tmp_path: Path) -> None:
+    refused(group(tmp_path / "s", {"labels": ids(0, H, W)}), "no items")
+
+
+@pytest.mark.parametrize("arrays", [{}, {"lat": np.ones(4)}])
+def test_groups_with_nothing_to_evaluate(tmp_path: Path, arrays: dict[str, Any]) -> None:
+    refused(group(tmp_path / "s", arrays), *(arrays or ["no arrays"]), "expected probs")
+
+
+def test_arrays_that_nobody_needs_do_not_matter(tmp_path: Path) -> None:
+    arrays = {
+        "probs": probs(),
+        "time": np.ones(N),
+        "camera": np.ones((N, 3, 4, 5)),
+        "phase": np.ones((N, H, W), "c8"),
+    }
+    store = open_store(group(tmp_path / "s", arrays), role="predictions")
+    assert set(store.arrays) == {"probs"}
+    assert len(store.warnings) == 2
+    assert any("camera" in warning for warning in store.warnings)
+    assert any("phase" in warning for warning in store.warnings)
+
+
+def test_arrays_that_are_needed_must_be_sound(tmp_path: Path) -> None:
+    arrays = {"probs": probs(), "labels": np.ones((N, H, W), "c8")}
+    refused(group(tmp_path / "s", arrays), "s/labels", "neither numbers nor text")
+
+
+def test_zip(tmp_path: Path) -> None:
+    folder = group(tmp_path / "s", {"probs": probs()}, names=["a", "b", "c"])
+    with zipfile.ZipFile(tmp_path / "s.zip", "w") as archive:
+        for file in folder.rglob("*"):
+            if file.is_file():
+                archive.write(file, file.relative_to(folder))
+    store = open_store(tmp_path / "s.zip", role="predictions")
+    assert store.names == ("a", "b", "c")
+    assert store.arrays["probs"][2].array.read((slice(None),) * 5).shape == (N, T, C, H, W)
+
+
+def test_zip_of_something_else(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "s.zip", "w") as archive:
+        archive.writestr("a.txt", "x")
+    refused(tmp_path / "s.zip", "no Zarr metadata")
+
+
+def test_missing_chunks(tmp_path: Path) -> None:
+    path = group(tmp_path / "s", {"labels": (ids(), {"fill_value": 7})})
+    for chunk in (path / "labels/c").rglob("*"):
+        if chunk.is_file():
+            chunk.unlink()
+    region = (slice(None),) * 3
+    strict = open_store(path, role="labels").arrays["labels"][0].array
+    filled = open_store(path, role="labels", fill_missing=True).arrays["labels"][0].array
+    with pytest.raises(StoreError, match="not stored"):
+        strict.read(region)
+    assert (filled.read(region) == 7).all()
+
+
+@pytest.mark.filterwarnings("ignore:The data type")
+@pytest.mark.parametrize("form", [2, 3])
+@pytest.mark.parametrize("dtype", ["U4", "string"])
+def test_names_as_an_array(tmp_path: Path, form: int, dtype: str) -> None:
+    path = group(tmp_path / "s", {"labels": ids()}, form=form)
+    root = zarr.open_group(str(path), mode="a")
+    spelled = str if dtype == "string" else dtype
+    array = root.create_array("names", shape=(3,), chunks=(2,), dtype=spelled)
+    array[...] = np.array(["a", "ß", "c"], dtype=object if dtype == "string" else dtype)
+    assert open_store(path, role="labels").names == ("a", "ß", "c")
+
+
+def test_no_names(tmp_path: Path) -> None:
+    assert open_store(group(tmp_path / "s", {"labels": ids()}), role="labels").names is None
+
+
+def test_given_names_stand_before_the_stored(tmp_path: Path) -> None:
+    path = group(tmp_path / "s", {"labels": ids()}, names=["a", "b", "c"])
+    assert open_store(path, role="labels", names=["x", "y", "z"]).names == ("x", "y", "z")
+    refused(path, "--names: 2 names for 3 items", names=["x", "y"])
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["a", "b"], "2 names for 3 items"),
+        (["a", "b", "a"], "a stand there more than once"),
+        (["a", "b", 3], "list of texts"),
+        ("abc", "list of texts"),
+        (["a", "", "c"], "empty"),
+    ],
+)
+def test_names_that_are_wrong(tmp_path: Path, names: Any, words: str) -> None:
+    refused(group(tmp_path / "s", {"labels": ids()}, names=names), words)
+
+
+def test_names_that_are_numbers(tmp_path: Path) -> None:
+    refused(group(tmp_path / "s", {"labels": ids(), "names": np.arange(3)}), "s/names", "text")
+
+
+@pytest.mark.parametrize(
+    ("attributes", "words"),
+    [
+        ({"uqeval": {"format": "predictions", "version": 2}}, "version 2"),
+        ({"uqeval": {"version": "1.0"}}, "version '1.0'"),
+        ({"uqeval": {"version": 1, "complete": False}}, "unfinished"),
+        ({"uqeval": "predictions"}, "attribute uqeval"),
+        ({"class_names": ["road", 2]}, "class_names"),
+        ({"class_names": "road"}, "class_names"),
+        ({"ignore_index": "255"}, "ignore_index is '255'"),
+        ({"ignore_index": True}, "ignore_index is True"),
+    ],
+)
+def test_attributes_that_are_wrong(tmp_path: Path, attributes: Any, words: str) -> None:
+    refused(group(tmp_path / "s", {"labels": ids()}, **attributes), words, str(tmp_path / "s"))
+
+
+def test_attributes_that_are_right(tmp_path: Path) -> None:
+    attributes = {
+        "uqeval": {"format": "predictions", "version": 1, "complete": True},
+        "class_names": ["road", "car"],
+        "ignore_index": 255,
+    }
+    path = group(tmp_path / "s", {"labels": ids()}, **attributes)
+    assert open_store(path, role="labels").attributes == attributes
+
+
+@pytest.mark.parametrize("text", ['["b", "a"]', "b\na\n", "\ufeffb\r\na\r\n", " b \n\n a"])
+def test_names_files(tmp_path: Path, text: str) -> None:
+    (tmp_path / "names").write_bytes(text.encode())
+    assert read_names_file(tmp_path / "names") == ("b", "a")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (b'["a",', "not valid JSON"),
+        (b"[1]", "texts"),
+        (b"a\na", "more than once"),
+        (b"\xff", "UTF-8"),
+    ],
+)
+def test_names_files_that_are_wrong(tmp_path: Path, data: bytes, words: str) -> None:
+    (tmp_path / "names").write_bytes(data)
+    with pytest.raises(StoreError, match=words):
+        read_names_file(tmp_path / "names")
+
+
+def test_names_file_that_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="No such file"):
+        read_names_file(tmp_path / "names")

@@ -1,0 +1,109 @@
+"""Zarr metadata that are wrong, lie, or ask for what is not read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from zarr_files import (
+    change,
+    opened,
+    refused,
+    write,
+)
+
+from uqeval.errors import StoreError
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"shape": [3, -5, 7]}, "shape is [3, -5, 7]"),
+        ({"shape": [3, 5.5, 7]}, "shape"),
+        ({"shape": [3, True, 7]}, "shape"),
+        ({"shape": [3, 5]}, "chunk_shape"),
+        ({"shape": None}, "shape is None"),
+        ({"data_type": "complex64"}, "neither numbers nor text"),
+        ({"data_type": {"name": "numpy.datetime64"}}, "neither numbers nor text"),
+        ({"codecs": [{"name": "bytes"}, {"name": "numcodecs.pickle"}]}, "'pickle'"),
+        ({"codecs": 5}, "metadata are damaged"),
+        ({"codecs": [{"name": "bytes"}, {"name": "zstd"}, {"name": "nobody"}]}, "'nobody'"),
+        ({"chunk_grid": {"name": "rectilinear"}}, "rectilinear"),
+        ({"chunk_grid": {"name": "regular", "configuration": {"chunk_shape": [0, 2, 4]}}}, "0"),
+        ({"chunk_key_encoding": {"name": "other"}}, "'other'"),
+        ({"zarr_format": 4}, "zarr_format is 4"),
+        ({"fill_value": "zero"}, "metadata are damaged"),
+    ],
+)
+def test_wrong_metadata(tmp_path: Path, fields: dict[str, Any], words: str) -> None:
+    write(tmp_path / "a")
+    change(tmp_path / "a/zarr.json", **fields)
+    with pytest.raises(StoreError) as caught:
+        opened(tmp_path / "a")
+    assert words in str(caught.value)
+    assert str(tmp_path / "a") in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({"dtype": "|O"}, "pickled objects are never read"),
+        ({"dtype": "|O", "filters": [{"id": "pickle"}]}, "pickled objects are never read"),
+        ({"filters": [{"id": "pickle"}]}, "'pickle'"),
+        ({"dtype": [["a", "<f4"]]}, "neither numbers nor text"),
+        ({"dtype": "<c8"}, "neither numbers nor text"),
+        ({"compressor": {"id": "nobody"}}, "'nobody'"),
+        ({"compressor": {"id": "lz4", "wrong": 1}}, "cannot be set up"),
+        ({"chunks": [2, 2]}, "chunks"),
+    ],
+)
+def test_wrong_v2_metadata(tmp_path: Path, fields: dict[str, Any], words: str) -> None:
+    write(tmp_path / "a", form=2)
+    change(tmp_path / "a/.zarray", **fields)
+    with pytest.raises(StoreError, match=words):
+        opened(tmp_path / "a")
+
+
+def test_shards_that_are_not_read(tmp_path: Path) -> None:
+    write(tmp_path / "a", shards=(4, 4, 8))
+    codecs = json.loads((tmp_path / "a/zarr.json").read_text())["codecs"]
+    config = codecs[0]["configuration"]
+    for wrong, words in [
+        ([*codecs, {"name": "crc32c"}], "around"),
+        ([{**codecs[0], "configuration": config | {"codecs": codecs}}], "inside shards"),
+        ([{**codecs[0], "configuration": config | {"chunk_shape": [3, 2, 4]}}], "whole chunks"),
+        ([{**codecs[0], "configuration": config | {"chunk_shape": [2, 2]}}], "in a shard"),
+        ([{**codecs[0], "configuration": config | {"index_codecs": [{"name": "zstd"}]}}], "index"),
+    ]:
+        change(tmp_path / "a/zarr.json", codecs=wrong)
+        with pytest.raises(StoreError, match=words):
+            opened(tmp_path / "a")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", "", "\xff"])
+def test_metadata_that_are_not_json(tmp_path: Path, text: str) -> None:
+    write(tmp_path / "a")
+    (tmp_path / "a/zarr.json").write_bytes(text.encode("latin-1"))
+    with pytest.raises(StoreError, match=r"zarr\.json"):
+        opened(tmp_path / "a")
+
+
+def test_huge_shapes_take_no_memory(tmp_path: Path) -> None:
+    write(tmp_path / "a")
+    change(tmp_path / "a/zarr.json", shape=[10**12, 10**6, 7])
+    with pytest.raises(StoreError, match=r"1000000000000, 1000000, 7"):
+        opened(tmp_path / "a").missing()
+    change(tmp_path / "a/zarr.json", shape=[10**7, 5, 7])
+    with pytest.raises(StoreError, match="holds 12 of 30,000,000 chunks"):
+        opened(tmp_path / "a").missing()
+
+
+def test_huge_chunks_take_no_memory(tmp_path: Path) -> None:
+    write(tmp_path / "a")
+    grid = {"name": "regular", "configuration": {"chunk_shape": [2**40, 2**10, 2**10]}}
+    change(tmp_path / "a/zarr.json", chunk_grid=grid, shape=[2**40, 2**10, 2**10])
+    refused(opened(tmp_path / "a"), "c/0/0/0", "damaged")
+    (tmp_path / "a/c/0/0/0").unlink()
+    refused(opened(tmp_path / "a", fill_missing=True), "does not fit into memory")

@@ -1,0 +1,158 @@
+"""Zarr groups, and the folders, zip files and URLs that they lie in."""
+
+from __future__ import annotations
+
+import sys
+import types
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+from zarr_files import (
+    CHUNKS,
+    EVERYTHING,
+    SHAPE,
+    opened,
+    refused,
+    values,
+    write,
+)
+
+from uqeval.errors import StoreError
+from uqeval.stores.zarr_group import ZarrGroup, open_zarr
+
+
+@pytest.mark.parametrize("form", [2, 3])
+def test_group(tmp_path: Path, form: int) -> None:
+    group = zarr.create_group(str(tmp_path / "g"), zarr_format=form, attributes={"k": [1]})
+    group.create_array("a", shape=(4,), chunks=(2,), dtype="u1")[...] = 1
+    group.create_group("sub")
+    group.create_array("bad", shape=(4,), chunks=(2,), dtype="c8")
+    read = open_zarr(str(tmp_path / "g"))
+    assert isinstance(read, ZarrGroup)
+    assert read.attributes == {"k": [1]}
+    assert list(read.arrays) == ["a"]
+    assert read.groups == ("sub",)
+    assert list(read.unreadable) == ["bad"]
+    assert read.arrays["a"].where == f"{tmp_path}/g/a"
+
+
+def test_what_is_no_store(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file.zip").write_bytes(b"PK\x03\x04 no zip")
+    assert open_zarr(str(tmp_path / "empty")) is None
+    for name, words in [("file.zip", "readable zip"), ("nothing", "nothing here")]:
+        with pytest.raises(StoreError, match=words):
+            open_zarr(str(tmp_path / name))
+
+
+def test_a_chunk_that_may_not_be_read(tmp_path: Path) -> None:
+    write(tmp_path / "a")
+    (tmp_path / "a/c/0/0/0").unlink()
+    (tmp_path / "a/c/0/0/0").mkdir()  # root may read any file, but no folder
+    refused(opened(tmp_path / "a"), "c/0/0/0", "directory")
+
+
+def test_url_without_obstore(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    with pytest.raises(StoreError, match=r"pip install 'uqeval\[cloud\]'"):
+        open_zarr("s3://bucket/preds.zarr")
+
+
+class Bucket(types.ModuleType):
+    """Stands for obstore: objects in a dict, and the calls that `ObjectSource` makes."""
+
+    def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        super().__init__("obstore")
+        files = (file for file in folder.rglob("*") if file.is_file())
+        self.objects = {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+        self.store = types.ModuleType("obstore.store")
+        self.store.from_url = lambda url, **options: (url, options)  # type: ignore[attr-defined]
+        monkeypatch.setitem(sys.modules, "obstore", self)
+        monkeypatch.setitem(sys.modules, "obstore.store", self.store)
+
+    def get(self, _store: Any, key: str, *, options: dict[str, Any]) -> Any:
+        if key not in self.objects:
+            raise FileNotFoundError(key)
+        data, asked = self.objects[key], options.get("range", (0, None))
+        if isinstance(asked, dict):
+            data = data[-asked["suffix"] :] if "suffix" in asked else data[asked["offset"] :]
+        else:
+            data = data[slice(*asked)]
+        return types.SimpleNamespace(bytes=lambda: data)
+
+    def list(self, store: Any, prefix: str | None) -> Any:
+        assert not store[0].startswith("http")
+        names = [name for name in self.objects if name.startswith(prefix or "")]
+        return [[{"path": n, "size": len(self.objects[n]), "e_tag": f"e{n}"} for n in names]]
+
+    def list_with_delimiter(self, store: Any, prefix: str | None) -> Any:
+        assert not store[0].startswith("http")
+        start = f"{prefix}/" if prefix else ""
+        rests = (name[len(start) :] for name in self.objects if name.startswith(start))
+        return {"common_prefixes": sorted({start + r.split("/")[0] for r in rests if "/" in r})}
+
+
+@pytest.mark.parametrize("shards", [None, (4, 4, 8)])
+def test_url_with_obstore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shards: Any) -> None:
+    data = write(tmp_path / "a", shards=shards)
+    bucket = Bucket(tmp_path / "a", monkeypatch)
+    array = opened("s3://bucket/preds")
+    before = array.fingerprint()
+    assert np.array_equal(array.read(EVERYTHING), data)
+    assert array.missing() == []
+    key = next(key for key in bucket.objects if key.startswith("c/"))
+    bucket.objects[key] = bucket.objects[key][:9]
+    refused(opened("s3://bucket/preds"), key, "damaged")
+    del bucket.objects[key]
+    assert opened("s3://bucket/preds").missing()
+    assert opened("s3://bucket/preds").fingerprint() != before
+
+
+def test_web_servers_are_not_asked_for_lists(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = zarr.create_group(str(tmp_path / "g"))
+    group.create_array("probs", shape=SHAPE, chunks=CHUNKS, dtype="f4")[...] = values()
+    group.create_array("energy", shape=SHAPE, chunks=CHUNKS, dtype="f4")[...] = values()
+    bucket = Bucket(tmp_path / "g", monkeypatch)
+    read = open_zarr("http://host/preds")
+    assert isinstance(read, ZarrGroup)
+    assert set(read.arrays) == {"probs"}  # of names that are not known only the metadata can tell
+    assert read.arrays["probs"].missing() == []
+    assert len(read.arrays["probs"].fingerprint()) == 64
+    assert np.array_equal(read.arrays["probs"].read(EVERYTHING), values())
+    del bucket.objects["probs/c/0/0/0"]
+    refused(read.arrays["probs"], "c/0/0/0", "not stored")
+
+
+@pytest.mark.filterwarnings("ignore:Consolidated metadata")
+def test_consolidated_metadata_tell_what_web_servers_do_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    zarr.create_group(str(tmp_path / "g")).create_array("energy", shape=SHAPE, dtype="f4")
+    zarr.consolidate_metadata(str(tmp_path / "g"))
+    Bucket(tmp_path / "g", monkeypatch)
+    read = open_zarr("https://host/preds")
+    assert isinstance(read, ZarrGroup)
+    assert set(read.arrays) == {"energy"}
+
+
+def test_what_goes_wrong_at_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(tmp_path / "a")
+    bucket = Bucket(tmp_path / "a", monkeypatch)
+    array = opened("s3://bucket/preds")
+
+    def denied(*_: Any, **__: Any) -> Any:
+        raise RuntimeError("Generic S3 error: access denied\n\nDebug source:\n<html>…</html>")
+
+    for call in ("get", "list", "list_with_delimiter"):
+        monkeypatch.setattr(bucket, call, denied)
+    for ask in (lambda: array.read(EVERYTHING), array.missing, lambda: opened("s3://bucket/preds")):
+        with pytest.raises(StoreError, match=r"s3://bucket/preds: .*access denied\. Check.*creden"):
+            ask()
+    monkeypatch.setattr(bucket.store, "from_url", denied)
+    with pytest.raises(StoreError, match=r"cannot be opened: .*access denied"):
+        opened("s3://bucket/preds")

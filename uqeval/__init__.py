@@ -1,0 +1,50 @@
+"""uqeval: decide whether a vision model's uncertainty can be trusted, from what it saved.
+
+    import uqeval
+    report = uqeval.evaluate("preds.zarr", "labels/")
+    report.results["pavpu"]["pavpu"]
+
+Everything is loaded on first use (PEP 562), so that help, completion and the gate start at once.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+__version__ = "0.1.0"
+
+_HOMES = {
+    "DataError": "uqeval.errors",
+    "OutputError": "uqeval.errors",
+    "PredictionWriter": "uqeval.writer",
+    "Report": "uqeval.report",
+    "StoreError": "uqeval.errors",
+    "UqevalError": "uqeval.errors",
+    "UsageError": "uqeval.errors",
+    "evaluate": "uqeval.run",
+}
+__all__ = [
+    "DataError",
+    "OutputError",
+    "PredictionWriter",
+    "Report",
+    "StoreError",
+    "UqevalError",
+    "UsageError",
+    "__version__",
+    "evaluate",
+]
+
+if TYPE_CHECKING:
+    from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
+    from uqeval.report import Report
+    from uqeval.run import evaluate
+    from uqeval.writer import PredictionWriter
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'uqeval' has no attribute {name!r}")

@@ -1,0 +1,94 @@
+"""Maps kept between passes, so that a sample stack is read once however many passes there are."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from uqeval.maps.reduction import Maps
+    from uqeval.maps.sources import Heartbeat, Source
+
+#: Disk that is left free.
+_SPARE = 1 << 30
+
+
+class Scratch:
+    """Maps of the items read so far: in memory while they fit `memory` bytes, then in a temporary
+    folder while the disk has room; items that find no place are reduced again in the next pass.
+
+    The folder is removed on exit.
+    """
+
+    def __init__(self, memory: int, enabled: bool = True) -> None:
+        self._free = memory if enabled else 0
+        self._enabled = enabled
+        self._held: dict[int, Maps] = {}
+        self._files: dict[int, dict[str, tuple[str, tuple[int, ...]]]] = {}
+        self._folder: Path | None = None
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Scratch:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._held.clear()
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def read(self, source: Source, batch: range, heartbeat: Heartbeat) -> list[Maps]:
+        """The wanted maps of a batch, kept from an earlier pass or read from the source."""
+        if all(item in self._held or item in self._files for item in batch):
+            maps = [self._load(item) for item in batch]
+            heartbeat(0)
+            return maps
+        maps = source.read(batch, heartbeat)
+        if self._enabled:
+            for item, found in zip(batch, maps, strict=True):
+                self._keep(item, found)
+        return maps
+
+    def _keep(self, item: int, maps: Maps) -> None:
+        size = sum(values.nbytes for values in maps.values())
+        with self._lock:
+            if item in self._held or item in self._files:
+                return
+            if size <= self._free:
+                self._free -= size
+                self._held[item] = maps
+                return
+            if self._folder is None:
+                self._folder = Path(tempfile.mkdtemp(prefix="uqeval-"))
+            if shutil.disk_usage(self._folder).free < size + _SPARE:
+                return
+        path = self._folder / str(item)
+        try:
+            with path.open("wb") as file:
+                for values in maps.values():
+                    values.tofile(file)
+        except OSError:  # no room after all: the item is reduced again
+            path.unlink(missing_ok=True)
+            return
+        self._files[item] = {n: (v.dtype.str, v.shape) for n, v in maps.items()}
+
+    def _load(self, item: int) -> Maps:
+        import numpy as np
+
+        if item in self._held:
+            return self._held[item]
+        assert self._folder is not None
+        maps: dict[str, Any] = {}
+        at = 0
+        for name, (dtype, shape) in self._files[item].items():
+            maps[name] = np.memmap(self._folder / str(item), dtype, "r", at, shape)
+            at += maps[name].nbytes
+        return maps

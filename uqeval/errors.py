@@ -1,0 +1,25 @@
+"""Every error that a user can cause.
+
+A message says what is wrong with the actual value, name and store, what was expected, and what to
+do. `uqeval.cli` turns any `UqevalError` into that message and exit status 2; anything else is a bug.
+"""
+
+
+class UqevalError(Exception):
+    """Base of all errors that a user can cause and mend."""
+
+
+class UsageError(UqevalError):
+    """An option or argument cannot be honoured as given."""
+
+
+class StoreError(UqevalError):
+    """A store is missing, unfinished, damaged, or not of the form it should have."""
+
+
+class DataError(UqevalError):
+    """A store can be read, but the values in it cannot be evaluated."""
+
+
+class OutputError(UqevalError):
+    """A result cannot be written where it should go."""

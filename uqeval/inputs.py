@@ -1,0 +1,295 @@
+"""What the user gave, opened and checked against each other: predictions, labels, names."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from uqeval.errors import StoreError, UsageError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.maps.sources import Labels, Source
+    from uqeval.stores.array import ItemArray, Store, StoredArray
+
+#: What stands for a store: a path, a URL, or an array in memory.
+Given: TypeAlias = "str | Path | NDArray[Any]"
+
+
+@dataclass(frozen=True)
+class InputOptions:
+    """How inputs are read; each is the command line's option of the same name."""
+
+    names: str | Path | Sequence[str] | None = None
+    ignore_index: int | None = None
+    classes: int | None = None
+    missing_chunks: str = "error"
+    label_map: str | None = None
+    sum_tolerance: float | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """Opened inputs: where maps come from, and what a report says of them."""
+
+    source: Source
+    class_names: tuple[str, ...]
+    ignore_index: int
+    record: dict[str, Any]
+    warnings: list[str]
+    partial: bool
+
+    @property
+    def fingerprint(self) -> str:
+        """One digest of all stores."""
+        stores = self.record["predictions"] + [self.record["labels"] or {}]
+        text = "\n".join(str(store.get("fingerprint")) for store in stores)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def open_inputs(
+    predictions: Given | Sequence[Given], labels: Given | None, options: InputOptions
+) -> Inputs:
+    """Open and check everything that can be checked without reading data.
+
+    Raises `StoreError` or `UsageError` saying which store, what it holds and what was expected.
+    """
+    from uqeval.maps.sources import Source
+    from uqeval.stores.planes import Planes
+    from uqeval.stores.stack import Stack
+    from uqeval.stores.store import open_store, read_names_file
+
+    if options.missing_chunks not in ("error", "fill"):
+        raise UsageError(f"--missing-chunks {options.missing_chunks!r}; expected error or fill.")
+    if options.limit is not None and options.limit < 1:
+        raise UsageError(f"--limit {options.limit}; expected at least 1 item.")
+    fill = options.missing_chunks == "fill"
+    given = list(predictions) if isinstance(predictions, list | tuple) else [predictions]
+    if not given:
+        raise UsageError("no predictions; give a store of predictions.")
+    names = options.names
+    if isinstance(names, str | Path):
+        names = read_names_file(names)
+    stores = [open_store(p, role="predictions", names=names, fill_missing=fill) for p in given]
+    kind = _kind(stores)
+    item_names = _item_names(stores)
+    where = " + ".join(store.path for store in stores)
+
+    label_store, label_parts = _labels(stores[0], labels, item_names, options)
+    count = len(stores[0].arrays[kind or "predictions"])
+    shown_names = item_names or tuple(str(i) for i in range(count))
+    stack = Stack(stores, kind) if kind else None
+    classes = _classes(stores[0], stack, options, where)
+    stored = {
+        name: Planes(parts, channels=name == "mean_probs")
+        for name, parts in stores[0].arrays.items()
+        if name not in ("probs", "logits", "labels") and parts[0].array.dtype.kind in "biuf"
+        and set(parts[0].array.axes) - {"item"} == ({"class", "y", "x"} if name == "mean_probs" else {"y", "x"})
+    }  # fmt: skip
+    ignore = options.ignore_index
+    for store in (label_store, stores[0]):
+        if ignore is None and store is not None:
+            ignore = store.attributes.get("ignore_index")
+    ignore = 255 if ignore is None else ignore
+    found: Labels | None = None
+    if label_parts is not None:
+        from uqeval.maps.sources import Labels
+
+        found = Labels(Planes(label_parts), ignore)
+    limit = min(options.limit or count, count)
+    source = Source(
+        shown_names[:limit], classes, stack=stack, stored=stored, labels=found, where=where,
+        sum_tolerance=options.sum_tolerance,
+    )  # fmt: skip
+    warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
+    record = {
+        "predictions": [
+            _record(store, [kind] if kind else sorted(stored), given_as)
+            for store, given_as in zip(stores, given, strict=True)
+        ],
+        "labels": _record(label_store, ["labels"], labels if labels is not None else given[0])
+        if label_store else None,
+        "items": count,
+        "evaluated": limit,
+        "classes": classes,
+        "samples": stack.samples if stack else stores[0].attributes.get("samples"),
+        "ignore_index": ignore,
+    }  # fmt: skip
+    _refuse_missing(stores, kind, label_parts, fill)
+    return Inputs(
+        source, _class_names(stores[0], label_store, classes), ignore, record, warnings,
+        partial=limit < count,
+    )  # fmt: skip
+
+
+def _kind(stores: Sequence[Store]) -> str | None:
+    """`probs` or `logits`, the same of all stores; None for a maps store."""
+    kinds = []
+    for store in stores:
+        held = [k for k in ("probs", "logits") if k in store.arrays]
+        if len(held) == 2:
+            raise StoreError(f"{store.path} holds both probs and logits; keep one of them.")
+        kinds.append(held[0] if held else None)
+    if len(set(kinds)) > 1:
+        listed = ", ".join(f"{s.path}: {k or 'maps'}" for s, k in zip(stores, kinds, strict=True))
+        raise StoreError(f"members of one ensemble are of one kind, but these are {listed}.")
+    kind = kinds[0]
+    if kind is None:
+        if len(stores) > 1:
+            raise StoreError(
+                "maps stores cannot be joined: an ensemble is joined from its samples. Give the "
+                "stores that hold `probs` or `logits`."
+            )
+        if "predictions" not in stores[0].arrays:
+            held = ", ".join(sorted(stores[0].arrays)) or "nothing"
+            raise StoreError(
+                f"{stores[0].path} holds {held}; expected `probs` or `logits` [N, T, C, H, W], or "
+                "`predictions` and a map of an uncertainty [N, H, W]."
+            )
+    return kind
+
+
+def _item_names(stores: Sequence[Store]) -> tuple[str, ...] | None:
+    named = [store for store in stores if store.names is not None]
+    for store in named[1:]:
+        if store.names != named[0].names:
+            assert store.names is not None and named[0].names is not None
+            i = next(
+                (k for k, (a, b) in enumerate(zip(store.names, named[0].names, strict=False)) if a != b),
+                min(len(store.names), len(named[0].names)),
+            )
+            raise StoreError(
+                f"{store.path} and {named[0].path} name their items differently, first item {i}: "
+                f"{store.names[i : i + 1]} and {named[0].names[i : i + 1]}; members of one ensemble "
+                "hold the same items in the same order."
+            )
+    return named[0].names if named else None
+
+
+def _labels(
+    predictions: Store, labels: Given | None, names: tuple[str, ...] | None, options: InputOptions
+) -> tuple[Store | None, tuple[ItemArray, ...] | None]:
+    """The label store, and its planes in the order of the predictions' items."""
+    from uqeval.stores.store import open_store
+
+    if labels is None:
+        parts = predictions.arrays.get("labels")
+        return (predictions if parts else None), parts
+    store = open_store(
+        labels, role="labels", names=names if _is_folder_of_files(labels) else None,
+        fill_missing=options.missing_chunks == "fill", label_map=options.label_map,
+    )  # fmt: skip
+    parts = store.arrays.get("labels")
+    if parts is None:
+        raise StoreError(f"{store.path} holds {', '.join(sorted(store.arrays))}, but no `labels`.")
+    count = len(next(iter(predictions.arrays.values())))
+    if store.names is not None and names is not None and store.names != names:
+        place = {name: i for i, name in enumerate(store.names)}
+        lost = [name for name in names if name not in place]
+        if lost:
+            shown = ", ".join(lost[:5]) + (" …" if len(lost) > 5 else "")
+            raise StoreError(
+                f"{store.path}: {len(lost)} of {len(names)} items of {predictions.path} have no "
+                f"label: {shown}."
+            )
+        return store, tuple(parts[place[name]] for name in names)
+    if len(parts) != count:
+        raise StoreError(
+            f"{store.path} holds {len(parts)} labels, {predictions.path} holds {count} items; "
+            "give names to both, or the same items in the same order."
+        )
+    return store, parts
+
+
+def _is_folder_of_files(path: Given) -> bool:
+    from uqeval.stores.store import looks_like_labels
+
+    if not isinstance(path, str | Path) or not Path(path).is_dir():
+        return False
+    zarr = any((Path(path) / name).exists() for name in ("zarr.json", ".zgroup", ".zarray"))
+    return not zarr and looks_like_labels(path)
+
+
+def _classes(
+    store: Store, stack: Stack | None, options: InputOptions, where: str  # noqa: F821
+) -> int:
+    names = store.attributes.get("class_names")
+    if stack:
+        classes = max(stack.classes, 2)
+    elif "mean_probs" in store.arrays:
+        part = store.arrays["mean_probs"][0]
+        classes = part.array.shape[part.array.axes.index("class")]
+    elif isinstance(store.attributes.get("classes"), int):
+        classes = store.attributes["classes"]
+    elif names:
+        classes = len(names)
+    elif options.classes:
+        classes = options.classes
+    else:
+        raise UsageError(
+            f"{where} holds predicted ids but says neither class_names nor classes in its "
+            "attributes; give --classes."
+        )
+    if options.classes is not None and options.classes != classes:
+        raise UsageError(f"--classes {options.classes}, but {where} has {classes} classes.")
+    if names and len(names) != classes:
+        raise StoreError(f"{where}: {len(names)} class_names for {classes} classes.")
+    return classes
+
+
+def _class_names(store: Store, labels: Store | None, classes: int) -> tuple[str, ...]:
+    for candidate in (store, labels):
+        names = candidate.attributes.get("class_names") if candidate else None
+        if names and len(names) == classes:
+            return tuple(names)
+    return tuple(str(c) for c in range(classes))
+
+
+def _record(store: Store, kinds: Sequence[str | None], given: Given) -> dict[str, Any]:
+    """What a report says of one store."""
+    arrays: dict[str, Any] = {}
+    digest = hashlib.sha256()
+    for kind in kinds:
+        parts = store.arrays[kind or ""]
+        distinct = list({id(p.array): p.array for p in parts}.values())
+        for array in distinct:
+            digest.update(array.fingerprint().encode())
+        first = distinct[0]
+        arrays[kind or ""] = {
+            "shape": list(first.shape) if len(distinct) == 1 else None,
+            "arrays": len(distinct),
+            "dtype": str(first.dtype),
+            "stored_bytes": sum(a.stored_bytes() for a in distinct),
+        }
+    path = str(given) if isinstance(given, str | Path) else store.path
+    return {"path": path, "arrays": arrays, "fingerprint": digest.hexdigest()}
+
+
+def _refuse_missing(
+    stores: Sequence[Store], kind: str | None, labels: tuple[ItemArray, ...] | None, fill: bool
+) -> None:
+    """Raise `StoreError` for chunks that are not there: they would read as the fill value."""
+    if fill:
+        return
+    arrays: dict[int, StoredArray] = {}
+    for store in stores:
+        for name, parts in store.arrays.items():
+            if kind is None or name == kind:
+                arrays |= {id(p.array): p.array for p in parts}
+    arrays |= {id(p.array): p.array for p in labels or ()}
+    for array in arrays.values():
+        missing = array.missing()
+        if missing:
+            first = missing[0]
+            corner = [k * c for k, c in zip(first, array.chunks, strict=True)]
+            raise StoreError(
+                f"{array.where}: {len(missing)} chunks are missing, first chunk {list(first)} (from "
+                f"{corner} on). Zarr would read them as the fill value. Either the store is not "
+                "complete, or all their values are the fill value and Zarr left them out: write "
+                "with write_empty_chunks=True, or give --missing-chunks fill if that is certain."
+            )

@@ -1,0 +1,140 @@
+"""Counting maps: pixels by class, patches by thresholds, numbers by rank."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uqeval.kernels._jit import bits_of_float32, kernel
+
+#: A rank key has 32 bits: `COARSE` bins by the high ones, `FINE` numbers in each.
+FINE_BITS = 13
+COARSE = 1 << (32 - FINE_BITS)
+FINE = 1 << FINE_BITS
+
+
+@kernel
+def rank_key(value):  # type: ignore[no-untyped-def]
+    """An integer in [0, 2^32) that orders like the float32 `value` (not NaN)."""
+    bits = np.int64(bits_of_float32(value))
+    if bits >= 0:
+        return bits + np.int64(2147483648)
+    return -bits - np.int64(1)
+
+
+@kernel
+def count_classes(label, prediction, void, labelled, predicted, correct, ignored):  # type: ignore[no-untyped-def]
+    """Pixels [y, x] by label, by prediction, and right ones, into [class]; void ones into [1]."""
+    height, width = label.shape
+    for y in range(height):
+        for x in range(width):
+            c = label[y, x]
+            if c == void:
+                ignored[0] += 1
+                continue
+            p = prediction[y, x]
+            labelled[c] += 1
+            predicted[p] += 1
+            if p == c:
+                correct[c] += 1
+
+
+@kernel
+def measure(value, label, void, count, total, least, most):  # type: ignore[no-untyped-def]
+    """Count, sum, minimum and maximum of `value` [y, x] by label, into [class]."""
+    height, width = label.shape
+    for y in range(height):
+        for x in range(width):
+            c = label[y, x]
+            if c != void:
+                v = np.float64(value[y, x])
+                count[c] += 1
+                total[c] += v
+                least[c] = min(least[c], v)
+                most[c] = max(most[c], v)
+
+
+@kernel
+def count_ranks(value, group, void, coarse):  # type: ignore[no-untyped-def]
+    """Numbers [i] of each group by the high bits of their keys, into [group, coarse bin]."""
+    for i in range(value.shape[0]):
+        g = group[i]
+        if g != void:
+            coarse[g, rank_key(value[i]) >> FINE_BITS] += 1
+
+
+@kernel
+def count_ranks_finely(value, group, void, slot, fine):  # type: ignore[no-untyped-def]
+    """Numbers [i] in the coarse bins that have a slot, into [slot, low bits].
+
+    `slot` [group, coarse bin] is -1 where a bin is not wanted.
+    """
+    for i in range(value.shape[0]):
+        g = group[i]
+        if g != void:
+            key = rank_key(value[i])
+            s = slot[g, key >> FINE_BITS]
+            if s >= 0:
+                fine[s, key & (FINE - 1)] += 1
+
+
+@kernel
+def count_by_uncertainty(value, label, prediction, void, edges, pixels, correct):  # type: ignore[no-untyped-def]
+    """Pixels [y, x] by prediction and number of `edges` below `value`, into [class, interval]."""
+    height, width = label.shape
+    for y in range(height):
+        for x in range(width):
+            c = label[y, x]
+            if c != void:
+                v = value[y, x]
+                b = 0
+                for e in range(edges.shape[0]):
+                    b += v > edges[e]
+                p = prediction[y, x]
+                pixels[p, b] += 1
+                if p == c:
+                    correct[p, b] += 1
+
+
+@kernel
+def _above(edges, value, closed):  # type: ignore[no-untyped-def]
+    """How many ascending `edges` lie below `value` (`closed`: or on it)."""
+    low, high = 0, edges.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if edges[middle] < value or (closed and edges[middle] == value):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def count_patches(  # type: ignore[no-untyped-def]
+    mean, hits, valid, category, void, by_category, threshold, curve, accuracy_threshold, grid,
+    accurate_closed, uncertain_closed, counts, by_threshold, by_accuracy, ties,
+):  # fmt: skip
+    """Patches [i] by category, accuracy and uncertainty.
+
+    `threshold` float32 [group] and `curve` float32 [group, t] ascending: thresholds of uncertainty,
+    one group, or one a category. `grid` float64 [a] ascending: thresholds of accuracy. `*_closed`:
+    a patch on the threshold counts as accurate, uncertain. Into `counts` [category, accurate,
+    uncertain], `by_threshold` [category, accurate, thresholds of the curve below], `by_accuracy`
+    [thresholds of the grid below, uncertain] and `ties` [accuracy, uncertainty].
+    """
+    mixed = counts.shape[0] - 1
+    for i in range(mean.shape[0]):
+        c = category[i]
+        if c < 0:
+            continue
+        if c == void:
+            c = mixed
+        g = c if by_category else 0
+        a = hits[i] / valid[i]
+        u = mean[i]
+        accurate = int(a > accuracy_threshold or (accurate_closed and a == accuracy_threshold))
+        uncertain = int(u > threshold[g] or (uncertain_closed and u == threshold[g]))
+        counts[c, accurate, uncertain] += 1
+        by_threshold[c, accurate, _above(curve[g], u, uncertain_closed)] += 1
+        by_accuracy[_above(grid, a, accurate_closed), uncertain] += 1
+        ties[0] += a == accuracy_threshold
+        ties[1] += u == threshold[g]

@@ -1,0 +1,322 @@
+"""Samples of class probabilities to running sums, and running sums to maps.
+
+Letters: t samples, c classes, i pixels of a block. Loops run class by class over rows of pixels,
+never pixel by pixel: that is what fills the vector registers.
+
+What is accumulated does not depend on how a stack was cut into chunks, as long as the samples of a
+class, and the classes of a sample, come in ascending order:
+
+- `sums` adds float16 and integers exactly, as integers, and other floats in float64;
+- Σ p·ln p is added as integers in units of 2^-26, each term rounded once.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+from numba.extending import overload
+
+from uqeval.kernels._jit import float32_of, kernel
+from uqeval.kernels.logarithm import p_log_p_32, p_log_p_64
+
+#: float16 probabilities are multiples of this.
+HALF_UNIT = 2.0**-24
+#: Terms of Σ p·ln p are multiples of this; `_FLUSH` of them (at most 0.368 each) fit an int32.
+ENTROPY_UNIT = 2.0**-26
+_FLUSH = 64
+
+# What the kernels are asked for, as bits of one integer.
+ENTROPY = 1
+EXPECTED_ENTROPY = 2
+VARIATION_RATIO = 4
+STD = 8
+MEAN_PROBS = 16
+LABELS = 32
+
+# ---- stored numbers ------------------------------------------------------------------------------
+# Numba has no float16 on CPUs: it comes as its bits, viewed as int16, and is converted by shifts.
+# Moving exponent and mantissa into place and multiplying by 2^112 is exact, subnormals too.
+
+
+def half_as_float32(bits):  # type: ignore[no-untyped-def]
+    """The float32 value of non-negative float16 bits, scaled by 2^-112."""
+    return float32_of(np.int32(np.int32(np.int32(bits) & np.int32(0x7FFF)) << np.int32(13)))
+
+
+half_as_float32 = kernel(half_as_float32)
+
+
+def probability(value, unit):  # type: ignore[no-untyped-def]
+    """The float32 probability that a stored number means; `unit` is the scale of integers."""
+    if isinstance(value, np.int16):
+        return np.float32(half_as_float32(value)) * np.float32(2.0**112)
+    return np.float32(value * unit)
+
+
+def quantity(value):  # type: ignore[no-untyped-def]
+    """The stored number as it is summed: float16 in units of 2^-24, anything else as it is."""
+    if isinstance(value, np.int16):
+        return np.int32(np.float32(half_as_float32(value)) * np.float32(2.0**112) * np.float32(2.0**24))
+    return value
+
+
+def oddness(value, unit):  # type: ignore[no-untyped-def]
+    """Above 0 where a stored number is negative, not finite, or above 2: no probability (int32)."""
+    if isinstance(value, np.int16):
+        return np.int32(int(value) & 0xFFFF) - np.int32(0x4000)
+    return np.int32(0 if value >= 0 and value * unit <= 2.0 else 1)
+
+
+@overload(probability, inline="always")
+def _probability(value, unit):  # type: ignore[no-untyped-def]
+    if value == types.int16:
+        return lambda value, unit: half_as_float32(value) * np.float32(2.0**112)
+    return lambda value, unit: np.float32(value * unit)
+
+
+@overload(quantity, inline="always")
+def _quantity(value):  # type: ignore[no-untyped-def]
+    if value == types.int16:
+        return lambda value: np.int32(
+            half_as_float32(value) * np.float32(2.0**112) * np.float32(2.0**24)
+        )
+    return lambda value: value
+
+
+@overload(oddness, inline="always")
+def _oddness(value, unit):  # type: ignore[no-untyped-def]
+    if value == types.int16:
+        return lambda value, unit: np.int32(np.int32(np.uint16(value)) - np.int32(0x4000))
+    return lambda value, unit: np.int32(0 if value >= 0 and value * unit <= 2.0 else 1)
+
+
+# ---- samples to sums -----------------------------------------------------------------------------
+# One small kernel a purpose: in a large one the compiler runs out of registers and stops unrolling,
+# which costs more than reading a block again from the cache.
+#
+# All of them add the pixels `start:stop` of one tile [t, c, i] to accumulators that begin at pixel
+# `at`; `t0` and `c0` are the tile's first sample and class. What is gathered within a sample has
+# one row, or one row a sample where the classes of a sample come in several tiles.
+
+
+@kernel
+def add_samples(  # type: ignore[no-untyped-def]
+    tile, start, stop, at, t0, c0, unit, entropies, sums, totals, extremes, terms, plogp
+):
+    """Σ_t p into `sums` [class, pixel], Σ_c p of each sample into `totals` [row, pixel].
+
+    With `entropies`, Σ_t Σ_c p·ln p into `plogp` [pixel], in units of 2^-26; `terms` [pixel] is
+    worked in. `extremes` [2] keeps the least and largest complete Σ_c p. Returns the largest
+    `oddness`: above 0 if any number is no probability.
+    """
+    samples, part, _ = tile.shape
+    n = stop - start
+    # A reduction in the loop also makes the compiler interleave four vectors, which is worth 1.7x.
+    worst = np.int32(-(2**30))
+    term = terms[:n]
+    whole = plogp[at : at + n]
+    for t in range(samples):
+        total = totals[(t0 + t) % totals.shape[0], at : at + n]
+        if c0 == 0:
+            total[:] = 0
+        for c in range(part):
+            row = tile[t, c, start:stop]
+            s = sums[c0 + c, at : at + n]
+            if entropies:
+                if c % _FLUSH == 0:
+                    term[:] = 0
+                for i in range(n):
+                    value = row[i]
+                    worst = max(worst, oddness(value, unit))
+                    p = probability(value, unit)
+                    q = quantity(value)
+                    s[i] += q
+                    total[i] += q
+                    term[i] += np.int32(p_log_p_32(p) * np.float32(2.0**26))
+                if c % _FLUSH == _FLUSH - 1 or c == part - 1:
+                    for i in range(n):
+                        whole[i] += term[i]
+            else:
+                for i in range(n):
+                    value = row[i]
+                    worst = max(worst, oddness(value, unit))
+                    q = quantity(value)
+                    s[i] += q
+                    total[i] += q
+        if c0 + part == sums.shape[0]:
+            low, high = extremes[0], extremes[1]
+            for i in range(n):
+                low = min(low, total[i])
+                high = max(high, total[i])
+            extremes[0], extremes[1] = low, high
+    return worst
+
+
+@kernel
+def add_votes(tile, start, stop, at, t0, c0, unit, best, vote, votes):  # type: ignore[no-untyped-def]
+    """Each sample's likeliest class (lowest id on ties) into `votes` [class, pixel].
+
+    `best` (float32) and `vote` [row, pixel] hold the likeliest class so far of a sample.
+    """
+    samples, part, _ = tile.shape
+    n = stop - start
+    for t in range(samples):
+        r = (t0 + t) % best.shape[0]
+        top = best[r, at : at + n]
+        choice = vote[r, at : at + n]
+        if c0 == 0:
+            top[:] = -1
+        for c in range(part):
+            row = tile[t, c, start:stop]
+            for i in range(n):
+                p = probability(row[i], unit)
+                if p > top[i]:
+                    top[i] = p
+                    choice[i] = c0 + c
+        if c0 + part == votes.shape[0]:
+            for i in range(n):
+                votes[choice[i], at + i] += 1
+
+
+@kernel
+def add_squares(tile, start, stop, at, t0, c0, first, squares):  # type: ignore[no-untyped-def]
+    """Σ_t (p_t - p_0)² into `squares`, and p_0 into `first`, float64 [class, pixel].
+
+    The shift by the first sample makes the variance of identical samples exactly 0.
+    """
+    samples, part, _ = tile.shape
+    n = stop - start
+    for t in range(samples):
+        for c in range(part):
+            row = tile[t, c, start:stop]
+            origin = first[c0 + c, at : at + n]
+            square = squares[c0 + c, at : at + n]
+            if t0 + t == 0:
+                for i in range(n):
+                    origin[i] = quantity(row[i])
+                    square[i] = 0.0
+            else:
+                for i in range(n):
+                    d = np.float64(quantity(row[i])) - origin[i]
+                    square[i] += d * d
+
+
+# ---- sums to maps --------------------------------------------------------------------------------
+
+
+@kernel
+def finish(  # type: ignore[no-untyped-def]
+    at, n, start, samples, unit, wanted, sums, plogp, votes, first, squares, leader, wide,
+    prediction, confidence, entropy, expected_entropy, mutual_information, variation_ratio, std,
+    mean_probs,
+):  # fmt: skip
+    """Turn `n` pixels of accumulators, from pixel `at`, into the maps asked for.
+
+    Maps are [pixel], all float32 but `prediction`; `mean_probs` [class, pixel] begins at pixel
+    `start`. `leader` (as `sums`) and `wide` (float64) [pixel] are worked in.
+    p̄ = sums / samples · unit; Mukhoti & Gal 2018, eq. 2 and 3.
+    """
+    classes = sums.shape[0]
+    chosen = prediction[:n]
+    lead = leader[:n]
+    lead[:] = sums[0, at : at + n]
+    chosen[:] = 0
+    for c in range(1, classes):
+        s = sums[c, at : at + n]
+        for i in range(n):
+            if s[i] > lead[i]:
+                lead[i] = s[i]
+                chosen[i] = c
+    for i in range(n):
+        confidence[i] = lead[i] / samples * unit
+    if wanted & MEAN_PROBS:
+        for c in range(classes):
+            s = sums[c, at : at + n]
+            mean = mean_probs[c, start : start + n]
+            for i in range(n):
+                mean[i] = s[i] / samples * unit
+    if wanted & ENTROPY:
+        h = wide[:n]
+        h[:] = 0.0
+        for c in range(classes):
+            s = sums[c, at : at + n]
+            for i in range(n):
+                h[i] += p_log_p_64(s[i] / samples * unit)
+        for i in range(n):
+            entropy[i] = max(0.0 - h[i], 0.0)
+    if wanted & EXPECTED_ENTROPY:
+        # Both entropies of the mutual information are rounded alike, so that identical samples give
+        # exactly 0: H(p̄) term by term in the same units as the samples' own.
+        expected = plogp[at : at + n]
+        for i in range(n):
+            expected_entropy[i] = max(0.0 - expected[i] / samples * ENTROPY_UNIT, 0.0)
+            mutual_information[i] = 0.0
+        if samples > 1:
+            h = wide[:n]
+            h[:] = 0.0
+            for c in range(classes):
+                s = sums[c, at : at + n]
+                for i in range(n):
+                    p = np.float32(s[i] / samples * unit)
+                    h[i] += np.int32(p_log_p_32(p) * np.float32(2.0**26))
+            for i in range(n):
+                mutual_information[i] = max((expected[i] / samples - h[i]) * ENTROPY_UNIT, 0.0)
+    if wanted & VARIATION_RATIO:
+        most = lead
+        most[:] = 0
+        for c in range(classes):
+            v = votes[c, at : at + n]
+            for i in range(n):
+                most[i] = max(most[i], v[i])
+        for i in range(n):
+            variation_ratio[i] = 1.0 - most[i] / samples
+    if wanted & STD:
+        for i in range(n):
+            c = chosen[i]
+            shift = sums[c, at + i] / samples - first[c, at + i]
+            variance = squares[c, at + i] / samples - shift * shift
+            std[i] = np.sqrt(max(variance, 0.0)) * unit
+
+
+@kernel
+def score_labels(  # type: ignore[no-untyped-def]
+    at, n, samples, unit, ignore, sums, label, prediction, wide, label_probability, label_rank, brier
+):  # fmt: skip
+    """What the labels of `n` pixels say of their p̄; void pixels get 0, 0 and 0.
+
+    label_probability = p̄_y; brier = Σ_c (p̄_c - y_c)² = Σ p̄² - 2·p̄_y + 1; label_rank = how many
+    classes are likelier: 0 for the predicted class, else 1 + the other classes whose float32 p̄ is
+    larger, or as large with a lower id.
+    """
+    classes = sums.shape[0]
+    for i in range(n):
+        y = label[i]
+        label_rank[i] = 0
+        if y == ignore:
+            label_probability[i] = 0.0
+        else:
+            label_probability[i] = sums[y, at + i] / samples * unit
+            label_rank[i] = 0 if y == prediction[i] else 1
+    squares = wide[:n]
+    squares[:] = 0.0
+    for c in range(classes):
+        s = sums[c, at : at + n]
+        for i in range(n):
+            p = s[i] / samples * unit
+            squares[i] += p * p
+            q = np.float32(p)
+            mine = label_probability[i]
+            if (
+                label[i] != ignore
+                and label[i] != prediction[i]
+                and c != label[i]
+                and c != prediction[i]
+                and (q > mine or (q == mine and c < label[i]))
+            ):
+                label_rank[i] += 1
+    for i in range(n):
+        if label[i] == ignore:
+            brier[i] = 0.0
+        else:
+            mine = sums[label[i], at + i] / samples * unit
+            brier[i] = max(squares[i] - 2.0 * mine + 1.0, 0.0)

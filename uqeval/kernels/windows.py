@@ -1,0 +1,130 @@
+"""Sums over sliding windows, at a cost that does not grow with the window.
+
+Prefix and suffix sums of blocks as long as the window (van Herk 1992, Gil & Werman 1993): a window
+that begins inside one block is the suffix of that block plus the prefix of the next. Nothing is
+ever subtracted, so a window of zeros sums to exactly 0, which running sums and integral images of
+floats do not give.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uqeval.kernels._jit import kernel
+
+_RIGHT = np.int64(1 << 32)
+_KNOWN = np.int64(1 << 40)
+
+
+@kernel
+def _slide(total, width, window, stride, prefix, suffix, out):  # type: ignore[no-untyped-def]
+    """Sums of `window` neighbours of `total` [x], one every `stride`, into `out` [column]."""
+    for start in range(0, width, window):
+        stop = min(start + window, width)
+        running = total[start]
+        prefix[start] = running
+        for x in range(start + 1, stop):
+            running += total[x]
+            prefix[x] = running
+    if stride % window:
+        for start in range(0, width, window):
+            stop = min(start + window, width)
+            running = total[stop - 1]
+            suffix[stop - 1] = running
+            for x in range(stop - 2, start - 1, -1):
+                running += total[x]
+                suffix[x] = running
+        for column in range(out.shape[0]):
+            x = column * stride
+            last = prefix[x + window - 1]
+            out[column] = last if x % window == 0 else suffix[x] + last
+    else:
+        for column in range(out.shape[0]):
+            out[column] = prefix[column * stride + window - 1]
+
+
+@kernel
+def patch_table(  # type: ignore[no-untyped-def]
+    uncertainty, label, right, void, void_counts, padding_counts, top, left, padded, window, stride,
+    reals, counts, rows_real, rows_count, line_real, line_count, sum_real, sum_count,
+    mean, hits, valid, category,
+):  # fmt: skip
+    """Mean uncertainty, right and valid pixels, and category of every patch.
+
+    `uncertainty` (float32), `label`, `right` (0 or 1) are [y, x]; `padded` [2] is the height and
+    width after `top` rows and `left` columns of padding. `void_counts`: void pixels are valid and
+    wrong; `padding_counts`: padding is valid, wrong, and of uncertainty 0.
+    Results are [row, column]: `mean` float32 of a float64 sum, `hits` and `valid` int32, `category`
+    int32, which is -1 without valid pixels, the class that all known pixels share, or else `void`.
+    Worked in: `reals` [padded width] and `counts` [3, padded width] hold the running block;
+    `rows_real` [window, padded width], `rows_count` [3, window, padded width] the last block;
+    `line_*` [2, …] prefix and suffix, `sum_*` [columns] one row of patches.
+    """
+    height, width = label.shape
+    sliding = stride % window != 0
+    for v in range(padded[0]):
+        j = v % window
+        if j == 0:
+            if sliding and v > 0:  # rows of the last block to its suffix sums
+                for k in range(window - 2, -1, -1):
+                    for x in range(padded[1]):
+                        rows_real[k, x] += rows_real[k + 1, x]
+                    for q in range(3):
+                        for x in range(padded[1]):
+                            rows_count[q, k, x] += rows_count[q, k + 1, x]
+            reals[:] = 0.0
+            counts[:] = 0
+        # The row itself: kept while windows slide, else written over by the next one. Suffix j + 1
+        # of the last block is the highest that is still needed, so row j may be replaced.
+        k = j if sliding else 0
+        rows_real[k] = 0.0
+        rows_count[:, k] = 0
+        y = v - top
+        inside = 0 <= y < height
+        if padding_counts:
+            for x in range(padded[1]):
+                if not inside or x < left or x >= left + width:
+                    rows_count[0, k, x] = 1
+        if inside:
+            for i in range(width):
+                x = left + i
+                if label[y, i] != void:
+                    c = np.int64(label[y, i])
+                    rows_real[k, x] = uncertainty[y, i]
+                    rows_count[0, k, x] = 1 + _RIGHT * np.int64(right[y, i])
+                    rows_count[1, k, x] = c + _KNOWN
+                    rows_count[2, k, x] = c * c
+                elif void_counts:
+                    rows_real[k, x] = uncertainty[y, i]
+                    rows_count[0, k, x] = 1
+        for x in range(padded[1]):
+            reals[x] += rows_real[k, x]
+        for q in range(3):
+            for x in range(padded[1]):
+                counts[q, x] += rows_count[q, k, x]
+        begin = v - window + 1
+        if begin < 0 or begin % stride:
+            continue
+        row = begin // stride
+        aligned = j == window - 1
+        for x in range(padded[1]):
+            line_real[2, x] = reals[x] if aligned else rows_real[j + 1, x] + reals[x]
+        _slide(line_real[2], padded[1], window, stride, line_real[0], line_real[1], sum_real)
+        for q in range(3):
+            for x in range(padded[1]):
+                line_count[2, x] = counts[q, x] if aligned else rows_count[q, j + 1, x] + counts[q, x]
+            _slide(line_count[2], padded[1], window, stride, line_count[0], line_count[1], sum_count[q])
+        for column in range(mean.shape[1]):
+            n = sum_count[0, column] % _RIGHT
+            valid[row, column] = n
+            hits[row, column] = sum_count[0, column] // _RIGHT
+            mean[row, column] = sum_real[column] / n if n else 0.0
+            known = sum_count[1, column] // _KNOWN
+            sum_of_classes = sum_count[1, column] % _KNOWN
+            shared = sum_of_classes // known if known else 0
+            if n == 0:
+                category[row, column] = -1
+            elif known and shared * known == sum_of_classes and shared * shared * known == sum_count[2, column]:
+                category[row, column] = shared
+            else:
+                category[row, column] = void

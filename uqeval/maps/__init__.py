@@ -1,0 +1,19 @@
+"""Items to maps: per-pixel reductions [y, x] of one item, which is all that tallies ever see."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from uqeval.maps.reduction import reduce_array
+
+__all__ = ["reduce_array"]
+
+
+def __getattr__(name: str) -> Any:
+    # Names of maps are needed where NumPy and Numba are not yet.
+    if name == "reduce_array":
+        from uqeval.maps.reduction import reduce_array
+
+        return reduce_array
+    raise AttributeError(f"module 'uqeval.maps' has no attribute {name!r}")

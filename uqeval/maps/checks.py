@@ -1,0 +1,93 @@
+"""What makes numbers no probabilities, and where: checked on every pixel, never repaired."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import DataError
+
+#: |Σ_c p - 1| allowed by default, by dtype; integers: the number of classes times their scale.
+TOLERANCE = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
+
+
+@dataclass(frozen=True)
+class SumCheck:
+    """Judges the extreme class sums that the kernels report, and explains a bad block.
+
+    `unit` is the probability of one unit of the sums; `where` names the item and its store; pixel
+    `i` of the tile lies at row `y0 + i // width`, column `x0 + i % width`.
+    """
+
+    classes: int
+    tolerance: float
+    unit: float
+    dtype: np.dtype[Any]
+    where: str
+    width: int
+    y0: int = 0
+    x0: int = 0
+
+    def fresh(self) -> NDArray[Any]:
+        """Extremes [least, largest] before any sum has come."""
+        one = 1.0 / self.unit
+        return np.full(2, one if self.dtype.kind == "f" else round(one), self.dtype)
+
+    def broken(self, extremes: NDArray[Any]) -> bool:
+        """Whether some sample's class sum lies outside the tolerance (or is not a number)."""
+        low, high = float(extremes[0]) * self.unit, float(extremes[1]) * self.unit
+        return not (1.0 - self.tolerance <= low and high <= 1.0 + self.tolerance)
+
+    def explain(
+        self, tile: NDArray[Any], start: int, stop: int, t0: int, totals: NDArray[Any]
+    ) -> None:
+        """Raise `DataError` saying what is wrong in pixels `start:stop` of a tile, if anything is.
+
+        Tile: [sample, class, pixel] as the kernels saw it; `totals`: class sums [row, pixel].
+        """
+        block = tile[:, :, start:stop]
+        half = block.dtype == np.int16
+        p = (block.view(np.float16) if half else block).astype(np.float64)
+        p *= self.unit if block.dtype.kind == "u" else 1.0
+        for bad, what in ((np.isnan(p), "NaN"), (np.isinf(p), "infinite"), (p < 0, "negative")):
+            if bad.any():
+                t, c, i = (int(k[0]) for k in np.nonzero(bad))
+                finite = p[np.isfinite(p)]
+                span = f"{finite.min():.4g} to {finite.max():.4g}" if finite.size else "none finite"
+                hint = "A probability is finite and not negative: write the sample again."
+                if what == "negative":
+                    hint = "If these are logits, store them as `logits`."
+                raise DataError(
+                    f"{self.where}: {int(bad.sum())} of {bad.size} probabilities from "
+                    f"{self._at(start)} on are {what}, first in sample {t0 + t}, class {c}, "
+                    f"{self._at(start + i)} (values: {span}). {hint}"
+                )
+        # A tile with a part of the classes is judged by the sums that have come together.
+        if p.shape[1] == self.classes:
+            sums = p.sum(axis=1)
+        else:
+            sums = totals[t0 : t0 + p.shape[0]] * self.unit
+        off = np.abs(sums - 1.0) > self.tolerance
+        if not off.any():
+            return
+        t, i = (int(k[0]) for k in np.nonzero(off))
+        if not p.any():
+            hint = "All are 0: a chunk that was never written reads as zeros."
+        elif p.max() > 1.0 + self.tolerance:
+            hint = "There are values above 1: if these are logits, store them as `logits`."
+        else:
+            hint = (
+                "Check the order of axes (dimension_names say it) and that the softmax ran over the "
+                "classes; --sum-tolerance widens what is allowed."
+            )
+        raise DataError(
+            f"{self.where}: the class probabilities of {int(off.sum())} of {off.size} pixels from "
+            f"{self._at(start)} on do not sum to 1, first {sums[t, i]:.6g} in sample {t0 + t}, "
+            f"{self._at(start + i)} (tolerance {self.tolerance:g}). {hint}"
+        )
+
+    def _at(self, pixel: int) -> str:
+        return f"row {self.y0 + pixel // self.width}, column {self.x0 + pixel % self.width}"

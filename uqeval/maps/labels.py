@@ -1,0 +1,43 @@
+"""Label planes to `label` maps: class ids, one value for void, nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import DataError, StoreError
+from uqeval.maps.names import id_dtype, void_of
+
+
+def label_map(
+    plane: NDArray[Any], classes: int, ignore_index: int, where: str, size: tuple[int, int]
+) -> NDArray[Any]:
+    """The ids of a label plane [y, x] as uint8 (uint16 above 255 classes); void is the dtype's maximum.
+
+    Raises `StoreError` for a plane of another size or without integers, `DataError` for ids that
+    are neither a class nor `ignore_index`.
+    """
+    if plane.shape != size:
+        raise StoreError(
+            f"{where}: labels are {plane.shape[0]}×{plane.shape[1]} (height×width), predictions are "
+            f"{size[0]}×{size[1]}; they must have the same size. Resize labels by nearest neighbour."
+        )
+    if plane.dtype.kind not in "iub":
+        raise StoreError(f"{where}: labels of dtype {plane.dtype}; expected integer class ids.")
+    void = plane == ignore_index
+    label = plane.astype(id_dtype(classes))
+    label[void] = void_of(classes)
+    known = void | ((plane >= 0) & (plane < classes))
+    if not known.all():
+        strange = np.unique(plane[~known])
+        shown = ", ".join(str(v) for v in strange[:5]) + (" …" if strange.size > 5 else "")
+        y, x = (int(k[0]) for k in np.nonzero(~known))
+        raise DataError(
+            f"{where}: {int((~known).sum())} of {plane.size} pixels have labels outside the "
+            f"{classes} classes 0 … {classes - 1} and other than ignore_index {ignore_index}: "
+            f"{shown} (first at row {y}, column {x}). Give --ignore-index, or --label-map cityscapes "
+            "for Cityscapes ids."
+        )
+    return label

@@ -1,0 +1,322 @@
+"""Where maps come from: reduced from sample stacks, or read from a maps store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import DataError, StoreError, UsageError
+from uqeval.maps.checks import TOLERANCE, SumCheck
+from uqeval.maps.labels import label_map
+from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, id_dtype, void_of
+from uqeval.maps.reduction import (
+    Form,
+    Maps,
+    Reducer,
+    foreground,
+    kernel_view,
+    on_grid,
+    softmax,
+)
+from uqeval.stores.planes import Planes
+from uqeval.stores.stack import Stack, Tile
+
+#: Called between tiles; raises to abandon the work.
+Heartbeat = Callable[[int], None]
+
+
+@dataclass(frozen=True)
+class Labels:
+    """Ground truth of all items: planes of class ids, and the id that means void."""
+
+    planes: Planes
+    ignore_index: int
+
+
+class Source:
+    """Maps of all items, by name.
+
+    What a stack of samples can give is reduced from it; other names are read from arrays
+    [item, y, x] of the store. `label` and what depends on it need `labels`.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        classes: int,
+        *,
+        stack: Stack | None,
+        stored: dict[str, Planes],
+        labels: Labels | None,
+        where: str,
+        sum_tolerance: float | None = None,
+    ) -> None:
+        self.names = tuple(names)
+        self.classes = classes
+        self.stack = stack
+        self.stored = stored
+        self.labels = labels
+        self.where = where
+        self.sum_tolerance = sum_tolerance
+        self.wanted: frozenset[str] = frozenset()
+
+    # ---- what there is
+
+    @property
+    def items(self) -> int:
+        """How many items there are."""
+        return len(self.names)
+
+    @property
+    def samples(self) -> int | None:
+        """T of the stack; None for a maps store."""
+        return self.stack.samples if self.stack else None
+
+    def size(self, item: int) -> tuple[int, int]:
+        """Height and width of an item."""
+        if self.stack:
+            return self.stack.size(item)
+        return next(iter(self.stored.values())).size(item)
+
+    def want(self, names: Sequence[str]) -> None:
+        """Say which maps `read` shall give.
+
+        Raises `UsageError` for a map that is undefined for one sample, `StoreError` for one that
+        the store neither holds nor can give.
+        """
+        for name in names:
+            if name in OF_LABELS and self.labels is None:
+                raise UsageError(
+                    f"{self.where}: {name} needs labels; give a folder of label PNGs or a store "
+                    "with `labels` after the predictions."
+                )
+            if self.stack and name in OF_SEVERAL_SAMPLES and self.stack.samples == 1:
+                raise UsageError(
+                    f"{self.where} holds one sample an item, for which {name} is undefined; "
+                    "use entropy or confidence, or store several samples."
+                )
+            if name in ("label", "label_rank") or (self.stack and name in COMPUTED + OF_LABELS):
+                continue
+            if name not in self.stored and not (name == "prediction" and "predictions" in self.stored):
+                held = ", ".join(sorted(self.stored)) or "no maps"
+                known = ", ".join(n for n in COMPUTED if n not in ("prediction", "mean_probs"))
+                raise StoreError(
+                    f"{self.where} has no map {name!r}. It holds {held}"
+                    + (f"; samples give {known}." if self.stack else
+                       "; `uqeval reduce` writes the usual ones from samples.")
+                )
+        if "label_rank" in names and not self.stack and not {"label_rank", "mean_probs"} & set(self.stored):
+            raise StoreError(
+                f"{self.where}: --top-k needs `mean_probs` or `label_rank`, which this maps store "
+                "does not hold. Write it with `uqeval reduce`, or give the samples."
+            )
+        self.wanted = frozenset(names) | {"prediction"}
+
+    def batches(self) -> list[range]:
+        """Items that are read together."""
+        if self.stack:
+            return self.stack.batches()
+        return [range(i, i + 1) for i in range(self.items)]
+
+    def batch_bytes(self, batch: range) -> int:
+        """Peak bytes that reading a batch takes: tiles, accumulators and maps."""
+        height, width = self.size(batch[0])
+        maps = len(batch) * height * width * sum(
+            {"prediction": 2, "label": 2, "label_rank": 2, "mean_probs": 4 * self.classes}.get(n, 4)
+            for n in self.wanted
+        )
+        if not self.stack:
+            return 2 * maps
+        form = self._form()
+        tile = self.stack.tile_bytes(batch)
+        if self.stack.kind == "logits" or self.stack.classes == 1 or len(self.stack.dtypes) > 1:
+            tile *= 1 + 8 * form.classes // self.stack.classes // min(d.itemsize for d in self.stack.dtypes)
+        if not self.stack.whole(batch[0]):
+            box = max(b.pixels for b in self.stack.boxes(batch[0]))
+            tile += len(batch) * form.accumulator_bytes(box, self.stack.splits_classes(batch[0]))
+        return tile + maps
+
+    # ---- what it gives
+
+    def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
+        """The wanted maps [y, x] of the items of a batch.
+
+        `heartbeat` is called with the bytes of each tile. Raises `DataError` or `StoreError` for
+        values that cannot be evaluated, naming item and store.
+        """
+        labels = [self._label(item) for item in batch]
+        if self.stack:
+            maps = self._reduce(batch, labels, heartbeat)
+        else:
+            maps = [self._stored_prediction(item) for item in batch]
+        for item, label, found in zip(batch, labels, maps, strict=True):
+            if label is not None and "label" in self.wanted:
+                found["label"] = label
+            for name in self.wanted - set(found) - {"label_rank"}:
+                found[name] = self._stored_map(name, item)
+                heartbeat(found[name].nbytes)
+            if "label_rank" in self.wanted and "label_rank" not in found:
+                assert label is not None
+                found["label_rank"] = self._rank(item, label, found["prediction"])
+        return maps
+
+    def _label(self, item: int) -> NDArray[Any] | None:
+        if self.labels is None or not self.wanted & set(OF_LABELS):
+            return None
+        planes = self.labels.planes
+        return label_map(
+            planes.read(item), self.classes, self.labels.ignore_index,
+            f"{planes.where(item)}, item {self.names[item]}", self.size(item),
+        )  # fmt: skip
+
+    def _form(self) -> Form:
+        stack = self.stack
+        assert stack is not None
+        if stack.kind == "logits" or stack.classes == 1 or len(stack.dtypes) > 1:
+            dtype = np.dtype(np.float64 if np.dtype("f8") in stack.dtypes else np.float32)
+        else:
+            dtype = next(iter(stack.dtypes))
+        tolerances = [
+            stack.classes * stack.scale(a) if a.dtype.kind == "u" else TOLERANCE[a.dtype.name]
+            for a in stack.arrays
+        ]
+        computed = self.wanted & set(COMPUTED + OF_LABELS) - {"label"}
+        return Form(
+            samples=stack.samples,
+            classes=max(stack.classes, 2),
+            dtype=np.dtype(np.int16) if dtype == np.float16 else dtype,
+            unit=stack.scale(stack.arrays[0]) if dtype.kind == "u" else 1.0,
+            tolerance=self.sum_tolerance if self.sum_tolerance is not None else max(tolerances),
+            wanted=frozenset(computed),
+        )
+
+    def _reduce(
+        self, batch: range, labels: list[NDArray[Any] | None], heartbeat: Heartbeat
+    ) -> list[Maps]:
+        stack, form = self.stack, self._form()
+        assert stack is not None
+        height, width = self.size(batch[0])
+        results: list[Maps] = [
+            {
+                name: np.empty(
+                    (form.classes, height, width) if name == "mean_probs" else (height, width),
+                    {"prediction": id_dtype(form.classes), "label_rank": "uint16"}.get(name, "f4"),
+                )
+                for name in form.wanted
+            }
+            for _ in batch
+        ]
+        whole, split = stack.whole(batch[0]), stack.splits_classes(batch[0])
+        for box in stack.boxes(batch[0]):
+            region = (slice(box.y0, box.y1), slice(box.x0, box.x1))
+            reducers = {
+                item: Reducer(
+                    form, box.pixels, whole=whole, split=split,
+                    check=SumCheck(
+                        form.classes, form.tolerance, form.sum_unit, form.total_dtype,
+                        f"{stack.members[0][item].source.array.where}, item {self.names[item]}",
+                        box.x1 - box.x0, box.y0, box.x0,
+                    ),
+                )
+                for item in batch
+            }  # fmt: skip
+            for tile in stack.tiles(batch, box):
+                heartbeat(tile.values.nbytes)
+                values = self._prepare(tile, form)
+                if not whole:
+                    reducers[tile.item].add(values, tile.t0, tile.c0)
+                    continue
+                self._place(results[tile.item - batch[0]], region, reducers[tile.item].reduce(
+                    values, _flat(labels[tile.item - batch[0]], region)
+                ))
+            if not whole:
+                for item in batch:
+                    j = item - batch[0]
+                    self._place(
+                        results[j], region, reducers[item].finish(_flat(labels[j], region))
+                    )
+        return results
+
+    def _prepare(self, tile: Tile, form: Form) -> NDArray[Any]:
+        """A tile as the kernels take it: probabilities of at least two classes, one dtype."""
+        stack = self.stack
+        assert stack is not None
+        values = tile.values
+        if stack.kind == "logits":
+            if not np.isfinite(values).all():
+                bad = int((~np.isfinite(values)).sum())
+                raise DataError(
+                    f"{tile.where}, item {self.names[tile.item]}: {bad} of {values.size} logits in "
+                    f"rows {tile.box.y0} to {tile.box.y1 - 1} are NaN or infinite."
+                )
+            values = 1.0 / (1.0 + np.exp(-values.astype(form.dtype))) if stack.classes == 1 else softmax(values)
+        elif values.dtype.kind == "u" and form.dtype.kind == "f":
+            values = values * stack.scale(stack.arrays[0])
+        if stack.classes == 1:
+            values = foreground(values)
+        if form.dtype.kind == "f":
+            values = values.astype(form.dtype, copy=False)
+            if form.dtype == np.float64 and form.samples > 1:
+                values = on_grid(values)
+        return kernel_view(values)
+
+    @staticmethod
+    def _place(maps: Maps, region: tuple[slice, slice], found: Maps) -> None:
+        shape = (region[0].stop - region[0].start, region[1].stop - region[1].start)
+        for name, values in found.items():
+            maps[name][(..., *region)] = values.reshape(*values.shape[:-1], *shape)
+
+    # ---- maps stores
+
+    def _stored_prediction(self, item: int) -> Maps:
+        planes = self.stored["predictions"]
+        plane = planes.read(item)
+        where = f"{planes.where(item)}, item {self.names[item]}"
+        if plane.dtype.kind not in "iu":
+            raise StoreError(f"{where}: predictions of dtype {plane.dtype}; expected class ids.")
+        low, high = int(plane.min()), int(plane.max())
+        if low < 0 or high >= self.classes:
+            raise DataError(
+                f"{where}: predicted ids run from {low} to {high}; expected 0 … {self.classes - 1}."
+            )
+        return {"prediction": plane.astype(id_dtype(self.classes))}
+
+    def _stored_map(self, name: str, item: int) -> NDArray[Any]:
+        planes = self.stored[name]
+        plane = planes.read(item)
+        where = f"{planes.where(item)}, item {self.names[item]}"
+        if plane.shape != self.size(item):
+            raise StoreError(f"{where}: shape {plane.shape}, but predictions are {self.size(item)}.")
+        if plane.dtype.kind not in "fiu":
+            raise StoreError(f"{where}: dtype {plane.dtype}; expected numbers.")
+        values = plane.astype(np.float32) + np.float32(0.0)  # -0.0 becomes 0.0
+        bad = ~np.isfinite(values)
+        if bad.any():
+            y, x = (int(k[0]) for k in np.nonzero(bad))
+            raise DataError(
+                f"{where}: {int(bad.sum())} of {bad.size} values are NaN, infinite or beyond float32, "
+                f"first at row {y}, column {x}. An uncertainty is a finite number."
+            )
+        return values
+
+    def _rank(self, item: int, label: NDArray[Any], prediction: NDArray[Any]) -> NDArray[Any]:
+        """`label_rank` of a maps store, by the same rule as the kernel's, from float32 p̄."""
+        if "label_rank" in self.stored:
+            return self.stored["label_rank"].read(item).astype(np.uint16)
+        mean = self.stored["mean_probs"].read(item).astype(np.float32)
+        known = label != void_of(self.classes)
+        y = np.where(known, label, 0).astype(np.intp)
+        mine = np.take_along_axis(mean, y[None], axis=0)[0]
+        rank = np.where(y == prediction, 0, 1)
+        for c in range(self.classes):
+            larger = (mean[c] > mine) | ((mean[c] == mine) & (c < y))
+            rank += larger & (y != prediction) & (c != y) & (c != prediction)
+        return np.where(known, rank, 0).astype(np.uint16)
+
+
+def _flat(label: NDArray[Any] | None, region: tuple[slice, slice]) -> NDArray[Any] | None:
+    return None if label is None else np.ascontiguousarray(label[region]).reshape(-1)

@@ -1,0 +1,38 @@
+"""How a family of metrics asks for tallies and what it makes of them.
+
+A plan is a generator: it yields the tallies that it needs counted next, over all items, and is sent
+back what was counted; a number that is fitted on the whole set costs one such pass. All plans of a
+run advance together, so that each pass reads every item once for all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import State
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A tally after a pass: the state of all items, and each item's own, packed."""
+
+    total: State
+    items: list[bytes]
+
+
+@dataclass(frozen=True)
+class Section:
+    """What a plan returns: its part of a report, one record an item among it."""
+
+    results: dict[str, Any]
+    items: list[dict[str, Any]]
+    settings: dict[str, Any] = field(default_factory=dict)
+    numerics: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+
+
+Plan = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Section]

@@ -1,0 +1,106 @@
+"""Scores of four counts of patches: n_ac, n_au, n_ic, n_iu (accurate/inaccurate, certain/uncertain).
+
+Mukhoti & Gal 2018 ("Evaluating Bayesian Deep Learning Methods for Semantic Segmentation") and
+Ma et al. 2024 (PAvPU Surplus). Everything is computed from the integers, one division at the end.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from uqeval.metrics._contract import Metric, put
+
+
+def p_accurate(ac: int, au: int, ic: int, iu: int) -> float | None:
+    """Share of accurate patches, a."""
+    n = ac + au + ic + iu
+    return (ac + au) / n if n else None
+
+
+def p_certain(ac: int, au: int, ic: int, iu: int) -> float | None:
+    """Share of certain patches, c."""
+    n = ac + au + ic + iu
+    return (ac + ic) / n if n else None
+
+
+def p_accurate_given_certain(ac: int, au: int, ic: int, iu: int) -> float | None:
+    """n_ac / (n_ac + n_ic)."""
+    return ac / (ac + ic) if ac + ic else None
+
+
+def p_uncertain_given_inaccurate(ac: int, au: int, ic: int, iu: int) -> float | None:
+    """n_iu / (n_ic + n_iu)."""
+    return iu / (ic + iu) if ic + iu else None
+
+
+def pavpu(ac: int, au: int, ic: int, iu: int) -> float | None:
+    """(n_ac + n_iu) / n."""
+    n = ac + au + ic + iu
+    return (ac + iu) / n if n else None
+
+
+def pavpu_chance(ac: int, au: int, ic: int, iu: int) -> float | None:
+    """a·c + (1 - a)(1 - c): the PAvPU of an uncertainty that knows nothing of the errors."""
+    n = ac + au + ic + iu
+    a, c = ac + au, ac + ic
+    return (a * c + (n - a) * (n - c)) / (n * n) if n else None
+
+
+def _covariance(ac: int, au: int, ic: int, iu: int) -> int:
+    """n²·Cov(accurate, certain), an integer."""
+    return (ac + au + ic + iu) * ac - (ac + au) * (ac + ic)
+
+
+def phi(ac: int, au: int, ic: int, iu: int) -> float | None:
+    """Corr(accurate, certain)."""
+    n = ac + au + ic + iu
+    a, c = ac + au, ac + ic
+    spread = a * (n - a) * c * (n - c)
+    return _covariance(ac, au, ic, iu) / math.sqrt(spread) if spread else None
+
+
+def half_surplus(ac: int, au: int, ic: int, iu: int) -> float | None:
+    """Cov(accurate, certain) / std(accurate) = std(certain)·phi."""
+    n = ac + au + ic + iu
+    a = ac + au
+    return _covariance(ac, au, ic, iu) / (n * math.sqrt(a * (n - a))) if a * (n - a) else None
+
+
+def surplus(ac: int, au: int, ic: int, iu: int) -> float | None:
+    """Cov(A, C)/std(A) + Cov(1-A, 1-C)/std(1-A) = (PAvPU - 1 + a + c - 2ac)/√(a(1 - a))."""
+    half = half_surplus(ac, au, ic, iu)
+    return None if half is None else 2.0 * half
+
+
+_M, _S = "Mukhoti & Gal 2018", "Ma et al. 2024"
+_NONE = "no patch"
+_ONE_ACCURACY = "all patches are accurate, or none is"
+METRICS = (
+    Metric("pavpu", "p_accurate", "fraction", "higher", (0.0, 1.0), f"{_M}, §4", _NONE, p_accurate),
+    Metric("pavpu", "p_certain", "fraction", None, (0.0, 1.0), f"{_M}, §4", _NONE, p_certain),
+    Metric("pavpu", "p_accurate_given_certain", "fraction", "higher", (0.0, 1.0),
+           f"{_M}, eq. 5", "no patch is certain", p_accurate_given_certain),
+    Metric("pavpu", "p_uncertain_given_inaccurate", "fraction", "higher", (0.0, 1.0),
+           f"{_M}, eq. 6", "no patch is inaccurate", p_uncertain_given_inaccurate),
+    Metric("pavpu", "pavpu", "fraction", "higher", (0.0, 1.0), f"{_M}, eq. 7", _NONE, pavpu),
+    Metric("pavpu", "pavpu_chance", "fraction", None, (0.0, 1.0), f"{_S}, §5.2", _NONE,
+           pavpu_chance),
+    Metric("pavpu", "phi", "correlation", "higher", (-1.0, 1.0), f"{_S}, §5.2",
+           f"{_ONE_ACCURACY}; or all are certain, or none is", phi),
+    Metric("pavpu", "surplus", "correlation × std", "higher", (-1.0, 1.0), f"{_S}, eq. 17",
+           _ONE_ACCURACY, surplus),
+    Metric("pavpu", "half_surplus", "correlation × std", "higher", (-0.5, 0.5), f"{_S}, §5.2",
+           _ONE_ACCURACY, half_surplus),
+)  # fmt: skip
+
+COUNTS = ("n_ac", "n_au", "n_ic", "n_iu")
+BY_FIELD = {metric.field: metric for metric in METRICS}
+
+
+def scores(ac: int, au: int, ic: int, iu: int) -> dict[str, Any]:
+    """The four counts and all scores, undefined ones None with their reason."""
+    record: dict[str, Any] = dict(zip(COUNTS, (ac, au, ic, iu), strict=True))
+    for metric in METRICS:
+        put(record, metric.field, metric.formula(ac, au, ic, iu), metric.undefined)
+    return record

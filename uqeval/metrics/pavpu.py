@@ -1,0 +1,286 @@
+"""The family `pavpu`: settings, presets, and the plan from tallies to its part of a report."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import UsageError
+from uqeval.metrics import patch_scores
+from uqeval.metrics._plan import Plan, Section
+from uqeval.metrics.thresholds import Fitted, Rule, fit
+
+if TYPE_CHECKING:
+    from uqeval.tallies import PatchCounts, Patches
+    from uqeval.tallies._contract import State
+
+METRICS = patch_scores.METRICS
+
+#: What each definition in use changes of the defaults, which are Mukhoti & Gal's.
+DEFINITIONS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "ma": {"window": 3, "threshold": "median", "accuracy_op": ">="},
+    "torch-uncertainty-0.13": {
+        "uncertainty": "confidence", "window": 16, "border": "partial", "threshold": "0.5",
+    },
+    "uncertainty-baselines": {
+        "window": 2, "border": "pad", "void": "inaccurate", "threshold": "0.5",
+    },
+    "a-klass": {"window": 2, "threshold": "0.4", "log_base": 2.0},
+}  # fmt: skip
+
+CHOICES = {
+    "border": ("drop", "partial", "pad"),
+    "void": ("exclude", "inaccurate"),
+    "accuracy_op": (">", ">="),
+    "uncertainty_op": (">", ">="),
+    "threshold_scope": ("set", "class", "item"),
+    "definition": tuple(DEFINITIONS),
+}
+
+
+@dataclass(frozen=True)
+class PavpuSettings:
+    """Every choice behind a PAvPU; the defaults are those of Mukhoti & Gal 2018.
+
+    `uncertainty`: a map's name; `log_base` of entropies. `window`, `stride` (default: the window)
+    in pixels. `accuracy_threshold` and `accuracy_op`: a patch is accurate when its accuracy is
+    above (">") or not below (">=") the threshold; `threshold` and `uncertainty_op` likewise say
+    when it is uncertain. `border`, `void`, `top_k`: see `uqeval.tallies.Patches`. `threshold_scope`:
+    fitted on the whole set, on each category of patches, or on each item. `threshold_from`: where a
+    numeric threshold was fitted, if it was. Raises `UsageError` for what cannot be.
+    """
+
+    uncertainty: str = "entropy"
+    window: int = 4
+    stride: int = 0
+    threshold: str = "mean"
+    accuracy_threshold: float = 0.5
+    threshold_scope: str = "set"
+    border: str = "drop"
+    void: str = "exclude"
+    accuracy_op: str = ">"
+    uncertainty_op: str = ">"
+    top_k: int = 1
+    log_base: float = math.e
+    definition: str = "paper"
+    threshold_from: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.window < 1:
+            raise UsageError(f"--window {self.window}; expected at least 1 pixel.")
+        if self.stride < 0:
+            raise UsageError(f"--stride {self.stride}; expected at least 1 pixel.")
+        if self.stride == 0:
+            object.__setattr__(self, "stride", self.window)
+        if not 0 <= self.accuracy_threshold <= 1:
+            raise UsageError(
+                f"--accuracy-threshold {self.accuracy_threshold}; expected a number from 0 to 1."
+            )
+        if self.top_k < 1:
+            raise UsageError(f"--top-k {self.top_k}; expected at least 1.")
+        if not (self.log_base > 1 and math.isfinite(self.log_base)):
+            raise UsageError(f"--log-base {self.log_base}; expected a number above 1.")
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise UsageError(
+                    f"--{name.replace('_', '-')} {getattr(self, name)!r}; expected one of "
+                    f"{', '.join(choices)}."
+                )
+        Rule.parse(self.threshold)
+
+    @classmethod
+    def of(cls, **given: Any) -> PavpuSettings:
+        """Settings of a definition, with what is `given` in place of its choices."""
+        definition = given.get("definition", "paper")
+        if definition not in DEFINITIONS:
+            raise UsageError(
+                f"--definition {definition!r}; expected one of {', '.join(DEFINITIONS)}."
+            )
+        return cls(**(DEFINITIONS[definition] | given))
+
+    def patches(self, classes: int) -> Patches:
+        """How these settings cut images of `classes` classes into patches."""
+        from uqeval.tallies import Patches, Uncertainty
+
+        return Patches(
+            Uncertainty(self.uncertainty, self.log_base), classes,
+            self.window, self.stride, self.border, self.void, self.top_k,
+        )  # fmt: skip
+
+
+def variants(**options: Any) -> dict[str, PavpuSettings]:
+    """Settings of every combination of options that were given several values, by report key.
+
+    The first combination has the plain key `pavpu`; another says what it changes:
+    `pavpu[mutual_information]`, `pavpu[window=7]`, `pavpu[mutual_information,window=7]`.
+    """
+    import itertools
+
+    lists = {k: list(v) if isinstance(v, list | tuple) else [v] for k, v in options.items()}
+    for name, values in lists.items():
+        if not values:
+            raise UsageError(f"--{name.replace('_', '-')} is an empty list; expected a value.")
+    found: dict[str, PavpuSettings] = {}
+    for combination in itertools.product(*lists.values()):
+        changes = [
+            str(value) if name == "uncertainty" else f"{name}={value}"
+            for (name, values), value in zip(lists.items(), combination, strict=True)
+            if value != values[0]
+        ]
+        key = f"pavpu[{','.join(changes)}]" if changes else "pavpu"
+        found[key] = PavpuSettings.of(**dict(zip(lists, combination, strict=True)))
+    return found
+
+
+def plan(settings: PavpuSettings, classes: int, class_names: Sequence[str]) -> Plan:
+    """Fit the threshold, count the patches, and return the section of one variant."""
+    patches = settings.patches(classes)
+    operators = {
+        "accuracy_threshold": settings.accuracy_threshold,
+        "accuracy_op": settings.accuracy_op,
+        "uncertainty_op": settings.uncertainty_op,
+    }
+    rule = Rule.parse(settings.threshold)
+    scope = settings.threshold_scope
+    if scope == "item":
+        from uqeval.tallies import ItemPatchCounts
+
+        tally: Any = ItemPatchCounts(patches, rule.kind, rule.value, **operators)
+        fitted = None
+    else:
+        from uqeval.tallies import PatchCounts
+
+        fitted = yield from fit(rule, patches, scope == "class", **operators)
+        tally = PatchCounts(patches, fitted.threshold, fitted.ends, **operators)
+    counted = (yield (tally,))[tally]
+    results = _results(settings, fitted, counted.total, class_names)
+    items = [_item(tally, data, scope == "item") for data in counted.items]
+    return Section(
+        results,
+        items,
+        settings=dataclasses.asdict(settings),
+        numerics={f"ties_{k}": v for k, v in results["ties"].items()},
+        warnings=_warnings(results),
+    )
+
+
+def _results(
+    settings: PavpuSettings, fitted: Fitted | None, state: State, class_names: Sequence[str]
+) -> dict[str, Any]:
+    counts = state["counts"].tolist()
+    results: dict[str, Any] = {
+        "uncertainty": settings.uncertainty,
+        "window": settings.window,
+        "stride": settings.stride,
+        "accuracy_threshold": settings.accuracy_threshold,
+        "uncertainty_threshold": None,
+    }
+    one = fitted is not None and len(fitted.threshold) == 1
+    if fitted and one:
+        results["uncertainty_threshold"] = fitted.threshold[0]
+    else:
+        each = "class" if fitted else "item"
+        results["uncertainty_threshold_reason"] = f"fitted for each {each} apart"
+    pooled = _four(state["counts"].sum(axis=0).tolist())
+    results |= patch_scores.scores(*pooled)
+    results["ties"] = dict(zip(("accuracy", "uncertainty"), state["ties"].tolist(), strict=True))
+    rows = []
+    for c, four in enumerate(counts):
+        mixed = c == len(class_names)
+        row: dict[str, Any] = {
+            "class": "mixed" if mixed else c,
+            "name": "mixed" if mixed else class_names[c],
+        }
+        if fitted and not one:
+            row["uncertainty_threshold"] = fitted.threshold[c]
+        rows.append(row | patch_scores.scores(*_four(four)))
+    results["per_class"] = rows
+    ends = fitted.ends[0] if fitted and one else None
+    results |= _curve(state["by_threshold"], ends)
+    results["accuracy_curve"] = _accuracy_curve(state["by_accuracy"])
+    return results
+
+
+def _four(counts: list[list[int]]) -> tuple[int, int, int, int]:
+    """n_ac, n_au, n_ic, n_iu of counts [accurate, uncertain]."""
+    (ic, iu), (ac, au) = counts
+    return ac, au, ic, iu
+
+
+def _curve(by_threshold: Any, ends: tuple[float, float] | None) -> dict[str, Any]:
+    """The scores over the uncertainty threshold, their peaks, and the area under the Surplus."""
+    from uqeval.tallies.patches import best_step, counts_along, curve_thresholds
+
+    counts = counts_along(by_threshold).tolist()
+    n = len(counts)
+    t = [i / (n - 1) for i in range(n)]
+    threshold: list[float | None] = [None] * n
+    if ends:
+        threshold = list(curve_thresholds(*ends))
+    fields = ("pavpu", "p_accurate_given_certain", "p_uncertain_given_inaccurate", "surplus")
+    curve: dict[str, Any] = {"t": t, "threshold": threshold}
+    for field in fields:
+        formula = patch_scores.BY_FIELD[field].formula
+        curve[field] = [formula(*four) for four in counts]
+    # Ma et al. 2024, §6: where the Surplus is negative the uncertainty says less than nothing, and
+    # the PAvPU there should not be read.
+    curve["misleading"] = [value is not None and value < 0 for value in curve["surplus"]]
+    record: dict[str, Any] = {"curve": curve}
+    for field, best in (("pavpu", _peak(curve["pavpu"])), ("surplus", best_step(by_threshold))):
+        record[f"{field}_peak"] = (
+            None if best is None
+            else {"t": t[best], "threshold": threshold[best], "value": curve[field][best]}
+        )  # fmt: skip
+        if best is None:
+            record[f"{field}_peak_reason"] = patch_scores.BY_FIELD[field].undefined
+    if None in curve["surplus"]:
+        record["surplus_auc"] = None
+        record["surplus_auc_reason"] = patch_scores.BY_FIELD["surplus"].undefined
+    else:
+        s = curve["surplus"]
+        record["surplus_auc"] = math.fsum((a + b) / 2 for a, b in zip(s, s[1:], strict=False)) / (n - 1)
+    return record
+
+
+def _peak(values: list[float | None]) -> int | None:
+    defined = [v for v in values if v is not None]
+    return values.index(max(defined)) if defined else None
+
+
+def _accuracy_curve(by_accuracy: Any) -> dict[str, list[Any]]:
+    """The scores over the accuracy threshold 0, 0.01 … 1, at the fitted uncertainty threshold."""
+    certain, uncertain = by_accuracy.T.tolist()
+    n = len(certain) - 1
+    fields = [m.field for m in METRICS]
+    curve: dict[str, list[Any]] = {"accuracy_threshold": [i / (n - 1) for i in range(n)]}
+    curve |= {field: [] for field in fields}
+    ic = iu = 0
+    for i in range(n):
+        ic += certain[i]
+        iu += uncertain[i]
+        for metric in METRICS:
+            curve[metric.field].append(metric.formula(sum(certain) - ic, sum(uncertain) - iu, ic, iu))
+    return curve
+
+
+def _item(tally: PatchCounts, data: bytes, own: bool) -> dict[str, Any]:
+    state = tally.unpack(data)
+    record = patch_scores.scores(*_four(state["counts"].sum(axis=0).tolist()))
+    if own:
+        value = float(state["own"][0])
+        record["uncertainty_threshold"] = value if math.isfinite(value) else None
+    return record
+
+
+def _warnings(results: dict[str, Any]) -> list[str]:
+    found = []
+    if results["surplus"] is not None and results["surplus"] < 0:
+        found.append(
+            f"the PAvPU Surplus is {results['surplus']:.4f}: at this threshold the uncertainty says "
+            "less than nothing of the errors, and the PAvPU should not be read."
+        )
+    return found

@@ -1,0 +1,104 @@
+"""Segmentation scores of a pooled confusion matrix over non-void pixels.
+
+IoU over the classes present in labels or predictions; accuracy over those present in labels.
+Everingham et al., "The PASCAL Visual Object Classes Challenge", IJCV 2010 (IoU); Long et al. 2015.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics._contract import Metric, put
+from uqeval.metrics._plan import Plan, Section
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import State
+
+
+def _mean(values: Sequence[float | None]) -> float | None:
+    present = [v for v in values if v is not None]
+    return sum(present) / len(present) if present else None
+
+
+def class_ious(
+    labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]
+) -> list[float | None]:
+    """TP / (TP + FP + FN) of each class; None where neither labels nor predictions have it."""
+    return [
+        c / (a + b - c) if a + b - c else None
+        for a, b, c in zip(labelled, predicted, correct, strict=True)
+    ]
+
+
+def class_accuracies(labelled: Sequence[int], correct: Sequence[int]) -> list[float | None]:
+    """TP / (TP + FN) of each class; None where no label has it."""
+    return [c / a if a else None for a, c in zip(labelled, correct, strict=True)]
+
+
+def pixel_accuracy(
+    labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]
+) -> float | None:
+    """Share of non-void pixels that are right."""
+    return sum(correct) / sum(labelled) if sum(labelled) else None
+
+
+def mean_accuracy(
+    labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]
+) -> float | None:
+    """Mean of the class accuracies over the classes present in the labels."""
+    return _mean(class_accuracies(labelled, correct))
+
+
+def miou(
+    labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]
+) -> float | None:
+    """Mean IoU over the classes present in labels or predictions."""
+    return _mean(class_ious(labelled, predicted, correct))
+
+
+_VOID = "no labelled pixel: all are void"
+METRICS = (
+    Metric("segmentation", "pixel_accuracy", "fraction", "higher", (0.0, 1.0),
+           "Long et al. 2015, §5", _VOID, pixel_accuracy),
+    Metric("segmentation", "mean_accuracy", "fraction", "higher", (0.0, 1.0),
+           "Long et al. 2015, §5", _VOID, mean_accuracy),
+    Metric("segmentation", "miou", "fraction", "higher", (0.0, 1.0),
+           "Everingham et al. 2010, §4.1", _VOID, miou),
+)  # fmt: skip
+
+
+def scores(state: State) -> dict[str, Any]:
+    """Pooled scores and pixels of a `class_counts` state."""
+    counts = [state[name].tolist() for name in ("labelled", "predicted", "correct")]
+    record: dict[str, Any] = {}
+    for metric in METRICS:
+        put(record, metric.field, metric.formula(*counts), metric.undefined)
+    record["pixels"] = sum(counts[0])
+    return record
+
+
+def plan(classes: int, class_names: Sequence[str]) -> Plan:
+    """Count once; return the section `segmentation`."""
+    from uqeval.tallies import ClassCounts
+
+    tally = ClassCounts(classes)
+    counted = (yield (tally,))[tally]
+    total = counted.total
+    results = scores(total)
+    labelled, predicted, correct = (
+        total[name].tolist() for name in ("labelled", "predicted", "correct")
+    )
+    results["per_class"] = [
+        {"class": c, "name": class_names[c], "iou": iou, "accuracy": accuracy, "pixels": pixels}
+        for c, (iou, accuracy, pixels) in enumerate(
+            zip(
+                class_ious(labelled, predicted, correct),
+                class_accuracies(labelled, correct),
+                labelled,
+                strict=True,
+            )
+        )
+    ]
+    items = [scores(tally.unpack(data)) for data in counted.items]
+    return Section(results, items, numerics={"void": int(total["void"][0])})

@@ -1,0 +1,145 @@
+"""Uncertainty thresholds: rules, and fitting them on what was counted.
+
+Mukhoti & Gal 2018 take the mean of all pixels, or a place in their range (eq. 4); Ma et al. 2024
+the median of the patches, or the best Surplus. A rule is fitted once and then held fixed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Generator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from uqeval.metrics._plan import Counted
+    from uqeval.tallies import Patches, Tally
+    from uqeval.tallies._contract import State
+
+SPELLINGS = "mean, median, pNN (p0 … p100), range:T (T from 0 to 1), max-surplus, or a number"
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A parsed threshold: `kind` is mean, percentile, range, max-surplus or value."""
+
+    kind: str
+    value: float = 0.0
+
+    @classmethod
+    def parse(cls, text: str) -> Rule:
+        """Read a rule as users write it. Raises `UsageError` for anything else."""
+        word = text.strip().lower()
+        if word in ("mean", "max-surplus"):
+            return cls(word)
+        if word == "median":
+            return cls("percentile", 50.0)
+        for prefix, kind, low, high in (("p", "percentile", 0, 100), ("range:", "range", 0, 1)):
+            if word.startswith(prefix):
+                value = _number(word.removeprefix(prefix))
+                if value is not None and low <= value <= high:
+                    return cls(kind, value)
+        value = _number(word)
+        if value is None:
+            raise UsageError(f"--threshold {text!r} cannot be; expected {SPELLINGS}.")
+        return cls("value", value)
+
+
+def _number(text: str) -> float | None:
+    try:
+        value = float(text)
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """Thresholds of uncertainty and ends of the curve's range: one, or one a category."""
+
+    threshold: tuple[float, ...]
+    ends: tuple[tuple[float, float], ...]
+
+
+Fitting = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Fitted]
+
+
+def fit(rule: Rule, patches: Patches, by_category: bool, **operators: Any) -> Fitting:
+    """Fit a rule on the set, or on each category of patches apart.
+
+    Pixels of a class are those that its labels mark; `mixed` has the pixels of the whole set. A
+    category without pixels or patches takes the threshold of the whole set.
+    """
+    from uqeval.tallies import Moments, PatchCounts, Ranks
+    from uqeval.tallies.ranks import bins_of
+
+    moments = Moments(patches.uncertainty, patches.classes)
+    ranks = Ranks(patches, patches.classes, by_category)
+    percentile = rule.kind == "percentile"
+    counted = yield (moments, ranks) if percentile else (moments,)
+    pixels = counted[moments].total
+    overall = _ends(pixels, None)
+    if overall is None:
+        raise DataError("nothing is left to evaluate: every label is void.")
+    ends = [overall]
+    if by_category:
+        ends = [_ends(pixels, c) or overall for c in range(patches.classes)] + [overall]
+
+    if percentile:
+        coarse = counted[ranks].total["coarse"]
+        bins = bins_of(coarse, (rule.value,))
+        if not bins:
+            raise UsageError("no patch has a valid pixel: the percentile of the patches is undefined.")
+        detail = Ranks(patches, patches.classes, by_category, bins)
+        fine = (yield (detail,))[detail].total["fine"]
+        threshold = _percentiles(coarse, fine, bins, rule.value)
+    elif rule.kind == "max-surplus":
+        first = PatchCounts(
+            patches, tuple(low for low, _ in ends), tuple(ends), **operators
+        )
+        by_threshold = (yield (first,))[first].total["by_threshold"]
+        threshold = [
+            _best(by_threshold[c : c + 1] if by_category else by_threshold, *end)
+            for c, end in enumerate(ends)
+        ]
+    else:
+        means = [_mean(pixels, None)]
+        if by_category:
+            means = [_mean(pixels, c) for c in range(patches.classes)] + means
+        threshold = [
+            {"mean": mean, "value": rule.value}.get(rule.kind, low + rule.value * (high - low))
+            for mean, (low, high) in zip(means, ends, strict=True)
+        ]
+    return Fitted(tuple(threshold), tuple(ends))
+
+
+def _best(by_threshold: Any, low: float, high: float) -> float:
+    from uqeval.tallies.patches import best_step, curve_thresholds
+
+    step = best_step(by_threshold)
+    return high if step is None else curve_thresholds(low, high)[step]
+
+
+def _ends(pixels: State, c: int | None) -> Any:
+    chosen = slice(None) if c is None else slice(c, c + 1)
+    if not pixels["count"][chosen].sum():
+        return None
+    return float(pixels["least"][chosen].min()), float(pixels["most"][chosen].max())
+
+
+def _mean(pixels: State, c: int | None) -> float:
+    chosen = slice(None) if c is None or not pixels["count"][c] else slice(c, c + 1)
+    return math.fsum(pixels["total"][chosen].tolist()) / int(pixels["count"][chosen].sum())
+
+
+def _percentiles(coarse: Any, fine: Any, bins: Any, p: float) -> list[float]:
+    from uqeval.tallies.ranks import percentile
+
+    values = []
+    for group, counts in enumerate(coarse):
+        mine = {b: fine[i] for i, (g, b) in enumerate(bins) if g == group}
+        values.append(percentile(counts, mine, p))
+    defined = [v for v in values if v is not None]
+    return [v if v is not None else max(defined) for v in values]

@@ -1,0 +1,45 @@
+"""Writing results: beside the target, then renamed, so that no half-written file is ever seen."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+from uqeval.errors import OutputError
+
+
+def check_writable(path: str | Path) -> None:
+    """Raise `OutputError` now for a file that could not be written later."""
+    target = Path(path)
+    if target.is_dir():
+        raise OutputError(f"{path}: is a folder; give the name of a file.")
+    folder = target.parent
+    if not folder.is_dir():
+        raise OutputError(f"{path}: the folder {folder} does not exist; make it, or name another.")
+    if not os.access(folder, os.W_OK):
+        raise OutputError(f"{path}: the folder {folder} cannot be written to.")
+
+
+def write(path: str | Path, content: str | bytes) -> None:
+    """Replace `path` by `content`, whole or not at all. Raises `OutputError`."""
+    target = Path(path)
+    data = content.encode() if isinstance(content, str) else content
+    temporary = None
+    try:
+        if target.exists() and not target.is_file():  # /dev/stdout, a named pipe
+            target.write_bytes(data)
+            return
+        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
+        with os.fdopen(handle, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(temporary).chmod(0o666 & ~mask)
+        Path(temporary).replace(target.resolve())
+    except OSError as error:
+        if temporary is not None:
+            Path(temporary).unlink(missing_ok=True)
+        raise OutputError(f"{path}: cannot be written: {error.strerror or error}.") from error

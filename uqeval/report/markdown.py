@@ -1,0 +1,34 @@
+"""The report as Markdown tables, for a pull request or a job summary."""
+
+from __future__ import annotations
+
+from uqeval.report.schema import Report
+from uqeval.report.tables import Table, tables_of
+
+
+def to_markdown(report: Report) -> str:
+    """Title, tables and warnings as GitHub-flavoured Markdown."""
+    predictions = ", ".join(store["path"] for store in report.inputs["predictions"])
+    lines = [f"## uqeval: {_cell(predictions)}", ""]
+    if report.partial:
+        lines += ["**Partial:** not all items were evaluated.", ""]
+    for table in tables_of(report):
+        lines += [f"### {table.title}", "", *_table(table), ""]
+        if table.note:
+            lines += [f"<sub>{table.note}</sub>", ""]
+    if report.warnings:
+        lines += ["### Warnings", "", *(f"- {_cell(text)}" for text in report.warnings), ""]
+    return "\n".join(lines)
+
+
+def _table(table: Table) -> list[str]:
+    marks = [":--" if i in table.left else "--:" for i in range(len(table.columns))]
+    rows = [table.columns, marks, *([_cell(c) for c in row] for row in table.rows)]
+    return [f"| {' | '.join(row)} |" for row in rows]
+
+
+def _cell(text: str) -> str:
+    """Text that cannot break out of a table cell or become HTML."""
+    for mark, escape in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "\\`"), ("\n", " ")):
+        text = text.replace(mark, escape)
+    return text

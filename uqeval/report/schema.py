@@ -1,0 +1,85 @@
+"""The report: the record of all values, which is all that writers and the gate see.
+
+History of the format: 1 is the first.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from uqeval.errors import StoreError
+
+SCHEMA: Literal["uqeval.report/1"] = "uqeval.report/1"
+
+
+class Report(BaseModel):
+    """What one evaluation found; `docs/reports.md` describes every key.
+
+    Undefined values are None with a reason beside them (`<key>_reason`), never 0 and never NaN.
+    Fractions lie in [0, 1] and nothing is rounded.
+    """
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+    schema_: Literal["uqeval.report/1"] = Field(SCHEMA, alias="schema")
+    uqeval_version: str
+    inputs: dict[str, Any]
+    settings: dict[str, Any]
+    results: dict[str, Any]
+    items: list[dict[str, Any]]
+    intervals: dict[str, Any] = {}
+    slices: dict[str, Any] = {}
+    states: str | None = None
+    numerics: dict[str, Any] = {}
+    metrics: dict[str, dict[str, Any]] = {}
+    partial: bool = False
+    warnings: list[str] = []
+    timing: dict[str, Any] = {}
+
+    def to_json(self) -> str:
+        """The report as strict JSON, two spaces deep; raises `ValueError` for NaN or infinity."""
+        return json.dumps(self.model_dump(by_alias=True), indent=2, allow_nan=False) + "\n"
+
+    @classmethod
+    def load(cls, path: str | Path) -> Report:
+        """Read a report file. Raises `StoreError` if it is none, or of another schema."""
+        try:
+            record = json.loads(Path(path).read_text("utf-8"), parse_constant=_refuse)
+            schema = record.get("schema") if isinstance(record, dict) else None
+            if schema != SCHEMA:
+                raise StoreError(f"{path}: schema {schema!r}; this uqeval reads {SCHEMA!r}.")
+            return cls.model_validate(record)
+        except OSError as error:
+            raise StoreError(f"{path}: {error.strerror}; expected a report, as -o writes it.") from None
+        except ValidationError as error:
+            first = error.errors()[0]
+            place = ".".join(str(k) for k in first["loc"])
+            raise StoreError(f"{path}: is no report: {place}: {first['msg']}.") from None
+        except (ValueError, RecursionError) as error:
+            raise StoreError(f"{path}: is no JSON report: {error}.") from None
+
+    def to_frame(self) -> list[dict[str, Any]]:
+        """One flat row an item, ready for `pandas.DataFrame(report.to_frame())`.
+
+        The columns are `name`, then `<metric>.<field>` for every number of an item.
+        """
+        rows = []
+        for item in self.items:
+            row: dict[str, Any] = {"name": item["name"]}
+            for key, record in item.items():
+                if isinstance(record, dict):
+                    row |= {
+                        f"{key}.{field}": value
+                        for field, value in record.items()
+                        if not field.endswith("_reason")
+                    }
+            rows.append(row)
+        return rows
+
+
+def _refuse(constant: str) -> float:
+    raise ValueError(f"{constant} is not a number that a report may hold")

@@ -1,0 +1,137 @@
+"""What a person is shown of a report: a few small tables, the same on a terminal and in Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from uqeval.report.schema import Report
+
+#: Scores of the patch tables, with their headings.
+_SCORES = {
+    "pavpu": "PAvPU",
+    "p_accurate_given_certain": "p(acc|cert)",
+    "p_uncertain_given_inaccurate": "p(unc|inacc)",
+    "surplus": "Surplus",
+    "phi": "phi",
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """A heading, column headings, rows of text, and a note below."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+    note: str = ""
+    left: frozenset[int] = field(default=frozenset({0}))
+
+
+def shown(value: Any, digits: int = 4) -> str:
+    """A value for the eye: never 0 or 1 by rounding alone, a dash where it is undefined."""
+    if value is None:
+        return "–"
+    if isinstance(value, int):
+        return f"{value:,}"
+    if not isinstance(value, float):
+        return str(value)
+    text = f"{value:.{digits}f}"
+    if float(text) in (0.0, 1.0, -1.0) and value != float(text):
+        return f"{value:.3g}" if abs(value) < 0.5 else f"{value:.8f}".rstrip("0")
+    return text
+
+
+def tables_of(report: Report) -> list[Table]:
+    """The tables of a report, in the order in which a reader asks for them."""
+    found = []
+    results = report.results
+    patch_keys = [key for key in results if key.split("[")[0] == "pavpu"]
+    if "segmentation" in results:
+        found.append(_segmentation(results["segmentation"]))
+    if patch_keys:
+        found.append(_scores(results, patch_keys))
+        found.append(_counts(results, patch_keys))
+        found.append(_per_class(results, patch_keys[0]))
+    return found
+
+
+def _segmentation(record: dict[str, Any]) -> Table:
+    names = ("pixel_accuracy", "mean_accuracy", "miou", "pixels")
+    return Table(
+        "Segmentation",
+        ["pixel accuracy", "mean accuracy", "mIoU", "pixels"],
+        [[shown(record[name]) for name in names]],
+        left=frozenset(),
+    )
+
+
+def _scores(results: dict[str, Any], keys: list[str]) -> Table:
+    rows = []
+    for key in keys:
+        record = results[key]
+        rows.append(
+            [
+                key,
+                record["uncertainty"],
+                f"{record['window']}/{record['stride']}",
+                shown(record["uncertainty_threshold"]),
+                shown(record["pavpu"]),
+                shown(record["pavpu_chance"]),
+                *(shown(record[name]) for name in list(_SCORES)[1:]),
+                shown(record["surplus_auc"]),
+            ]
+        )
+    return Table(
+        "Patch accuracy vs patch uncertainty",
+        ["", "uncertainty", "window/stride", "threshold", "PAvPU", "chance",
+         *list(_SCORES.values())[1:], "Surplus AUC"],
+        rows,
+        "chance: the PAvPU of an uncertainty that knows nothing of the errors. "
+        "Surplus > 0: it knows something; 0: nothing; < 0: less than nothing.",
+        left=frozenset({0, 1}),
+    )  # fmt: skip
+
+
+def _counts(results: dict[str, Any], keys: list[str]) -> Table:
+    rows = []
+    for key in keys:
+        record = results[key]
+        peak = record["surplus_peak"]
+        rows.append(
+            [
+                key,
+                *(shown(record[name]) for name in ("n_ac", "n_au", "n_ic", "n_iu")),
+                shown(record["p_accurate"]),
+                shown(record["p_certain"]),
+                "–" if peak is None else f"{shown(peak['value'])} at t = {peak['t']:.2f}",
+            ]
+        )
+    return Table(
+        "Patches",
+        ["", "accurate, certain", "accurate, uncertain", "inaccurate, certain",
+         "inaccurate, uncertain", "accurate", "certain", "best Surplus"],
+        rows,
+    )  # fmt: skip
+
+
+def _per_class(results: dict[str, Any], key: str) -> Table:
+    segmentation = {row["class"]: row for row in results["segmentation"]["per_class"]}
+    rows = []
+    for row in results[key]["per_class"]:
+        mine = segmentation.get(row["class"], {})
+        patches = sum(row[name] for name in ("n_ac", "n_au", "n_ic", "n_iu"))
+        rows.append(
+            [
+                str(row["name"]),
+                shown(mine.get("iou")),
+                shown(patches),
+                *(shown(row[name]) for name in _SCORES),
+            ]
+        )
+    return Table(
+        f"By class of patch ({key})",
+        ["class", "IoU", "patches", *_SCORES.values()],
+        rows,
+        "mixed: patches with pixels of several classes. –: undefined, with its reason in the report.",
+    )

@@ -1,0 +1,98 @@
+"""What every format gives to the rest of the house: arrays that are read in whole chunks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import StoreError
+
+Region = tuple[slice, ...]
+
+#: The one spelling of each axis, and what else `dimension_names` may call it.
+AXES: dict[str, frozenset[str]] = {
+    "item": frozenset(
+        {"item", "items", "n", "image", "images", "frame", "frames", "time", "batch"}
+    ),
+    "sample": frozenset({"sample", "samples", "t", "m", "member", "members", "pass", "draw"}),
+    "class": frozenset({"class", "classes", "c", "channel", "channels", "band", "category"}),
+    "y": frozenset({"y", "h", "height", "row", "rows", "lat"}),
+    "x": frozenset({"x", "w", "width", "col", "cols", "column", "columns", "lon"}),
+}
+
+
+def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:
+    """The canonical names of `dimension_names`; raises `StoreError` for a name nobody knows."""
+    known = {alias: axis for axis, aliases in AXES.items() for alias in aliases}
+    axes = tuple(known.get((name or "").lower(), "") for name in names)
+    if "" in axes or len(set(axes)) != len(axes):
+        raise StoreError(
+            f"{where}: dimension_names are {list(names)}; expected each of item, sample, class, "
+            "y, x at most once. Rename the dimensions, or leave the names out."
+        )
+    return axes
+
+
+class StoredArray(ABC):
+    """An array on disk, read region by region.
+
+    `where` names it in messages; `shape`, `dtype`, `chunks` are as stored; `dimension_names` are
+    the axes as the store calls them, None where it does not; `axes` are their canonical names,
+    always there once `open_store` has put the array into a `Store`; `attributes` are the array's
+    own.
+    """
+
+    where: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    chunks: tuple[int, ...]
+    dimension_names: tuple[str | None, ...] | None = None
+    axes: tuple[str, ...] = ()
+    attributes: dict[str, Any]
+
+    @abstractmethod
+    def read(self, region: Region) -> NDArray[Any]:
+        """The values of `region`, one slice an axis, in stored axis order.
+
+        Thread-safe. A chunk that is damaged or cut short raises `StoreError` naming it. The result
+        may be a read-only view.
+        """
+
+    def missing(self) -> list[tuple[int, ...]]:
+        """Grid positions of the chunks that the store does not hold (they would read as fill)."""
+        return []
+
+    @abstractmethod
+    def stored_bytes(self) -> int:
+        """How many bytes the array takes on disk."""
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """Hex digest of the metadata and of every chunk's key, size and stored checksum."""
+
+
+@dataclass(frozen=True)
+class ItemArray:
+    """One item's part of a stored array: the whole array, or position `index` on its item axis."""
+
+    array: StoredArray
+    index: int | None
+
+
+@dataclass(frozen=True)
+class Store:
+    """An opened store: for each kind of array (`probs`, `labels`, `entropy`, …) one part an item.
+
+    `names` is None where the store gives its items no names.
+    """
+
+    path: str
+    arrays: dict[str, tuple[ItemArray, ...]]
+    names: tuple[str, ...] | None = None
+    attributes: dict[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,38 @@
+"""The attributes of a group that uqeval knows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from uqeval.errors import StoreError
+
+_VERSION = 1
+
+
+def check_attributes(attributes: Mapping[str, Any], path: str) -> None:
+    """Raises `StoreError` for a store that is unfinished or of another version, or for attributes
+    that are not of their kind."""
+    ours = attributes.get("uqeval")
+    if ours is not None:
+        if not isinstance(ours, dict):
+            raise StoreError(f"{path}: attribute uqeval is {ours!r}, expected an object.")
+        version = ours.get("version", _VERSION)
+        if version != _VERSION:
+            raise StoreError(
+                f"{path}: is of version {version!r} of the format; this uqeval reads version "
+                f"{_VERSION}. Install a newer uqeval, or write the store with this one."
+            )
+        if ours.get("complete") is False:
+            raise StoreError(
+                f"{path}: is unfinished: the job that writes it has not closed it. Wait for it, "
+                "or run it again."
+            )
+    classes = attributes.get("class_names")
+    if classes is not None and not (
+        isinstance(classes, list) and all(isinstance(name, str) for name in classes)
+    ):
+        raise StoreError(f"{path}: attribute class_names must be a list of texts.")
+    ignored = attributes.get("ignore_index")
+    if ignored is not None and type(ignored) is not int:
+        raise StoreError(f"{path}: attribute ignore_index is {ignored!r}, expected an integer.")

@@ -1,0 +1,73 @@
+"""Which arrays a store may hold, and which axes each has."""
+
+from __future__ import annotations
+
+from uqeval.errors import StoreError
+from uqeval.stores.array import StoredArray, canonical_axes
+
+_PROBABILITIES = (("item", "sample", "class", "y", "x"), ("item", "class", "y", "x"))
+_MEMBERS = (("item", "sample", "y", "x"), ("item", "y", "x"))
+_MAP = (("item", "y", "x"),)
+
+#: The axes that each kind of array may have, in the order that its rank stands for.
+KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "probs": _PROBABILITIES,
+    "logits": _PROBABILITIES,
+    "mean_probs": (("item", "class", "y", "x"),),
+    "mean": _MEMBERS,
+    "std": _MEMBERS,
+    "variance": _MEMBERS,
+    "samples": (("item", "sample", "y", "x"),),
+    "frames": (("item", "y", "x", "class"),),
+    "flow": (("item", "y", "x", "class"),),
+}
+
+#: Arrays that must be sound where they are there; any other [N, H, W] is a map by its own name.
+KNOWN = frozenset(KINDS) | {"predictions", "labels", "target", "valid"}
+
+#: What hold predictions; a group that has `labels` and none of them is a store of labels.
+PREDICTIONS = frozenset({"probs", "logits", "predictions", "mean_probs"})
+
+#: What other tools call the arrays that they save.
+ALIASES = {"softmax": "probs", "probabilities": "probs", "pred": "probs"}
+
+
+def axes_of(array: StoredArray, kind: str, *, single: bool = False) -> tuple[str, ...]:
+    """The canonical axes of `array`: those that it names, or else those its rank stands for.
+
+    `single`: the array is of one image, in `items/<name>/`. Raises `StoreError` if its rank or its
+    axes are not those of a `kind`.
+    """
+    forms = KINDS.get(kind, _MAP)
+    alone = tuple(form[1:] for form in forms)
+    if single:
+        forms = alone
+    expected = " or ".join(f"[{', '.join(form)}]" for form in forms)
+    if array.dimension_names and any(array.dimension_names):
+        axes = canonical_axes(array.dimension_names, array.where)
+        # A named array may be of one item only; without names its rank would say otherwise.
+        if any(set(axes) == set(form) for form in (*forms, *alone)):
+            return axes
+        raise StoreError(
+            f"{array.where}: has the axes [{', '.join(axes)}], expected {expected}, in any order. "
+            "Rename the dimensions, or store it with these axes."
+        )
+    for form in forms:
+        if len(form) == len(array.shape):
+            return form
+    raise StoreError(
+        f"{array.where}: has the shape {array.shape}, expected {expected}. Store {kind!r} with "
+        "these axes, or name the axes in dimension_names."
+    )
+
+
+def resolve(array: StoredArray, kind: str, *, single: bool = False) -> None:
+    """Sets `array.axes`; raises `StoreError` if its axes or numbers are not those of a `kind`."""
+    ids = kind in ("labels", "predictions")
+    if array.dtype.kind not in ("biu" if ids else "biuf"):
+        expected = "class ids as integers" if ids else "numbers"
+        raise StoreError(
+            f"{array.where}: holds {array.dtype}, expected {expected}. Convert it and write it "
+            "again."
+        )
+    array.axes = axes_of(array, kind, single=single)

@@ -1,0 +1,56 @@
+"""The names of items: read from files and arrays, and checked."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from uqeval.errors import StoreError
+
+
+def read_names_file(path: str | Path) -> tuple[str, ...]:
+    """Item names from a JSON list of strings, or a text file with one name a line.
+
+    Raises `StoreError` if the file cannot be read, is something else, or repeats a name.
+    """
+    try:
+        text = Path(path).read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}. Check the path.") from error
+    except UnicodeDecodeError as error:
+        raise StoreError(f"{path}: is not text in UTF-8. Save the names as UTF-8.") from error
+    if text.lstrip().startswith("["):
+        try:
+            values = json.loads(text)
+        except ValueError as error:
+            raise StoreError(f"{path}: is not valid JSON: {error}.") from error
+        return checked_names(values, str(path))
+    return checked_names([line.strip() for line in text.splitlines() if line.strip()], str(path))
+
+
+def checked_names(values: object, where: str, count: int | None = None) -> tuple[str, ...]:
+    """`values` as item names; raises `StoreError` unless they are `count` different texts."""
+    if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) for v in values):
+        raise StoreError(f"{where}: item names must be a list of texts, one an item.")
+    names = tuple(str(value) for value in values)
+    repeated = [name for name, times in Counter(names).items() if times > 1]
+    if repeated:
+        raise StoreError(
+            f"{where}: {listed(repeated)} stand there more than once. Give each item a name of "
+            "its own."
+        )
+    if "" in names:
+        raise StoreError(f"{where}: an item name is empty. Give each item a name.")
+    if count is not None and len(names) != count:
+        raise StoreError(
+            f"{where}: {len(names)} names for {count} items. Give one name an item, in their order."
+        )
+    return names
+
+
+def listed(names: Iterable[str], most: int = 5) -> str:
+    """The first few of `names` for a message, and that there are more."""
+    shown: Sequence[str] = list(names)
+    return ", ".join(shown[:most]) + (" …" if len(shown) > most else "")

@@ -1,0 +1,81 @@
+"""Planes: one [y, x] array an item (labels, stored maps), each chunk decoded once."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.stores.array import ItemArray, StoredArray
+
+#: Decoded chunks that are kept where a chunk holds the planes of several items.
+_KEPT = 2
+
+
+class Planes:
+    """The planes of all items; with `channels`, each [class, y, x]."""
+
+    def __init__(self, parts: Sequence[ItemArray], channels: bool = False) -> None:
+        self.parts = tuple(parts)
+        self._order = ("class", "y", "x") if channels else ("y", "x")
+        self._chunks: OrderedDict[tuple[int, int], NDArray[Any]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @property
+    def arrays(self) -> list[StoredArray]:
+        """The distinct arrays that hold the planes."""
+        return list({id(p.array): p.array for p in self.parts}.values())
+
+    def size(self, item: int) -> tuple[int, int]:
+        """Height and width of an item's plane."""
+        part = self.parts[item]
+        axes = part.array.axes
+        return part.array.shape[axes.index("y")], part.array.shape[axes.index("x")]
+
+    def where(self, item: int) -> str:
+        """The array that holds an item's plane, as messages call it."""
+        return self.parts[item].array.where
+
+    def kept_bytes(self) -> int:
+        """Bytes of decoded chunks that may be kept for later items."""
+        array = self.parts[0].array
+        if self.parts[0].index is None:
+            return 0
+        n = array.chunks[array.axes.index("item")]
+        if n == 1:
+            return 0
+        others = [s for s, a in zip(array.shape, array.axes, strict=True) if a != "item"]
+        return _KEPT * n * int(np.prod(others)) * array.dtype.itemsize
+
+    def read(self, item: int) -> NDArray[Any]:
+        """The plane [y, x] of an item (with channels [class, y, x])."""
+        part = self.parts[item]
+        axes = part.array.axes
+        if part.index is None:
+            values = part.array.read(tuple(slice(0, n) for n in part.array.shape))
+        else:
+            along = axes.index("item")
+            step = max(part.array.chunks[along], 1)
+            values = self._chunk(part.array, along, part.index // step, step)
+            values = values[(slice(None),) * along + (part.index % step,)]
+            axes = tuple(a for a in axes if a != "item")
+        return values.transpose([axes.index(a) for a in self._order])
+
+    def _chunk(self, array: StoredArray, along: int, number: int, step: int) -> NDArray[Any]:
+        region = [slice(0, n) for n in array.shape]
+        region[along] = slice(number * step, min((number + 1) * step, array.shape[along]))
+        if step == 1:
+            return array.read(tuple(region))
+        key = (id(array), number)
+        with self._lock:
+            if key in self._chunks:
+                self._chunks.move_to_end(key)
+            else:
+                self._chunks[key] = array.read(tuple(region))
+                while len(self._chunks) > _KEPT:
+                    self._chunks.popitem(last=False)
+            return self._chunks[key]

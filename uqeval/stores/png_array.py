@@ -1,0 +1,140 @@
+"""One PNG of class ids as an array: grey of 1 to 16 bits, or a palette's indices."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import DataError, StoreError
+from uqeval.stores.array import Region, StoredArray
+
+_SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_GREY, _PALETTE = 0, 3
+_KINDS = {2: "RGB", 4: "grey with alpha (LA)", 6: "RGBA"}
+
+#: Cityscapes: label id -> train id; every other id that the data set defines is void.
+_CITYSCAPES = {
+    7: 0, 8: 1, 11: 2, 12: 3, 13: 4, 17: 5, 19: 6, 20: 7, 21: 8, 22: 9,
+    23: 10, 24: 11, 25: 12, 26: 13, 27: 14, 28: 15, 31: 16, 32: 17, 33: 18,
+}  # fmt: skip
+_VOID = 255
+#: Where Pillow begins to warn of images made to fill the memory.
+_MOST_PIXELS = 2**30 // 12
+_UNDEFINED = -1
+
+
+def label_table(label_map: str | None) -> NDArray[np.int16] | None:
+    """The table that a label map's name stands for, −1 where it defines nothing.
+
+    Raises `StoreError` for a name that nobody knows.
+    """
+    if label_map is None:
+        return None
+    if label_map != "cityscapes":
+        raise StoreError(f"label map {label_map!r} is not known; the known one is 'cityscapes'.")
+    table = np.full(2**16, _UNDEFINED, np.int16)
+    table[:34] = [_CITYSCAPES.get(label, _VOID) for label in range(34)]
+    return table
+
+
+@dataclass(frozen=True)
+class _Header:
+    width: int
+    height: int
+    depth: int
+    kind: int
+
+
+class PngArray(StoredArray):
+    """A PNG file of shape [H, W], decoded when it is read; its header is checked at once."""
+
+    axes = ("y", "x")
+
+    def __init__(self, path: Path, table: NDArray[np.int16] | None = None) -> None:
+        header = _header(path)
+        self.where = str(path)
+        self.shape = (header.height, header.width)
+        self.dtype = np.dtype(np.uint16 if header.depth == 16 and table is None else np.uint8)
+        self.chunks = self.shape
+        self.attributes = {}
+        self._path = path
+        self._depth = header.depth if header.kind == _GREY else 8
+        self._table = table
+
+    def read(self, region: Region) -> NDArray[Any]:
+        """The class ids in `region`.
+
+        Raises `StoreError` if the file is damaged, `DataError` for an id that the label map does
+        not define.
+        """
+        return np.ascontiguousarray(self._decode()[region])
+
+    def stored_bytes(self) -> int:
+        """The size of the file."""
+        return self._path.stat().st_size
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the file: label files are small."""
+        digest = hashlib.sha256(self._path.read_bytes())
+        if self._table is not None:
+            digest.update(self._table.tobytes())
+        return digest.hexdigest()
+
+    def _decode(self) -> NDArray[Any]:
+        from PIL import Image
+
+        try:
+            with Image.open(self._path, formats=["PNG"]) as image:
+                values = np.asarray(image)
+        except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
+            raise StoreError(
+                f"{self._path}: is too large to be a label image ({error})."
+            ) from error
+        except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
+            raise StoreError(
+                f"{self._path}: is damaged or cut short ({error}). Copy it again."
+            ) from error
+        if values.shape != self.shape:
+            raise StoreError(f"{self._path}: changed while it was read. Start again.")
+        # Pillow stretches grey of 2 and 4 bits to 0 … 255; ids are the values before.
+        values = values.astype(self.dtype if self._table is None else np.uint16, copy=False)
+        if self._depth in (2, 4):
+            values = values // np.uint8(255 // (2**self._depth - 1))
+        if self._table is None:
+            return values
+        mapped: NDArray[np.int16] = self._table[values]
+        if (wrong := values[mapped == _UNDEFINED]).size:
+            raise DataError(
+                f"{self._path}: {wrong.size} pixels have ids that Cityscapes does not define, the "
+                f"first is {int(wrong[0])}. Are these labelIds? Train ids need no label map."
+            )
+        return np.asarray(mapped, np.uint8)
+
+
+def _header(path: Path) -> _Header:
+    try:
+        with path.open("rb") as file:
+            head = file.read(33)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from error
+    if len(head) < 33 or head[:8] != _SIGNATURE or head[12:16] != b"IHDR":
+        what = "cut short" if _SIGNATURE.startswith(head[:8]) else "not a PNG file"
+        raise StoreError(f"{path}: is {what}. Copy it again, or take it out of the folder.")
+    kind = head[25]
+    if kind not in (_GREY, _PALETTE):
+        raise StoreError(
+            f"{path}: is {_KINDS.get(kind, 'of unknown kind')}, which does not say which class a "
+            "pixel has. Save class ids as grey (8 or 16 bit) or palette PNG."
+        )
+    width, height = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))
+    if width * height > _MOST_PIXELS:
+        raise StoreError(
+            f"{path}: claims to be {width} × {height} pixels, more than the {_MOST_PIXELS:,} that "
+            "are read. If it is not damaged, cut it into tiles or store the labels as Zarr."
+        )
+    return _Header(width, height, head[24], kind)

@@ -1,0 +1,291 @@
+"""Where the bytes of a Zarr hierarchy come from: a folder, a zip file, or an object store."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import re
+import zipfile
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from uqeval.errors import StoreError
+
+Buffer: TypeAlias = bytes | memoryview
+
+_URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+def is_url(path: str) -> bool:
+    """Whether `path` is a URL and not a local path."""
+    return _URL.match(path) is not None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One stored object: its size, and whatever the store itself knows of its content."""
+
+    size: int
+    tag: str = ""
+
+
+class Source(ABC):
+    """Read-only bytes by key. Keys use `/`; all methods are thread-safe.
+
+    Whatever cannot be read for another reason than being absent raises `StoreError`.
+    """
+
+    path: str
+    #: Whether `children` and `entries` know anything; web servers do not tell what they hold.
+    listable = True
+
+    @abstractmethod
+    def get(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
+        """`length` bytes from `start` (negative: from the end), or None if there is no such key.
+
+        Fewer bytes where the object ends earlier.
+        """
+
+    def view(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
+        """Like `get`, but may map the bytes in place of reading them."""
+        return self.get(key, start, length)
+
+    @abstractmethod
+    def children(self, prefix: str) -> list[str]:
+        """Sorted names directly below `prefix` that have something below themselves."""
+
+    @abstractmethod
+    def entries(self, prefix: str) -> dict[str, Entry]:
+        """Every object below `prefix`, by its key relative to it; none if not `listable`."""
+
+
+def open_source(path: str) -> Source:
+    """The source at a local path or URL; raises `StoreError` if there is none."""
+    if is_url(path):
+        return ObjectSource(path)
+    if zipfile.is_zipfile(path):
+        return ZipSource(path)
+    if Path(path).is_dir():
+        return FolderSource(path)
+    if Path(path).exists():
+        raise StoreError(
+            f"{path}: is neither a folder nor a readable zip file, so it cannot hold a Zarr store. "
+            "If it was copied here, copy it again."
+        )
+    raise StoreError(f"{path}: there is nothing here. Check the path.")
+
+
+class FolderSource(Source):
+    """A local folder; symbolic links in it are followed."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._root = path.rstrip("/") or "/"
+
+    def _open(self, key: str) -> int | None:
+        try:
+            return os.open(f"{self._root}/{key}", os.O_RDONLY | os.O_CLOEXEC)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+        except OSError as error:
+            raise StoreError(f"{self.path}: cannot open {key}: {error.strerror}.") from error
+
+    def get(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
+        descriptor = self._open(key)
+        if descriptor is None:
+            return None
+        try:
+            size = os.fstat(descriptor).st_size
+            # Clipped to the file: a length read from a damaged index must not be allocated.
+            begin, count = _clip(size, start, length)
+            parts: list[bytes] = []
+            while count > 0 and (part := os.pread(descriptor, count, begin)):
+                parts.append(part)
+                begin, count = begin + len(part), count - len(part)
+            return parts[0] if len(parts) == 1 else b"".join(parts)
+        except OSError as error:
+            raise StoreError(f"{self.path}: cannot read {key}: {error.strerror}.") from error
+        finally:
+            os.close(descriptor)
+
+    def view(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
+        descriptor = self._open(key)
+        if descriptor is None:
+            return None
+        try:
+            size = os.fstat(descriptor).st_size
+            begin, count = _clip(size, start, length)
+            if count == 0:
+                return b""
+            origin = begin - begin % mmap.ALLOCATIONGRANULARITY
+            # Populated at once: one system call in place of a page fault every 64 KiB.
+            mapped = mmap.mmap(
+                descriptor,
+                count + begin - origin,
+                flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0),
+                prot=mmap.PROT_READ,
+                offset=origin,
+            )
+            return memoryview(mapped)[begin - origin :]
+        except OSError as error:
+            raise StoreError(f"{self.path}: cannot map {key}: {error.strerror}.") from error
+        finally:
+            os.close(descriptor)
+
+    def children(self, prefix: str) -> list[str]:
+        try:
+            with os.scandir(f"{self._root}/{prefix}") as entries:
+                return sorted(entry.name for entry in entries if entry.is_dir())
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+        except OSError as error:
+            raise StoreError(
+                f"{self.path}: cannot list {prefix or '.'}: {error.strerror}."
+            ) from error
+
+    def entries(self, prefix: str) -> dict[str, Entry]:
+        found: dict[str, Entry] = {}
+        folders = [""]
+        while folders:
+            folder = folders.pop()
+            try:
+                with os.scandir(f"{self._root}/{prefix}/{folder}") as entries:
+                    for entry in entries:
+                        if entry.is_dir():
+                            folders.append(f"{folder}{entry.name}/")
+                        else:
+                            found[folder + entry.name] = Entry(entry.stat().st_size)
+            except OSError as error:
+                raise StoreError(
+                    f"{self.path}: cannot list {prefix}/{folder}: {error.strerror}."
+                ) from error
+        return found
+
+
+class ZipSource(Source):
+    """A zip file, its members stored or deflated; whole members are checked by their CRC-32."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            self._zip = zipfile.ZipFile(path)
+        except (OSError, zipfile.BadZipFile) as error:
+            raise StoreError(
+                f"{path}: cannot be opened as a zip file ({error}). Copy or write it again."
+            ) from error
+        infos = {info.filename: info for info in self._zip.infolist() if not info.is_dir()}
+        # `zip -r preds.zip preds.zarr` puts the store one folder down.
+        tops = {name.split("/", 1)[0] for name in infos}
+        self._top = f"{tops.pop()}/" if len(tops) == 1 and "/" in next(iter(infos)) else ""
+        self._infos = {name.removeprefix(self._top): info for name, info in infos.items()}
+
+    def get(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
+        info = self._infos.get(key)
+        if info is None:
+            return None
+        begin, count = _clip(info.file_size, start, length)
+        try:
+            if count == info.file_size:
+                return self._zip.read(info)
+            with self._zip.open(info) as member:
+                member.seek(begin)
+                return member.read(count)
+        except (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile) as error:
+            raise StoreError(
+                f"{self.path}: cannot read {key} ({error or type(error).__name__}): the zip file "
+                "is damaged or cut short. Copy or write it again."
+            ) from error
+        except Exception as error:  # zlib.error has no common base with the others
+            raise StoreError(
+                f"{self.path}: cannot unpack {key} ({error}). Copy or write the zip file again."
+            ) from error
+
+    def children(self, prefix: str) -> list[str]:
+        start = f"{prefix}/" if prefix else ""
+        below = (key[len(start) :] for key in self._infos if key.startswith(start))
+        return sorted({rest.split("/", 1)[0] for rest in below if "/" in rest})
+
+    def entries(self, prefix: str) -> dict[str, Entry]:
+        start = f"{prefix}/" if prefix else ""
+        return {
+            key[len(start) :]: Entry(info.file_size, f"{info.CRC:08x}")
+            for key, info in self._infos.items()
+            if key.startswith(start)
+        }
+
+
+class ObjectSource(Source):
+    """An object store or web server, through obstore; credentials come from the environment."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            import obstore
+            import obstore.store
+        except ImportError as error:
+            raise StoreError(
+                f"{path}: reading from a URL needs obstore: pip install 'uqeval[cloud]'."
+            ) from error
+        self._obstore: Any = obstore
+        self.listable = not path.lower().startswith(("http://", "https://"))
+        options: Any = {"client_options": {"allow_http": True}} if "http://" in path[:7] else {}
+        try:
+            self._store: Any = obstore.store.from_url(path, **options)
+        except Exception as error:  # obstore's errors share no base class across versions
+            raise StoreError(f"{path}: cannot be opened: {_reason(error)}. Check it.") from error
+
+    def _fail(self, what: str, error: Exception) -> StoreError:
+        return StoreError(
+            f"{self.path}: cannot {what}: {_reason(error)}. "
+            "Check the URL, the network and the credentials in the environment."
+        )
+
+    def get(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
+        try:
+            if start < 0:
+                options: Any = {"range": {"suffix": -start}}
+            elif length is not None:
+                options = {"range": (start, start + length)}
+            else:
+                options = {"range": {"offset": start}} if start else {}
+            data = self._obstore.get(self._store, key, options=options).bytes()
+            return memoryview(data)[:length] if length is not None else memoryview(data)
+        except FileNotFoundError:
+            return None
+        except Exception as error:
+            raise self._fail(f"read {key}", error) from error
+
+    def children(self, prefix: str) -> list[str]:
+        try:
+            listed = self._obstore.list_with_delimiter(self._store, prefix or None)
+        except Exception as error:
+            raise self._fail("list what is stored there", error) from error
+        return sorted(
+            str(name).rstrip("/").rsplit("/", 1)[-1] for name in listed["common_prefixes"]
+        )
+
+    def entries(self, prefix: str) -> dict[str, Entry]:
+        start = f"{prefix}/" if prefix else ""
+        if not self.listable:
+            return {}
+        try:
+            return {
+                str(meta["path"])[len(start) :]: Entry(int(meta["size"]), str(meta["e_tag"] or ""))
+                for batch in self._obstore.list(self._store, prefix or None)
+                for meta in batch
+            }
+        except Exception as error:
+            raise self._fail("list what is stored there", error) from error
+
+
+def _reason(error: Exception) -> str:
+    # obstore's messages go on with the whole of the server's answer.
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _clip(size: int, start: int, length: int | None) -> tuple[int, int]:
+    """Begin and count of the bytes asked for that are really there."""
+    begin = min(size, start) if start >= 0 else max(0, size + start)
+    return begin, size - begin if length is None else min(length, size - begin)

@@ -1,0 +1,287 @@
+"""Opening whatever a user gives as a store of predictions or labels."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import StoreError
+from uqeval.stores.array import ItemArray, Store, StoredArray
+from uqeval.stores.attributes import check_attributes
+from uqeval.stores.kinds import ALIASES, KNOWN, PREDICTIONS, resolve
+from uqeval.stores.label_folder import open_label_folder, png_files
+from uqeval.stores.names import checked_names, listed, read_names_file
+from uqeval.stores.numpy_array import in_memory, open_npy, open_npz
+from uqeval.stores.sources import is_url
+
+if TYPE_CHECKING:
+    from uqeval.stores.zarr_group import ZarrGroup
+
+__all__ = ["Role", "looks_like_labels", "open_store", "read_names_file"]
+
+Role: TypeAlias = Literal["predictions", "labels"]
+
+_ZARR_FILES = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
+_EXPECTED = "a Zarr store (folder, zip or URL), an .npy or .npz file, or a folder of label PNGs"
+
+
+def open_store(
+    path: str | Path | NDArray[Any],
+    *,
+    role: Role,
+    names: Sequence[str] | None = None,
+    fill_missing: bool = False,
+    label_map: str | None = None,
+) -> Store:
+    """The store at `path`, its arrays with their axes resolved and cut into items.
+
+    `role` says what a bare array stands for. `names` override the store's own; for a folder of
+    label images they say which items to look for. With `fill_missing`, chunks that a Zarr store
+    does not hold read as the fill value. Raises `StoreError` for anything that is no sound store.
+    """
+    if isinstance(path, np.ndarray):
+        return _bare(in_memory(path), role, names)
+    text = str(path)
+    if is_url(text) or _is_zarr(text):
+        return _open_zarr(text, role, names, fill_missing)
+    local = Path(text)
+    if local.is_dir():
+        return _open_folder(text, role, names, label_map)
+    if not local.exists():
+        raise StoreError(f"{text}: there is nothing here; expected {_EXPECTED}. Check the path.")
+    if local.suffix == ".npy":
+        return _bare(open_npy(text), role, names)
+    if local.suffix == ".npz":
+        return _open_npz(text, role, names)
+    raise StoreError(f"{text}: is a {local.suffix or 'plain'} file; expected {_EXPECTED}.")
+
+
+def looks_like_labels(path: str | Path) -> bool:
+    """Whether what is at `path` is labels by its kind: PNG files, or arrays called or typed so.
+
+    Raises `StoreError` as `open_store` does for what cannot be opened at all.
+    """
+    text = str(path)
+    if is_url(text) or _is_zarr(text):
+        from uqeval.stores.zarr_array import ZarrArray
+        from uqeval.stores.zarr_group import open_zarr
+
+        opened = open_zarr(text)
+        if isinstance(opened, ZarrArray):
+            return _is_ids(opened)
+        if opened is None:
+            return False
+        kinds = set(opened.arrays)
+        if not kinds and "items" in opened.groups:
+            kinds = set(_first_item(opened))
+        return "labels" in kinds and not kinds & PREDICTIONS
+    if Path(text).is_dir():
+        return bool(png_files(text))
+    if text.endswith(".npy") and Path(text).exists():
+        return _is_ids(open_npy(text))
+    if text.endswith(".npz") and Path(text).exists():
+        members = {ALIASES.get(kind, kind): array for kind, array in open_npz(text).items()}
+        if len(members) == 1 and "arr_0" in members:
+            return _is_ids(members["arr_0"])
+        return "labels" in members and not set(members) & PREDICTIONS
+    return False
+
+
+def _is_ids(array: StoredArray) -> bool:
+    return array.dtype.kind in "biu" and len(array.shape) == 3
+
+
+def _is_zarr(path: str) -> bool:
+    local = Path(path)
+    if local.is_dir():
+        return any((local / name).is_file() for name in _ZARR_FILES)
+    return local.suffix == ".zip" and local.is_file()
+
+
+def _open_zarr(path: str, role: Role, names: Sequence[str] | None, fill_missing: bool) -> Store:
+    from uqeval.stores.zarr_array import ZarrArray
+    from uqeval.stores.zarr_group import open_zarr
+
+    opened = open_zarr(path, fill_missing=fill_missing)
+    if opened is None:
+        raise StoreError(f"{path}: holds no Zarr metadata at its root; expected {_EXPECTED}.")
+    if isinstance(opened, ZarrArray):
+        return _bare(opened, role, names)
+    check_attributes(opened.attributes, path)
+    if "items" in opened.groups:
+        return _open_items(opened, path, names, fill_missing)
+    for kind in sorted(opened.unreadable):
+        if kind in KNOWN or kind == "names":
+            raise opened.unreadable[kind]
+    arrays: dict[str, StoredArray] = {k: a for k, a in opened.arrays.items() if not a.text}
+    own = _own_names(opened.arrays, opened.attributes, path)
+    warnings = [f"left out: {error}" for error in opened.unreadable.values()]
+    return _assemble(path, arrays, names, own, opened.attributes, warnings)
+
+
+def _open_items(
+    root: ZarrGroup, path: str, names: Sequence[str] | None, fill_missing: bool
+) -> Store:
+    from uqeval.stores.zarr_group import open_zarr_group
+
+    items = open_zarr_group(root.source, "items", fill_missing=fill_missing)
+    found = items.groups if items else root.source.children("items")
+    own = _own_names(root.arrays, root.attributes, path)
+    order = tuple(names) if names is not None else own or tuple(sorted(found))
+    order = checked_names(order, path, len(found))
+    if unknown := sorted(set(order) - set(found)):
+        raise StoreError(f"{path}: there is no group items/{unknown[0]} for the item named so.")
+    parts: dict[str, list[ItemArray]] = {}
+    for name in order:
+        group = open_zarr_group(root.source, f"items/{name}", fill_missing=fill_missing)
+        if group is None or not (group.arrays or group.unreadable):
+            raise StoreError(f"{path}: items/{name} holds no arrays. Write it again.")
+        for error in group.unreadable.values():
+            raise error
+        for kind, array in group.arrays.items():
+            if kind in KNOWN or len(array.shape) == 2:
+                resolve(array, kind, single=True)
+                parts.setdefault(kind, []).append(ItemArray(array, None))
+    for kind, members in parts.items():
+        if len(members) != len(order):
+            raise StoreError(
+                f"{path}: only {len(members)} of {len(order)} items have {kind!r}. Write it for "
+                "all of them or for none."
+            )
+    if not order or not parts:
+        raise StoreError(f"{path}: items/ is empty. Was anything written?")
+    return Store(path, {k: tuple(v) for k, v in parts.items()}, order, root.attributes)
+
+
+def _first_item(root: ZarrGroup) -> tuple[str, ...]:
+    from uqeval.stores.zarr_group import open_zarr_group
+
+    first = next(iter(root.source.children("items")), None)
+    group = open_zarr_group(root.source, f"items/{first}") if first else None
+    return tuple(group.arrays) if group else ()
+
+
+def _open_folder(
+    path: str, role: Role, names: Sequence[str] | None, label_map: str | None
+) -> Store:
+    if png_files(path):
+        if role == "labels":
+            return open_label_folder(path, names, label_map=label_map)
+        raise StoreError(
+            f"{path}: is a folder of PNG files, which can be labels but not predictions. Give a "
+            "Zarr store, .npy or .npz file of probabilities first."
+        )
+    kinds = Counter(file.suffix.lower() or "plain" for file in Path(path).iterdir())
+    what = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(3))
+    raise StoreError(
+        f"{path}: is a folder with {f'{what} files' if what else 'nothing in it'}; expected "
+        f"{_EXPECTED}."
+    )
+
+
+def _open_npz(path: str, role: Role, names: Sequence[str] | None) -> Store:
+    members = open_npz(path)
+    if not members:
+        raise StoreError(f"{path}: holds no arrays. Save it with numpy.savez.")
+    if set(members) == {"arr_0"}:
+        return replace(_bare(members["arr_0"], role, names), path=path)
+    arrays: dict[str, StoredArray] = {}
+    for kind, array in members.items():
+        known = ALIASES.get(kind, kind)
+        if known in arrays:
+            raise StoreError(f"{path}: holds {known!r} twice, once as {kind!r}. Keep one of them.")
+        if array.dtype.kind != "U":
+            arrays[known] = array
+    return _assemble(path, arrays, names, _own_names(members, {}, path), {})
+
+
+def _bare(array: StoredArray, role: Role, names: Sequence[str] | None) -> Store:
+    """A store of one array that has no name, so that its role and rank say what it is."""
+    rank = len(array.shape)
+    if role == "labels":
+        kind, good = "labels", rank == 3 and array.dtype.kind in "biu"
+        expected = "[N, H, W] integers for labels"
+    else:
+        kind = "predictions" if rank == 3 else "probs"
+        good = rank in (4, 5) or (rank == 3 and array.dtype.kind in "biu")
+        expected = "[N, T, C, H, W] or [N, C, H, W] probabilities, or [N, H, W] predicted ids"
+    if not good:
+        raise StoreError(
+            f"{array.where}: has the shape {array.shape} of {array.dtype}, expected {expected}. "
+            "Add the axes that are missing, or save a Zarr group that names its arrays."
+        )
+    return _assemble(array.where, {kind: array}, names, None, dict(array.attributes))
+
+
+def _assemble(
+    path: str,
+    arrays: Mapping[str, StoredArray],
+    given: Sequence[str] | None,
+    own: tuple[str, ...] | None,
+    attributes: dict[str, Any],
+    warnings: Sequence[str] = (),
+) -> Store:
+    """Arrays as a store, once their axes, counts and names agree."""
+    parts: dict[str, tuple[ItemArray, ...]] = {}
+    warned = list(warnings)
+    for kind, array in arrays.items():
+        if kind not in KNOWN and len(array.shape) < 3:
+            continue  # coordinates and the like, which xarray stores beside the data
+        try:
+            resolve(array, kind)
+        except StoreError as error:
+            if kind in KNOWN:
+                raise
+            warned.append(f"left out: {error}")
+            continue
+        if "item" in array.axes:
+            count = array.shape[array.axes.index("item")]
+            parts[kind] = tuple(ItemArray(array, index) for index in range(count))
+        else:
+            parts[kind] = (ItemArray(array, None),)
+    if not parts:
+        found = f"only {listed(sorted(arrays))}" if arrays else "no arrays"
+        raise StoreError(
+            f"{path}: holds {found}; expected probs, logits, labels or maps [N, H, W]."
+        )
+    count = _count(parts, path)
+    if given is not None:
+        names: tuple[str, ...] | None = checked_names(list(given), "--names", count)
+    else:
+        names = None if own is None else checked_names(own, path, count)
+    return Store(path, parts, names, attributes, tuple(warned))
+
+
+def _count(parts: Mapping[str, tuple[ItemArray, ...]], path: str) -> int:
+    # Flow lies between items and says nothing about their number, unless it is alone.
+    counts = {kind: len(part) for kind, part in parts.items() if kind != "flow" or len(parts) == 1}
+    first, count = next(iter(counts.items()))
+    for kind, other in counts.items():
+        if other != count:
+            raise StoreError(
+                f"{path}: {first!r} has {count} items and {kind!r} has {other}. Write both for the "
+                "same items, in the same order."
+            )
+    if count == 0:
+        raise StoreError(f"{path}: {first!r} has no items. Was anything written?")
+    return count
+
+
+def _own_names(
+    arrays: Mapping[str, StoredArray], attributes: Mapping[str, Any], path: str
+) -> tuple[str, ...] | None:
+    array = arrays.get("names")
+    if array is None:
+        values = attributes.get("names")
+        return None if values is None else checked_names(values, f"{path}: attribute names")
+    if len(array.shape) != 1 or (array.dtype.kind not in "UO"):
+        raise StoreError(
+            f"{array.where}: holds {array.dtype} of shape {array.shape}, expected one text an item."
+        )
+    return checked_names([str(v) for v in array.read((slice(None),)).tolist()], array.where)

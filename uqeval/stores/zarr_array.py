@@ -1,0 +1,251 @@
+"""Zarr arrays, versions 2 and 3, sharded or not, in folders, zip files and at URLs.
+
+Zarr reads a chunk that is missing as its fill value, and a damaged one as anything at all. Here
+every chunk of a region is fetched, checked and decoded exactly once, or the read fails by name.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import itertools
+import math
+import threading
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import StoreError
+from uqeval.stores.array import Region, StoredArray
+from uqeval.stores.codecs import DamagedChunk, checked_crc32c
+from uqeval.stores.sources import Buffer, Entry, Source
+from uqeval.stores.zarr_layout import Layout, Shards
+
+Position = tuple[int, ...]
+
+_MOST_CHUNKS = 50_000_000
+_MOST_MISSING = 1_000_000
+_ABSENT = 2**64 - 1
+
+
+class ZarrArray(StoredArray):
+    """A Zarr array. With `fill_missing`, chunks that are not there read as the fill value."""
+
+    def __init__(
+        self, source: Source, name: str, layout: Layout, *, fill_missing: bool = False
+    ) -> None:
+        self.where = array_place(source, name)
+        self.shape = layout.shape
+        self.dtype = layout.dtype
+        self.chunks = layout.chunks
+        self.attributes = layout.attributes
+        self.dimension_names = layout.dimension_names
+        self._layout = layout
+        self._source = source
+        self._name = name
+        self._fill_missing = fill_missing
+        self._lock = threading.Lock()
+        self._listed: dict[Position, Entry] | None = None
+        self._indices: dict[Position, NDArray[np.uint64] | None] = {}
+
+    @property
+    def text(self) -> bool:
+        """Whether the array holds strings."""
+        return self._layout.text
+
+    def read(self, region: Region) -> NDArray[Any]:
+        """The values of `region`, C-contiguous and in native byte order; see `StoredArray.read`.
+
+        Raises `StoreError` for a chunk that is damaged, cut short or (without `fill_missing`)
+        absent.
+        """
+        bounds = [part.indices(size)[:2] for part, size in zip(region, self.shape, strict=True)]
+        shape = tuple(max(0, stop - start) for start, stop in bounds)
+        if 0 in shape:
+            return np.empty(shape, self.dtype)
+        grid = [
+            range(start // chunk, -(-stop // chunk))
+            for (start, stop), chunk in zip(bounds, self.chunks, strict=True)
+        ]
+        whole: NDArray[Any] | None = None
+        for position in itertools.product(*grid):
+            chunk = self._chunk(position)
+            inside, outside = [], []
+            for index, size, (start, stop) in zip(position, self.chunks, bounds, strict=True):
+                low, high = max(start, index * size), min(stop, (index + 1) * size)
+                inside.append(slice(low - index * size, high - index * size))
+                outside.append(slice(low - start, high - start))
+            part = chunk[tuple(inside)]
+            if part.shape == shape:
+                return np.require(part, requirements=["C", "A"])
+            if whole is None:
+                whole = np.empty(shape, chunk.dtype)
+            whole[tuple(outside)] = part
+        assert whole is not None  # the region is not empty
+        return whole
+
+    def missing(self) -> list[Position]:
+        """Grid positions, in units of `chunks`, of the chunks that the store does not hold.
+
+        Empty where the source cannot be listed (a web server): `read` refuses what is missing in
+        any case. Raises `StoreError` where a shard's index is damaged, and where so many are
+        missing that the metadata cannot belong to the data.
+        """
+        grid = self._grid(self.chunks)
+        if math.prod(grid) > _MOST_CHUNKS:
+            raise StoreError(
+                f"{self.where}: its metadata claim the shape {self.shape}, which is "
+                f"{math.prod(grid):,} chunks of {self.chunks}. Write it again with larger chunks, "
+                "or with the shape that the data have."
+            )
+        if not self._source.listable:
+            return []
+        absent = np.ones(grid, np.bool_)
+        for position in self._entries():
+            if (shards := self._layout.shards) is None:
+                absent[position] = False
+                continue
+            index = self._index(position)
+            if index is not None:
+                start = [at * count for at, count in zip(position, shards.per_shard, strict=True)]
+                box = tuple(
+                    slice(first, first + count)
+                    for first, count in zip(start, shards.per_shard, strict=True)
+                )
+                target = absent[box]
+                there = (index != _ABSENT).any(axis=-1)
+                target[...] = ~there[tuple(slice(0, size) for size in target.shape)]
+        count = int(np.count_nonzero(absent))
+        if count > _MOST_MISSING:
+            raise StoreError(
+                f"{self.where}: holds {absent.size - count:,} of {absent.size:,} chunks. Either "
+                "the writer never ran to its end, or the shape in the metadata is wrong."
+            )
+        return [tuple(map(int, position)) for position in np.argwhere(absent)]
+
+    def stored_bytes(self) -> int:
+        """The size of all chunks together, as stored; raises `StoreError` if listing fails."""
+        return sum(entry.size for entry in self._entries().values())
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the metadata and of every chunk's key, size and stored checksum or ETag.
+
+        Raises `StoreError` if the chunks cannot be listed.
+        """
+        layout = self._layout
+        checked = layout.codec.checksum_last
+        if layout.shards:
+            checked = layout.shards.index_at_end and layout.shards.index_checked
+        digest = hashlib.sha256(layout.document)
+        for position, entry in sorted(self._entries().items()):
+            key, tag = layout.key(position), entry.tag
+            if checked and not tag:
+                tag = bytes(self._source.get(self._path(key), start=-4) or b"").hex()
+            digest.update(f"\n{key} {entry.size} {tag}".encode())
+        return digest.hexdigest()
+
+    def _grid(self, unit: Position) -> Position:
+        return tuple(-(-size // part) for size, part in zip(self.shape, unit, strict=True))
+
+    def _path(self, key: str) -> str:
+        return f"{self._name}/{key}" if self._name else key
+
+    def _entries(self) -> dict[Position, Entry]:
+        """What is stored, listed once; keys outside the grid are no part of the array."""
+        with self._lock:
+            if self._listed is None:
+                grid = self._grid(self._layout.files)
+                self._listed = {}
+                for key, entry in self._source.entries(self._name).items():
+                    position = self._layout.position(key)
+                    if position is not None and all(map(int.__lt__, position, grid)):
+                        self._listed[position] = entry
+            return self._listed
+
+    def _chunk(self, position: Position) -> NDArray[Any]:
+        """The whole chunk at a grid position, past the array's edge too."""
+        shards = self._layout.shards
+        key = self._layout.key(position)
+        try:
+            if shards is None:
+                data = self._fetch(key)
+            else:
+                shard = tuple(map(int.__floordiv__, position, shards.per_shard))
+                key = f"{list(position)} in shard {self._layout.key(shard)}"
+                data = self._fetch_inner(position, shard, shards)
+            if data is None:
+                return self._absent(key)
+            return self._layout.codec.decode(data)
+        except DamagedChunk as damage:
+            raise StoreError(
+                f"{self.where}: chunk {key} is damaged: {damage}. Copy it again from where it was "
+                "written, or write it again."
+            ) from damage
+        except MemoryError as error:
+            raise StoreError(
+                f"{self.where}: chunk {key} does not fit into memory: {self.chunks} of "
+                f"{self.dtype} in one chunk. Write the array with smaller chunks."
+            ) from error
+
+    def _fetch(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
+        # What needs no decoding is mapped and not copied; compressors get bytes of their own, so
+        # that a file changed under way cannot change what was checked.
+        fetch = self._source.view if self._layout.codec.raw else self._source.get
+        data = fetch(self._path(key), start, length)
+        if data is not None and not len(data) and not length:
+            raise DamagedChunk("cut short: 0 bytes")
+        return data
+
+    def _fetch_inner(self, position: Position, shard: Position, shards: Shards) -> Buffer | None:
+        index = self._index(shard)
+        if index is None:
+            return None
+        start, length = map(int, index[tuple(map(int.__mod__, position, shards.per_shard))])
+        if start == length == _ABSENT:
+            return None
+        if start + length >= 2**63:
+            raise DamagedChunk(f"the shard's index puts {length} bytes at byte {start}")
+        data = self._fetch(self._layout.key(shard), start, length)
+        if data is None or len(data) != length:
+            raise DamagedChunk(f"cut short: {len(data or b'')} of {length} bytes in the shard")
+        return data
+
+    def _index(self, shard: Position) -> NDArray[np.uint64] | None:
+        """Offset and size of every chunk in a shard, or None if there is no such shard."""
+        try:
+            return self._indices[shard]
+        except KeyError:
+            pass
+        shards = self._layout.shards
+        assert shards is not None
+        key, size = self._layout.key(shard), shards.index_bytes
+        data = self._source.get(self._path(key), -size if shards.index_at_end else 0, size)
+        index = None
+        if data is not None:
+            try:
+                if len(data) != size:
+                    raise DamagedChunk(f"cut short: {len(data)} bytes where its index needs {size}")
+                body = checked_crc32c(data) if shards.index_checked else data
+            except DamagedChunk as damage:
+                raise StoreError(
+                    f"{self.where}: shard {key} is damaged: its index: {damage}. Copy it again "
+                    "from where it was written, or write it again."
+                ) from damage
+            index = np.frombuffer(body, "<u8").astype(np.uint64).reshape(*shards.per_shard, 2)
+        if len(self._indices) > 256:  # the reads of one item stay near each other
+            self._indices.clear()
+        self._indices[shard] = index
+        return index
+
+    def _absent(self, key: str) -> NDArray[Any]:
+        if not self._fill_missing:
+            raise StoreError(
+                f"{self.where}: chunk {key} is not stored. Copy or write it again; if it was left "
+                "out because all its values are the fill value, say --missing-chunks fill."
+            )
+        return np.full(self.chunks, self._layout.fill_value, self.dtype)
+
+
+def array_place(source: Source, name: str) -> str:
+    """How an array or group called `name` in `source` is named in messages."""
+    return f"{source.path.rstrip('/')}/{name}" if name else source.path

@@ -1,0 +1,248 @@
+"""What a Zarr array's metadata say, versions 2 and 3, checked before anything is read or allocated.
+
+The documents are read here and not by zarr-python: the two generations of it that the supported
+Pythons allow differ in what they accept, warn about and hide, the format does not.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from uqeval.errors import StoreError
+from uqeval.stores.codecs import ChunkCodec, codec_v2, codec_v3
+from uqeval.stores.sources import Source
+
+_NUMBERS = frozenset(
+    {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
+    | {"float16", "float32", "float64"}
+)
+
+
+@dataclass(frozen=True)
+class Shards:
+    """How chunks lie in shards: `shape` in values, `per_shard` in chunks; where the index is."""
+
+    shape: tuple[int, ...]
+    per_shard: tuple[int, ...]
+    index_at_end: bool
+    index_checked: bool
+
+    @property
+    def index_bytes(self) -> int:
+        """The size of the index: offset and size of every chunk, and perhaps a checksum."""
+        return 16 * math.prod(self.per_shard) + 4 * self.index_checked
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A Zarr array's metadata. `chunks` are the smallest units that can be decoded alone."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    chunks: tuple[int, ...]
+    shards: Shards | None
+    codec: ChunkCodec
+    prefix: str
+    separator: str
+    fill_value: Any
+    dimension_names: tuple[str | None, ...] | None
+    attributes: dict[str, Any]
+    document: bytes
+
+    @property
+    def text(self) -> bool:
+        """Whether the array holds strings and not numbers."""
+        return self.codec.text or self.dtype.kind == "U"
+
+    @property
+    def files(self) -> tuple[int, ...]:
+        """The shape of what is one stored object: a shard, or else a chunk."""
+        return self.shards.shape if self.shards else self.chunks
+
+    def key(self, position: tuple[int, ...]) -> str:
+        """The key of the chunk or shard at a position on the grid of stored objects."""
+        numbers = [str(index) for index in position]
+        if self.prefix:
+            return self.separator.join([self.prefix, *numbers])
+        return self.separator.join(numbers) or "0"
+
+    def position(self, key: str) -> tuple[int, ...] | None:
+        """The grid position that `key` stands for, or None if it is not a chunk of this array."""
+        parts = key.split(self.separator) if key else []
+        if self.prefix:
+            if not parts or parts[0] != self.prefix:
+                return None
+            parts = parts[1:]
+        elif not self.shape:
+            parts = parts[1:] if parts == ["0"] else ["x"]
+        if len(parts) != len(self.shape) or not all(p.isascii() and p.isdigit() for p in parts):
+            return None
+        return tuple(int(part) for part in parts)
+
+
+def load_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
+    """The JSON object at `key` and its bytes, or None if there is none.
+
+    Raises `StoreError` if what is there is not a JSON object.
+    """
+    data = source.get(key)
+    if data is None:
+        return None
+    raw = bytes(data)
+    try:
+        document = json.loads(raw)
+    except ValueError as error:
+        raise StoreError(
+            f"{source.path}: {key} is not valid JSON ({error}). Copy or write the store again."
+        ) from error
+    if not isinstance(document, dict):
+        raise StoreError(f"{source.path}: {key} is not a JSON object. Write the store again.")
+    return document, raw
+
+
+def load_layout(source: Source, name: str, where: str) -> Layout | None:
+    """The metadata of the array called `name` (empty: the root), or None if no array is there.
+
+    Raises `StoreError` for metadata that are damaged or ask for what is not supported.
+    """
+    start = f"{name}/" if name else ""
+    try:
+        if (found := load_json(source, f"{start}zarr.json")) is not None:
+            return _v3(*found, where) if found[0].get("node_type") == "array" else None
+        if (found := load_json(source, f"{start}.zarray")) is not None:
+            attributes = load_json(source, f"{start}.zattrs") or ({}, b"")
+            return _v2(found[0], attributes[0], found[1] + attributes[1], where)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        problem = f"{type(error).__name__}: {error}"
+        raise StoreError(
+            f"{where}: its Zarr metadata are damaged or of an unknown form ({problem}). "
+            "Write the array again."
+        ) from error
+    return None
+
+
+def _v3(document: dict[str, Any], raw: bytes, where: str) -> Layout:
+    if document.get("zarr_format") != 3:
+        raise StoreError(f"{where}: zarr_format is {document.get('zarr_format')!r}, expected 3.")
+    shape = _sizes(document["shape"], 0, "shape", where)
+    dtype, text = _dtype_v3(document["data_type"], where)
+    grid = document["chunk_grid"]
+    if grid["name"] != "regular":
+        raise StoreError(f"{where}: a {grid['name']!r} chunk grid is not read; use a regular one.")
+    chunks = _sizes(grid["configuration"]["chunk_shape"], 1, "chunk_shape", where, len(shape))
+    encoding = document["chunk_key_encoding"]
+    default = encoding["name"] == "default"
+    if not default and encoding["name"] != "v2":
+        raise StoreError(f"{where}: chunk keys of the kind {encoding['name']!r} are not read.")
+    separator = encoding.get("configuration", {}).get("separator", "/" if default else ".")
+    codecs = document["codecs"]
+    shards = None
+    if any(codec["name"] == "sharding_indexed" for codec in codecs):
+        if len(codecs) != 1:
+            raise StoreError(
+                f"{where}: codecs around sharding_indexed are not read; leave them out."
+            )
+        outer, config = chunks, codecs[0]["configuration"]
+        chunks = _sizes(config["chunk_shape"], 1, "chunk_shape in a shard", where, len(shape))
+        codecs = config["codecs"]
+        shards = _shards(outer, chunks, config, where)
+    names = document.get("dimension_names")
+    return Layout(
+        shape=shape,
+        dtype=dtype.newbyteorder("="),
+        chunks=chunks,
+        shards=shards,
+        codec=codec_v3(document, codecs, dtype, chunks, text, where),
+        prefix="c" if default else "",
+        separator=separator,
+        fill_value=_fill(document.get("fill_value"), dtype),
+        dimension_names=tuple(names) if names else None,
+        attributes=dict(document.get("attributes") or {}),
+        document=raw,
+    )
+
+
+def _v2(document: dict[str, Any], attributes: dict[str, Any], raw: bytes, where: str) -> Layout:
+    shape = _sizes(document["shape"], 0, "shape", where)
+    chunks = _sizes(document["chunks"], 1, "chunks", where, len(shape))
+    spelled = document["dtype"]
+    filters = [config.get("id") for config in document.get("filters") or ()]
+    text = spelled == "|O" and "vlen-utf8" in filters
+    dtype = np.dtype(object) if text else np.dtype(spelled) if isinstance(spelled, str) else None
+    if dtype is None or (not text and dtype.kind not in "biufU"):
+        raise StoreError(
+            f"{where}: holds {spelled!r}, neither numbers nor text. Store float, integer or bool "
+            "values (names: fixed-length or vlen-utf8 text); pickled objects are never read."
+        )
+    names = attributes.get("_ARRAY_DIMENSIONS")
+    return Layout(
+        shape=shape,
+        dtype=dtype.newbyteorder("="),
+        chunks=chunks,
+        shards=None,
+        codec=codec_v2(document, dtype, chunks, text, where),
+        prefix="",
+        separator=document.get("dimension_separator", "."),
+        fill_value=_fill(document.get("fill_value"), dtype),
+        dimension_names=tuple(names) if names else None,
+        attributes={k: v for k, v in attributes.items() if k != "_ARRAY_DIMENSIONS"},
+        document=raw,
+    )
+
+
+def _sizes(
+    values: Any, least: int, what: str, where: str, rank: int | None = None
+) -> tuple[int, ...]:
+    good = isinstance(values, list) and all(
+        type(value) is int and least <= value < 2**63 for value in values
+    )
+    if not good or (rank is not None and len(values) != rank):
+        raise StoreError(f"{where}: {what} is {values!r} in its Zarr metadata. Write it again.")
+    return tuple(values)
+
+
+def _shards(
+    outer: tuple[int, ...], inner: tuple[int, ...], config: Mapping[str, Any], where: str
+) -> Shards:
+    if any(big % small for big, small in zip(outer, inner, strict=True)):
+        raise StoreError(f"{where}: shards of {outer} cannot hold whole chunks of {inner}.")
+    if any(codec["name"] == "sharding_indexed" for codec in config["codecs"]):
+        raise StoreError(f"{where}: shards inside shards are not read; write it with one level.")
+    index = [codec["name"] for codec in config["index_codecs"]]
+    if index not in (["bytes"], ["bytes", "crc32c"]):
+        raise StoreError(f"{where}: a shard index stored with {index} is not read.")
+    per_shard = tuple(big // small for big, small in zip(outer, inner, strict=True))
+    if math.prod(per_shard) > 2**24:
+        raise StoreError(f"{where}: {math.prod(per_shard)} chunks in a shard; write larger chunks.")
+    return Shards(outer, per_shard, config.get("index_location", "end") == "end", len(index) == 2)
+
+
+def _dtype_v3(spelled: Any, where: str) -> tuple[np.dtype[Any], bool]:
+    if isinstance(spelled, str) and spelled in _NUMBERS:
+        return np.dtype(spelled), False
+    if spelled == "string" or (isinstance(spelled, dict) and spelled.get("name") == "string"):
+        return np.dtype(object), True
+    if isinstance(spelled, dict) and spelled.get("name") == "fixed_length_utf32":
+        return np.dtype(f"<U{int(spelled['configuration']['length_bytes']) // 4}"), False
+    raise StoreError(
+        f"{where}: holds {spelled!r}, neither numbers nor text. Store float, integer or bool "
+        "values; names as text."
+    )
+
+
+def _fill(value: Any, dtype: np.dtype[Any]) -> Any:
+    """The fill value; only ever used where missing chunks are allowed, so None stands for zero."""
+    if dtype.kind in "OU":
+        return value if isinstance(value, str) else ""
+    if value is None:
+        return dtype.type(0)
+    if isinstance(value, str) and value.startswith("0x"):
+        bits = int(value, 16).to_bytes(dtype.itemsize, "little")
+        return np.frombuffer(bits, dtype.newbyteorder("<"))[0]
+    return dtype.type(float(value)) if isinstance(value, str) else dtype.type(value)

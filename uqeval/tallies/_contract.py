@@ -1,0 +1,134 @@
+"""What a tally is: declared fields, one `update`; empty, merge, save and load follow.
+
+A tally is a frozen dataclass whose fields are its parameters. Its state is a dict of arrays of
+fixed shape and dtype, each merged by sum, minimum or maximum: nothing grows with the data.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import io
+import zlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    State = dict[str, NDArray[Any]]
+    Maps = dict[str, NDArray[Any]]
+
+#: Fields with more numbers than this are saved as the places and values of those that differ from
+#: the empty state: rank counts of one item are mostly zeros.
+_DENSE = 4096
+
+
+@dataclass(frozen=True)
+class Field:
+    """One array of a state: shape, dtype, and how two of them merge."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    merge: Literal["sum", "min", "max"] = "sum"
+
+
+@dataclass(frozen=True)
+class Tally(ABC):
+    """Base of all tallies; see the module's docstring."""
+
+    id: ClassVar[str]
+
+    @property
+    @abstractmethod
+    def inputs(self) -> tuple[str, ...]:
+        """The maps that `update` reads."""
+
+    @property
+    @abstractmethod
+    def fields(self) -> dict[str, Field]:
+        """The arrays of a state."""
+
+    @abstractmethod
+    def update(self, state: State, maps: Maps) -> None:
+        """Add one item's maps [y, x] to a state, in place; the maps are left as they are."""
+
+    def parameters(self) -> dict[str, Any]:
+        """Id and parameters, as JSON can hold them: the tally's name for ever."""
+        return {"id": self.id, **dataclasses.asdict(self)}
+
+    def empty(self) -> State:
+        """The state of no items: the identity of `merge`."""
+        import numpy as np
+
+        return {
+            name: np.full(field.shape, _identity(field), field.dtype)
+            for name, field in self.fields.items()
+        }
+
+    def merge(self, into: State, other: State) -> None:
+        """Add `other` to `into`, in place."""
+        import numpy as np
+
+        join = {"sum": np.add, "min": np.minimum, "max": np.maximum}
+        for name, field in self.fields.items():
+            join[field.merge](into[name], other[name], out=into[name])
+
+    def state_of(self, maps: Maps) -> State:
+        """The state of one item."""
+        state = self.empty()
+        self.update(state, maps)
+        return state
+
+    def pack(self, state: State) -> bytes:
+        """A state as compressed bytes, the same bytes for the same state."""
+        import numpy as np
+
+        buffer = io.BytesIO()
+        for name, field in self.fields.items():
+            values = np.ascontiguousarray(state[name], field.dtype).reshape(-1)
+            if values.size > _DENSE:
+                places = np.flatnonzero(values != _identity(field))
+                buffer.write(np.int64(places.size).tobytes())
+                buffer.write(np.diff(places, prepend=0).astype("<i4").tobytes())
+                values = values[places]
+            buffer.write(values.astype(values.dtype.newbyteorder("<")).tobytes())
+        return zlib.compress(buffer.getvalue(), 1)
+
+    def unpack(self, data: bytes) -> State:
+        """The state that `pack` saved. Raises `ValueError` for bytes of another tally."""
+        import numpy as np
+
+        size = sum(_dense_bytes(field) for field in self.fields.values())
+        decompressor = zlib.decompressobj()
+        raw = decompressor.decompress(data, size + 1)
+        if len(raw) > size:
+            raise ValueError(f"more than the {size} bytes that a state of {self.id} can have")
+        state = self.empty()
+        at = 0
+        for name, field in self.fields.items():
+            flat = state[name].reshape(-1)
+            kind = np.dtype(field.dtype).newbyteorder("<")
+            count = flat.size
+            places: Any = slice(None)
+            if flat.size > _DENSE:
+                count = int(np.frombuffer(raw, "<i8", 1, at)[0])
+                if not 0 <= count <= flat.size:
+                    raise ValueError(f"{self.id}.{name}: {count} entries in {flat.size}")
+                places = np.cumsum(np.frombuffer(raw, "<i4", count, at + 8), dtype=np.int64)
+                at += 8 + 4 * count
+            flat[places] = np.frombuffer(raw, kind, count, at)
+            at += count * kind.itemsize
+        if at != len(raw):
+            raise ValueError(f"{len(raw) - at} bytes too many for a state of {self.id}")
+        return state
+
+
+def _dense_bytes(field: Field) -> int:
+    import math
+
+    return 8 + math.prod(field.shape) * (4 + int(field.dtype[-1]))
+
+
+def _identity(field: Field) -> float:
+    return {"sum": 0.0, "min": float("inf"), "max": float("-inf")}[field.merge]

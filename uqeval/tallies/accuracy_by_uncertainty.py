@@ -1,0 +1,44 @@
+"""Pixels by predicted class and uncertainty: Ma et al. 2024, §10.1.1, Figures 4 and 5."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._values import Uncertainty, void_of
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import Maps, State
+
+
+@dataclass(frozen=True)
+class AccuracyByUncertainty(Tally):
+    """Non-void pixels, all and right ones, [predicted class, interval between `edges`].
+
+    A pixel's interval is the number of edges (as float32) below its uncertainty.
+    """
+
+    id: ClassVar[str] = "accuracy_by_uncertainty"
+    uncertainty: Uncertainty
+    classes: int
+    edges: tuple[float, ...]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "prediction", self.uncertainty.name)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        shape = (self.classes, len(self.edges) + 1)
+        return {"pixels": Field(shape, "int64"), "correct": Field(shape, "int64")}
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.counting import count_by_uncertainty
+
+        count_by_uncertainty(
+            self.uncertainty.of(maps), maps["label"], maps["prediction"], void_of(self.classes),
+            np.array(self.edges, np.float32), state["pixels"], state["correct"],
+        )  # fmt: skip

@@ -1,0 +1,43 @@
+"""Count, sum and extremes of an uncertainty: what `mean` and `range` thresholds are fitted from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._values import Uncertainty, void_of
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import Maps, State
+
+
+@dataclass(frozen=True)
+class Moments(Tally):
+    """Count, sum, minimum and maximum of the uncertainty of non-void pixels, by label [class]."""
+
+    id: ClassVar[str] = "moments"
+    uncertainty: Uncertainty
+    classes: int
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", self.uncertainty.name)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        shape = (self.classes,)
+        return {
+            "count": Field(shape, "int64"),
+            "total": Field(shape, "float64"),
+            "least": Field(shape, "float64", "min"),
+            "most": Field(shape, "float64", "max"),
+        }
+
+    def update(self, state: State, maps: Maps) -> None:
+        from uqeval.kernels.counting import measure
+
+        measure(
+            self.uncertainty.of(maps), maps["label"], void_of(self.classes),
+            state["count"], state["total"], state["least"], state["most"],
+        )  # fmt: skip

@@ -1,0 +1,222 @@
+"""Patches: their accuracy against their uncertainty (Mukhoti & Gal 2018, §4; Ma et al. 2024, §5)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._values import Uncertainty, void_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._contract import Maps, State
+
+#: Thresholds of a curve: t = 0, 0.01 … 1.
+STEPS = 101
+
+
+@dataclass(frozen=True)
+class Patches:
+    """How images are cut into patches, and what a patch's mean and accuracy are.
+
+    `window`, `stride` in pixels. `border`: incomplete patches are dropped ("drop"), keep the pixels
+    that they have ("partial"), or count as if padded by wrong pixels of uncertainty 0, half before
+    and half after ("pad"). `void`: void pixels leave the patch ("exclude") or count as wrong
+    ("inaccurate"). `top_k`: a pixel is right when its label is among the k likeliest classes.
+    """
+
+    uncertainty: Uncertainty
+    classes: int
+    window: int = 4
+    stride: int = 4
+    border: str = "drop"
+    void: str = "exclude"
+    top_k: int = 1
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The maps that patches are made of."""
+        right = "prediction" if self.top_k == 1 else "label_rank"
+        return ("label", right, self.uncertainty.name)
+
+    def padding(self, size: int) -> tuple[int, int]:
+        """Pixels of padding before and after an axis of `size` pixels."""
+        if self.border == "drop":
+            return 0, 0
+        last = -(-size // self.stride) - 1
+        missing = max(last * self.stride + self.window - size, 0)
+        return (0, missing) if self.border == "partial" else (missing // 2, missing - missing // 2)
+
+    def table(self, maps: Maps) -> dict[str, NDArray[Any]]:
+        """`mean` (float32), `hits`, `valid` and `category` (int32) of all patches [i].
+
+        A category is a class, `void_of(classes)` for mixed patches, or -1 without valid pixels.
+        """
+        import numpy as np
+
+        from uqeval.kernels.windows import patch_table
+
+        label = maps["label"]
+        right = maps["prediction"] == label if self.top_k == 1 else maps["label_rank"] < self.top_k
+        pads = [self.padding(n) for n in label.shape]
+        padded = [n + sum(pad) for n, pad in zip(label.shape, pads, strict=True)]
+        shape = tuple(max((n - self.window) // self.stride + 1, 0) for n in padded)
+        columns, width = shape[1], padded[1]
+        rows = self.window if self.stride % self.window else 1
+        results = {
+            "mean": np.empty(shape, np.float32),
+            "hits": np.empty(shape, np.int32),
+            "valid": np.empty(shape, np.int32),
+            "category": np.empty(shape, np.int32),
+        }
+        if columns and shape[0]:
+            patch_table(
+                self.uncertainty.of(maps), label, right.view(np.uint8), void_of(self.classes),
+                self.void == "inaccurate", self.border == "pad", pads[0][0], pads[1][0],
+                np.array(padded), self.window, self.stride,
+                np.empty(width), np.empty((3, width), np.int64),
+                np.empty((rows, width)), np.empty((3, rows, width), np.int64),
+                np.empty((3, width)), np.empty((3, width), np.int64),
+                np.empty(columns), np.empty((3, columns), np.int64),
+                *results.values(),
+            )  # fmt: skip
+        return {name: values.reshape(-1) for name, values in results.items()}
+
+
+@dataclass(frozen=True)
+class PatchCounts(Tally):
+    """Patches by category [class + mixed], accuracy and uncertainty.
+
+    `threshold` and `curve` hold one entry, or one a category (each class, then mixed); a curve's
+    thresholds are t = 0, 0.01 … 1 of the range. They are compared as float32.
+    State: `counts` [category, accurate, uncertain]; `by_threshold` [category, accurate, thresholds
+    of the curve below]; `by_accuracy` [accuracy thresholds 0, 0.01 … 1 below, uncertain]; `ties`
+    [on the accuracy threshold, on the uncertainty threshold].
+    """
+
+    id: ClassVar[str] = "patch_counts"
+    patches: Patches
+    threshold: tuple[float, ...]
+    curve: tuple[tuple[float, float], ...]
+    accuracy_threshold: float = 0.5
+    accuracy_op: str = ">"
+    uncertainty_op: str = ">"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.patches.inputs
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        categories = self.patches.classes + 1
+        return {
+            "counts": Field((categories, 2, 2), "int64"),
+            "by_threshold": Field((categories, 2, STEPS + 1), "int64"),
+            "by_accuracy": Field((STEPS + 1, 2), "int64"),
+            "ties": Field((2,), "int64"),
+        }
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.counting import count_patches
+
+        table = self.patches.table(maps)
+        curve = np.array([curve_thresholds(*ends) for ends in self.curve], np.float32)
+        count_patches(
+            *table.values(), void_of(self.patches.classes), len(self.threshold) > 1,
+            np.array(self.threshold, np.float32), curve, self.accuracy_threshold,
+            np.arange(STEPS) / (STEPS - 1), self.accuracy_op == ">=", self.uncertainty_op == ">=",
+            state["counts"], state["by_threshold"], state["by_accuracy"], state["ties"],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ItemPatchCounts(Tally):
+    """As `PatchCounts`, with the threshold fitted on each item by itself.
+
+    `rule` is mean, percentile (of the patches), range, max-surplus or value, with its `value`. The
+    state has `own` besides: threshold, least and most of one item, which mean nothing once merged.
+    """
+
+    id: ClassVar[str] = "item_patch_counts"
+    patches: Patches
+    rule: str
+    value: float = 0.0
+    accuracy_threshold: float = 0.5
+    accuracy_op: str = ">"
+    uncertainty_op: str = ">"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.patches.inputs
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return self._with(0.0, (0.0, 0.0)).fields | {"own": Field((3,), "float64", "max")}
+
+    def _with(self, threshold: float, ends: tuple[float, float]) -> PatchCounts:
+        return PatchCounts(
+            self.patches, (threshold,), (ends,),
+            self.accuracy_threshold, self.accuracy_op, self.uncertainty_op,
+        )  # fmt: skip
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        known = maps["label"] != void_of(self.patches.classes)
+        pixels = self.patches.uncertainty.of(maps)[known].astype(np.float64)
+        table = self.patches.table(maps)
+        means = table["mean"][table["category"] >= 0].astype(np.float64)
+        if not pixels.size or not means.size:
+            return
+        low, high = float(pixels.min()), float(pixels.max())
+        if self.rule == "mean":
+            threshold = float(pixels.sum() / pixels.size)
+        elif self.rule == "percentile":
+            threshold = float(np.percentile(means, self.value))
+        elif self.rule == "range":
+            threshold = low + self.value * (high - low)
+        elif self.rule == "max-surplus":
+            first = self._with(low, (low, high)).state_of(maps)
+            step = best_step(first["by_threshold"])
+            threshold = high if step is None else curve_thresholds(low, high)[step]
+        else:
+            threshold = self.value
+        found = self._with(threshold, (low, high)).state_of(maps)
+        for name, values in found.items():
+            state[name] += values
+        np.maximum(state["own"], [threshold, low, high], out=state["own"])
+
+
+def curve_thresholds(least: float, most: float) -> list[float]:
+    """least + t·(most - least) for t = 0, 0.01 … 1 (Mukhoti & Gal 2018, eq. 4)."""
+    return [least + (i / (STEPS - 1)) * (most - least) for i in range(STEPS)]
+
+
+def counts_along(by_threshold: NDArray[Any]) -> NDArray[Any]:
+    """n_ac, n_au, n_ic, n_iu at each threshold of a curve, [t, 4], all categories together."""
+    import numpy as np
+
+    inaccurate, accurate = by_threshold.sum(axis=0)
+    ic, ac = np.cumsum(inaccurate)[:-1], np.cumsum(accurate)[:-1]
+    return np.stack([ac, accurate.sum() - ac, ic, inaccurate.sum() - ic], axis=1)
+
+
+def best_step(by_threshold: NDArray[Any]) -> int | None:
+    """The step of a curve with the largest Surplus, the lowest of several; None if it is undefined.
+
+    Along a curve the Surplus is Cov(accurate, certain) over a constant, and n²·Cov is an integer:
+    ties are exact.
+    """
+    best, found = None, None
+    for step, (ac, au, ic, iu) in enumerate(counts_along(by_threshold).tolist()):
+        n = ac + au + ic + iu
+        if (ac + au) * (ic + iu) == 0:
+            return None
+        covariance = n * ac - (ac + au) * (ac + ic)
+        if best is None or covariance > best:
+            best, found = covariance, step
+    return found

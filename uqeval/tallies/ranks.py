@@ -1,0 +1,133 @@
+"""Exact ranks without sorting, in two passes: percentiles of any number of float32 values.
+
+The bits of a float order like the number, so the first pass counts values by the high 19 bits of
+their key, and the second counts the low 13 bits of the few bins in which the wanted ranks lie.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._values import Uncertainty, void_of
+from uqeval.tallies.patches import Patches
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._contract import Maps, State
+
+COARSE, FINE_BITS = 1 << 19, 13
+
+
+@dataclass(frozen=True)
+class Ranks(Tally):
+    """Values by rank: non-void pixels' uncertainties, or patch means.
+
+    `of`: which values. `by_category`: each category of patches (classes, then mixed) apart.
+    Without `bins`, the state is `coarse` [group, bin]; with them (group, coarse bin), it is `fine`
+    [entry of bins, low bits].
+    """
+
+    id: ClassVar[str] = "ranks"
+    of: Uncertainty | Patches
+    classes: int
+    by_category: bool = False
+    bins: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def groups(self) -> int:
+        """How many populations are ranked apart."""
+        return self.classes + 1 if self.by_category else 1
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return self.of.inputs if isinstance(self.of, Patches) else ("label", self.of.name)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        if self.bins:
+            return {"fine": Field((len(self.bins), 1 << FINE_BITS), "int64")}
+        return {"coarse": Field((self.groups, COARSE), "int64")}
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.counting import count_ranks, count_ranks_finely
+
+        values, group = self._values(maps)
+        if not self.bins:
+            count_ranks(values, group, -1, state["coarse"])
+            return
+        slot = np.full((self.groups, COARSE), -1, np.int16)
+        for i, (g, b) in enumerate(self.bins):
+            slot[g, b] = i
+        count_ranks_finely(values, group, -1, slot, state["fine"])
+
+    def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Values [i] and their groups [i], -1 for what does not count."""
+        import numpy as np
+
+        void = void_of(self.classes)
+        if isinstance(self.of, Patches):
+            table = self.of.table(maps)
+            category = table["category"]
+            group = np.where(category == void, self.classes, category)
+            values = table["mean"]
+        else:
+            values = self.of.of(maps).reshape(-1)
+            group = np.where(maps["label"].reshape(-1) == void, -1, 0)
+        if not self.by_category:
+            group = np.minimum(group, 0)
+        return values, group.astype(np.int32)
+
+
+def bins_of(coarse: NDArray[Any], percentiles: tuple[float, ...]) -> tuple[tuple[int, int], ...]:
+    """The bins (group, coarse bin) that hold the ranks which `percentile` will ask for."""
+    import numpy as np
+
+    wanted = set()
+    for group, counts in enumerate(coarse):
+        n = int(counts.sum())
+        if n:
+            below = np.cumsum(counts)
+            for p in percentiles:
+                for rank in _ranks(n, p)[:2]:
+                    wanted.add((group, int(np.searchsorted(below, rank, side="right"))))
+    return tuple(sorted(wanted))
+
+
+def percentile(
+    coarse: NDArray[Any], fine: dict[int, NDArray[Any]], p: float
+) -> float | None:
+    """The p-th percentile, linearly interpolated between two exact order statistics.
+
+    `coarse` [bin] counts one group; `fine` maps its wanted bins to counts [low bits]. None without
+    values. The same number as `numpy.percentile(values.astype(float64), p)`.
+    """
+    n = int(coarse.sum())
+    if n == 0:
+        return None
+    lower, upper, weight = _ranks(n, p)
+    a, b = (_order_statistic(coarse, fine, rank) for rank in (lower, upper))
+    return b - (b - a) * (1 - weight) if weight >= 0.5 else a + (b - a) * weight
+
+
+def _ranks(n: int, p: float) -> tuple[int, int, float]:
+    position = (n - 1) * (p / 100.0)
+    lower = min(math.floor(position), n - 1)
+    return lower, min(lower + 1, n - 1), position - lower
+
+
+def _order_statistic(coarse: NDArray[Any], fine: dict[int, NDArray[Any]], rank: int) -> float:
+    import numpy as np
+
+    below = np.cumsum(coarse)
+    bin_ = int(np.searchsorted(below, rank, side="right"))
+    within = rank - (int(below[bin_ - 1]) if bin_ else 0)
+    low = int(np.searchsorted(np.cumsum(fine[bin_]), within, side="right"))
+    key = (bin_ << FINE_BITS) | low
+    bits = key - 2**31 if key >= 2**31 else -key - 1
+    return float(np.array(bits, np.int64).astype(np.int32).view(np.float32))
