@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import threading
 import time
@@ -171,13 +172,23 @@ def _patch_settings(
 ) -> dict[str, PavpuSettings]:
     if "pavpu" not in families:
         return {}
-    from uqeval.metrics.pavpu import PavpuSettings, variants
+    from uqeval.metrics.pavpu import PavpuSettings, threshold_in, variants
 
     known = PavpuSettings.__dataclass_fields__
     strange = [name for name in families["pavpu"] if name not in known]
     if strange:
         raise UsageError(f"unknown pavpu options {strange}; expected some of {', '.join(known)}.")
-    found = variants(**families["pavpu"])
+    options = dict(families["pavpu"])
+    path = options.get("threshold_from")
+    if path is not None and "threshold" in options:
+        raise UsageError("--threshold and --threshold-from exclude each other; give one of them.")
+    found = variants(**options)
+    if path is not None:
+        fitted = Report.load(path).model_dump()
+        found = {
+            key: dataclasses.replace(chosen, threshold=repr(threshold_in(fitted, chosen, str(path))))
+            for key, chosen in found.items()
+        }
     source = inputs.source
     for chosen in found.values():
         if chosen.top_k >= source.classes:

@@ -25,14 +25,6 @@ HALF_UNIT = 2.0**-24
 ENTROPY_UNIT = 2.0**-26
 _FLUSH = 64
 
-# What the kernels are asked for, as bits of one integer.
-ENTROPY = 1
-EXPECTED_ENTROPY = 2
-VARIATION_RATIO = 4
-STD = 8
-MEAN_PROBS = 16
-LABELS = 32
-
 # ---- stored numbers ------------------------------------------------------------------------------
 # Numba has no float16 on CPUs: it comes as its bits, viewed as int16, and is converted by shifts.
 # Moving exponent and mantissa into place and multiplying by 2^112 is exact, subnormals too.
@@ -118,13 +110,15 @@ def add_samples(  # type: ignore[no-untyped-def]
     for t in range(samples):
         total = totals[(t0 + t) % totals.shape[0], at : at + n]
         if c0 == 0:
-            total[:] = 0
+            for i in range(n):
+                total[i] = 0
         for c in range(part):
             row = tile[t, c, start:stop]
             s = sums[c0 + c, at : at + n]
             if entropies:
                 if c % _FLUSH == 0:
-                    term[:] = 0
+                    for i in range(n):
+                        term[i] = 0
                 for i in range(n):
                     value = row[i]
                     worst = max(worst, oddness(value, unit))
@@ -165,7 +159,8 @@ def add_votes(tile, start, stop, at, t0, c0, unit, best, vote, votes):  # type: 
         top = best[r, at : at + n]
         choice = vote[r, at : at + n]
         if c0 == 0:
-            top[:] = -1
+            for i in range(n):
+                top[i] = -1
         for c in range(part):
             row = tile[t, c, start:stop]
             for i in range(n):
@@ -202,80 +197,91 @@ def add_squares(tile, start, stop, at, t0, c0, first, squares):  # type: ignore[
 
 
 # ---- sums to maps --------------------------------------------------------------------------------
+# p̄ = sums / samples · unit. Maps are [pixel] and hold `n` pixels of the accumulators, from pixel
+# `at`. Again one small kernel a purpose: only what is asked for is compiled.
 
 
 @kernel
-def finish(  # type: ignore[no-untyped-def]
-    at, n, start, samples, unit, wanted, sums, plogp, votes, first, squares, leader, wide,
-    prediction, confidence, entropy, expected_entropy, mutual_information, variation_ratio, std,
-    mean_probs,
-):  # fmt: skip
-    """Turn `n` pixels of accumulators, from pixel `at`, into the maps asked for.
-
-    Maps are [pixel], all float32 but `prediction`; `mean_probs` [class, pixel] begins at pixel
-    `start`. `leader` (as `sums`) and `wide` (float64) [pixel] are worked in.
-    p̄ = sums / samples · unit; Mukhoti & Gal 2018, eq. 2 and 3.
-    """
-    classes = sums.shape[0]
-    chosen = prediction[:n]
-    lead = leader[:n]
-    lead[:] = sums[0, at : at + n]
-    chosen[:] = 0
-    for c in range(1, classes):
+def predict(at, n, samples, unit, sums, leader, prediction, confidence):  # type: ignore[no-untyped-def]
+    """prediction = argmax p̄ (lowest id on ties), confidence = max p̄; `leader` [pixel] as `sums`."""
+    s = sums[0, at : at + n]
+    for i in range(n):
+        leader[i] = s[i]
+        prediction[i] = 0
+    for c in range(1, sums.shape[0]):
         s = sums[c, at : at + n]
         for i in range(n):
-            if s[i] > lead[i]:
-                lead[i] = s[i]
-                chosen[i] = c
+            if s[i] > leader[i]:
+                leader[i] = s[i]
+                prediction[i] = c
     for i in range(n):
-        confidence[i] = lead[i] / samples * unit
-    if wanted & MEAN_PROBS:
-        for c in range(classes):
-            s = sums[c, at : at + n]
-            mean = mean_probs[c, start : start + n]
-            for i in range(n):
-                mean[i] = s[i] / samples * unit
-    if wanted & ENTROPY:
-        h = wide[:n]
-        h[:] = 0.0
-        for c in range(classes):
-            s = sums[c, at : at + n]
-            for i in range(n):
-                h[i] += p_log_p_64(s[i] / samples * unit)
+        confidence[i] = leader[i] / samples * unit
+
+
+@kernel
+def average(at, n, start, samples, unit, sums, mean_probs):  # type: ignore[no-untyped-def]
+    """p̄ as float32 into `mean_probs` [class, pixel], from pixel `start`."""
+    for c in range(sums.shape[0]):
+        s = sums[c, at : at + n]
+        mean = mean_probs[c, start : start + n]
         for i in range(n):
-            entropy[i] = max(0.0 - h[i], 0.0)
-    if wanted & EXPECTED_ENTROPY:
-        # Both entropies of the mutual information are rounded alike, so that identical samples give
-        # exactly 0: H(p̄) term by term in the same units as the samples' own.
-        expected = plogp[at : at + n]
+            mean[i] = s[i] / samples * unit
+
+
+@kernel
+def entropy_of_mean(at, n, samples, unit, sums, wide, entropy):  # type: ignore[no-untyped-def]
+    """H(p̄) = -Σ_c p̄·ln p̄ (Mukhoti & Gal 2018, eq. 2); `wide` float64 [pixel] is worked in."""
+    for i in range(n):
+        wide[i] = 0.0
+    for c in range(sums.shape[0]):
+        s = sums[c, at : at + n]
         for i in range(n):
-            expected_entropy[i] = max(0.0 - expected[i] / samples * ENTROPY_UNIT, 0.0)
-            mutual_information[i] = 0.0
-        if samples > 1:
-            h = wide[:n]
-            h[:] = 0.0
-            for c in range(classes):
-                s = sums[c, at : at + n]
-                for i in range(n):
-                    p = np.float32(s[i] / samples * unit)
-                    h[i] += np.int32(p_log_p_32(p) * np.float32(2.0**26))
-            for i in range(n):
-                mutual_information[i] = max((expected[i] / samples - h[i]) * ENTROPY_UNIT, 0.0)
-    if wanted & VARIATION_RATIO:
-        most = lead
-        most[:] = 0
-        for c in range(classes):
-            v = votes[c, at : at + n]
-            for i in range(n):
-                most[i] = max(most[i], v[i])
+            wide[i] += p_log_p_64(s[i] / samples * unit)
+    for i in range(n):
+        entropy[i] = max(0.0 - wide[i], 0.0)
+
+
+@kernel
+def information(at, n, samples, unit, sums, plogp, wide, expected_entropy, mutual_information):  # type: ignore[no-untyped-def]
+    """mean_t H(p_t), and H(p̄) - mean_t H(p_t) clipped at 0 (Mukhoti & Gal 2018, eq. 3).
+
+    Both entropies of the mutual information are rounded alike, term by term in units of 2^-26, so
+    that identical samples give exactly 0.
+    """
+    expected = plogp[at : at + n]
+    for i in range(n):
+        expected_entropy[i] = max(0.0 - expected[i] / samples * ENTROPY_UNIT, 0.0)
+        wide[i] = 0.0
+    for c in range(sums.shape[0]):
+        s = sums[c, at : at + n]
         for i in range(n):
-            variation_ratio[i] = 1.0 - most[i] / samples
-    if wanted & STD:
+            p = np.float32(s[i] / samples * unit)
+            wide[i] += np.int32(p_log_p_32(p) * np.float32(2.0**26))
+    for i in range(n):
+        mutual_information[i] = max((expected[i] / samples - wide[i]) * ENTROPY_UNIT, 0.0)
+
+
+@kernel
+def disagree(at, n, samples, votes, leader, variation_ratio):  # type: ignore[no-untyped-def]
+    """1 - the share of samples that vote for the modal class; `leader` [pixel] is worked in."""
+    for i in range(n):
+        leader[i] = 0
+    for c in range(votes.shape[0]):
+        v = votes[c, at : at + n]
         for i in range(n):
-            c = chosen[i]
-            shift = sums[c, at + i] / samples - first[c, at + i]
-            variance = squares[c, at + i] / samples - shift * shift
-            std[i] = np.sqrt(max(variance, 0.0)) * unit
+            leader[i] = max(leader[i], v[i])
+    for i in range(n):
+        variation_ratio[i] = 1.0 - leader[i] / samples
+
+
+@kernel
+def deviate(at, n, samples, unit, sums, first, squares, prediction, std):  # type: ignore[no-untyped-def]
+    """Population standard deviation over the samples of the predicted class's probability."""
+    for i in range(n):
+        c = prediction[i]
+        shift = sums[c, at + i] / samples - first[c, at + i]
+        variance = squares[c, at + i] / samples - shift * shift
+        std[i] = np.sqrt(max(variance, 0.0)) * unit
 
 
 @kernel
@@ -298,7 +304,8 @@ def score_labels(  # type: ignore[no-untyped-def]
             label_probability[i] = sums[y, at + i] / samples * unit
             label_rank[i] = 0 if y == prediction[i] else 1
     squares = wide[:n]
-    squares[:] = 0.0
+    for i in range(n):
+        squares[i] = 0.0
     for c in range(classes):
         s = sums[c, at : at + n]
         for i in range(n):

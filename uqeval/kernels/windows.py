@@ -72,13 +72,17 @@ def patch_table(  # type: ignore[no-untyped-def]
                     for q in range(3):
                         for x in range(padded[1]):
                             rows_count[q, k, x] += rows_count[q, k + 1, x]
-            reals[:] = 0.0
-            counts[:] = 0
+            for x in range(padded[1]):
+                reals[x] = 0.0
+                for q in range(3):
+                    counts[q, x] = 0
         # The row itself: kept while windows slide, else written over by the next one. Suffix j + 1
         # of the last block is the highest that is still needed, so row j may be replaced.
         k = j if sliding else 0
-        rows_real[k] = 0.0
-        rows_count[:, k] = 0
+        for x in range(padded[1]):
+            rows_real[k, x] = 0.0
+            for q in range(3):
+                rows_count[q, k, x] = 0
         y = v - top
         inside = 0 <= y < height
         if padding_counts:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,22 +11,12 @@ from numpy.typing import NDArray
 
 from uqeval.kernels import samples as kernels
 from uqeval.maps.checks import SumCheck
-from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, id_dtype, void_of
+from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, id_dtype, void_of
 
 Maps = dict[str, NDArray[Any]]
 
 #: Pixels that are worked on at a time: their accumulators stay in a core's second-level cache.
 BLOCK = 2048
-_FLAGS = {
-    "entropy": kernels.ENTROPY,
-    "expected_entropy": kernels.EXPECTED_ENTROPY,
-    "mutual_information": kernels.EXPECTED_ENTROPY,
-    "variation_ratio": kernels.VARIATION_RATIO,
-    "std": kernels.STD,
-    "mean_probs": kernels.MEAN_PROBS,
-}
-
-
 @dataclass(frozen=True)
 class Form:
     """What all samples of a stack have in common, and which maps are wanted of them.
@@ -43,9 +33,9 @@ class Form:
     wanted: frozenset[str]
 
     @property
-    def flags(self) -> int:
-        """The wanted maps as the kernels are told of them."""
-        return sum({_FLAGS[name] for name in self.wanted if name in _FLAGS})
+    def sums_entropies(self) -> bool:
+        """Whether the samples' own entropies are needed."""
+        return bool(self.wanted & {"expected_entropy", "mutual_information"})
 
     @property
     def sum_dtype(self) -> np.dtype[Any]:
@@ -131,7 +121,6 @@ class Reducer:
         self._terms = np.zeros(BLOCK, np.int32)
         self._lead = np.zeros(BLOCK, form.sum_dtype)
         self._wide = np.zeros(BLOCK, np.float64)
-        self._scratch = np.zeros(BLOCK, np.float32)
 
     def add(self, tile: NDArray[Any], t0: int, c0: int) -> None:
         """Add a tile [sample, class, pixel] that begins at sample `t0` and class `c0`.
@@ -178,51 +167,49 @@ class Reducer:
         form, arrays = self.form, self.sums.arrays
         extremes = self.check.fresh()
         worst = kernels.add_samples(
-            tile, start, stop, at, t0, c0, form.unit, bool(form.flags & kernels.EXPECTED_ENTROPY),
+            tile, start, stop, at, t0, c0, form.unit, form.sums_entropies,
             arrays["sums"], arrays["totals"], extremes, self._terms, arrays["plogp"],
         )  # fmt: skip
         if worst > 0 or self.check.broken(extremes):
             self.check.explain(tile, start, stop, t0, arrays["totals"][:, at : at + stop - start])
-        if form.flags & kernels.VARIATION_RATIO:
+        if "variation_ratio" in form.wanted:
             kernels.add_votes(
                 tile, start, stop, at, t0, c0, form.unit,
                 arrays["best"], arrays["vote"], arrays["votes"],
             )  # fmt: skip
-        if form.flags & kernels.STD:
+        if "std" in form.wanted:
             kernels.add_squares(tile, start, stop, at, t0, c0, arrays["first"], arrays["squares"])
 
     def _finish(
         self, maps: Maps, start: int, stop: int, at: int, label: NDArray[Any] | None
     ) -> None:
         form, arrays, n = self.form, self.sums.arrays, stop - start
-        views = {
-            name: values[:, start:stop] if name == "mean_probs" else values[start:stop]
-            for name, values in maps.items()
-        }
-        unwanted = self._scratch
+        sums, samples, unit = arrays["sums"], form.samples, form.sum_unit
 
-        def view(name: str) -> NDArray[Any]:
-            return views.get(name, unwanted)
+        def out(name: str, dtype: str = "float32") -> NDArray[Any]:
+            return maps[name][start:stop] if name in maps else np.empty(n, dtype)
 
-        mean = maps.get("mean_probs", np.empty((1, 0), np.float32))
-        kernels.finish(
-            at, n, start, form.samples, form.sum_unit, form.flags,
-            arrays["sums"], arrays["plogp"], arrays["votes"], arrays["first"], arrays["squares"],
-            self._lead, self._wide, views["prediction"], view("confidence"), view("entropy"),
-            view("expected_entropy"), view("mutual_information"), view("variation_ratio"),
-            view("std"), mean,
-        )  # fmt: skip
-        if label is None or not form.wanted & set(OF_LABELS):
-            return
-        if "label" in views:
-            views["label"][:] = label[start:stop]
-        if form.wanted & {"label_probability", "label_rank", "brier"}:
-            rank = views.get("label_rank", np.empty(n, np.uint16))
+        prediction = out("prediction")
+        kernels.predict(at, n, samples, unit, sums, self._lead, prediction, out("confidence"))
+        if "mean_probs" in maps:
+            kernels.average(at, n, start, samples, unit, sums, maps["mean_probs"])
+        if "entropy" in maps:
+            kernels.entropy_of_mean(at, n, samples, unit, sums, self._wide, out("entropy"))
+        if form.sums_entropies:
+            kernels.information(
+                at, n, samples, unit, sums, arrays["plogp"], self._wide,
+                out("expected_entropy"), out("mutual_information"),
+            )  # fmt: skip
+        if "variation_ratio" in maps:
+            kernels.disagree(at, n, samples, arrays["votes"], self._lead, out("variation_ratio"))
+        if "std" in maps:
+            kernels.deviate(
+                at, n, samples, unit, sums, arrays["first"], arrays["squares"], prediction, out("std")
+            )
+        if label is not None and form.wanted & {"label_probability", "label_rank", "brier"}:
             kernels.score_labels(
-                at, n, form.samples, form.sum_unit, void_of(form.classes), arrays["sums"],
-                label[start:stop], views["prediction"], self._wide,
-                views.get("label_probability", np.empty(n, np.float32)), rank,
-                views.get("brier", np.empty(n, np.float32)),
+                at, n, samples, unit, void_of(form.classes), sums, label[start:stop], prediction,
+                self._wide, out("label_probability"), out("label_rank", "uint16"), out("brier"),
             )  # fmt: skip
 
 
@@ -282,8 +269,3 @@ def reduce_array(probs: NDArray[Any], names: Sequence[str] | None = None) -> Map
         )
         for name, values in maps.items()
     }
-
-
-def wanted_maps(names: Iterable[str]) -> frozenset[str]:
-    """The maps to compute so that `names` can be had: always the prediction."""
-    return frozenset(names) | {"prediction"}

@@ -46,7 +46,8 @@ CHOICES = {
 class PavpuSettings:
     """Every choice behind a PAvPU; the defaults are those of Mukhoti & Gal 2018.
 
-    `uncertainty`: a map's name; `log_base` of entropies. `window`, `stride` (default: the window)
+    `uncertainty`: a map's name; `log_base` of entropies, a number or "classes" (their number, so
+    that entropies lie in [0, 1]). `window`, `stride` (default: the window)
     in pixels. `accuracy_threshold` and `accuracy_op`: a patch is accurate when its accuracy is
     above (">") or not below (">=") the threshold; `threshold` and `uncertainty_op` likewise say
     when it is uncertain. `border`, `void`, `top_k`: see `uqeval.tallies.Patches`. `threshold_scope`:
@@ -65,11 +66,16 @@ class PavpuSettings:
     accuracy_op: str = ">"
     uncertainty_op: str = ">"
     top_k: int = 1
-    log_base: float = math.e
+    log_base: float | str = math.e
     definition: str = "paper"
     threshold_from: str | None = None
 
     def __post_init__(self) -> None:
+        if self.threshold_from is not None and self.threshold_scope != "set":
+            raise UsageError(
+                f"--threshold-from takes one threshold; --threshold-scope {self.threshold_scope} "
+                "fits several. Give one of them."
+            )
         if self.window < 1:
             raise UsageError(f"--window {self.window}; expected at least 1 pixel.")
         if self.stride < 0:
@@ -82,8 +88,8 @@ class PavpuSettings:
             )
         if self.top_k < 1:
             raise UsageError(f"--top-k {self.top_k}; expected at least 1.")
-        if not (self.log_base > 1 and math.isfinite(self.log_base)):
-            raise UsageError(f"--log-base {self.log_base}; expected a number above 1.")
+        if self.log_base != "classes":
+            object.__setattr__(self, "log_base", _log_base(self.log_base))
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise UsageError(
@@ -106,10 +112,52 @@ class PavpuSettings:
         """How these settings cut images of `classes` classes into patches."""
         from uqeval.tallies import Patches, Uncertainty
 
+        base = float(classes) if self.log_base == "classes" else float(self.log_base)
         return Patches(
-            Uncertainty(self.uncertainty, self.log_base), classes,
+            Uncertainty(self.uncertainty, base), classes,
             self.window, self.stride, self.border, self.void, self.top_k,
         )  # fmt: skip
+
+
+def _log_base(value: float | str) -> float:
+    try:
+        base = math.e if value == "e" else float(value)
+    except ValueError:
+        base = 0.0
+    if not (base > 1 and math.isfinite(base)):
+        raise UsageError(f"--log-base {value}; expected e, 2, classes, or a number above 1.")
+    return base
+
+
+def threshold_in(report: dict[str, Any], settings: PavpuSettings, path: str) -> float:
+    """The uncertainty threshold that a report's `results` hold for the same uncertainty.
+
+    Of several variants, one with the same window and stride is preferred. Raises `UsageError`
+    where there is none, or where it was fitted for each class or item apart.
+    """
+    said, results = report["settings"], report["results"]
+    fitting = [
+        key
+        for key, own in said.items()
+        if key.split("[")[0] == "pavpu"
+        and own["uncertainty"] == settings.uncertainty
+        and own["log_base"] == settings.log_base
+    ]
+    if not fitting:
+        held = sorted({f"{v['uncertainty']}" for k, v in said.items() if k.split("[")[0] == "pavpu"})
+        raise UsageError(
+            f"--threshold-from {path}: it has no threshold for {settings.uncertainty} with log base "
+            f"{settings.log_base}; it has PAvPU for {', '.join(held) or 'nothing'}."
+        )
+    size = (settings.window, settings.stride)
+    best = next((k for k in fitting if (said[k]["window"], said[k]["stride"]) == size), fitting[0])
+    value = results[best]["uncertainty_threshold"]
+    if value is None:
+        raise UsageError(
+            f"--threshold-from {path}: {best} has no single threshold: "
+            f"{results[best]['uncertainty_threshold_reason']}."
+        )
+    return float(value)
 
 
 def variants(**options: Any) -> dict[str, PavpuSettings]:

@@ -1,0 +1,5 @@
+"""`python -m uqeval.cli` is `uqeval`."""
+
+from uqeval.cli import main
+
+main()

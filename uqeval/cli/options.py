@@ -1,0 +1,154 @@
+"""Options that several commands share, each defined once, and what they mean together."""
+
+from __future__ import annotations
+
+import re
+from enum import Enum
+from typing import Annotated, Any
+
+import typer
+
+from uqeval.errors import UsageError
+
+_IN, _OUT, _RUN = "Input", "Output", "Running"
+
+
+class Format(str, Enum):
+    """What is printed to stdout."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    markdown = "markdown"
+
+
+class Missing(str, Enum):
+    """What to do about chunks that a store does not hold."""
+
+    error = "error"
+    fill = "fill"
+
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PREDS... [LABELS]",
+        help="Store of predictions (Zarr folder, .zip or URL, .npy, .npz), or several: members of "
+        "one ensemble. Then the labels: a folder of label PNGs, a store or a .npy; not needed "
+        "where the predictions' store holds `labels`.",
+        show_default=False,
+    ),
+]
+Output = Annotated[
+    str | None,
+    typer.Option("-o", "--output", metavar="FILE", help="Write the report as JSON; - is stdout.",
+                 rich_help_panel=_OUT, show_default=False),
+]  # fmt: skip
+Csv = Annotated[
+    str | None,
+    typer.Option("--csv", metavar="FILE", help="Write one row an item as CSV.",
+                 rich_help_panel=_OUT, show_default=False),
+]  # fmt: skip
+Stdout = Annotated[
+    Format, typer.Option("--format", help="What to print to stdout.", rich_help_panel=_OUT)
+]
+States = Annotated[
+    bool | None,
+    typer.Option("--states/--no-states", help="Keep the per-item tallies beside the report, as "
+                 "FILE.states.zip (default: with -o FILE).", rich_help_panel=_OUT,
+                 show_default=False),
+]  # fmt: skip
+Quiet = Annotated[
+    bool,
+    typer.Option("-q", "--quiet", help="No progress, no warnings, no table.", rich_help_panel=_OUT),
+]
+IgnoreIndex = Annotated[
+    int | None,
+    typer.Option(help="Label that means void (default: the store's, else 255).",
+                 rich_help_panel=_IN, show_default=False),
+]  # fmt: skip
+Names = Annotated[
+    str | None,
+    typer.Option(metavar="FILE", help="Item names, for stores that carry none: a JSON list, or one "
+                 "name a line.", rich_help_panel=_IN, show_default=False),
+]  # fmt: skip
+Classes = Annotated[
+    int | None,
+    typer.Option(help="Number of classes, for maps stores that do not say it.", rich_help_panel=_IN,
+                 show_default=False),
+]  # fmt: skip
+LabelMap = Annotated[
+    str | None,
+    typer.Option(metavar="cityscapes", help="Turn label ids into train ids.", rich_help_panel=_IN,
+                 show_default=False),
+]  # fmt: skip
+SumTolerance = Annotated[
+    float | None,
+    typer.Option(help="How far class probabilities may be from summing to 1 (default: 2e-3 for "
+                 "float16, 1e-4 for float32 and float64, classes × scale for integers).",
+                 rich_help_panel=_IN, show_default=False),
+]  # fmt: skip
+MissingChunks = Annotated[
+    Missing,
+    typer.Option(help="Chunks that the store does not hold: an error, or the fill value.",
+                 rich_help_panel=_IN),
+]  # fmt: skip
+Limit = Annotated[
+    int | None,
+    typer.Option(metavar="N", help="Only the first N items; the report is marked partial.",
+                 rich_help_panel=_IN, show_default=False),
+]  # fmt: skip
+Workers = Annotated[
+    int | None,
+    typer.Option(help="Threads (default: usable CPUs).", rich_help_panel=_RUN, show_default=False),
+]
+Memory = Annotated[
+    str,
+    typer.Option(metavar="SIZE", help="Bytes of tiles and maps, such as 512MB or 2GiB.",
+                 rich_help_panel=_RUN),
+]  # fmt: skip
+
+_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
+          "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
+
+
+def parse_memory(text: str) -> int:
+    """Bytes of a size such as 512MB. Raises `UsageError`."""
+    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([A-Za-z]*)\s*", text)
+    unit = _UNITS.get(match[2].upper()) if match else None
+    if match is None or unit is None:
+        raise UsageError(f"--memory {text!r}; expected a size such as 512MB, 2GB or 1GiB.")
+    return int(float(match[1]) * unit)
+
+
+def split_paths(paths: list[str]) -> tuple[list[str], str | None]:
+    """Predictions, and the labels if the last path holds labels rather than predictions.
+
+    Decided by what the path holds (PNG files, an array called `labels`, integer ids), never by its
+    values. Raises `UsageError` where labels stand anywhere but last, or alone.
+    """
+    from uqeval.stores.store import looks_like_labels
+
+    kinds = [looks_like_labels(path) for path in paths]
+    if len(paths) == 1 and kinds[0]:
+        raise UsageError(f"{paths[0]} holds labels; give the predictions before them.")
+    if any(kinds[:-1]):
+        wrong = paths[kinds.index(True)]
+        raise UsageError(f"{wrong} holds labels; give one store of labels, after all predictions.")
+    if kinds[-1]:
+        return paths[:-1], paths[-1]
+    return paths, None
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that the user gave: not None, not an empty list; choices by their value."""
+    found = {}
+    for name, value in options.items():
+        if value is None or value == []:
+            continue
+        if isinstance(value, list):
+            plain: Any = [v.value if isinstance(v, Enum) else v for v in value]
+        else:
+            plain = value.value if isinstance(value, Enum) else value
+        found[name] = plain
+    return found

@@ -1,0 +1,115 @@
+"""`uqeval pavpu`: patch metrics of Mukhoti & Gal and of Ma et al., with the segmentation scores."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from uqeval.cli import options as o
+from uqeval.metrics.pavpu import CHOICES
+
+_PATCH, _THRESHOLD = "Patches", "Thresholds"
+
+
+def _choice(name: str) -> type[Enum]:
+    return Enum(name, {value: value for value in CHOICES[name]}, type=str)  # type: ignore[return-value]
+
+
+Definition, Border, Void = _choice("definition"), _choice("border"), _choice("void")
+AccuracyOp, UncertaintyOp = _choice("accuracy_op"), _choice("uncertainty_op")
+Scope = _choice("threshold_scope")
+
+
+def pavpu(
+    paths: o.Paths,
+    uncertainty: Annotated[list[str] | None, typer.Option(
+        metavar="NAME", show_default=False, rich_help_panel=_PATCH,
+        help="entropy (default), mutual_information, expected_entropy, confidence, "
+        "variation_ratio, std, or any map of the store; give it again for more.")] = None,
+    window: Annotated[list[int] | None, typer.Option(
+        metavar="PIXELS", show_default=False, rich_help_panel=_PATCH,
+        help="Side of a patch (default 4); several make variants.")] = None,
+    stride: Annotated[list[int] | None, typer.Option(
+        metavar="PIXELS", show_default=False, rich_help_panel=_PATCH,
+        help="Step between patches (default: the window; 1 slides).")] = None,
+    border: Annotated[Border | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False, rich_help_panel=_PATCH,
+        help="Incomplete patches: drop them (default), keep what they have, or pad with wrong "
+        "pixels of uncertainty 0.")] = None,
+    void: Annotated[Void | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False, rich_help_panel=_PATCH,
+        help="Void pixels: leave the patch (default), or count as inaccurate.")] = None,
+    top_k: Annotated[list[int] | None, typer.Option(
+        metavar="K", show_default=False, rich_help_panel=_PATCH,
+        help="A pixel is right when its label is among the K likeliest classes (default 1).")] = None,
+    log_base: Annotated[str | None, typer.Option(
+        metavar="e|2|classes", show_default=False, rich_help_panel=_PATCH,
+        help="Base of the entropies (default e).")] = None,
+    threshold: Annotated[list[str] | None, typer.Option(
+        metavar="RULE", show_default=False, rich_help_panel=_THRESHOLD,
+        help="Uncertainty threshold: mean (default) of the pixels; median or pNN of the patches; "
+        "range:T; max-surplus; or a number.")] = None,
+    threshold_from: Annotated[str | None, typer.Option(
+        metavar="REPORT", show_default=False, rich_help_panel=_THRESHOLD,
+        help="Take the uncertainty threshold that another report fitted.")] = None,
+    threshold_scope: Annotated[Scope | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False, rich_help_panel=_THRESHOLD,
+        help="Fit the threshold on the whole set (default), each class, or each item.")] = None,
+    accuracy_threshold: Annotated[list[float] | None, typer.Option(
+        metavar="A", show_default=False, rich_help_panel=_THRESHOLD,
+        help="A patch is accurate above this share of right pixels (default 0.5).")] = None,
+    accuracy_op: Annotated[AccuracyOp | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False, rich_help_panel=_THRESHOLD,
+        help="Whether a patch on the accuracy threshold is accurate: > no (default), >= yes.")] = None,
+    uncertainty_op: Annotated[UncertaintyOp | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False, rich_help_panel=_THRESHOLD,
+        help="Whether a patch on the uncertainty threshold is uncertain.")] = None,
+    definition: Annotated[Definition | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False,
+        help="Whose definition: sets the options above as that paper or code has them.")] = None,
+    output: o.Output = None,
+    csv: o.Csv = None,
+    format: o.Stdout = o.Format.table,
+    states: o.States = None,
+    quiet: o.Quiet = False,
+    ignore_index: o.IgnoreIndex = None,
+    names: o.Names = None,
+    classes: o.Classes = None,
+    label_map: o.LabelMap = None,
+    sum_tolerance: o.SumTolerance = None,
+    missing_chunks: o.MissingChunks = o.Missing.error,
+    limit: o.Limit = None,
+    workers: o.Workers = None,
+    memory: o.Memory = "512MB",
+) -> None:  # fmt: skip
+    """Patch accuracy vs patch uncertainty: are the uncertain places the wrong ones?
+
+    PAvPU, p(accurate | certain), p(uncertain | inaccurate), phi, the PAvPU Surplus, their curves,
+    per class and for mixed patches, with the segmentation scores beside them.
+
+    Example: uqeval pavpu preds.zarr labels/ -o report.json
+    """
+    from uqeval.cli.finish import check_outputs, deliver, states_path
+    from uqeval.cli.progress import progress_for
+    from uqeval.run import evaluate
+
+    settings = o.given(
+        definition=definition, uncertainty=uncertainty, window=window, stride=stride,
+        threshold=threshold, accuracy_threshold=accuracy_threshold, top_k=top_k, border=border,
+        void=void, accuracy_op=accuracy_op, uncertainty_op=uncertainty_op, log_base=log_base,
+        threshold_scope=threshold_scope, threshold_from=threshold_from,
+    )  # fmt: skip
+    inputs = o.given(
+        ignore_index=ignore_index, names=names, classes=classes, label_map=label_map,
+        sum_tolerance=sum_tolerance, missing_chunks=missing_chunks, limit=limit,
+    )  # fmt: skip
+    beside = states_path(output, states)
+    check_outputs(output, csv, beside)
+    predictions, labels = o.split_paths(paths)
+    report = evaluate(
+        predictions, labels, {"pavpu": settings}, states=beside, workers=workers,
+        memory=o.parse_memory(memory), progress=progress_for(quiet), **inputs,
+    )  # fmt: skip
+    deliver(report, output, csv, format, quiet)

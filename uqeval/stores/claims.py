@@ -1,0 +1,213 @@
+"""Who writes which part of a store: agreed on between processes by files in the store's folder.
+
+A claim is a file that only one process can create. It holds its writer's id, and one byte more once
+the part is written. Every writer keeps a lock on a file of its own, which the system takes away when
+the process dies: so a dead writer's claims can be told from those of one that is at work.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+from uqeval.errors import OutputError
+from uqeval.stores.zarr_writer import writing
+
+#: Hidden in the store's folder, and gone once the store is complete.
+FOLDER = ".uqeval"
+_ID_BYTES = 32
+
+
+class Claims:
+    """The claims of one writer on the store at `root`."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.folder = root / FOLDER
+        self._id = uuid.uuid4().hex
+        self._lock: int | None = None
+
+    def create(self, settings: Mapping[str, Any]) -> None:
+        """Begins a store: makes the hidden folder, and joins it. Raises `OutputError`."""
+        with writing(self.folder):
+            for name in ("parts", "writers", "new"):
+                (self.folder / name).mkdir(parents=True)
+            (self.folder / "lock").touch()
+            (self.folder / "settings.json").write_text(json.dumps(settings), encoding="utf-8")
+            self._register()
+
+    def moved(self, root: Path) -> None:
+        """The store's folder has been renamed to `root`."""
+        self.root, self.folder = root, root / FOLDER
+
+    def join(
+        self, settings: Mapping[str, Any], *, shared: bool, resume: bool, restart: bool
+    ) -> set[str] | None:
+        """Joins the writers of an unfinished store; gives the parts that are written already.
+
+        `shared`: other processes are expected. `resume`: what a dead writer claimed and did not
+        write is free again. `restart`: a store that nobody works on is removed. None if there is
+        no store to join (any more). Raises `OutputError` for a store with other settings, and for
+        one that nobody works on, unless told what to do with it.
+        """
+        try:
+            with self._exclusively():
+                living, dead = self._writers()
+                idle = not living and (bool(dead) or not shared)
+                if restart and idle and not resume:
+                    trash = self.root.with_name(f"{self.root.name}.{self._id}")
+                    self.root.rename(trash)  # at once, so that nobody joins half of it
+                    shutil.rmtree(trash, ignore_errors=True)
+                    return None
+                if (dead or idle) and not resume:
+                    raise OutputError(
+                        f"{self.root}: is unfinished: the job that wrote it ended early. Say "
+                        "resume=True to go on, or overwrite=True to begin again."
+                    )
+                self._compare(settings)
+                if resume:
+                    self._free(living)
+                    for writer in dead:
+                        (self.folder / "writers" / writer).unlink(missing_ok=True)
+                self._register()
+                return self.written()
+        except FileNotFoundError:
+            return None
+
+    def take(self, part: str) -> bool:
+        """Claims a part for this writer; False if somebody has it, or the store is complete."""
+        with writing(self.folder):
+            try:
+                flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+                file = os.open(self._part(part), flags, 0o666)
+            except (FileExistsError, FileNotFoundError):
+                return False
+            try:
+                os.write(file, self._id.encode())
+            finally:
+                os.close(file)
+        return True
+
+    def release(self, part: str) -> None:
+        """Gives a part back that could not be written, or is to be written again."""
+        self._part(part).unlink(missing_ok=True)
+
+    def finish(self, part: str) -> None:
+        """Says that a part is written. Raises `OutputError`."""
+        with writing(self.folder), self._part(part).open("ab") as file:
+            file.write(b"+")
+
+    def written(self) -> set[str]:
+        """All parts that are written, by anybody. Raises `FileNotFoundError` once it is over."""
+        with os.scandir(self.folder / "parts") as found:
+            return {entry.name for entry in found if entry.stat().st_size > _ID_BYTES}
+
+    def is_written(self, part: str) -> bool:
+        """Whether a part is written, by anybody."""
+        try:
+            return self._part(part).stat().st_size > _ID_BYTES
+        except FileNotFoundError:
+            return False
+
+    def alone(self) -> bool:
+        """Whether no other living process writes into the store."""
+        with suppress(FileNotFoundError), self._exclusively():
+            return not self._writers()[0] - {self._id}
+        return True
+
+    def temporary(self) -> Path:
+        """A new path in the store's folder that no reader looks at."""
+        return self.folder / "new" / uuid.uuid4().hex
+
+    def leave(self, *, clean: bool) -> None:
+        """Ends this writer's work; unless `clean`, it counts as dead."""
+        if self._lock is not None:
+            if clean:
+                (self.folder / "writers" / self._id).unlink(missing_ok=True)
+            os.close(self._lock)
+            self._lock = None
+
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Within it nobody else joins or ends the store; afterwards the hidden folder is gone.
+
+        Raises `FileNotFoundError` if another process has ended it.
+        """
+        with self._exclusively():
+            yield
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _part(self, part: str) -> Path:
+        return self.folder / "parts" / part
+
+    def _register(self) -> None:
+        path = self.folder / "writers" / self._id
+        with writing(path):
+            self._lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
+        _try_lock(self._lock)
+
+    def _compare(self, settings: Mapping[str, Any]) -> None:
+        try:
+            theirs = json.loads((self.folder / "settings.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise OutputError(
+                f"{self.root}: is unfinished, and not of this kind of writer. Choose another path, "
+                "or say overwrite=True."
+            ) from error
+        for key, value in json.loads(json.dumps(settings)).items():
+            if theirs.get(key) != value:
+                shown = "differ" if key == "names" else f"{theirs.get(key)!r} there, {value!r} here"
+                raise OutputError(
+                    f"{self.root}: was begun with other settings: {key}: {shown}. All writers of "
+                    "one store need the same."
+                )
+
+    def _writers(self) -> tuple[set[str], set[str]]:
+        """The ids of the living and of the dead."""
+        living, dead = set(), set()
+        for name in os.listdir(self.folder / "writers"):
+            file = os.open(self.folder / "writers" / name, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                (dead if _try_lock(file) else living).add(name)
+            finally:
+                os.close(file)
+        return living, dead
+
+    def _free(self, living: set[str]) -> None:
+        for part in (self.folder / "parts").iterdir():
+            with suppress(FileNotFoundError):
+                owner = part.read_text(encoding="ascii")
+                if len(owner) == _ID_BYTES and owner not in living:
+                    part.unlink()
+                elif len(owner) < _ID_BYTES and not living:
+                    part.unlink()  # its writer died between two system calls
+
+    @contextmanager
+    def _exclusively(self) -> Iterator[None]:
+        path = self.folder / "lock"
+        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            # A file system without locks takes what comes; claims still hold there.
+            with suppress(OSError):
+                fcntl.flock(file, fcntl.LOCK_EX)
+            if not os.path.samestat(os.fstat(file), path.stat()):
+                raise FileNotFoundError(path)  # moved away while we waited
+            yield
+        finally:
+            os.close(file)
+
+
+def _try_lock(file: int) -> bool:
+    """Whether the lock could be had; where there are no locks, everybody counts as living."""
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        return False
+    return True

@@ -1,0 +1,162 @@
+"""What comes in to be stored: arrays of any framework, checked before anything is written."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import DataError
+
+#: |Σ_c p - 1| that readers allow, by stored dtype.
+TOLERANCE = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
+
+
+def as_array(values: Any, where: str) -> NDArray[Any]:
+    """`values` of NumPy, PyTorch, JAX or any other framework as a NumPy array, copied only if needed.
+
+    Whatever has DLPack or `__array__` is taken: tensors that need gradients or lie on a GPU, and
+    bfloat16 (which NumPy lacks) as float32. Raises `DataError` naming `where` for anything else.
+    """
+    if isinstance(values, np.ndarray):
+        return values
+    # Asked by name and never imported: the same few methods mean the same thing everywhere.
+    for method in ("detach", "cpu"):
+        if callable(step := getattr(values, method, None)):
+            values = step()
+    if "bfloat16" in str(getattr(values, "dtype", "")):
+        wide = getattr(values, "float", None)
+        values = wide() if callable(wide) else values.astype("float32")
+    try:
+        if hasattr(values, "__array__"):
+            return np.asarray(values)
+        if hasattr(values, "__dlpack__"):
+            return np.from_dlpack(values)
+    except (BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise DataError(
+            f"{where}: {type(values).__name__} cannot be read as a NumPy array ({error}). Copy it "
+            "to the CPU first."
+        ) from error
+    raise DataError(
+        f"{where}: is a {type(values).__name__}; expected an array of NumPy, PyTorch, JAX, or "
+        "anything with __dlpack__ or __array__."
+    )
+
+
+def checked_floats(values: NDArray[Any], dtype: str, kind: str, where: str) -> NDArray[Any]:
+    """Probabilities or logits of one sample [class, y, x] as they will be stored.
+
+    `kind` is `probs` or `logits`, `dtype` float16, float32 or float64; `where` names item and
+    sample. Raises `DataError` for what is not floating point, not finite, negative or (by the
+    tolerance of `dtype`) does not sum to one over the classes; a single class is of [0, 1].
+    """
+    if values.dtype.kind != "f":
+        raise DataError(f"{where}: holds {values.dtype}, expected floating point {kind}.")
+    with np.errstate(over="ignore"):  # what becomes infinite is found below
+        stored = values.astype(dtype, copy=False)
+    if kind == "logits":
+        if not np.isfinite(stored).all():
+            _refuse_infinite(values, stored, where)
+        return stored
+    problem = _problem(values, stored)
+    if problem:
+        raise DataError(f"{where}: {problem}")
+    return stored
+
+
+def _problem(values: NDArray[Any], stored: NDArray[Any]) -> str | None:
+    """What is wrong with probabilities [class, y, x] that will be stored so, None if nothing is."""
+    tolerance = TOLERANCE[stored.dtype.name]
+    if values.size == 0:
+        return None
+    if len(values) == 1:
+        # NaN compares false.
+        return None if values.min() >= 0 and values.max() <= 1 else _explain(values, stored)
+    wide = values
+    if values.dtype == np.float16:
+        wide = values.astype(np.float32)  # NumPy adds and compares float16 ten times slower
+    if wide.min() >= 0:
+        off = np.abs(wide.sum(axis=0) - 1.0).max()
+        if stored.dtype == np.float16 and values.dtype != np.float16:
+            # Rounding moves a sum near 1 by 2^-11 at most, and 2^-25 a class where it underflows;
+            # only between the two limits is it worth adding up what is stored.
+            if off <= tolerance - 2**-10.9 - len(values) * 2**-25:
+                return None
+            off = np.abs(stored.astype(np.float32).sum(axis=0) - 1.0).max()
+        if off <= tolerance:
+            return None
+    return _explain(values, stored)
+
+
+def _explain(values: NDArray[Any], stored: NDArray[Any]) -> str:
+    """Says what is wrong with probabilities; slow, and only called once something is."""
+    exact = values.astype(np.float64)
+    for bad, what in ((np.isnan(exact), "NaN"), (np.isinf(exact), "infinite")):
+        if bad.any():
+            c, y, x = (int(at[0]) for at in np.nonzero(bad))
+            return (
+                f"{int(bad.sum())} of {bad.size} values are {what}, first in class {c}, row {y}, "
+                f"column {x}. A probability is a finite number."
+            )
+    low, high = float(exact.min()), float(exact.max())
+    tolerance = TOLERANCE[stored.dtype.name]
+    if low < 0 or high > 1 + tolerance or len(values) == 1:
+        return (
+            f"values from {low:.4g} to {high:.4g} are no probabilities. Are they logits? Give the "
+            "softmax over the classes, or declare kind='logits'."
+        )
+    sums = stored.astype(np.float64).sum(axis=0)
+    off = np.abs(sums - 1.0)
+    y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
+    count = int((off > tolerance).sum())
+    hint = "Take the softmax over the class axis"
+    if values.dtype == np.float16 or stored.dtype != np.float16:
+        hint += ", in float32 (bfloat16 and float16 are too coarse to sum to one)"
+    return (
+        f"the class probabilities of {count} of {off.size} pixels do not sum to 1, the worst to "
+        f"{sums[y, x]:.6g} in row {y}, column {x} (tolerance {tolerance:g} for {stored.dtype}). "
+        f"{hint}."
+    )
+
+
+def _refuse_infinite(values: NDArray[Any], stored: NDArray[Any], where: str) -> None:
+    if np.isfinite(values).all():
+        raise DataError(
+            f"{where}: logits up to {float(np.abs(values).max()):.4g} do not fit {stored.dtype}. "
+            "Store them with dtype='float32'."
+        )
+    bad = ~np.isfinite(values)
+    c, y, x = (int(at[0]) for at in np.nonzero(bad))
+    raise DataError(
+        f"{where}: {int(bad.sum())} of {bad.size} logits are NaN or infinite, first in class {c}, "
+        f"row {y}, column {x}."
+    )
+
+
+def label_dtype(classes: int | None, ignore_index: int) -> np.dtype[Any]:
+    """The smallest dtype of class ids [0, classes) and `ignore_index`."""
+    if ignore_index < 0:
+        return np.dtype(np.int16 if (classes or 0) <= 2**15 and ignore_index >= -(2**15) else "i4")
+    largest = max((classes or 1) - 1, ignore_index)
+    return np.dtype(np.uint8 if largest <= 255 else np.uint16 if largest <= 65535 else np.int32)
+
+
+def checked_labels(
+    values: NDArray[Any], classes: int, ignore_index: int, where: str
+) -> NDArray[Any]:
+    """Class ids [y, x] as they will be stored.
+
+    Raises `DataError` for what is not integer, and for ids outside [0, classes) but `ignore_index`.
+    """
+    if values.dtype.kind not in "iu":
+        raise DataError(f"{where}: labels are {values.dtype}, expected class ids as integers.")
+    known = (values < classes) & (values >= 0) if values.dtype.kind == "i" else values < classes
+    bad = ~(known | (values == ignore_index))
+    if bad.any():
+        y, x = (int(at[0]) for at in np.nonzero(bad))
+        raise DataError(
+            f"{where}: {int(bad.sum())} pixels have ids outside 0 … {classes - 1} that are not the "
+            f"ignore_index {ignore_index}, first {int(values[y, x])} in row {y}, column {x}."
+        )
+    return values.astype(label_dtype(classes, ignore_index), copy=False)

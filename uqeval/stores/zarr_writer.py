@@ -1,0 +1,214 @@
+"""The only place that writes Zarr: version 3, every chunk stored and checksummed.
+
+A chunk that is all fill value is written too and fill values are such as cannot occur, so that a
+chunk which is absent is always one that was lost. A store says `complete: false` from its first
+moment until all of it is there.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import re
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from uqeval.errors import OutputError
+
+Compression: TypeAlias = Literal["lz4", "zstd", "none"]
+
+#: Decoded size that chunks aim at: a few milliseconds of work, and few enough files.
+CHUNK_BYTES = 8 * 2**20
+VERSION = 1
+
+_SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+#: What may not stand in a folder's name, or means something there; `%` because it quotes.
+_UNSAFE = re.compile(r"[%/\\:\x00-\x1f\x7f]|^\.|^__")
+
+
+@contextmanager
+def writing(path: str | Path) -> Iterator[None]:
+    """Turns what the system refuses while `path` is written into `OutputError`."""
+    try:
+        yield
+    except OSError as error:
+        hint = "Check the path and its permissions."
+        if error.errno in _SPACE:
+            hint = "Free some space there, or write elsewhere; the store is left unfinished."
+        elif error.errno == errno.ENAMETOOLONG:
+            hint = "Give the items shorter names."
+        raise OutputError(
+            f"{path}: cannot be written: {error.strerror or error}. {hint}"
+        ) from error
+
+
+def item_folder(name: str) -> str:
+    """The folder below `items/` of an item: its name, with what a folder's name may not hold quoted.
+
+    Different names have different folders, and none leads out of `items/`.
+    """
+    return _UNSAFE.sub(lambda found: "".join(f"%{ord(c):02X}" for c in found.group()), name)
+
+
+def fill_value(dtype: DTypeLike) -> float | int:
+    """The fill value of arrays of `dtype`, one that does not occur in them: NaN, or the largest."""
+    kind = np.dtype(dtype)
+    return math.nan if kind.kind == "f" else int(np.iinfo(kind).max) if kind.kind in "iu" else 0
+
+
+def pixel_chunks(pixel_bytes: int, height: int, width: int) -> tuple[int, int]:
+    """Rows and columns of a chunk of about `CHUNK_BYTES` where one pixel takes `pixel_bytes`.
+
+    Whole rows unless a single one is too much, and all chunks about equally high: what lies beyond
+    the edge of the last one is stored as well.
+    """
+    pixels = max(1, CHUNK_BYTES // max(1, pixel_bytes))
+    if pixels < width:
+        return 1, _even(width, pixels)
+    return _even(height, pixels // max(1, width)), width
+
+
+def _even(size: int, most: int) -> int:
+    return max(1, math.ceil(size / math.ceil(size / most))) if size else 1
+
+
+def group_attributes(form: str, *, complete: bool = False, **known: Any) -> dict[str, Any]:
+    """The attribute `uqeval` of a store of the given form, with what else is `known` of it."""
+    return {"uqeval": {"format": form, "version": VERSION, "complete": complete} | known}
+
+
+def create_group(folder: Path, attributes: Mapping[str, Any]) -> None:
+    """A Zarr group at `folder` with these attributes; raises `OutputError` if that fails."""
+    import zarr
+
+    with writing(folder):
+        zarr.create_group(str(folder), zarr_format=3, attributes=dict(attributes))
+
+
+def mark_complete(folder: Path) -> None:
+    """Says that the store at `folder` is all there; raises `OutputError` if that fails."""
+    import zarr
+
+    with writing(folder):
+        group = zarr.open_group(str(folder), mode="r+", zarr_format=3, use_consolidated=False)
+        # One write of the whole document, renamed into place: there is no state in between.
+        group.update_attributes({"uqeval": dict(group.attrs["uqeval"]) | {"complete": True}})
+
+
+def create_array(
+    folder: Path,
+    shape: Sequence[int],
+    dtype: DTypeLike,
+    chunks: Sequence[int],
+    axes: Sequence[str],
+    *,
+    compression: Compression = "lz4",
+    attributes: Mapping[str, Any] | None = None,
+) -> Any:
+    """A new Zarr array at `folder`, its dimensions called `axes`, open for `write`.
+
+    `lz4` reads three to four times as fast as `zstd`, which stores a tenth less; `none` is for data
+    that stay in memory or on very fast disks. Raises `OutputError` if it cannot be created.
+    """
+    import zarr
+
+    with writing(folder):
+        return zarr.create_array(
+            str(folder),
+            shape=tuple(shape),
+            dtype=np.dtype(dtype),
+            chunks=tuple(min(c, max(s, 1)) for c, s in zip(chunks, shape, strict=True)),
+            compressors=_codecs(compression),
+            fill_value=fill_value(dtype),
+            dimension_names=list(axes),
+            zarr_format=3,
+            attributes=dict(attributes or {}),
+            config={"write_empty_chunks": True},
+        )
+
+
+def _codecs(compression: Compression) -> list[Any]:
+    from zarr.codecs import BloscCodec, Crc32cCodec
+
+    if compression == "none":
+        return [Crc32cCodec()]
+    # Blosc level 1: higher ones store no less of softmax values and take longer.
+    return [BloscCodec(cname=compression, clevel=1, shuffle="shuffle"), Crc32cCodec()]
+
+
+def open_array(folder: Path) -> Any:
+    """The array that `create_array` made at `folder`, for writing; `OutputError` if it cannot be."""
+    import zarr
+
+    with writing(folder):
+        return zarr.open_array(
+            str(folder), mode="r+", zarr_format=3, config={"write_empty_chunks": True}
+        )
+
+
+def write(array: Any, index: tuple[int | slice, ...], values: NDArray[Any], where: Path) -> None:
+    """Writes `values` at `index` of an array; whole chunks, each renamed into place when it is all
+    there. Raises `OutputError` naming `where` if the disk refuses."""
+    with writing(where):
+        array[index] = values
+
+
+def put_in_place(temporary: Path, target: Path) -> bool:
+    """Moves the folder `temporary` to `target` at once; False, and it is gone, if one was there.
+
+    Raises `OutputError` if neither is possible.
+    """
+    with writing(target):
+        try:
+            temporary.rename(target)
+        except OSError:
+            shutil.rmtree(temporary, ignore_errors=True)
+            if not target.is_dir():
+                raise
+            return False
+    return True
+
+
+def is_taken(path: Path) -> bool:
+    """Whether there is something at `path`; an empty folder is nothing."""
+    return os.path.lexists(path) and not (path.is_dir() and not any(path.iterdir()))
+
+
+def check_replaceable(path: Path) -> None:
+    """Raises `OutputError` if what is at `path` is no Zarr store, and so is never overwritten."""
+    stores = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
+    if is_taken(path) and not any((path / name).is_file() for name in stores):
+        raise OutputError(
+            f"{path}: is not a Zarr store, so it is not overwritten. Choose another path, or "
+            "remove it."
+        )
+
+
+def publish(new: Path, path: Path) -> None:
+    """Moves the finished store `new` to `path`; what was there goes only once the new one is in
+    place. Raises `OutputError` if that fails."""
+    old = path.with_name(f".{path.name}.old")
+    with writing(path):
+        if path.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            path.rename(old)
+        new.rename(path)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+def is_complete(folder: Path) -> bool | None:
+    """Whether the store at `folder` is finished; None if no store of ours is there."""
+    try:
+        document = json.loads((folder / "zarr.json").read_text(encoding="utf-8"))
+        ours = document["attributes"]["uqeval"]
+        return bool(ours.get("complete", True))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return None
