@@ -117,7 +117,7 @@ def open_inputs(
         "items": count,
         "evaluated": limit,
         "classes": classes,
-        "samples": stack.samples if stack else stores[0].attributes.get("samples"),
+        "samples": stack.samples if stack else _ours(stores[0]).get("samples"),
         "ignore_index": ignore,
     }  # fmt: skip
     _refuse_missing(stores, kind, label_parts, fill)
@@ -224,8 +224,8 @@ def _classes(
     elif "mean_probs" in store.arrays:
         part = store.arrays["mean_probs"][0]
         classes = part.array.shape[part.array.axes.index("class")]
-    elif isinstance(store.attributes.get("classes"), int):
-        classes = store.attributes["classes"]
+    elif isinstance(_ours(store).get("classes"), int):
+        classes = _ours(store)["classes"]
     elif names:
         classes = len(names)
     elif options.classes:
@@ -240,6 +240,11 @@ def _classes(
     if names and len(names) != classes:
         raise StoreError(f"{where}: {len(names)} class_names for {classes} classes.")
     return classes
+
+
+def _ours(store: Store) -> dict[str, Any]:
+    ours = store.attributes.get("uqeval")
+    return ours if isinstance(ours, dict) else {}
 
 
 def _class_names(store: Store, labels: Store | None, classes: int) -> tuple[str, ...]:

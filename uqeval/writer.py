@@ -1,47 +1,43 @@
-"""`PredictionWriter`: from a training or test loop to a store, one sample or one batch at a time."""
+"""`PredictionWriter`: from a training or test loop to a store, a sample or a batch at a time."""
 
 from __future__ import annotations
 
 import math
 import os
-import shutil
-import uuid
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Sequence
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import DataError, OutputError, UsageError
+from uqeval.errors import DataError, UsageError
 from uqeval.stores import zarr_writer as zw
-from uqeval.stores.claims import Claims
-from uqeval.stores.incoming import as_array, checked_floats, checked_labels
-from uqeval.stores.names import checked_names, listed
-
-_STACK_AXES = ("sample", "class", "y", "x")
+from uqeval.stores.draft import Draft
+from uqeval.stores.gathered import Gathered
+from uqeval.stores.incoming import as_array, as_stack, checked_floats, checked_labels
+from uqeval.stores.names import checked_names
 
 
 class PredictionWriter:
     """Writes class probabilities of T samples of N items into a Zarr store.
 
-    `names`: the N items, in the order that the store will have; they may come in any order, and
-    from several processes. `samples` T, `classes` C; `size` is (H, W), or None where images differ
-    in size. `kind` is `probs` or `logits`. `dtype` is float16 unless said otherwise (`keep="maps"`:
-    float32).
+    `names`: the N items in the order that the store will have; they may come in any order, and from
+    several processes. `samples` is T, `classes` C, `size` (H, W) or None where images differ in
+    size; `kind` is `probs` or `logits`.
 
-    `keep="samples"` stores the stack; `keep="maps"` only the per-pixel maps that the metrics need
-    (with `mean_probs`, the mean probabilities too), made of `dtype`, from memory: one item's samples
-    must all come before the next item's, or in batches.
+    `keep="samples"` stores the stack, as float16 unless `dtype` says otherwise. `keep="maps"`
+    stores the per-pixel maps that the metrics need (with `mean_probs`, the mean probabilities too),
+    computed from `dtype` (float32): all samples of an item, or batch, must come before the next.
 
-    `repeated`: what to do with an item (or sample) that is there already, "error" or "skip"; skip
-    where a distributed sampler pads. `ranks`: how many processes write into the store (default: the
-    environment's WORLD_SIZE); each must be given the same settings. `resume` goes on where an
-    earlier job ended. `overwrite` writes beside a store and takes its place once complete.
+    `repeated`: "error", or "skip" what is there already, as distributed samplers' padding needs.
+    `ranks`: how many processes write into this store (default: the environment's WORLD_SIZE), all
+    with the same settings. `resume` goes on where an earlier job ended: items that are all there
+    are kept (see `done`), others written again. `overwrite` writes beside an older store, and
+    replaces it once complete.
 
-    Raises `UsageError` for settings that make no sense and `OutputError` where the store cannot be
-    created.
+    Raises `UsageError` for settings that make no sense, `OutputError` where nothing can be written.
     """
 
     def __init__(
@@ -65,92 +61,51 @@ class PredictionWriter:
         resume: bool = False,
         overwrite: bool = False,
     ) -> None:
-        self.path = str(path)
+        self.path = os.fspath(path)
         self.names = checked_names(list(names), "names")
-        self.samples, self.classes, self.keep = samples, classes, keep
+        self.samples, self.classes, self.kind, self.keep = samples, classes, kind, keep
         self.size = None if size is None else (int(size[0]), int(size[1]))
-        self.kind, self.ignore_index, self.compression = kind, ignore_index, compression
         self.dtype = dtype or ("float32" if keep == "maps" else "float16")
-        self._check_settings(class_names, repeated)
-        self._mean_probs, self._skip, self._resume = mean_probs, repeated == "skip", resume
-        self._ranks = int(os.environ.get("WORLD_SIZE", "1")) if ranks is None else ranks
-        self._index = {name: index for index, name in enumerate(self.names)}
-        self._arrays: dict[str, Any] = {}
-        self._buffers: dict[int, NDArray[Any]] = {}
-        self._taken: dict[int, set[int]] = {}
-        self._final = Path(path).expanduser().resolve()
-        self._root = self._final
-        if overwrite:
-            self._root = self._final.with_name(f".{self._final.name}.new")
-        form = "maps" if keep == "maps" else "predictions"
-        known = {"samples": samples, "classes": classes if keep == "samples" else max(classes, 2)}
-        self._attributes: dict[str, Any] = zw.group_attributes(form, **known)
-        self._attributes |= {"names": list(self.names), "ignore_index": ignore_index}
-        if class_names is not None:
-            self._attributes["class_names"] = list(class_names)
-        if sample_kind is not None:
-            self._attributes["sample_kind"] = sample_kind
-        settings = {
-            **self._attributes, "size": self.size, "kind": kind, "dtype": self.dtype,
-            "keep": keep, "mean_probs": mean_probs, "compression": compression,
-        }  # fmt: skip
-        self._open = True
-        self._earlier = self._begin(settings, overwrite)
-
-    def _check_settings(self, class_names: Sequence[str] | None, repeated: str) -> None:
-        choices: list[tuple[str, str, tuple[str, ...]]] = [
-            ("kind", self.kind, ("probs", "logits")),
-            ("dtype", self.dtype, ("float16", "float32")),
-            ("keep", self.keep, ("samples", "maps")),
-            ("compression", self.compression, ("lz4", "zstd", "none")),
-            ("repeated", repeated, ("error", "skip")),
-        ]
-        for option, value, allowed in choices:
-            if value not in allowed:
-                raise UsageError(f"{option}={value!r}: expected one of {', '.join(allowed)}.")
-        if not self.names or self.samples < 1 or self.classes < 1 or min(self.size or (1,)) < 1:
+        self.ignore_index = ignore_index
+        _one_of("kind", kind, "probs", "logits")
+        _one_of("dtype", self.dtype, "float16", "float32")
+        _one_of("keep", keep, "samples", "maps")
+        _one_of("compression", compression, "lz4", "zstd", "none")
+        _one_of("repeated", repeated, "error", "skip")
+        if not self.names or min(samples, classes, *(self.size or ())) < 1:
             raise UsageError("names, samples, classes and size must not be empty or below 1.")
-        if class_names is not None and len(class_names) != max(self.classes, 1):
-            raise UsageError(f"{len(class_names)} class_names for {self.classes} classes.")
-
-    def _begin(self, settings: Mapping[str, Any], overwrite: bool) -> set[str]:
-        """Creates the store or joins those who write it; the parts that are there already."""
-        if "://" in self.path:
-            raise OutputError(f"{self.path}: stores are written to local folders. Copy it there.")
-        zw.check_replaceable(self._final)
-        while True:
-            if self._root == self._final and zw.is_complete(self._root) is not False:
-                if zw.is_taken(self._root):
-                    raise OutputError(
-                        f"{self.path}: is a finished store. Say overwrite=True to replace it, or "
-                        "choose another path."
-                    )
-            if not zw.is_taken(self._root) and self._created(settings):
-                return set()
-            self._claims = Claims(self._root)
-            parts = self._claims.join(
-                settings, shared=self._ranks > 1, resume=self._resume, restart=overwrite
-            )
-            if parts is not None:
-                return parts
-
-    def _created(self, settings: Mapping[str, Any]) -> bool:
-        """Creates the store; False if another process was faster."""
-        beside = self._root.with_name(f".{self._final.name}.{uuid.uuid4().hex}")
-        self._claims = Claims(beside)
-        try:
-            zw.create_group(beside, self._attributes)
-            if self.size is None:
-                zw.create_group(beside / "items", {})
-            self._claims.create(settings)
-            if zw.put_in_place(beside, self._root):
-                self._claims.moved(self._root)
-                return True
-        except BaseException:
-            shutil.rmtree(beside, ignore_errors=True)
-            raise
-        self._claims.leave(clean=False)
-        return False
+        if class_names is not None and len(class_names) not in (classes, max(classes, 2)):
+            raise UsageError(f"{len(class_names)} class_names for {classes} classes.")
+        self._mean_probs = mean_probs
+        self._index = {name: index for index, name in enumerate(self.names)}
+        self._gathered = Gathered(samples)
+        maps = keep == "maps"
+        attributes: dict[str, Any] = zw.group_attributes(
+            "maps" if maps else "predictions",
+            samples=samples,
+            classes=max(classes, 2) if maps else classes,
+        )
+        attributes["ignore_index"] = ignore_index
+        if class_names is not None:
+            attributes["class_names"] = list(class_names)
+        if sample_kind is not None:
+            attributes["sample_kind"] = sample_kind
+        self._draft = Draft(
+            self.path,
+            self.names,
+            samples,
+            dense=size is not None,
+            attributes=attributes,
+            settings={
+                "size": self.size, "kind": kind, "dtype": self.dtype, "mean_probs": mean_probs,
+            },
+            compression=compression,
+            skip=repeated == "skip",
+            ranks=int(os.environ.get("WORLD_SIZE", "1")) if ranks is None else ranks,
+            resume=resume,
+            overwrite=overwrite,
+        )  # fmt: skip
+        self._store = self._draft.store
 
     def __enter__(self) -> PredictionWriter:
         return self
@@ -163,9 +118,8 @@ class PredictionWriter:
     ) -> None:
         if error is None:
             self.close()
-        elif self._open:
-            self._open = False
-            self._claims.leave(clean=False)
+        else:
+            self._draft.abandon()
 
     def add(self, name: str, values: Any, *, sample: int | None = None) -> bool:
         """Writes one `sample` [class, y, x] of the item `name`, or all [sample, class, y, x].
@@ -178,116 +132,151 @@ class PredictionWriter:
         return self._add(index, as_array(values, f"item {name!r}"), sample)
 
     def add_batch(self, names: Sequence[str], values: Any, *, sample: int | None = None) -> int:
-        """Writes one `sample` of several items [item, class, y, x], or all their samples [item,
-        sample, class, y, x]; how many were written. Raises as `add` does."""
+        """Writes one `sample` of several items [item, class, y, x], or all of theirs [item, sample,
+        class, y, x]. Gives how many items it wrote; raises as `add` does."""
         places = [self._place(name) for name in names]
-        batch = as_array(values, "batch")
+        batch = as_array(values, f"batch from item {names[0]!r} on" if places else "batch")
         if batch.ndim not in (4, 5) or len(batch) != len(places):
             raise DataError(
-                f"batch of {len(places)} items: has the shape {batch.shape}, expected "
+                f"batch of {len(places)} items: has the shape {list(batch.shape)}, expected "
                 f"[{len(places)}, C, H, W] or [{len(places)}, T, C, H, W]."
             )
-        self._most_buffers = max(self._most_buffers, len(places))
+        self._gathered.most = max(self._gathered.most, len(places))
         return sum(self._add(at, item, sample) for at, item in zip(places, batch, strict=True))
 
     def add_labels(self, name: str, labels: Any) -> bool:
         """Writes the class ids [y, x] of an item; once one item has labels, all must have them.
 
-        False if they were there and are kept. Raises as `add` does.
+        False if they were there and are kept; raises as `add` does.
         """
-        index, where = self._place(name), f"labels of item {name!r}"
-        ids = as_array(labels, where)
+        index, what = self._place(name), f"labels of item {name!r}"
+        ids = as_array(labels, what)
         if ids.ndim != 2 or self.size not in (None, ids.shape):
-            raise DataError(f"{where}: have the shape {ids.shape}, expected {self.size or '[H, W]'}.")
-        part = f"{index}.labels"
-        if part in self._earlier:
-            return False
-        ids = checked_labels(ids, max(self.classes, 2), self.ignore_index, where)
-        return self._once(part, where, lambda: self._write_map(index, "labels", ids))
+            size = list(self.size or ("H", "W"))
+            raise DataError(f"{what}: have the shape {list(ids.shape)}, expected {size}.")
+        ids = checked_labels(ids, max(self.classes, 2), self.ignore_index, what)
+        return self._draft.labels(index, what, partial(self._write_map, index, "labels", ids))
 
     def done(self, name: str, sample: int | None = None) -> bool:
-        """Whether all of an item is written, or one sample of it, by whichever process."""
-        index = self._place(name)
-        written = self._claims.is_written
-        if written(f"{index}.all") or not self._claims.folder.exists():
-            return True
-        wanted = range(self.samples) if sample is None else (sample,)
-        return all(written(f"{index}.{t}") for t in wanted)
+        """Whether all samples of an item, or one of them, are written, by whichever process."""
+        return self._draft.done(self._place(name), sample)
 
     def missing(self) -> list[str]:
-        """The items of which samples (or labels, where others have them) are not written yet."""
-        try:
-            parts = self._claims.written()
-        except FileNotFoundError:  # another process has found it complete
-            return []
-        labels = any(part.endswith(".labels") for part in parts)
-        return [
-            name
-            for name, index in self._index.items()
-            if not self._whole(index, parts) or (labels and f"{index}.labels" not in parts)
-        ]
+        """The items whose samples (or labels, once one item has some) are not all written."""
+        return self._draft.missing()
 
     def close(self) -> None:
         """Marks the store complete if all of it is there, whoever wrote it.
 
-        Raises `OutputError` if items are missing and no other process is there to write them. The
-        store is then unfinished, and no command will read it.
+        Raises `OutputError` if items are missing that no other process will write. The store is
+        then unfinished, and no command reads it.
         """
-        if not self._open:
-            return
-        self._open = False
-        clean = False
-        try:
-            missing = self.missing()
-            if not missing:
-                self._complete()
-            elif self._ranks == 1 and self._claims.alone():
-                raise OutputError(
-                    f"{self.path}: {len(missing)} of {len(self.names)} items are not all there: "
-                    f"{listed(missing)}. The store stays unfinished; go on with resume=True."
-                )
-            clean = True
-        finally:
-            self._claims.leave(clean=clean)
-
-    def _complete(self) -> None:
-        with suppress(FileNotFoundError), self._claims.ending():
-            zw.mark_complete(self._root)
-            if self._root != self._final:
-                zw.publish(self._root, self._final)
-                self._claims.moved(self._final)
+        self._draft.close()
 
     def _place(self, name: str) -> int:
-        if not self._open:
+        if not self._draft.open:
             raise UsageError(f"{self.path}: the writer is closed.")
         if name not in self._index:
-            raise DataError(f"item {name!r}: is not among the {len(self.names)} names of the store.")
+            raise DataError(f"item {name!r}: is not among the {len(self.names)} names given.")
         return self._index[name]
 
-    def _whole(self, index: int, parts: set[str]) -> bool:
-        return f"{index}.all" in parts or all(f"{index}.{t}" in parts for t in range(self.samples))
-
-    def _once(self, part: str, what: str, write: Callable[[], None]) -> bool:
-        """Writes a part unless it is there; a part of an unfinished item is written again once."""
-        if part in self._earlier:
-            self._earlier.discard(part)
-            self._claims.release(part)
-        if not self._claim(part, what):
+    def _add(self, index: int, values: NDArray[Any], sample: int | None) -> bool:
+        where = f"item {self.names[index]!r}"
+        stack = as_stack(values, (self.samples, self.classes), self.size, sample, where)
+        first, together = sample or 0, len(stack) == self.samples
+        if index in self._draft.kept:
             return False
-        try:
-            write()
-        except BaseException:
-            self._claims.release(part)
-            raise
-        self._claims.finish(part)
+        if self.keep == "maps":
+            return self._add_to_maps(index, stack, first)
+        step = self._open_stack(index, stack)
+        if together and step == self.samples > 1:
+            return self._draft.once(
+                f"{index}.all", where, partial(self._write_stack, index, stack, 0)
+            )
+        if step > 1:
+            raise DataError(
+                f"{where}, sample {first}: comes alone, but this store was begun with items whose "
+                f"{self.samples} samples came at once, and its chunks hold them all. Give every "
+                "item's samples at once, or begin with single ones."
+            )
+        # A list, so that every sample is written whatever became of the others.
+        written = [
+            self._draft.once(
+                f"{index}.{t}", f"{where}, sample {t}", partial(self._write_stack, index, one, t)
+            )
+            for t, one in enumerate(stack[:, None], first)
+        ]
+        return any(written)
+
+    def _open_stack(self, index: int, stack: NDArray[Any]) -> int:
+        """Opens the array of an item's stack; how many samples a chunk of it holds."""
+        samples, classes, height, width = stack.shape
+        pixel_bytes = samples * classes * np.dtype(self.dtype).itemsize
+        chunks = (samples, classes, *zw.pixel_chunks(pixel_bytes, height, width))
+        shape = (self.samples, classes, height, width)
+        axes = ("sample", "class", "y", "x")
+        return self._store.array(index, self.kind, shape, self.dtype, chunks, axes)[0]
+
+    def _write_stack(self, index: int, stack: NDArray[Any], first: int) -> None:
+        self._store.write(index, self.kind, self._checked(index, stack, first), first)
+
+    def _checked(self, index: int, stack: NDArray[Any], first: int) -> NDArray[Any]:
+        """A stack [sample, class, y, x] as it is stored, each sample found good."""
+        checked = np.empty(stack.shape, self.dtype)
+        for k, values in enumerate(stack):
+            where = f"item {self.names[index]!r}, sample {first + k}"
+            checked[k] = checked_floats(values, self.dtype, self.kind, where)
+        return checked
+
+    def _add_to_maps(self, index: int, stack: NDArray[Any], first: int) -> bool:
+        part, where = f"{index}.all", f"item {self.names[index]!r}"
+        if len(stack) == self.samples and index not in self._gathered:
+            return self._draft.once(part, where, partial(self._write_whole, index, stack))
+        if index not in self._gathered:
+            if self._gathered.full():
+                raise DataError(
+                    f"{where}: comes before all samples of the item before it did. With "
+                    "keep='maps' give all samples of one item, or batch, before the next."
+                )
+            if not self._draft.claim(part, where):
+                return False
+        what = f"{where}, sample {first}"
+        if first in self._gathered.there(index):
+            return self._draft.repeated(what)
+        checked = self._checked(index, stack, first)
+        full = self._gathered.add(index, first, checked, what)
+        if full is not None:
+            self._write_maps(index, full)
+            self._draft.finish(part)
         return True
 
-    def _claim(self, part: str, what: str) -> bool:
-        if self._claims.take(part):
-            return True
-        if self._skip:
-            return False
-        raise DataError(
-            f"{what}: was written already. A distributed sampler that repeats items to fill its "
-            "last batch needs repeated='skip'."
-        )
+    def _write_whole(self, index: int, stack: NDArray[Any]) -> None:
+        self._write_maps(index, self._checked(index, stack, 0))
+
+    def _write_maps(self, index: int, stack: NDArray[Any]) -> None:
+        from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES
+        from uqeval.maps.reduction import foreground, reduce_array, softmax
+
+        wanted = set(COMPUTED) - (set() if self._mean_probs else {"mean_probs"})
+        if self.samples == 1:
+            wanted -= OF_SEVERAL_SAMPLES
+        if self.kind == "logits":
+            stack = softmax(stack) if self.classes > 1 else 1 / (1 + np.exp(-stack))
+        if self.classes == 1:
+            stack = foreground(stack)
+        maps = reduce_array(stack, sorted(wanted))
+        for kind, values in maps.items():
+            self._write_map(index, kind, values)
+
+    def _write_map(self, index: int, kind: str, values: NDArray[Any]) -> None:
+        *classes, height, width = values.shape
+        rows, columns = zw.pixel_chunks(values.itemsize * math.prod(classes), height, width)
+        axes = ("class", "y", "x")[-values.ndim :]
+        chunks = (*classes, rows, columns)
+        self._store.array(index, kind, values.shape, values.dtype, chunks, axes)
+        self._store.write(index, kind, values)
+
+
+def _one_of(option: str, value: object, *allowed: str) -> None:
+    if value not in allowed:
+        raise UsageError(f"{option}={value!r}: expected one of {', '.join(allowed)}.")

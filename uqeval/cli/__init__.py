@@ -15,7 +15,7 @@ from types import FrameType
 import typer
 
 from uqeval import __version__
-from uqeval.cli import pavpu
+from uqeval.cli import pavpu, reduce
 from uqeval.errors import UqevalError
 
 app = typer.Typer(
@@ -43,6 +43,7 @@ def _root(
 
 
 app.command("pavpu")(pavpu.pavpu)
+app.command("reduce")(reduce.reduce)
 
 
 def main() -> None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import UsageError
@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from uqeval.maps.sources import Source
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
+
+
+Result = TypeVar("Result")
 
 
 class Stopped(Exception):
@@ -51,6 +54,37 @@ def workers_within(source: Source, resources: Resources) -> int:
     return max(1, min(resources.workers, resources.memory // max(need, 1), len(source.batches())))
 
 
+def in_order(
+    batches: Sequence[range], work: Callable[[range, Callable[[], None]], Result], workers: int
+) -> Iterator[tuple[range, Result]]:
+    """The results of `work` on each batch, in the order of batches, computed by several threads.
+
+    At most `workers + 1` results wait. `work` is given a check to call now and then, which raises
+    once the iteration has ended early.
+    """
+    stopping = threading.Event()
+
+    def check() -> None:
+        if stopping.is_set():
+            raise Stopped
+
+    pending: deque[tuple[range, Future[Result]]] = deque()
+    remaining = iter(batches)
+    with ThreadPoolExecutor(workers, thread_name_prefix="uqeval") as pool:
+        try:
+            while True:
+                while len(pending) < workers + 1 and (batch := next(remaining, None)) is not None:
+                    pending.append((batch, pool.submit(work, batch, check)))
+                if not pending:
+                    return
+                batch, future = pending.popleft()
+                yield batch, future.result()
+        finally:
+            stopping.set()
+            for _, future in pending:
+                future.cancel()
+
+
 def run_pass(
     source: Source,
     scratch: Scratch,
@@ -60,38 +94,24 @@ def run_pass(
     keep: Callable[[int, Tally, bytes], None],
 ) -> dict[Tally, State]:
     """Count `tallies` over all items; returns their totals, and gives each item's state to `keep`."""
-    stopping = threading.Event()
 
-    def heartbeat(nbytes: int) -> None:
-        if stopping.is_set():
-            raise Stopped
-        progress(nbytes, 0)
+    def work(batch: range, check: Callable[[], None]) -> list[list[bytes]]:
+        def heartbeat(nbytes: int) -> None:
+            check()
+            progress(nbytes, 0)
 
-    def work(batch: range) -> list[list[bytes]]:
         found = scratch.read(source, batch, heartbeat)
         packed = [[tally.pack(tally.state_of(maps)) for tally in tallies] for maps in found]
         progress(0, len(batch))
         return packed
 
     totals = {tally: tally.empty() for tally in tallies}
-    pending: deque[tuple[range, Future[list[list[bytes]]]]] = deque()
-    remaining = iter(source.batches())
-    with ThreadPoolExecutor(workers, thread_name_prefix="uqeval") as pool:
-        try:
-            while True:
-                while len(pending) < workers + 1 and (batch := next(remaining, None)) is not None:
-                    pending.append((batch, pool.submit(work, batch)))
-                if not pending:
-                    return totals
-                batch, future = pending.popleft()
-                for item, states in zip(batch, future.result(), strict=True):
-                    for tally, data in zip(tallies, states, strict=True):
-                        tally.merge(totals[tally], tally.unpack(data))
-                        keep(item, tally, data)
-        finally:
-            stopping.set()
-            for _, future in pending:
-                future.cancel()
+    for batch, found in in_order(source.batches(), work, workers):
+        for item, states in zip(batch, found, strict=True):
+            for tally, data in zip(tallies, states, strict=True):
+                tally.merge(totals[tally], tally.unpack(data))
+                keep(item, tally, data)
+    return totals
 
 
 def _mb(n: int) -> str:

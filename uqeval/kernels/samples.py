@@ -126,7 +126,7 @@ def add_samples(  # type: ignore[no-untyped-def]
                     q = quantity(value)
                     s[i] += q
                     total[i] += q
-                    term[i] += np.int32(p_log_p_32(p) * np.float32(2.0**26))
+                    term[i] += np.int32(p_log_p_32(p) * np.float32(2.0**26) - np.float32(0.5))
                 if c % _FLUSH == _FLUSH - 1 or c == part - 1:
                     for i in range(n):
                         whole[i] += term[i]
@@ -256,7 +256,7 @@ def information(at, n, samples, unit, sums, plogp, wide, expected_entropy, mutua
         s = sums[c, at : at + n]
         for i in range(n):
             p = np.float32(s[i] / samples * unit)
-            wide[i] += np.int32(p_log_p_32(p) * np.float32(2.0**26))
+            wide[i] += np.int32(p_log_p_32(p) * np.float32(2.0**26) - np.float32(0.5))
     for i in range(n):
         mutual_information[i] = max((expected[i] / samples - wide[i]) * ENTROPY_UNIT, 0.0)
 

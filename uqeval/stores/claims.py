@@ -1,8 +1,8 @@
 """Who writes which part of a store: agreed on between processes by files in the store's folder.
 
-A claim is a file that only one process can create. It holds its writer's id, and one byte more once
-the part is written. Every writer keeps a lock on a file of its own, which the system takes away when
-the process dies: so a dead writer's claims can be told from those of one that is at work.
+A claim is a file that only one process can create. It holds its writer's id, and one byte more
+once the part is written. Every writer keeps a lock on a file of its own, which the system takes
+away when the process dies: so a dead writer's claims can be told from those of one at work.
 """
 
 from __future__ import annotations
@@ -12,17 +12,60 @@ import json
 import os
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from uqeval.errors import OutputError
-from uqeval.stores.zarr_writer import writing
+from uqeval.stores.zarr_writer import (
+    HIDDEN,
+    is_complete,
+    is_taken,
+    put_in_place,
+    writing,
+)
 
-#: Hidden in the store's folder, and gone once the store is complete.
-FOLDER = ".uqeval"
 _ID_BYTES = 32
+
+
+def begin(
+    root: Path,
+    create: Callable[[Path], None],
+    settings: Mapping[str, Any],
+    *,
+    shared: bool,
+    resume: bool,
+    restart: bool,
+) -> tuple[Claims, set[str]]:
+    """Creates the store at `root`, or joins those who write it; with the parts that are written.
+
+    `create` makes the groups of an empty store in a folder. Of several processes one creates it;
+    it appears at once. See `Claims.join` for the rest. Raises `OutputError`.
+    """
+    while True:
+        if not is_taken(root):
+            beside = root.with_name(f".{root.name.lstrip('.')}.{uuid.uuid4().hex}")
+            claims = Claims(beside)
+            try:
+                create(beside)
+                claims.create(settings)
+                if put_in_place(beside, root):
+                    claims.moved(root)
+                    return claims, set()
+            except BaseException:
+                shutil.rmtree(beside, ignore_errors=True)
+                raise
+            claims.leave(clean=False)
+        if not restart and is_complete(root) is not False:
+            raise OutputError(
+                f"{root}: is a finished store. Say overwrite=True to replace it, or choose another "
+                "path."
+            )
+        claims = Claims(root)
+        parts = claims.join(settings, shared=shared, resume=resume, restart=restart)
+        if parts is not None:
+            return claims, parts
 
 
 class Claims:
@@ -30,7 +73,7 @@ class Claims:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.folder = root / FOLDER
+        self.folder = root / HIDDEN
         self._id = uuid.uuid4().hex
         self._lock: int | None = None
 
@@ -45,7 +88,7 @@ class Claims:
 
     def moved(self, root: Path) -> None:
         """The store's folder has been renamed to `root`."""
-        self.root, self.folder = root, root / FOLDER
+        self.root, self.folder = root, root / HIDDEN
 
     def join(
         self, settings: Mapping[str, Any], *, shared: bool, resume: bool, restart: bool
@@ -116,15 +159,15 @@ class Claims:
         except FileNotFoundError:
             return False
 
+    def over(self) -> bool:
+        """Whether the store has been completed."""
+        return not self.folder.exists()
+
     def alone(self) -> bool:
         """Whether no other living process writes into the store."""
         with suppress(FileNotFoundError), self._exclusively():
             return not self._writers()[0] - {self._id}
         return True
-
-    def temporary(self) -> Path:
-        """A new path in the store's folder that no reader looks at."""
-        return self.folder / "new" / uuid.uuid4().hex
 
     def leave(self, *, clean: bool) -> None:
         """Ends this writer's work; unless `clean`, it counts as dead."""
@@ -171,11 +214,12 @@ class Claims:
 
     def _writers(self) -> tuple[set[str], set[str]]:
         """The ids of the living and of the dead."""
-        living, dead = set(), set()
-        for name in os.listdir(self.folder / "writers"):
-            file = os.open(self.folder / "writers" / name, os.O_RDWR | os.O_CLOEXEC)
+        living: set[str] = set()
+        dead: set[str] = set()
+        for path in (self.folder / "writers").iterdir():
+            file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
-                (dead if _try_lock(file) else living).add(name)
+                (dead if _try_lock(file) else living).add(path.name)
             finally:
                 os.close(file)
         return living, dead

@@ -14,7 +14,7 @@ TOLERANCE = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
 
 
 def as_array(values: Any, where: str) -> NDArray[Any]:
-    """`values` of NumPy, PyTorch, JAX or any other framework as a NumPy array, copied only if needed.
+    """`values` of NumPy, PyTorch, JAX or any other framework as a NumPy array, uncopied if may be.
 
     Whatever has DLPack or `__array__` is taken: tensors that need gradients or lie on a GPU, and
     bfloat16 (which NumPy lacks) as float32. Raises `DataError` naming `where` for anything else.
@@ -42,6 +42,32 @@ def as_array(values: Any, where: str) -> NDArray[Any]:
         f"{where}: is a {type(values).__name__}; expected an array of NumPy, PyTorch, JAX, or "
         "anything with __dlpack__ or __array__."
     )
+
+
+def as_stack(
+    values: NDArray[Any],
+    counts: tuple[int, int],
+    size: tuple[int, int] | None,
+    sample: int | None,
+    where: str,
+) -> NDArray[Any]:
+    """`values` as [sample, class, y, x]: all T samples, or where `sample` is its number one.
+
+    `counts` is (T, C), `size` (H, W) or None for any. Raises `DataError` for another shape.
+    """
+    samples, classes = counts
+    if sample is not None and not 0 <= sample < samples:
+        raise DataError(f"{where}: sample {sample} is not among 0 … {samples - 1}.")
+    stack = values[None] if values.ndim == 3 else values
+    alone = sample is not None or samples == 1
+    expected = (1 if alone else samples, classes, *(size or stack.shape[2:]))
+    if stack.ndim != 4 or stack.shape != expected or 0 in stack.shape:
+        rows = f"{size[0]}, {size[1]}" if size else "H, W"
+        want = f"[{classes}, {rows}]" if alone else f"[{samples}, {classes}, {rows}]"
+        other = "" if alone else f" (or [{classes}, {rows}] with sample=t)"
+        at = where if sample is None else f"{where}, sample {sample}"
+        raise DataError(f"{at}: has the shape {list(values.shape)}, expected {want}{other}.")
+    return stack
 
 
 def checked_floats(values: NDArray[Any], dtype: str, kind: str, where: str) -> NDArray[Any]:

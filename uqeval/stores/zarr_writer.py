@@ -28,6 +28,8 @@ Compression: TypeAlias = Literal["lz4", "zstd", "none"]
 #: Decoded size that chunks aim at: a few milliseconds of work, and few enough files.
 CHUNK_BYTES = 8 * 2**20
 VERSION = 1
+#: The folder in an unfinished store that no reader looks at; gone once it is complete.
+HIDDEN = ".uqeval"
 
 _SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 #: What may not stand in a folder's name, or means something there; `%` because it quotes.
@@ -51,7 +53,7 @@ def writing(path: str | Path) -> Iterator[None]:
 
 
 def item_folder(name: str) -> str:
-    """The folder below `items/` of an item: its name, with what a folder's name may not hold quoted.
+    """The folder below `items/` of an item: its name, what a folder's may not hold quoted.
 
     Different names have different folders, and none leads out of `items/`.
     """
@@ -145,7 +147,7 @@ def _codecs(compression: Compression) -> list[Any]:
 
 
 def open_array(folder: Path) -> Any:
-    """The array that `create_array` made at `folder`, for writing; `OutputError` if it cannot be."""
+    """The array that `create_array` made at `folder`, for writing. Raises `OutputError`."""
     import zarr
 
     with writing(folder):

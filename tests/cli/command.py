@@ -1,0 +1,62 @@
+"""The real executable in a process of its own: its status, its two streams, what it left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+EXECUTABLE = Path(sys.executable).parent / "uqeval"
+
+#: A run that hangs is a failure, not a day of waiting.
+TIMEOUT = 100
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a command ended."""
+
+    status: int
+    stdout: str
+    stderr: str
+
+
+def environment(**changes: str) -> dict[str, str]:
+    """The tests' environment without what would change the look of the output."""
+    dropped = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "CLICOLOR_FORCE")
+    kept = {key: value for key, value in os.environ.items() if key not in dropped}
+    return kept | {"TERM": "xterm-256color"} | changes
+
+
+def run_uqeval(
+    *arguments: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None, **options: Any
+) -> Outcome:
+    """Run `uqeval ARGUMENTS`, its streams being pipes."""
+    done = subprocess.run(
+        [str(EXECUTABLE), *map(str, arguments)],
+        cwd=cwd, env=environment(**(env or {})), capture_output=True, text=True, check=False,
+        timeout=TIMEOUT, **options,
+    )  # fmt: skip
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def run_well(*arguments: str | Path, **options: Any) -> Outcome:
+    """Run a command that has to end well."""
+    outcome = run_uqeval(*arguments, **options)
+    assert outcome.status == 0, outcome.stderr
+    assert "Traceback" not in outcome.stderr
+    return outcome
+
+
+def refused(outcome: Outcome, *words: str) -> str:
+    """The message of a command that could not do it: one, on stderr, with all the words in it."""
+    assert outcome.status == 2, outcome
+    assert outcome.stdout == ""
+    assert "Traceback" not in outcome.stderr
+    message = " ".join(outcome.stderr.split())
+    for word in words:
+        assert word in message, f"{word!r} is not in {message!r}"
+    return message

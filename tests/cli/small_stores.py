@@ -1,0 +1,81 @@
+"""Small stores to run commands on: 3 items of 24×32 pixels, 4 samples, 5 classes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from PIL import Image
+
+N, T, C, H, W = 3, 4, 5, 24, 32
+NAMES = ["aachen", "bonn", "celle"]
+CLASS_NAMES = ["road", "car", "person", "sky", "tree"]
+VOID = 255
+
+
+def logits(items: int = N, seed: int = 0) -> np.ndarray:
+    """float64 [item, sample, class, y, x]: blocks of one class each, less sure in some places."""
+    rng = np.random.default_rng(seed)
+    truth = np.kron(rng.integers(0, C, (items, H // 8, W // 8)), np.ones((8, 8), int))
+    sure = np.kron(rng.uniform(0, 4, (items, H // 4, W // 4)), np.ones((4, 4)))
+    means = np.eye(C)[truth].transpose(0, 3, 1, 2) * sure[:, None]
+    return means[:, None] + rng.normal(0, 1, (items, T, C, H, W))
+
+
+def probs(items: int = N, seed: int = 0, dtype: str = "f4") -> np.ndarray:
+    """Probabilities [item, sample, class, y, x] of `logits`."""
+    e = np.exp(logits(items, seed))
+    return (e / e.sum(axis=2, keepdims=True)).astype(dtype)
+
+
+def labels(items: int = N, seed: int = 0) -> np.ndarray:
+    """uint8 [item, y, x]: the classes of `logits`' blocks, with a strip of void."""
+    rng = np.random.default_rng(seed)
+    truth = np.kron(rng.integers(0, C, (items, H // 8, W // 8)), np.ones((8, 8), int))
+    truth[:, :3] = VOID
+    return truth.astype(np.uint8)
+
+
+def save(
+    path: Path,
+    arrays: Mapping[str, np.ndarray],
+    attributes: Mapping[str, Any] | None = None,
+    **options: Any,
+) -> Path:
+    """A Zarr group of `arrays`, one chunk an item, every chunk written."""
+    group = zarr.create_group(str(path), attributes=dict(attributes or {}))
+    for name, values in arrays.items():
+        own = {
+            "chunks": (1, *values.shape[1:]),
+            "config": {"write_empty_chunks": True},
+        } | options
+        array = group.create_array(name, shape=values.shape, dtype=values.dtype, **own)
+        array[...] = values
+    return path
+
+
+def save_predictions(path: Path, values: np.ndarray | None = None, **attributes: Any) -> Path:
+    """`probs` alone, with names."""
+    values = probs() if values is None else values
+    names = {"names": NAMES} if len(values) == N else {}
+    return save(path, {"probs": values}, names | attributes)
+
+
+def save_complete(path: Path, **attributes: Any) -> Path:
+    """`probs` and `labels`, names and class names."""
+    known = {"names": NAMES, "class_names": CLASS_NAMES} | attributes
+    return save(path, {"probs": probs(), "labels": labels()}, known)
+
+
+def save_label_folder(
+    path: Path, planes: np.ndarray | None = None, names: list[str] | None = None
+) -> Path:
+    """One PNG of class ids an item."""
+    path.mkdir(parents=True)
+    planes = labels() if planes is None else planes
+    for name, plane in zip(NAMES if names is None else names, planes, strict=True):
+        Image.fromarray(plane).save(path / f"{name}.png")
+    return path

@@ -1,0 +1,119 @@
+"""The use case `reduce`: sample stacks to a maps store, which the metrics take in their place."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import OutputError, UsageError
+from uqeval.inputs import Given, Inputs
+from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, UNCERTAINTIES, void_of
+from uqeval.run import RunOptions, usable_cpus
+
+if TYPE_CHECKING:
+    from uqeval.maps.reduction import Maps
+    from uqeval.stores.new_store import NewStore
+
+#: What a map is called in a store.
+_STORED = {"prediction": "predictions", "label": "labels"}
+
+
+def default_maps(inputs: Inputs, mean_probs: bool = True) -> tuple[str, ...]:
+    """All maps that are defined for the number of samples, and with labels what they say of them."""
+    samples = inputs.source.samples
+    names = [n for n in COMPUTED if samples != 1 or n not in OF_SEVERAL_SAMPLES]
+    if not mean_probs:
+        names.remove("mean_probs")
+    return (*names, *(OF_LABELS if inputs.source.labels else ()))
+
+
+def reduce(
+    inputs: Inputs,
+    destination: str | Path,
+    maps: Sequence[str] | None = None,
+    *,
+    mean_probs: bool = True,
+    overwrite: bool = False,
+    options: RunOptions | None = None,
+) -> Path:
+    """Write the maps of all items to a Zarr store at `destination`; returns its path.
+
+    `maps`: uncertainties to keep (default: all that are defined). Arrays are `mean_probs`
+    [item, class, y, x] and [item, y, x], float32; `predictions` and `labels` uint8 (uint16 from 256
+    classes on). It is written beside and then renamed. Raises `UqevalError`.
+    """
+    from uqeval.engine.passes import Resources, in_order, workers_within
+    from uqeval.stores import zarr_writer as zw
+    from uqeval.stores.new_store import NewStore
+
+    options = options or RunOptions()
+    target = Path(destination).expanduser().resolve()
+    if "://" in str(destination):
+        raise OutputError(f"{destination}: stores are written to local folders; copy it there.")
+    if not target.parent.is_dir():
+        raise OutputError(f"{destination}: the folder {target.parent} does not exist; make it.")
+    zw.check_replaceable(target)
+    if zw.is_taken(target) and not overwrite:
+        raise OutputError(f"{destination}: is there already; give --overwrite or another path.")
+    source = inputs.source
+    if source.stack is None:
+        raise UsageError(f"{source.where} is a maps store already; reduce takes samples.")
+    wanted = default_maps(inputs, mean_probs)
+    if maps is not None:
+        unknown = [name for name in maps if name not in UNCERTAINTIES]
+        if unknown:
+            raise UsageError(f"--maps {unknown[0]}; expected some of {', '.join(UNCERTAINTIES)}.")
+        wanted = tuple(n for n in wanted if n not in UNCERTAINTIES or n in maps) + tuple(
+            n for n in maps if n not in wanted
+        )
+    source.want(wanted)
+    threads = options.workers or usable_cpus()
+    workers = workers_within(source, Resources(threads, options.memory))
+
+    attributes = zw.group_attributes("maps", samples=source.samples, classes=source.classes)
+    attributes |= {
+        "class_names": list(inputs.class_names),
+        "ignore_index": void_of(source.classes),
+        "reduced_from": inputs.fingerprint,
+    }
+    sizes = {source.size(item) for item in range(source.items)}
+    new = target.with_name(f".{target.name}.new")
+    shutil.rmtree(new, ignore_errors=True)
+
+    def work(batch: range, check: Callable[[], None]) -> list[Maps]:
+        def heartbeat(nbytes: int) -> None:
+            check()
+            options.progress.advance(nbytes, 0)
+
+        found = source.read(batch, heartbeat)
+        options.progress.advance(0, len(batch))
+        return found
+
+    store = NewStore(new, source.items, source.names, dense=len(sizes) == 1)
+    options.progress.begin("reduce", source.items)
+    try:
+        store.create(attributes)
+        for batch, found in in_order(source.batches(), work, workers):
+            for item, values in zip(batch, found, strict=True):
+                for name in wanted:
+                    _write(store, item, _STORED.get(name, name), values[name])
+        shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
+        zw.mark_complete(new)
+        zw.publish(new, target)
+    finally:
+        options.progress.end()
+        shutil.rmtree(new, ignore_errors=True)
+    return target
+
+
+def _write(store: NewStore, item: int, kind: str, values: Any) -> None:
+    from uqeval.stores.zarr_writer import pixel_chunks
+
+    *classes, height, width = values.shape
+    chunks = (*classes, *pixel_chunks(values.itemsize * math.prod(classes), height, width))
+    axes = ("class", "y", "x")[-values.ndim :]
+    store.array(item, kind, values.shape, values.dtype, chunks, axes)
+    store.write(item, kind, values)

@@ -1,0 +1,163 @@
+"""An unfinished store and how far it has come, whoever works on it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from uqeval.errors import DataError, OutputError
+from uqeval.stores import zarr_writer as zw
+from uqeval.stores.claims import begin
+from uqeval.stores.names import listed
+from uqeval.stores.new_store import NewStore
+
+
+class Draft:
+    """A store of N items of T samples until it is complete.
+
+    An item is one part, `<index>.all`, or one a sample, `<index>.<t>`; its labels are
+    `<index>.labels`. `attributes` are the store's; they, `settings`, names and compression must be
+    the same for all writers. `skip`, `ranks`, `resume`, `overwrite`: see `PredictionWriter`.
+
+    `store` takes the arrays; `kept` are the items that were all there when it was opened. Raises
+    `OutputError` where the store can be neither created nor joined.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        names: Sequence[str],
+        samples: int,
+        *,
+        dense: bool,
+        attributes: Mapping[str, Any],
+        settings: Mapping[str, Any],
+        compression: zw.Compression,
+        skip: bool,
+        ranks: int,
+        resume: bool,
+        overwrite: bool,
+    ) -> None:
+        if "://" in path:
+            raise OutputError(f"{path}: stores are written to local folders. Copy it there then.")
+        self.path, self.names, self.open = path, names, True
+        self._samples, self._skip, self._ranks = samples, skip, ranks
+        self._final = Path(path).expanduser().resolve()
+        zw.check_replaceable(self._final)
+        root = self._final.with_name(f".{self._final.name}.new") if overwrite else self._final
+
+        def create(folder: Path) -> None:
+            NewStore(folder, len(names), names, dense).create(attributes)
+
+        self._claims, self._earlier = begin(
+            root,
+            create,
+            {**attributes, **settings, "names": names, "compression": compression},
+            shared=ranks > 1,
+            resume=resume,
+            restart=overwrite,
+        )
+        self.store = NewStore(root, len(names), names, dense, compression)
+        self.kept = {i for i in range(len(names)) if self._all_of(i, self._earlier)}
+
+    def once(self, part: str, what: str, write: Callable[[], None]) -> bool:
+        """Writes a part; False if it is there and repeated parts are skipped.
+
+        Raises `DataError` saying `what` was there, and whatever `write` raises; the part is then
+        free again.
+        """
+        if not self.claim(part, what):
+            return False
+        try:
+            write()
+        except BaseException:
+            self._claims.release(part)
+            raise
+        self._claims.finish(part)
+        return True
+
+    def labels(self, index: int, what: str, write: Callable[[], None]) -> bool:
+        """Writes an item's labels as `once` does; False too if an earlier job has."""
+        part = f"{index}.labels"
+        return part not in self._earlier and self.once(part, what, write)
+
+    def claim(self, part: str, what: str) -> bool:
+        """Claims a part for a `finish` later; see `once`."""
+        if part in self._earlier:  # of an item that an earlier job did not end: written again
+            self._earlier.discard(part)
+            self._claims.release(part)
+        return self._claims.take(part) or self.repeated(what)
+
+    def finish(self, part: str) -> None:
+        """Says that a claimed part is written. Raises `OutputError`."""
+        self._claims.finish(part)
+
+    def repeated(self, what: str) -> Literal[False]:
+        """False for a part that is skipped; raises `DataError` if repeated parts are errors."""
+        if self._skip:
+            return False
+        raise DataError(
+            f"{what}: was written already. A distributed sampler that repeats items to fill its "
+            "last batch needs repeated='skip'."
+        )
+
+    def done(self, index: int, sample: int | None) -> bool:
+        """Whether an item, or one sample of it, is written."""
+        written = self._claims.is_written
+        wanted = range(self._samples) if sample is None else (sample,)
+        return (
+            written(f"{index}.all")
+            or all(written(f"{index}.{t}") for t in wanted)
+            or self._claims.over()
+        )
+
+    def missing(self) -> list[str]:
+        """The items whose samples (or labels, once one item has some) are not all written."""
+        try:
+            parts = self._claims.written()
+        except FileNotFoundError:  # another process has found it complete
+            return []
+        labels = any(part.endswith(".labels") for part in parts)
+        return [
+            name
+            for i, name in enumerate(self.names)
+            if not self._all_of(i, parts) or (labels and f"{i}.labels" not in parts)
+        ]
+
+    def close(self) -> None:
+        """Marks the store complete if all is there, and puts it where it belongs.
+
+        Raises `OutputError` if items are missing that no other process will write.
+        """
+        if not self.open:
+            return
+        self.open, clean = False, False
+        try:
+            if not (missing := self.missing()):
+                self._complete()
+            elif self._ranks == 1 and self._claims.alone():
+                raise OutputError(
+                    f"{self.path}: {len(missing)} of {len(self.names)} items are not all there: "
+                    f"{listed(missing)}. The store stays unfinished; go on with resume=True."
+                )
+            clean = True
+        finally:
+            self._claims.leave(clean=clean)
+
+    def abandon(self) -> None:
+        """Leaves the store unfinished, for a later job to resume."""
+        if self.open:
+            self.open = False
+            self._claims.leave(clean=False)
+
+    def _complete(self) -> None:
+        with suppress(FileNotFoundError), self._claims.ending():
+            zw.mark_complete(self.store.root)
+            if self.store.root != self._final:
+                zw.publish(self.store.root, self._final)
+                self._claims.moved(self._final)
+
+    def _all_of(self, index: int, parts: set[str]) -> bool:
+        return f"{index}.all" in parts or all(f"{index}.{t}" in parts for t in range(self._samples))

@@ -1,0 +1,51 @@
+"""Samples that wait in memory until all of their item are there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import DataError
+
+
+class Gathered:
+    """The samples of at most `most` items: one, or as many as come together in a batch."""
+
+    def __init__(self, samples: int) -> None:
+        self.most = 1
+        self._samples = samples
+        self._items: dict[int, tuple[NDArray[Any], set[int]]] = {}
+
+    def __contains__(self, index: int) -> bool:
+        return index in self._items
+
+    def there(self, index: int) -> set[int]:
+        """The samples of an item that wait."""
+        return self._items[index][1] if index in self._items else set()
+
+    def full(self) -> bool:
+        """Whether there is no room for another item."""
+        return len(self._items) >= self.most
+
+    def add(self, index: int, sample: int, values: NDArray[Any], what: str) -> NDArray[Any] | None:
+        """Takes one sample [1, class, y, x]; gives [sample, class, y, x] once it is the last.
+
+        Raises `DataError`, saying `what` it is, for another shape than the item's other samples.
+        """
+        if index not in self._items:
+            shape = (self._samples, *values.shape[1:])
+            self._items[index] = np.empty(shape, values.dtype), set()
+        stack, there = self._items[index]
+        if stack.shape[1:] != values.shape[1:]:
+            raise DataError(
+                f"{what}: has the shape {list(values.shape[1:])}; the item's other samples have "
+                f"{list(stack.shape[1:])}."
+            )
+        stack[sample] = values[0]
+        there.add(sample)
+        if len(there) < self._samples:
+            return None
+        del self._items[index]
+        return stack
