@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,6 +69,9 @@ def open_inputs(
         raise UsageError(f"--missing-chunks {options.missing_chunks!r}; expected error or fill.")
     if options.limit is not None and options.limit < 1:
         raise UsageError(f"--limit {options.limit}; expected at least 1 item.")
+    tolerance = options.sum_tolerance
+    if tolerance is not None and not 0 <= tolerance < 1:
+        raise UsageError(f"--sum-tolerance {tolerance}; expected a number from 0 to below 1.")
     fill = options.missing_chunks == "fill"
     given = list(predictions) if isinstance(predictions, list | tuple) else [predictions]
     if not given:
@@ -177,11 +181,23 @@ def _labels(
     """The label store, and its planes in the order of the predictions' items."""
     from uqeval.stores.store import open_store
 
+    folder = labels is not None and _is_folder_of_files(labels)
+    if options.label_map is not None and not folder:
+        raise UsageError(
+            f"--label-map {options.label_map} turns the ids of a folder of label PNGs; the labels "
+            f"here are an array of {predictions.path if labels is None else labels}."
+        )
+    if folder and names is None:
+        raise StoreError(
+            f"{labels}: label files are matched with items by name, but {predictions.path} gives "
+            f"its {len(next(iter(predictions.arrays.values())))} items no names. Give --names FILE "
+            "(a JSON list or one name a line), or store an array `names`."
+        )
     if labels is None:
         parts = predictions.arrays.get("labels")
         return (predictions if parts else None), parts
     store = open_store(
-        labels, role="labels", names=names if _is_folder_of_files(labels) else None,
+        labels, role="labels", names=names if folder else None,
         fill_missing=options.missing_chunks == "fill", label_map=options.label_map,
     )  # fmt: skip
     parts = store.arrays.get("labels")
@@ -238,7 +254,9 @@ def _classes(
     if options.classes is not None and options.classes != classes:
         raise UsageError(f"--classes {options.classes}, but {where} has {classes} classes.")
     if names and len(names) != classes:
-        raise StoreError(f"{where}: {len(names)} class_names for {classes} classes.")
+        raise StoreError(
+            f"{where}: {len(names)} class_names for {classes} classes; give one name a class."
+        )
     return classes
 
 
@@ -292,9 +310,10 @@ def _refuse_missing(
         if missing:
             first = missing[0]
             corner = [k * c for k, c in zip(first, array.chunks, strict=True)]
+            total = math.prod(-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True))
             raise StoreError(
-                f"{array.where}: {len(missing)} chunks are missing, first chunk {list(first)} (from "
-                f"{corner} on). Zarr would read them as the fill value. Either the store is not "
-                "complete, or all their values are the fill value and Zarr left them out: write "
+                f"{array.where}: {len(missing)} of {total} chunks are missing, first chunk "
+                f"{list(first)} (from {corner} on). Zarr would read them as the fill value. Either "
+                "the store is not complete, or all their values are the fill value and Zarr left them out: write "
                 "with write_empty_chunks=True, or give --missing-chunks fill if that is certain."
             )

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import OutputError, UsageError
 from uqeval.inputs import Given, Inputs
 from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, UNCERTAINTIES, void_of
-from uqeval.run import RunOptions, usable_cpus
+from uqeval.run import RunOptions
 
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
@@ -70,8 +70,7 @@ def reduce(
             n for n in maps if n not in wanted
         )
     source.want(wanted)
-    threads = options.workers or usable_cpus()
-    workers = workers_within(source, Resources(threads, options.memory))
+    workers = workers_within(source, Resources(options.threads(), options.memory))
 
     attributes = zw.group_attributes("maps", samples=source.samples, classes=source.classes)
     attributes |= {

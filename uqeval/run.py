@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from uqeval.errors import UsageError
+from uqeval.errors import DataError, UsageError
 from uqeval.inputs import Given, InputOptions, Inputs, open_inputs
 from uqeval.report.schema import Report
 
@@ -58,6 +58,14 @@ class RunOptions:
     memory: int = 512 * 10**6
     states: str | Path | None = None
     progress: Progress = field(default_factory=Silent)
+
+    def threads(self) -> int:
+        """How many threads are asked for. Raises `UsageError` for less than one."""
+        if self.workers is None:
+            return usable_cpus()
+        if self.workers < 1:
+            raise UsageError(f"--workers {self.workers}; expected at least 1.")
+        return self.workers
 
 
 def usable_cpus() -> int:
@@ -172,6 +180,7 @@ def _patch_settings(
 ) -> dict[str, PavpuSettings]:
     if "pavpu" not in families:
         return {}
+    from uqeval.maps.names import NO_UNCERTAINTY, UNCERTAINTIES
     from uqeval.metrics.pavpu import PavpuSettings, threshold_in, variants
 
     known = PavpuSettings.__dataclass_fields__
@@ -191,6 +200,11 @@ def _patch_settings(
         }
     source = inputs.source
     for chosen in found.values():
+        if chosen.uncertainty in NO_UNCERTAINTY:
+            raise UsageError(
+                f"--uncertainty {chosen.uncertainty} is no uncertainty of {source.where}; expected "
+                f"{', '.join(UNCERTAINTIES)}, or the name of a map in the store."
+            )
         if chosen.top_k >= source.classes:
             raise UsageError(
                 f"--top-k {chosen.top_k} of {source.classes} classes: every pixel would be right."
@@ -240,6 +254,7 @@ class _Reader:
             while asked:
                 tallies = list(dict.fromkeys(t for wanted in asked.values() for t in wanted))
                 counted = self._pass(tallies, scratch, states)
+                self._refuse_void(counted)
                 for key in list(asked):
                     mine = {tally: counted[tally] for tally in asked[key]}
                     try:
@@ -250,6 +265,16 @@ class _Reader:
             if states is not None:
                 states.finish(self.inputs.source.names, self.inputs.fingerprint)
         return {key: finished[key] for key in plans}
+
+    def _refuse_void(self, counted: Mapping[Tally, Counted]) -> None:
+        for tally, found in counted.items():
+            if tally.id == "class_counts" and not found.total["labelled"].any():
+                labels = self.inputs.record["labels"]["path"]
+                raise DataError(
+                    f"{labels}: nothing is left to evaluate: all labels of the "
+                    f"{self.inputs.source.items} items are ignore_index {self.inputs.ignore_index} "
+                    "(void). Check --ignore-index and how the labels were written."
+                )
 
     def _states(self, stack: ExitStack) -> StatesWriter | None:
         if self.options.states is None:
@@ -266,10 +291,7 @@ class _Reader:
         from uqeval.metrics._plan import Counted
 
         source, progress = self.inputs.source, self.options.progress
-        threads = self.options.workers or usable_cpus()
-        if threads < 1:
-            raise UsageError(f"--workers {threads}; expected at least 1.")
-        workers = workers_within(source, Resources(threads, self.options.memory))
+        workers = workers_within(source, Resources(self.options.threads(), self.options.memory))
         self.workers = max(self.workers, workers)
         before = len(self._counted)
         self._counted.update({t: before + i for i, t in enumerate(tallies)})

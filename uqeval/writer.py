@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 from collections.abc import Sequence
 from functools import partial
@@ -155,7 +154,7 @@ class PredictionWriter:
             size = list(self.size or ("H", "W"))
             raise DataError(f"{what}: have the shape {list(ids.shape)}, expected {size}.")
         ids = checked_labels(ids, max(self.classes, 2), self.ignore_index, what)
-        return self._draft.labels(index, what, partial(self._write_map, index, "labels", ids))
+        return self._draft.labels(index, what, partial(self._store.put, index, "labels", ids))
 
     def done(self, name: str, sample: int | None = None) -> bool:
         """Whether all samples of an item, or one of them, are written, by whichever process."""
@@ -246,8 +245,7 @@ class PredictionWriter:
         checked = self._checked(index, stack, first)
         full = self._gathered.add(index, first, checked, what)
         if full is not None:
-            self._write_maps(index, full)
-            self._draft.finish(part)
+            self._draft.write(part, partial(self._write_maps, index, full))
         return True
 
     def _write_whole(self, index: int, stack: NDArray[Any]) -> None:
@@ -261,22 +259,20 @@ class PredictionWriter:
         if self.samples == 1:
             wanted -= OF_SEVERAL_SAMPLES
         if self.kind == "logits":
-            stack = softmax(stack) if self.classes > 1 else 1 / (1 + np.exp(-stack))
+            stack = softmax(stack) if self.classes > 1 else _sigmoid(stack)
         if self.classes == 1:
             stack = foreground(stack)
         maps = reduce_array(stack, sorted(wanted))
         for kind, values in maps.items():
-            self._write_map(index, kind, values)
-
-    def _write_map(self, index: int, kind: str, values: NDArray[Any]) -> None:
-        *classes, height, width = values.shape
-        rows, columns = zw.pixel_chunks(values.itemsize * math.prod(classes), height, width)
-        axes = ("class", "y", "x")[-values.ndim :]
-        chunks = (*classes, rows, columns)
-        self._store.array(index, kind, values.shape, values.dtype, chunks, axes)
-        self._store.write(index, kind, values)
+            self._store.put(index, kind, values)
 
 
 def _one_of(option: str, value: object, *allowed: str) -> None:
     if value not in allowed:
         raise UsageError(f"{option}={value!r}: expected one of {', '.join(allowed)}.")
+
+
+def _sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
+    with np.errstate(over="ignore"):  # exp may become infinite, and the result is then 0
+        result: NDArray[Any] = 1.0 / (1.0 + np.exp(-logits.astype(np.float32)))
+    return result

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ from types import FrameType
 import typer
 
 from uqeval import __version__
-from uqeval.cli import pavpu, reduce
+from uqeval.cli import demo, inspect, pavpu, reduce
 from uqeval.errors import UqevalError
 
 app = typer.Typer(
@@ -44,23 +45,32 @@ def _root(
 
 app.command("pavpu")(pavpu.pavpu)
 app.command("reduce")(reduce.reduce)
+app.command("inspect")(inspect.inspect)
+app.command("demo")(demo.demo)
 
 
 def main() -> None:
     """Run the command line; the process ends with the status that `uqeval.cli` lists."""
     signal.signal(signal.SIGTERM, _terminated)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names may hold what the locale cannot
     try:
         app(prog_name="uqeval")
+    except SystemExit as leaving:
+        # Typer and rich turn these two into exits with statuses of their own.
+        if _came_of(leaving, BrokenPipeError):
+            # The reader of our output has gone, as `head` does: no error.
+            _drop_stdout()
+            sys.exit(0)
+        if _came_of(leaving, KeyboardInterrupt):
+            typer.echo("uqeval: interrupted before it was done.", err=True)
+            sys.exit(130)
+        raise
     except UqevalError as error:
         typer.echo(f"uqeval: {error}", err=True)
+        _drop_stdout()
         sys.exit(2)
-    except BrokenPipeError:
-        # The reader of our output has gone, as `head` does: no error, and no second attempt at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
-    except KeyboardInterrupt:
-        typer.echo("uqeval: interrupted; nothing was written.", err=True)
-        sys.exit(130)
     except MemoryError:
         typer.echo("uqeval: out of memory; give a lower --memory or fewer --workers.", err=True)
         sys.exit(2)
@@ -68,6 +78,21 @@ def main() -> None:
         traceback.print_exc()
         typer.echo(f"uqeval {__version__}: this is a bug; please report it with the lines above.", err=True)
         sys.exit(3)
+
+
+def _came_of(error: BaseException | None, kind: type[BaseException]) -> bool:
+    """Whether `error` is a `kind`, or was raised because of one."""
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _drop_stdout() -> None:
+    """Lose what is still buffered for stdout if it cannot be written, without a second complaint."""
+    try:
+        sys.stdout.flush()
+    except (OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:

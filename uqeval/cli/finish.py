@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from uqeval.cli.options import Format
-from uqeval.errors import UsageError
+from uqeval.errors import OutputError, UsageError
 from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
 
 
 def states_path(output: str | None, states: bool | None) -> str | None:
     """Where the per-item tallies go. Raises `UsageError` where there is no report to lie beside."""
-    beside = output is not None and output != "-"
+    beside = output not in (None, "", "-")
     if states and not beside:
         raise UsageError("--states keeps the tallies beside the report; give -o FILE.")
     if not beside or states is False:
@@ -21,11 +22,19 @@ def states_path(output: str | None, states: bool | None) -> str | None:
     return str(Path(output or "").with_suffix("")) + ".states.zip"
 
 
-def check_outputs(*paths: str | None) -> None:
-    """Fail now, not after the work, for a file that could not be written."""
-    for path in paths:
-        if path is not None and path != "-":
+def check_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
+    """Fail now, not after the work, for a file that could not be written, is given twice, or is
+    one of the inputs."""
+    given = [path for path in paths if path is not None]
+    for path in given:
+        if path != "-":
             check_writable(path)
+        if given.count(path) > 1:
+            where = "stdout" if path == "-" else path
+            raise UsageError(f"two outputs go to {where}; give each a file of its own.")
+        for source in inputs:
+            if Path(path).exists() and Path(source).exists() and Path(path).samefile(source):
+                raise UsageError(f"{path} is an input; give the output another name.")
 
 
 def deliver(
@@ -37,24 +46,33 @@ def deliver(
     from uqeval.report import csv as csv_writer
     from uqeval.report import markdown, terminal
 
-    if output is not None and output != "-":
-        write(output, report.to_json())
-    if csv is not None:
-        text = csv_writer.to_csv(report)
-        if csv == "-":
-            sys.stdout.write(text)
-        else:
-            write(csv, text)
-    if output == "-" or stdout is Format.json:
-        sys.stdout.write(report.to_json())
-    elif stdout is Format.csv:
-        sys.stdout.write(csv_writer.to_csv(report))
-    elif stdout is Format.markdown:
-        sys.stdout.write(markdown.to_markdown(report))
-    elif not quiet and csv != "-":
-        # A pipe has no width: tables are printed whole there, and cut to fit only a real terminal.
-        width = None if sys.stdout.isatty() else 200
-        terminal.show(report, Console(width=width))
+    try:
+        if output is not None and output != "-":
+            write(output, report.to_json())
+    except OutputError:
+        if report.states is not None:  # they belong to no report
+            Path(report.states).unlink(missing_ok=True)
+        raise
+    if csv is not None and csv != "-":
+        write(csv, csv_writer.to_csv(report))
     if not quiet:
         terminal.show_warnings(report, Console(stderr=True))
-    sys.stdout.flush()
+    try:
+        if csv == "-":
+            sys.stdout.write(csv_writer.to_csv(report))
+        elif output == "-" or stdout is Format.json:
+            sys.stdout.write(report.to_json())
+        elif stdout is Format.csv:
+            sys.stdout.write(csv_writer.to_csv(report))
+        elif stdout is Format.markdown:
+            sys.stdout.write(markdown.to_markdown(report))
+        elif not quiet:
+            # A pipe has no width: tables are printed whole there, and cut to fit only a real
+            # terminal.
+            width = None if sys.stdout.isatty() else 200
+            terminal.show(report, Console(width=width))
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"stdout: cannot be written: {error.strerror}.") from error

@@ -121,7 +121,7 @@ def parse_memory(text: str) -> int:
     return int(float(match[1]) * unit)
 
 
-def split_paths(paths: list[str]) -> tuple[list[str], str | None]:
+def split_paths(paths: list[str], labels_alone: bool = False) -> tuple[list[str], str | None]:
     """Predictions, and the labels if the last path holds labels rather than predictions.
 
     Decided by what the path holds (PNG files, an array called `labels`, integer ids), never by its
@@ -130,6 +130,8 @@ def split_paths(paths: list[str]) -> tuple[list[str], str | None]:
     from uqeval.stores.store import looks_like_labels
 
     kinds = [looks_like_labels(path) for path in paths]
+    if len(paths) == 1 and kinds[0] and labels_alone:
+        return paths, None
     if len(paths) == 1 and kinds[0]:
         raise UsageError(f"{paths[0]} holds labels; give the predictions before them.")
     if any(kinds[:-1]):

@@ -106,7 +106,7 @@ def pavpu(
         sum_tolerance=sum_tolerance, missing_chunks=missing_chunks, limit=limit,
     )  # fmt: skip
     beside = states_path(output, states)
-    check_outputs(output, csv, beside)
+    check_outputs(output, csv, beside, inputs=paths)
     predictions, labels = o.split_paths(paths)
     report = evaluate(
         predictions, labels, {"pavpu": settings}, states=beside, workers=workers,

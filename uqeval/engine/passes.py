@@ -10,6 +10,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
@@ -47,9 +48,9 @@ def workers_within(source: Source, resources: Resources) -> int:
     need = source.batch_bytes(largest)
     if need > resources.memory:
         raise UsageError(
-            f"--memory {_mb(resources.memory)} does not hold one decoded chunk of {source.where} "
-            f"with its accumulators and maps, which takes {_mb(need)}. Give --memory {_mb(need)}, "
-            "or store smaller chunks (`uqeval convert` rewrites a store)."
+            f"--memory {_size(resources.memory)} does not hold one decoded chunk of {source.where} "
+            f"with its accumulators and maps, which takes {_size(need)}. Give --memory "
+            f"{_size(need)}, or store smaller chunks (`uqeval convert` rewrites a store)."
         )
     return max(1, min(resources.workers, resources.memory // max(need, 1), len(source.batches())))
 
@@ -106,13 +107,18 @@ def run_pass(
         return packed
 
     totals = {tally: tally.empty() for tally in tallies}
-    for batch, found in in_order(source.batches(), work, workers):
-        for item, states in zip(batch, found, strict=True):
-            for tally, data in zip(tallies, states, strict=True):
-                tally.merge(totals[tally], tally.unpack(data))
-                keep(item, tally, data)
+    with closing(in_order(source.batches(), work, workers)) as done:
+        for batch, found in done:
+            for item, states in zip(batch, found, strict=True):
+                for tally, data in zip(tallies, states, strict=True):
+                    tally.merge(totals[tally], tally.unpack(data))
+                    keep(item, tally, data)
     return totals
 
 
-def _mb(n: int) -> str:
-    return f"{-(-n // 10**6)}MB"
+def _size(n: int) -> str:
+    """`n` bytes as --memory takes them, rounded up where that adds less than a tenth."""
+    for unit, name in ((10**6, "MB"), (10**3, "kB")):
+        if n >= 10 * unit or n and n % unit == 0:
+            return f"{-(-n // unit)}{name}"
+    return f"{n}B"

@@ -16,7 +16,7 @@ import numpy as np
 from numba import types
 from numba.extending import overload
 
-from uqeval.kernels._jit import float32_of, kernel
+from uqeval.kernels._jit import bits_of_float32, float32_of, kernel
 from uqeval.kernels.logarithm import p_log_p_32, p_log_p_64
 
 #: float16 probabilities are multiples of this.
@@ -53,7 +53,10 @@ def quantity(value):  # type: ignore[no-untyped-def]
 
 
 def oddness(value, unit):  # type: ignore[no-untyped-def]
-    """Above 0 where a stored number is negative, not finite, or above 2: no probability (int32)."""
+    """Above 0 where a stored number is negative, not finite, or above 2: no probability (int32).
+
+    So it is for -0.0 in some dtypes, which whoever looks closer then accepts.
+    """
     if isinstance(value, np.int16):
         return np.int32(int(value) & 0xFFFF) - np.int32(0x4000)
     return np.int32(0 if value >= 0 and value * unit <= 2.0 else 1)
@@ -79,7 +82,14 @@ def _quantity(value):  # type: ignore[no-untyped-def]
 def _oddness(value, unit):  # type: ignore[no-untyped-def]
     if value == types.int16:
         return lambda value, unit: np.int32(np.int32(np.uint16(value)) - np.int32(0x4000))
-    return lambda value, unit: np.int32(0 if value >= 0 and value * unit <= 2.0 else 1)
+    if value == types.float32:
+        # By the bits, as above; halved, so that the difference fits.
+        return lambda value, unit: np.int32(
+            np.int32(np.int32(bits_of_float32(value) ^ np.int32(-(2**31))) >> np.int32(1))
+            + np.int32(0x20000000)
+        )
+    # Without a branch: Numba warns of its own handling of one in an inlined function.
+    return lambda value, unit: np.int32(1) - np.int32((value >= 0) & (value * unit <= 2.0))
 
 
 # ---- samples to sums -----------------------------------------------------------------------------

@@ -42,11 +42,18 @@ class SumCheck:
         return not (1.0 - self.tolerance <= low and high <= 1.0 + self.tolerance)
 
     def explain(
-        self, tile: NDArray[Any], start: int, stop: int, t0: int, totals: NDArray[Any]
+        self,
+        tile: NDArray[Any],
+        start: int,
+        stop: int,
+        t0: int,
+        c0: int,
+        totals: NDArray[Any],
     ) -> None:
         """Raise `DataError` saying what is wrong in pixels `start:stop` of a tile, if anything is.
 
-        Tile: [sample, class, pixel] as the kernels saw it; `totals`: class sums [row, pixel].
+        Tile: [sample, class, pixel] as the kernels saw it, from sample `t0` and class `c0` on;
+        `totals`: class sums so far [row, pixel].
         """
         block = tile[:, :, start:stop]
         half = block.dtype == np.int16
@@ -62,10 +69,12 @@ class SumCheck:
                     hint = "If these are logits, store them as `logits`."
                 raise DataError(
                     f"{self.where}: {int(bad.sum())} of {bad.size} probabilities from "
-                    f"{self._at(start)} on are {what}, first in sample {t0 + t}, class {c}, "
+                    f"{self._at(start)} on are {what}, first in sample {t0 + t}, class {c0 + c}, "
                     f"{self._at(start + i)} (values: {span}). {hint}"
                 )
-        # A tile with a part of the classes is judged by the sums that have come together.
+        if c0 + p.shape[1] < self.classes:
+            return
+        # A tile with the last part of the classes is judged by the sums that have come together.
         if p.shape[1] == self.classes:
             sums = p.sum(axis=1)
         else:

@@ -20,9 +20,12 @@ def label_map(
     are neither a class nor `ignore_index`.
     """
     if plane.shape != size:
+        hint = "Resize labels by nearest neighbour."
+        if plane.shape == (classes, size[0]):
+            hint = "The predictions look stored with the class axis last: say so in dimension_names."
         raise StoreError(
             f"{where}: labels are {plane.shape[0]}×{plane.shape[1]} (height×width), predictions are "
-            f"{size[0]}×{size[1]}; they must have the same size. Resize labels by nearest neighbour."
+            f"{size[0]}×{size[1]} with {classes} classes; they must have the same size. {hint}"
         )
     if plane.dtype.kind not in "iub":
         raise StoreError(f"{where}: labels of dtype {plane.dtype}; expected integer class ids.")

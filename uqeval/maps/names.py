@@ -30,6 +30,8 @@ COMPUTED = (
 )
 #: Computed where labels are there.
 OF_LABELS = ("label", "label_probability", "label_rank", "brier")
+#: Maps that say which class a pixel has, or how wrong it is: nobody knows them beforehand.
+NO_UNCERTAINTY = frozenset({"prediction", "predictions", "labels", "mean_probs", *OF_LABELS})
 
 
 def void_of(classes: int) -> int:

@@ -171,7 +171,8 @@ class Reducer:
             arrays["sums"], arrays["totals"], extremes, self._terms, arrays["plogp"],
         )  # fmt: skip
         if worst > 0 or self.check.broken(extremes):
-            self.check.explain(tile, start, stop, t0, arrays["totals"][:, at : at + stop - start])
+            totals = arrays["totals"][:, at : at + stop - start]
+            self.check.explain(tile, start, stop, t0, c0, totals)
         if "variation_ratio" in form.wanted:
             kernels.add_votes(
                 tile, start, stop, at, t0, c0, form.unit,
@@ -227,6 +228,13 @@ def softmax(logits: NDArray[Any]) -> NDArray[Any]:
     np.exp(p, out=p)
     p /= p.sum(axis=1, keepdims=True)
     return p
+
+
+def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
+    """Foreground probabilities in float32 (float64 for float64) of logits of one class."""
+    wide = logits.astype(np.float64 if logits.dtype == np.float64 else np.float32)
+    with np.errstate(over="ignore"):  # exp(-x) may be infinite, which gives 0
+        return 1.0 / (1.0 + np.exp(-wide))
 
 
 def foreground(p: NDArray[Any]) -> NDArray[Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from uqeval.maps.reduction import (
     foreground,
     kernel_view,
     on_grid,
+    sigmoid,
     softmax,
 )
 from uqeval.stores.planes import Planes
@@ -91,8 +92,8 @@ class Source:
         for name in names:
             if name in OF_LABELS and self.labels is None:
                 raise UsageError(
-                    f"{self.where}: {name} needs labels; give a folder of label PNGs or a store "
-                    "with `labels` after the predictions."
+                    f"{self.where} comes without labels; give a folder of label PNGs, or a store "
+                    "with `labels`, after the predictions."
                 )
             if self.stack and name in OF_SEVERAL_SAMPLES and self.stack.samples == 1:
                 raise UsageError(
@@ -119,7 +120,11 @@ class Source:
     def batches(self) -> list[range]:
         """Items that are read together."""
         if self.stack:
-            return self.stack.batches()
+            return [
+                range(batch.start, min(batch.stop, self.items))
+                for batch in self.stack.batches()
+                if batch.start < self.items
+            ]
         return [range(i, i + 1) for i in range(self.items)]
 
     def batch_bytes(self, batch: range) -> int:
@@ -133,7 +138,7 @@ class Source:
             return 2 * maps
         form = self._form()
         tile = self.stack.tile_bytes(batch)
-        if self.stack.kind == "logits" or self.stack.classes == 1 or len(self.stack.dtypes) > 1:
+        if self.stack.kind == "logits" or self.stack.classes == 1 or not self.stack.uniform:
             tile *= 1 + 8 * form.classes // self.stack.classes // min(d.itemsize for d in self.stack.dtypes)
         if not self.stack.whole(batch[0]):
             box = max(b.pixels for b in self.stack.boxes(batch[0]))
@@ -176,7 +181,7 @@ class Source:
     def _form(self) -> Form:
         stack = self.stack
         assert stack is not None
-        if stack.kind == "logits" or stack.classes == 1 or len(stack.dtypes) > 1:
+        if stack.kind == "logits" or stack.classes == 1 or not stack.uniform:
             dtype = np.dtype(np.float64 if np.dtype("f8") in stack.dtypes else np.float32)
         else:
             dtype = next(iter(stack.dtypes))
@@ -218,7 +223,7 @@ class Source:
                     form, box.pixels, whole=whole, split=split,
                     check=SumCheck(
                         form.classes, form.tolerance, form.sum_unit, form.total_dtype,
-                        f"{stack.members[0][item].source.array.where}, item {self.names[item]}",
+                        self.where,
                         box.x1 - box.x0, box.y0, box.x0,
                     ),
                 )
@@ -227,10 +232,12 @@ class Source:
             for tile in stack.tiles(batch, box):
                 heartbeat(tile.values.nbytes)
                 values = self._prepare(tile, form)
+                reducer = reducers[tile.item]
+                reducer.check = replace(reducer.check, where=self._place_of(tile))
                 if not whole:
-                    reducers[tile.item].add(values, tile.t0, tile.c0)
+                    reducer.add(values, tile.t0, tile.c0)
                     continue
-                self._place(results[tile.item - batch[0]], region, reducers[tile.item].reduce(
+                self._place(results[tile.item - batch[0]], region, reducer.reduce(
                     values, _flat(labels[tile.item - batch[0]], region)
                 ))
             if not whole:
@@ -246,16 +253,16 @@ class Source:
         stack = self.stack
         assert stack is not None
         values = tile.values
+        if values.dtype.kind == "u" and form.dtype.kind == "f":
+            values = values * stack.scale(tile.array)
         if stack.kind == "logits":
             if not np.isfinite(values).all():
                 bad = int((~np.isfinite(values)).sum())
                 raise DataError(
-                    f"{tile.where}, item {self.names[tile.item]}: {bad} of {values.size} logits in "
+                    f"{self._place_of(tile)}: {bad} of {values.size} logits in "
                     f"rows {tile.box.y0} to {tile.box.y1 - 1} are NaN or infinite."
                 )
-            values = 1.0 / (1.0 + np.exp(-values.astype(form.dtype))) if stack.classes == 1 else softmax(values)
-        elif values.dtype.kind == "u" and form.dtype.kind == "f":
-            values = values * stack.scale(stack.arrays[0])
+            values = sigmoid(values) if stack.classes == 1 else softmax(values)
         if stack.classes == 1:
             values = foreground(values)
         if form.dtype.kind == "f":
@@ -263,6 +270,9 @@ class Source:
             if form.dtype == np.float64 and form.samples > 1:
                 values = on_grid(values)
         return kernel_view(values)
+
+    def _place_of(self, tile: Tile) -> str:
+        return f"{tile.array.where}, item {self.names[tile.item]}"
 
     @staticmethod
     def _place(maps: Maps, region: tuple[slice, slice], found: Maps) -> None:

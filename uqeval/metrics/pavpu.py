@@ -96,6 +96,7 @@ class PavpuSettings:
                     f"--{name.replace('_', '-')} {getattr(self, name)!r}; expected one of "
                     f"{', '.join(choices)}."
                 )
+        object.__setattr__(self, "threshold", str(self.threshold))
         Rule.parse(self.threshold)
 
     @classmethod
@@ -106,6 +107,8 @@ class PavpuSettings:
             raise UsageError(
                 f"--definition {definition!r}; expected one of {', '.join(DEFINITIONS)}."
             )
+        if given.get("stride") == 0:
+            raise UsageError("--stride 0; expected at least 1 pixel.")
         return cls(**(DEFINITIONS[definition] | given))
 
     def patches(self, classes: int) -> Patches:
@@ -135,16 +138,26 @@ def threshold_in(report: dict[str, Any], settings: PavpuSettings, path: str) -> 
     Of several variants, one with the same window and stride is preferred. Raises `UsageError`
     where there is none, or where it was fitted for each class or item apart.
     """
-    said, results = report["settings"], report["results"]
+    results = report["results"]
+    said = {k: v for k, v in report["settings"].items() if k.split("[")[0] == "pavpu" and k in results}
+    try:
+        return _threshold_in(said, results, settings, path)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UsageError(
+            f"--threshold-from {path}: its PAvPU is not as `uqeval pavpu` writes it ({error!r})."
+        ) from None
+
+
+def _threshold_in(
+    said: dict[str, Any], results: dict[str, Any], settings: PavpuSettings, path: str
+) -> float:
     fitting = [
         key
         for key, own in said.items()
-        if key.split("[")[0] == "pavpu"
-        and own["uncertainty"] == settings.uncertainty
-        and own["log_base"] == settings.log_base
+        if own["uncertainty"] == settings.uncertainty and own["log_base"] == settings.log_base
     ]
     if not fitting:
-        held = sorted({f"{v['uncertainty']}" for k, v in said.items() if k.split("[")[0] == "pavpu"})
+        held = sorted({f"{own['uncertainty']}" for own in said.values()})
         raise UsageError(
             f"--threshold-from {path}: it has no threshold for {settings.uncertainty} with log base "
             f"{settings.log_base}; it has PAvPU for {', '.join(held) or 'nothing'}."

@@ -12,6 +12,8 @@ from uqeval.errors import OutputError
 def check_writable(path: str | Path) -> None:
     """Raise `OutputError` now for a file that could not be written later."""
     target = Path(path)
+    if not str(path):
+        raise OutputError("an output file is given as ''; give the name of a file.")
     if target.is_dir():
         raise OutputError(f"{path}: is a folder; give the name of a file.")
     folder = target.parent
@@ -24,7 +26,8 @@ def check_writable(path: str | Path) -> None:
 def write(path: str | Path, content: str | bytes) -> None:
     """Replace `path` by `content`, whole or not at all. Raises `OutputError`."""
     target = Path(path)
-    data = content.encode() if isinstance(content, str) else content
+    # Names may hold half a character (a lone surrogate), which UTF-8 cannot say.
+    data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     temporary = None
     try:
         if target.exists() and not target.is_file():  # /dev/stdout, a named pipe

@@ -134,6 +134,9 @@ class Claims:
                 return False
             try:
                 os.write(file, self._id.encode())
+            except OSError:
+                self.release(part)
+                raise
             finally:
                 os.close(file)
         return True

@@ -70,12 +70,7 @@ class Draft:
         """
         if not self.claim(part, what):
             return False
-        try:
-            write()
-        except BaseException:
-            self._claims.release(part)
-            raise
-        self._claims.finish(part)
+        self.write(part, write)
         return True
 
     def labels(self, index: int, what: str, write: Callable[[], None]) -> bool:
@@ -84,14 +79,19 @@ class Draft:
         return part not in self._earlier and self.once(part, what, write)
 
     def claim(self, part: str, what: str) -> bool:
-        """Claims a part for a `finish` later; see `once`."""
+        """Claims a part that `write` comes to later; see `once`."""
         if part in self._earlier:  # of an item that an earlier job did not end: written again
             self._earlier.discard(part)
             self._claims.release(part)
         return self._claims.take(part) or self.repeated(what)
 
-    def finish(self, part: str) -> None:
-        """Says that a claimed part is written. Raises `OutputError`."""
+    def write(self, part: str, write: Callable[[], None]) -> None:
+        """Writes a claimed part. Raises what `write` raises; the part is then free again."""
+        try:
+            write()
+        except BaseException:
+            self._claims.release(part)
+            raise
         self._claims.finish(part)
 
     def repeated(self, what: str) -> Literal[False]:

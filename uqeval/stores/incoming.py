@@ -70,12 +70,15 @@ def as_stack(
     return stack
 
 
-def checked_floats(values: NDArray[Any], dtype: str, kind: str, where: str) -> NDArray[Any]:
+def checked_floats(
+    values: NDArray[Any], dtype: str, kind: str, where: str, row: int = 0
+) -> NDArray[Any]:
     """Probabilities or logits of one sample [class, y, x] as they will be stored.
 
     `kind` is `probs` or `logits`, `dtype` float16, float32 or float64; `where` names item and
-    sample. Raises `DataError` for what is not floating point, not finite, negative or (by the
-    tolerance of `dtype`) does not sum to one over the classes; a single class is of [0, 1].
+    sample, and the first row is the item's row `row`. Raises `DataError` for what is not floating
+    point, not finite, negative or (by the tolerance of `dtype`) does not sum to one over the
+    classes; a single class is of [0, 1].
     """
     if values.dtype.kind != "f":
         raise DataError(f"{where}: holds {values.dtype}, expected floating point {kind}.")
@@ -83,22 +86,22 @@ def checked_floats(values: NDArray[Any], dtype: str, kind: str, where: str) -> N
         stored = values.astype(dtype, copy=False)
     if kind == "logits":
         if not np.isfinite(stored).all():
-            _refuse_infinite(values, stored, where)
+            _refuse_infinite(values, stored, where, row)
         return stored
-    problem = _problem(values, stored)
+    problem = _problem(values, stored, row)
     if problem:
         raise DataError(f"{where}: {problem}")
     return stored
 
 
-def _problem(values: NDArray[Any], stored: NDArray[Any]) -> str | None:
+def _problem(values: NDArray[Any], stored: NDArray[Any], row: int) -> str | None:
     """What is wrong with probabilities [class, y, x] that will be stored so, None if nothing is."""
     tolerance = TOLERANCE[stored.dtype.name]
     if values.size == 0:
         return None
     if len(values) == 1:
         # NaN compares false.
-        return None if values.min() >= 0 and values.max() <= 1 else _explain(values, stored)
+        return None if values.min() >= 0 and values.max() <= 1 else _explain(values, stored, row)
     wide = values
     if values.dtype == np.float16:
         wide = values.astype(np.float32)  # NumPy adds and compares float16 ten times slower
@@ -112,18 +115,18 @@ def _problem(values: NDArray[Any], stored: NDArray[Any]) -> str | None:
             off = np.abs(stored.astype(np.float32).sum(axis=0) - 1.0).max()
         if off <= tolerance:
             return None
-    return _explain(values, stored)
+    return _explain(values, stored, row)
 
 
-def _explain(values: NDArray[Any], stored: NDArray[Any]) -> str:
+def _explain(values: NDArray[Any], stored: NDArray[Any], row: int) -> str:
     """Says what is wrong with probabilities; slow, and only called once something is."""
     exact = values.astype(np.float64)
     for bad, what in ((np.isnan(exact), "NaN"), (np.isinf(exact), "infinite")):
         if bad.any():
             c, y, x = (int(at[0]) for at in np.nonzero(bad))
             return (
-                f"{int(bad.sum())} of {bad.size} values are {what}, first in class {c}, row {y}, "
-                f"column {x}. A probability is a finite number."
+                f"{int(bad.sum())} of {bad.size} values are {what}, first in class {c}, "
+                f"row {row + y}, column {x}. A probability is a finite number."
             )
     low, high = float(exact.min()), float(exact.max())
     tolerance = TOLERANCE[stored.dtype.name]
@@ -141,12 +144,12 @@ def _explain(values: NDArray[Any], stored: NDArray[Any]) -> str:
         hint += ", in float32 (bfloat16 and float16 are too coarse to sum to one)"
     return (
         f"the class probabilities of {count} of {off.size} pixels do not sum to 1, the worst to "
-        f"{sums[y, x]:.6g} in row {y}, column {x} (tolerance {tolerance:g} for {stored.dtype}). "
-        f"{hint}."
+        f"{sums[y, x]:.6g} in row {row + y}, column {x} (tolerance {tolerance:g} for "
+        f"{stored.dtype}). {hint}."
     )
 
 
-def _refuse_infinite(values: NDArray[Any], stored: NDArray[Any], where: str) -> None:
+def _refuse_infinite(values: NDArray[Any], stored: NDArray[Any], where: str, row: int) -> None:
     if np.isfinite(values).all():
         raise DataError(
             f"{where}: logits up to {float(np.abs(values).max()):.4g} do not fit {stored.dtype}. "
@@ -156,7 +159,7 @@ def _refuse_infinite(values: NDArray[Any], stored: NDArray[Any], where: str) -> 
     c, y, x = (int(at[0]) for at in np.nonzero(bad))
     raise DataError(
         f"{where}: {int(bad.sum())} of {bad.size} logits are NaN or infinite, first in class {c}, "
-        f"row {y}, column {x}."
+        f"row {row + y}, column {x}."
     )
 
 
@@ -169,7 +172,7 @@ def label_dtype(classes: int | None, ignore_index: int) -> np.dtype[Any]:
 
 
 def checked_labels(
-    values: NDArray[Any], classes: int, ignore_index: int, where: str
+    values: NDArray[Any], classes: int, ignore_index: int, where: str, row: int = 0
 ) -> NDArray[Any]:
     """Class ids [y, x] as they will be stored.
 
@@ -183,6 +186,6 @@ def checked_labels(
         y, x = (int(at[0]) for at in np.nonzero(bad))
         raise DataError(
             f"{where}: {int(bad.sum())} pixels have ids outside 0 … {classes - 1} that are not the "
-            f"ignore_index {ignore_index}, first {int(values[y, x])} in row {y}, column {x}."
+            f"ignore_index {ignore_index}, first {int(values[y, x])} in row {row + y}, column {x}."
         )
     return values.astype(label_dtype(classes, ignore_index), copy=False)

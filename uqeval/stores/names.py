@@ -21,7 +21,7 @@ def read_names_file(path: str | Path) -> tuple[str, ...]:
         raise StoreError(f"{path}: cannot be read: {error.strerror}. Check the path.") from error
     except UnicodeDecodeError as error:
         raise StoreError(f"{path}: is not text in UTF-8. Save the names as UTF-8.") from error
-    if text.lstrip().startswith("["):
+    if text.lstrip().startswith(("[", "{")):
         try:
             values = json.loads(text)
         except ValueError as error:
@@ -38,8 +38,8 @@ def checked_names(values: object, where: str, count: int | None = None) -> tuple
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise StoreError(
-            f"{where}: {listed(repeated)} stand there more than once. Give each item a name of "
-            "its own."
+            f"{where}: {listed(repeated)} stand there more than once as names of items. Give each "
+            "item a name of its own."
         )
     if "" in names:
         raise StoreError(f"{where}: an item name is empty. Give each item a name.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -66,10 +67,21 @@ class NewStore:
         if array.shape[first:] != shape:
             there = ", ".join(map(str, array.shape[first:]))
             raise DataError(
-                f"{kind} of item {self._name(index)}: has the shape {list(shape)}; what was "
+                f"{kind} of item {self.label(index)}: has the shape {list(shape)}; what was "
                 f"written before has [{there}]."
             )
         return tuple(array.chunks[first:])
+
+    def put(self, index: int, kind: str, values: NDArray[Any]) -> None:
+        """Writes a whole map [y, x] (or [class, y, x]) of an item, in an array made to fit.
+
+        Raises `OutputError`, and `DataError` as `array` does.
+        """
+        *classes, height, width = values.shape
+        chunks = zw.pixel_chunks(values.itemsize * math.prod(classes), height, width)
+        axes = ("class", "y", "x")[-values.ndim :]
+        self.array(index, kind, values.shape, values.dtype, (*classes, *chunks), axes)
+        self.write(index, kind, values)
 
     def write(self, index: int, kind: str, values: NDArray[Any], *start: int) -> None:
         """Writes `values` from `start` (0 on the axes left out) on into an opened array of an item.
@@ -83,7 +95,8 @@ class NewStore:
             at, values = (slice(index, index + 1), *at), values[None]
         zw.write(self._arrays[folder], at, values, folder)
 
-    def _name(self, index: int) -> str:
+    def label(self, index: int) -> str:
+        """An item as messages name it."""
         return repr(self.names[index]) if self.names is not None else str(index)
 
     def _folder(self, index: int, kind: str) -> Path:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,7 @@ class Tile:
     c0: int
     box: Box
     values: NDArray[Any]
-    where: str
+    array: StoredArray
 
 
 @dataclass(frozen=True)
@@ -144,6 +145,11 @@ class Stack:
             )
         return float(scale)
 
+    @cached_property
+    def uniform(self) -> bool:
+        """Whether all arrays have one dtype and one scale."""
+        return len({(a.dtype, self.scale(a)) for a in self.arrays}) == 1
+
     def batches(self) -> list[range]:
         """Items that have to be read together because chunks hold several of them."""
         step = 1
@@ -239,4 +245,4 @@ def _read(
         plane = plane.transpose(order)
         if "sample" not in stored:
             plane = plane[None]
-        yield Tile(item, t0, c0, box, plane, array.where)
+        yield Tile(item, t0, c0, box, plane, array)

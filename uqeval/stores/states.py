@@ -11,6 +11,7 @@ import os
 import tempfile
 import zipfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -76,7 +77,10 @@ class StatesWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._file.close()
+        # Without its file the archive has nothing to finish when it is collected.
+        self._zip.fp = None
+        with suppress(OSError):  # what the disk refused is refused again
+            self._file.close()
         self._temporary.unlink(missing_ok=True)
 
 

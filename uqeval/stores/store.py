@@ -252,7 +252,7 @@ def _assemble(
         )
     count = _count(parts, path)
     if given is not None:
-        names: tuple[str, ...] | None = checked_names(list(given), "--names", count)
+        names: tuple[str, ...] | None = checked_names(list(given), f"{path}: --names", count)
     else:
         names = None if own is None else checked_names(own, path, count)
     return Store(path, parts, names, attributes, tuple(warned))

@@ -101,9 +101,14 @@ class Tally(ABC):
 
         size = sum(_dense_bytes(field) for field in self.fields.values())
         decompressor = zlib.decompressobj()
-        raw = decompressor.decompress(data, size + 1)
+        try:
+            raw = decompressor.decompress(data, size + 1)
+        except zlib.error as error:
+            raise ValueError(f"no state of {self.id}: {error}") from None
         if len(raw) > size:
             raise ValueError(f"more than the {size} bytes that a state of {self.id} can have")
+        if not decompressor.eof:
+            raise ValueError(f"a state of {self.id} that is cut short")
         state = self.empty()
         at = 0
         for name, field in self.fields.items():
@@ -116,6 +121,8 @@ class Tally(ABC):
                 if not 0 <= count <= flat.size:
                     raise ValueError(f"{self.id}.{name}: {count} entries in {flat.size}")
                 places = np.cumsum(np.frombuffer(raw, "<i4", count, at + 8), dtype=np.int64)
+                if count and not 0 <= places.min() <= places.max() < flat.size:
+                    raise ValueError(f"{self.id}.{name}: places outside its {flat.size} entries")
                 at += 8 + 4 * count
             flat[places] = np.frombuffer(raw, kind, count, at)
             at += count * kind.itemsize
@@ -127,7 +134,9 @@ class Tally(ABC):
 def _dense_bytes(field: Field) -> int:
     import math
 
-    return 8 + math.prod(field.shape) * (4 + int(field.dtype[-1]))
+    import numpy as np
+
+    return 8 + math.prod(field.shape) * (4 + np.dtype(field.dtype).itemsize)
 
 
 def _identity(field: Field) -> float:

@@ -1,0 +1,114 @@
+"""Small images to test with: samples, labels, maps and stores of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uqeval.maps.checks import SumCheck
+from uqeval.maps.names import void_of
+from uqeval.maps.reduction import Form, Maps, Reducer, kernel_view
+
+ALL_MAPS = (
+    "prediction", "confidence", "entropy", "expected_entropy", "mutual_information",
+    "variation_ratio", "std", "mean_probs",
+)  # fmt: skip
+LABEL_MAPS = ("label_probability", "label_rank", "brier")
+
+
+def softmax(seed: int, *shape: int, dtype: Any = "f4", axis: int = -3, sharp: float = 2.0) -> Any:
+    """Random probabilities [..., class, y, x]."""
+    z = np.exp(sharp * np.random.default_rng(seed).normal(size=shape))
+    return (z / z.sum(axis=axis, keepdims=True)).astype(dtype)
+
+
+def quantized(p: Any, dtype: str) -> Any:
+    """Probabilities as uint8 or uint16, in units of 1 / the largest integer."""
+    return np.round(np.asarray(p, np.float64) * np.iinfo(dtype).max).astype(dtype)
+
+
+def labels(seed: int, *shape: int, classes: int, void: float = 0.1, ignore: int = 255) -> Any:
+    """Labels [..., y, x] in blocks of 3×3 pixels, so that some patches are of one class."""
+    rng = np.random.default_rng(seed)
+    ids = rng.integers(0, classes, shape)
+    ids = np.repeat(np.repeat(ids, 3, -2), 3, -1)[..., : shape[-2], : shape[-1]]
+    return np.where(rng.random(shape) < void, ignore, ids).astype(np.uint16 if ignore > 255 else "u1")
+
+
+def reduced(
+    values: Any,
+    *,
+    unit: float = 1.0,
+    label: Any = None,
+    wanted: Any = ALL_MAPS,
+    cuts: tuple[list[int], list[int]] | None = None,
+    tolerance: float = 0.05,
+) -> Maps:
+    """Maps [pixel] of a stack [t, c, y, x]; with `cuts` from tiles cut there in samples, classes."""
+    t, c = values.shape[:2]
+    tile = kernel_view(values)
+    form = Form(t, c, tile.dtype, unit, tolerance, frozenset(wanted))
+    check = SumCheck(c, tolerance, form.sum_unit, form.total_dtype, "here", values.shape[3])
+    pixels = tile.shape[2]
+    if cuts is None:
+        return Reducer(form, pixels, whole=True, split=False, check=check).reduce(tile, label)
+    ts, cs = ([0, *cut, n] for cut, n in zip(cuts, (t, c), strict=True))
+    reducer = Reducer(form, pixels, whole=False, split=len(cs) > 2, check=check)
+    for t0, t1 in zip(ts, ts[1:], strict=False):
+        for c0, c1 in zip(cs, cs[1:], strict=False):
+            reducer.add(np.ascontiguousarray(tile[t0:t1, c0:c1]), t0, c0)
+    return reducer.finish(label)
+
+
+def same(a: Maps, b: Maps) -> None:
+    """Asserts the same maps, bit for bit."""
+    assert a.keys() == b.keys()
+    for name in a:
+        assert a[name].dtype == b[name].dtype, name
+        assert a[name].tobytes() == b[name].tobytes(), name
+
+
+def item_maps(seed: int, height: int, width: int, classes: int, void: float = 0.15) -> Maps:
+    """Maps of one item as tallies get them, with values that fall on each other."""
+    rng = np.random.default_rng(seed)
+    label = labels(seed, height, width, classes=classes, void=void, ignore=void_of(classes))
+    guess = rng.integers(0, classes, label.shape)
+    prediction = np.where((rng.random(label.shape) < 0.6) & (label < classes), label, guess)
+    ids = np.uint8 if classes <= 255 else np.uint16
+    grid = rng.integers(0, 40, label.shape) / 64
+    rank = np.where(prediction == label, 0, rng.integers(1, classes, label.shape))
+    return {
+        "label": label.astype(ids),
+        "prediction": prediction.astype(ids),
+        "entropy": grid.astype(np.float32),
+        "confidence": (1 - rng.integers(0, 30, label.shape) / 64).astype(np.float32),
+        "anything": rng.normal(size=label.shape).astype(np.float32),
+        "label_rank": rank.astype(np.uint16),
+    }
+
+
+def zarr_array(path: Path, data: Any, chunks: Any = None, **options: Any) -> Path:
+    """A bare Zarr array; every chunk is stored."""
+    import zarr
+
+    array = zarr.create_array(
+        str(path), shape=data.shape, dtype=data.dtype, chunks=chunks or data.shape,
+        config={"write_empty_chunks": True}, **options,
+    )  # fmt: skip
+    array[...] = data
+    return path
+
+
+def zarr_group(path: Path, arrays: dict[str, Any], **attributes: Any) -> Path:
+    """A Zarr group of arrays, each values or (values, options of `zarr_array`)."""
+    import zarr
+
+    zarr.create_group(str(path), attributes=attributes)
+    for name, value in arrays.items():
+        data, options = value if isinstance(value, tuple) else (value, {})
+        zarr_array(path / name, data, **options)
+    return path
+
+

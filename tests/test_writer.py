@@ -1,0 +1,484 @@
+"""`PredictionWriter`: what comes in is stored, or refused by name; half a store is never whole."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
+from uqeval.maps import reduce_array
+from uqeval.stores import zarr_writer as zw
+from uqeval.stores.store import open_store
+from uqeval.writer import PredictionWriter
+
+NAMES, SAMPLES, CLASSES, SIZE = ("a", "b", "c"), 4, 3, (6, 10)
+ABOUT: dict[str, Any] = {"names": NAMES, "samples": SAMPLES, "classes": CLASSES, "size": SIZE}
+RNG = np.random.default_rng(0)
+
+
+def probs(*shape: int) -> np.ndarray:
+    e = np.exp(RNG.normal(size=shape or (SAMPLES, CLASSES, *SIZE)))
+    return (e / e.sum(axis=-3, keepdims=True)).astype(np.float32)
+
+
+STACK = probs(3, SAMPLES, CLASSES, *SIZE)
+
+
+def stored(path: Path, kind: str = "probs") -> list[np.ndarray]:
+    """The arrays of all items, as readers see them."""
+    found = []
+    for part in open_store(path, role="predictions").arrays[kind]:
+        shape = part.array.shape
+        if part.index is None:
+            found.append(part.array.read(tuple(slice(0, n) for n in shape)))
+        else:
+            rest = tuple(slice(0, n) for n in shape[1:])
+            found.append(part.array.read((slice(part.index, part.index + 1), *rest))[0])
+    return found
+
+
+def fill(writer: PredictionWriter, names: tuple[str, ...] = NAMES) -> None:
+    for name in names:
+        writer.add(name, STACK[NAMES.index(name)])
+
+
+def by_item(writer: PredictionWriter) -> None:
+    for name in reversed(NAMES):
+        assert writer.add(name, STACK[NAMES.index(name)])
+
+
+def by_sample(writer: PredictionWriter) -> None:
+    for t in (2, 0, 3, 1):
+        for i, name in enumerate(NAMES):
+            assert writer.add(name, STACK[i, t], sample=t)
+
+
+def by_batch_of_samples(writer: PredictionWriter) -> None:
+    for t in range(SAMPLES):
+        assert writer.add_batch(NAMES, STACK[:, t], sample=t) == 3
+
+
+def by_batch_of_one(writer: PredictionWriter) -> None:
+    for i, name in enumerate(NAMES):
+        for t in range(SAMPLES):
+            assert writer.add(name, STACK[i, t][None], sample=t)
+
+
+def by_batch_of_items(writer: PredictionWriter) -> None:
+    assert writer.add_batch(NAMES, STACK) == 3
+
+
+WAYS = (by_item, by_batch_of_samples, by_batch_of_one, by_batch_of_items, by_sample)
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_every_way_gives_the_same_store(
+    tmp_path: Path, way: Callable[[PredictionWriter], None], dtype: Any
+) -> None:
+    path = tmp_path / "p.zarr"
+    with PredictionWriter(path, **ABOUT, dtype=dtype, class_names="xyz") as writer:
+        way(writer)
+    np.testing.assert_array_equal(np.stack(stored(path)), STACK.astype(dtype))
+    store = open_store(path, role="predictions")
+    assert store.names == NAMES
+    assert store.attributes["class_names"] == ["x", "y", "z"]
+    assert not (path / zw.HIDDEN).exists()
+    assert [p.name for p in tmp_path.iterdir()] == ["p.zarr"]
+
+
+class Fake:
+    """Like a tensor of a framework that NumPy knows nothing of: methods must be called in turn."""
+
+    def __init__(self, values: np.ndarray, *methods: str, dtype: str = "fake.float32") -> None:
+        self._values, self._methods, self.dtype = values, methods, dtype
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__") or name not in self._methods:
+            raise AttributeError(name)
+        rest = tuple(method for method in self._methods if method != name)
+        dtype = "fake.float32" if name == "float" else self.dtype
+        return lambda: type(self)(self._values, *rest, dtype=dtype)
+
+
+class WithArray(Fake):
+    def __array__(self, dtype: Any = None, copy: Any = None) -> np.ndarray:
+        if {"detach", "cpu"} & set(self._methods) or "bfloat16" in self.dtype:
+            raise TypeError("needs grad, is on a GPU, or has a dtype that NumPy lacks")
+        return self._values
+
+
+class WithDlpack(Fake):
+    def __dlpack__(self, **options: Any) -> Any:
+        return self._values.__dlpack__()
+
+    def __dlpack_device__(self) -> Any:
+        return self._values.__dlpack_device__()
+
+
+class Jaxlike(WithArray):
+    def astype(self, dtype: str) -> Jaxlike:
+        return Jaxlike(self._values, dtype=dtype)
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [
+        lambda v: WithArray(v, "detach", "cpu"),
+        lambda v: WithArray(v, "detach", "cpu", "float", dtype="torch.bfloat16"),
+        lambda v: Jaxlike(v, dtype="bfloat16"),
+        WithDlpack,
+    ],
+)
+def test_tensors_of_any_framework(tmp_path: Path, tensor: Callable[[np.ndarray], Any]) -> None:
+    with PredictionWriter(tmp_path / "p.zarr", **ABOUT) as writer:
+        for i, name in enumerate(NAMES):
+            writer.add(name, tensor(STACK[i]))
+    np.testing.assert_array_equal(np.stack(stored(tmp_path / "p.zarr")), STACK.astype("f2"))
+
+
+def test_what_is_no_array_is_refused(tmp_path: Path) -> None:
+    writer = PredictionWriter(tmp_path / "p.zarr", **ABOUT)
+    for value in ([[1.0]], None, Fake(STACK[0], "detach", "cpu")):
+        with pytest.raises(DataError, match=r"item 'a': is a .*expected an array"):
+            writer.add("a", value)
+    elsewhere = Jaxlike(STACK[0], "cpu")
+    elsewhere.cpu = lambda: elsewhere  # does not come to the CPU
+    with pytest.raises(DataError, match=r"item 'a': Jaxlike cannot be read .* Copy it to the CPU"):
+        writer.add("a", elsewhere)
+
+
+def bad(change: Callable[[np.ndarray], Any]) -> np.ndarray:
+    values = STACK[0].copy()
+    result = change(values)
+    return values if result is None else np.asarray(result)
+
+
+def put(value: float) -> Callable[[np.ndarray], None]:
+    def change(values: np.ndarray) -> None:
+        values[2, 1, 4, 5] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (put(np.nan), "item 'b', sample 2: 1 of 180 values are NaN, first in class 1, row 4, col"),
+        (put(np.inf), "item 'b', sample 2: 1 of 180 values are infinite"),
+        (put(-0.1), "item 'b', sample 2: values from -0.1 to .* kind='logits'"),
+        (lambda v: np.log(v) * 4, "item 'b', sample 0: values from -.*logits"),
+        (lambda v: v * 0.99, "item 'b', sample 0: .* 60 of 60 pixels do not sum to 1"),
+        (lambda v: v * 0, "do not sum to 1, the worst to 0 "),
+        (lambda v: v.transpose(0, 2, 3, 1), r"item 'b': has the shape \[4, 6, 10, 3\], expected"),
+        (lambda v: v[:3], r"has the shape \[3, 3, 6, 10\], expected \[4, 3, 6, 10\] \(or \[3, 6"),
+        (lambda v: v[0], r"has the shape \[3, 6, 10\], expected \[4, 3, 6, 10\]"),
+        (lambda v: v.astype(int), "holds int64, expected floating point"),
+    ],
+)
+def test_bad_values_are_refused_before_they_are_written(
+    tmp_path: Path, change: Callable[[np.ndarray], Any], says: str
+) -> None:
+    writer = PredictionWriter(tmp_path / "p.zarr", **ABOUT)
+    writer.add("a", STACK[0])
+    with pytest.raises(DataError, match=says):
+        writer.add("b", bad(change))
+    assert not writer.done("b")
+    fill(writer, ("b", "c"))  # the refused one left nothing behind
+    writer.close()
+    np.testing.assert_array_equal(np.stack(stored(tmp_path / "p.zarr")), STACK.astype("f2"))
+
+
+def test_other_refusals(tmp_path: Path) -> None:
+    writer = PredictionWriter(tmp_path / "p.zarr", **ABOUT)
+    with pytest.raises(DataError, match="'d': is not among the 3 names"):
+        writer.add("d", STACK[0])
+    with pytest.raises(DataError, match="sample 4 is not among 0 … 3"):
+        writer.add("a", STACK[0, 0], sample=4)
+    with pytest.raises(DataError, match="batch of 2 items"):
+        writer.add_batch(("a", "b"), STACK)
+    writer.add("a", STACK[0])
+    with pytest.raises(DataError, match="item 'b', sample 1: comes alone"):
+        writer.add("b", STACK[1, 1], sample=1)
+    with pytest.raises(DataError, match="labels of item 'a': 60 pixels have ids outside 0 … 2"):
+        writer.add_labels("a", np.full(SIZE, 7))
+    with pytest.raises(DataError, match="float64, expected class ids"):
+        writer.add_labels("a", np.zeros(SIZE))
+    for wrong in ({"kind": "softmax"}, {"samples": 0}, {"class_names": ["one"]}, {"dtype": "f8"}):
+        with pytest.raises(UsageError):
+            PredictionWriter(tmp_path / "q.zarr", **{**ABOUT, **wrong})
+    with pytest.raises(StoreError, match="more than once"):
+        PredictionWriter(tmp_path / "q.zarr", **{**ABOUT, "names": ["a", "a"]})
+    with pytest.raises(OutputError, match="local folders"):
+        PredictionWriter("s3://bucket/q.zarr", **ABOUT)
+
+
+def test_a_sum_is_judged_as_it_is_stored(tmp_path: Path) -> None:
+    writer = PredictionWriter(tmp_path / "p.zarr", **ABOUT)
+    writer.add("a", STACK[0] * np.float32(1.00155))  # so near the limit that rounding decides
+    with pytest.raises(DataError, match=r"tolerance 0.002"):
+        writer.add("b", STACK[1] * np.float32(1.0026))
+    with pytest.raises(DataError, match=r"float32 .*too coarse"):
+        PredictionWriter(tmp_path / "q.zarr", **ABOUT, dtype="float32").add(
+            "a", STACK[0].astype("f2")
+        )
+
+
+def test_logits_and_single_class(tmp_path: Path) -> None:
+    logits = 100 * RNG.normal(size=(3, SAMPLES, CLASSES, *SIZE))
+    with PredictionWriter(tmp_path / "l.zarr", **ABOUT, kind="logits") as writer:
+        with pytest.raises(DataError, match=r"1e.05 do not fit float16"):
+            writer.add("a", np.full((SAMPLES, CLASSES, *SIZE), 1e5))
+        with pytest.raises(DataError, match=r"720 of|180 of 180 logits are NaN"):
+            writer.add("a", logits[0] * np.nan)
+        writer.add_batch(NAMES, logits)
+    np.testing.assert_array_equal(stored(tmp_path / "l.zarr", "logits"), logits.astype("f2"))
+    about = {**ABOUT, "classes": 1, "samples": 1}
+    for keep in ("samples", "maps"):
+        with PredictionWriter(tmp_path / keep, **about, keep=keep) as writer:
+            with pytest.raises(DataError, match=r"values from 1.5 to 1.5"):
+                writer.add("a", np.full((1, *SIZE), 1.5))
+            for name in NAMES:
+                writer.add(name, np.full((1, *SIZE), 0.25))
+    assert np.all(np.stack(stored(tmp_path / "maps", "confidence")) == 0.75)
+
+
+def test_different_sizes_and_names_that_would_leave_the_folder(tmp_path: Path) -> None:
+    names = ["../up", "a/b", "100%", ".hidden", "plain ü"]
+    stacks = [probs(SAMPLES, CLASSES, 5 + i, 7) for i in range(len(names))]
+    path = tmp_path / "deep" / "p.zarr"
+    with PredictionWriter(path, **{**ABOUT, "names": names, "size": None}) as writer:
+        for i, (name, stack) in enumerate(zip(names, stacks, strict=True)):
+            for t in range(SAMPLES):
+                writer.add(name, stack[t], sample=t)
+            writer.add_labels(name, np.full((5 + i, 7), i % CLASSES))
+        with pytest.raises(DataError, match=r"'../up': has the shape"):
+            writer.add("../up", probs(CLASSES, 5, 8), sample=0)
+    assert {p.name for p in (path / "items").iterdir() if p.is_dir()} == {
+        "%2E.%2Fup", "a%2Fb", "100%25", "%2Ehidden", "plain ü",
+    }  # fmt: skip
+    assert sorted(p.name for p in (tmp_path / "deep").iterdir()) == ["p.zarr"]
+    found = zw.open_array(path / "items" / zw.item_folder("a/b") / "probs")
+    np.testing.assert_array_equal(found[...], stacks[1].astype("f2"))
+
+
+@pytest.mark.parametrize("way", WAYS[:4])
+@pytest.mark.parametrize("dtype", ["float16", None])
+def test_maps_are_those_of_the_stack(
+    tmp_path: Path, way: Callable[[PredictionWriter], None], dtype: Any
+) -> None:
+    path = tmp_path / "m.zarr"
+    with PredictionWriter(path, **ABOUT, keep="maps", mean_probs=True, dtype=dtype) as writer:
+        way(writer)
+    for i in range(3):
+        for name, values in reduce_array(STACK[i].astype(dtype or "f4")).items():
+            np.testing.assert_array_equal(stored(path, name)[i], values)
+    ours = open_store(path, role="predictions").attributes["uqeval"]
+    assert ours == {"format": "maps", "version": 1, "complete": True, "samples": 4, "classes": 3}
+
+
+def test_maps_hold_one_item_in_memory(tmp_path: Path) -> None:
+    writer = PredictionWriter(tmp_path / "m.zarr", **ABOUT, keep="maps")
+    writer.add("a", STACK[0, 0], sample=0)
+    with pytest.raises(DataError, match="'b': comes before all samples"):
+        writer.add("b", STACK[1, 0], sample=0)
+    with pytest.raises(DataError, match="'a', sample 0: was written already"):
+        writer.add("a", STACK[0, 0], sample=0)
+
+
+def test_missing_items_leave_the_store_unfinished(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    writer = PredictionWriter(path, **ABOUT)
+    writer.add("b", STACK[1])
+    with pytest.raises(OutputError, match="2 of 3 items are not all there: a, c"):
+        writer.close()
+    with pytest.raises(StoreError, match="unfinished"):
+        open_store(path, role="predictions")
+    with pytest.raises(UsageError, match="closed"):
+        writer.add("a", STACK[0])
+
+
+def test_labels_for_all_or_none(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    ids = RNG.integers(0, CLASSES, (3, *SIZE))
+    ids[0, 0] = 255
+    writer = PredictionWriter(path, **ABOUT)
+    fill(writer)
+    writer.add_labels("a", ids[0])
+    assert writer.missing() == ["b", "c"]
+    for i in (1, 2):
+        writer.add_labels(NAMES[i], ids[i])
+    writer.close()
+    found = np.stack(stored(path, "labels"))
+    np.testing.assert_array_equal(found, ids)
+    assert found.dtype == np.uint8
+
+
+def test_an_error_inside_leaves_it_unfinished_and_resume_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    with pytest.raises(RuntimeError), PredictionWriter(path, **ABOUT) as writer:
+        fill(writer, ("a", "b"))
+        raise RuntimeError
+    with pytest.raises(OutputError, match=r"ended early.*resume=True"):
+        PredictionWriter(path, **ABOUT)
+    with pytest.raises(OutputError, match=r"other settings: samples|other settings: uqeval"):
+        PredictionWriter(path, **{**ABOUT, "samples": 5}, resume=True)
+    with PredictionWriter(path, **ABOUT, resume=True) as writer:
+        assert [writer.done(name) for name in NAMES] == [True, True, False]
+        assert not writer.add("a", STACK[1])  # kept as it was
+        assert writer.add("c", STACK[2])
+    np.testing.assert_array_equal(np.stack(stored(path)), STACK.astype("f2"))
+
+
+def test_a_finished_store_is_not_lost(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    with PredictionWriter(path, **ABOUT) as writer:
+        fill(writer)
+    with pytest.raises(OutputError, match="finished store"):
+        PredictionWriter(path, **ABOUT)
+    with pytest.raises(RuntimeError), PredictionWriter(path, **ABOUT, overwrite=True) as writer:
+        writer.add("a", STACK[1])
+        raise RuntimeError
+    np.testing.assert_array_equal(stored(path)[0], STACK[0].astype("f2"))
+    with PredictionWriter(path, **ABOUT, overwrite=True) as writer:  # begins again
+        for name in NAMES:
+            writer.add(name, STACK[2])
+    np.testing.assert_array_equal(stored(path)[0], STACK[2].astype("f2"))
+    assert [p.name for p in tmp_path.iterdir()] == ["p.zarr"]
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.tex").touch()
+    with pytest.raises(OutputError, match="not a Zarr store"):
+        PredictionWriter(tmp_path / "home", **ABOUT, overwrite=True)
+
+
+@pytest.mark.parametrize("keep", ["samples", "maps"])
+def test_repeated_items(tmp_path: Path, keep: Any) -> None:
+    with PredictionWriter(tmp_path / "p.zarr", **ABOUT, keep=keep) as writer:
+        fill(writer)
+        with pytest.raises(DataError, match=r"item 'a': was written already.*repeated='skip'"):
+            writer.add("a", STACK[1])
+    with PredictionWriter(tmp_path / "q.zarr", **ABOUT, keep=keep, repeated="skip") as writer:
+        fill(writer)
+        assert not writer.add("a", STACK[1])
+    kind = "probs" if keep == "samples" else "entropy"
+    first, second = (stored(tmp_path / name, kind)[0] for name in ("p.zarr", "q.zarr"))
+    np.testing.assert_array_equal(first, second)
+
+
+def _rank(path: str, rank: int, barrier: Any, answers: Any) -> None:
+    """One of two processes: each writes one half, the second a padded item too."""
+    try:
+        barrier.wait(30)
+        with PredictionWriter(path, **ABOUT, ranks=2, repeated="skip") as writer:
+            barrier.wait(30)
+            for name in (("a", "c"), ("b", "a"))[rank]:
+                writer.add(name, STACK[NAMES.index(name)])
+            barrier.wait(30)
+            refused = ""
+            try:
+                PredictionWriter(path, **{**ABOUT, "classes": 4}, ranks=2)
+            except OutputError as error:
+                refused = str(error)
+            barrier.wait(30)
+        answers.put(refused)
+    except BaseException as error:
+        answers.put(repr(error))
+        raise
+
+
+def _killed(path: str) -> None:
+    """Dies with item a written, and the second sample of item b claimed and not written."""
+    writer = PredictionWriter(path, **ABOUT)
+    for t in range(SAMPLES):
+        writer.add("a", STACK[0, t], sample=t)
+    writer.add("b", STACK[2, 0], sample=0)
+    zw.write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+    writer.add("b", STACK[1, 1], sample=1)
+
+
+def _full(path: str, answers: Any) -> None:
+    """Runs into a limit of the size of files as into a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    try:
+        with PredictionWriter(path, **{**ABOUT, "size": (96, 64)}) as writer:
+            writer.add("a", probs(SAMPLES, CLASSES, 96, 64))
+    except UqevalError as error:
+        answers.put(f"{type(error).__name__}: {error}")
+
+
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def test_two_processes_write_one_store(tmp_path: Path) -> None:
+    path = str(tmp_path / "p.zarr")
+    barrier, answers = SPAWN.Barrier(2), SPAWN.Queue()
+    ranks = [SPAWN.Process(target=_rank, args=(path, i, barrier, answers)) for i in range(2)]
+    for process in ranks:
+        process.start()
+    found = [answers.get(timeout=60) for _ in ranks]
+    for process in ranks:
+        process.join(60)
+    assert all("other settings" in answer for answer in found), found
+    np.testing.assert_array_equal(np.stack(stored(Path(path))), STACK.astype("f2"))
+    assert [p.name for p in tmp_path.iterdir()] == ["p.zarr"]
+    assert not (Path(path) / zw.HIDDEN).exists()
+
+
+def test_a_killed_job_is_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    process = SPAWN.Process(target=_killed, args=(str(path),))
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+    with pytest.raises(StoreError, match="unfinished"):
+        open_store(path, role="predictions")
+    with PredictionWriter(path, **ABOUT, resume=True) as writer:
+        assert [writer.done(name) for name in NAMES] == [True, False, False]
+        assert writer.done("b", 0) and not writer.done("b", 1)
+        for name in NAMES:
+            if not writer.done(name):
+                for t in range(SAMPLES):
+                    assert writer.add(name, STACK[NAMES.index(name), t], sample=t)
+        with pytest.raises(DataError, match="'b', sample 0: was written already"):
+            writer.add("b", STACK[1, 0], sample=0)
+    np.testing.assert_array_equal(np.stack(stored(path)), STACK.astype("f2"))
+
+
+def test_a_full_disk_is_said(tmp_path: Path) -> None:
+    answers = SPAWN.Queue()
+    process = SPAWN.Process(target=_full, args=(str(tmp_path / "p.zarr"), answers))
+    process.start()
+    answer = answers.get(timeout=60)
+    process.join(60)
+    assert answer.startswith("OutputError") and os.strerror(errno.EFBIG) in answer
+    with pytest.raises(StoreError, match="unfinished"):
+        open_store(tmp_path / "p.zarr", role="predictions")
+
+
+@pytest.mark.parametrize("script", ["dump_numpy.py", "dump_mc_dropout.py"])
+def test_the_examples_run(tmp_path: Path, script: str) -> None:
+    if script == "dump_mc_dropout.py":
+        pytest.importorskip("torch", reason="dump_mc_dropout.py needs torch (extra `bench`)")
+    root = Path(__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, str(root / "examples" / script), str(tmp_path)],
+        env={**os.environ, "PYTHONPATH": str(root)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    store = open_store(done.stdout.strip(), role="predictions")
+    assert store.names is not None and set(store.arrays) == {"probs", "labels"}

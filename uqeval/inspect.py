@@ -1,0 +1,201 @@
+"""The use case `inspect`: what is in a store, whether it is sound, what it would cost to evaluate."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import UqevalError
+from uqeval.inputs import Given, InputOptions, Inputs, open_inputs
+from uqeval.maps.names import void_of
+from uqeval.run import Progress, Silent, usable_cpus
+
+if TYPE_CHECKING:
+    from uqeval.stores.array import Store, StoredArray
+
+#: Items whose values are looked at unless all are asked for: spread over the store.
+_SAMPLE = 3
+
+
+@dataclass
+class ArrayFacts:
+    """One array: what its metadata say, what it takes on disk, how many chunks are not there."""
+
+    name: str
+    shape: list[int] | str
+    axes: list[str]
+    dtype: str
+    chunks: list[int]
+    chunk_bytes: int
+    stored_bytes: int
+    logical_bytes: int
+    missing_chunks: int
+
+
+@dataclass
+class Inspection:
+    """What `inspect` found. `problems` is empty for a sound store."""
+
+    path: str
+    arrays: list[ArrayFacts]
+    items: int
+    names: list[str] | None
+    facts: dict[str, Any]
+    values: dict[str, Any] = field(default_factory=dict)
+    cost: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
+
+
+def inspect(
+    predictions: Given | Sequence[Given],
+    labels: Given | None = None,
+    *,
+    full: bool = False,
+    memory: int = 512 * 10**6,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Inspection:
+    """Look at a store: its arrays and chunks, the values of a few items (`full`: of all), the cost.
+
+    A store that cannot be opened raises `UqevalError`; what is wrong inside one that can is listed
+    under `problems`. Options are those of `InputOptions`.
+    """
+    from uqeval.stores.store import open_store
+
+    given = predictions if isinstance(predictions, list | tuple) else [predictions]
+    store = open_store(given[0], role="predictions", fill_missing=True)
+    found = _facts(store)
+    if "labels" in store.arrays and len(store.arrays) == 1:
+        return found
+    try:
+        inputs = open_inputs(predictions, labels, InputOptions(**options | {"missing_chunks": "fill"}))
+    except UqevalError as error:
+        found.problems.append(str(error))
+        return found
+    found.warnings += inputs.warnings
+    source = inputs.source
+    found.facts |= {
+        "samples": source.samples,
+        "classes": source.classes,
+        "ignore_index": inputs.ignore_index,
+        "labels": source.labels is not None,
+    }
+    # Missing chunks are told above; reading them as fill would only say so again, less clearly.
+    if not found.problems:
+        _values(found, inputs, full, memory, workers or usable_cpus(), progress or Silent())
+    return found
+
+
+def _facts(store: Store) -> Inspection:
+    arrays = []
+    problems = []
+    for name, parts in store.arrays.items():
+        distinct: list[StoredArray] = list({id(p.array): p.array for p in parts}.values())
+        first = distinct[0]
+        missing = 0
+        for array in distinct:
+            try:
+                missing += len(array.missing())
+            except UqevalError as error:
+                problems.append(str(error))
+        if missing:
+            problems.append(
+                f"{first.where}: {missing} chunks are missing; Zarr would read them as the fill "
+                "value. Write them again, with write_empty_chunks=True."
+            )
+        itemsize = first.dtype.itemsize
+        arrays.append(
+            ArrayFacts(
+                name,
+                list(first.shape) if len(distinct) == 1 else f"{len(distinct)} arrays",
+                list(first.axes),
+                str(first.dtype),
+                list(first.chunks),
+                _product(min(c, s) for c, s in zip(first.chunks, first.shape, strict=True)) * itemsize,
+                sum(a.stored_bytes() for a in distinct),
+                sum(_product(a.shape) for a in distinct) * itemsize,
+                missing,
+            )
+        )
+    facts = {
+        key: store.attributes[key]
+        for key in ("class_names", "sample_kind", "ignore_index")
+        if key in store.attributes
+    }
+    items = max(len(parts) for parts in store.arrays.values())
+    return Inspection(
+        store.path, arrays, items, list(store.names) if store.names else None, facts,
+        problems=problems, warnings=list(store.warnings),
+    )  # fmt: skip
+
+
+def _product(numbers: Any) -> int:
+    product = 1
+    for n in numbers:
+        product *= int(n)
+    return product
+
+
+def _values(
+    found: Inspection, inputs: Inputs, full: bool, memory: int, workers: int, progress: Progress
+) -> None:
+    """Read some items with every check on, and tell from that what all would cost."""
+    source = inputs.source
+    if source.stack:
+        source.want(["entropy", "confidence", *(["label"] if source.labels else [])])
+    else:
+        held = [n for n, planes in source.stored.items() if planes.arrays[0].dtype.kind == "f"]
+        source.want([n for n in held if n != "mean_probs"] + (["label"] if source.labels else []))
+    batches = source.batches()
+    if not full and len(batches) > _SAMPLE:
+        batches = [batches[round(i * (len(batches) - 1) / (_SAMPLE - 1))] for i in range(_SAMPLE)]
+    need = max(source.batch_bytes(batch) for batch in batches)
+    fits = max(min(workers, memory // need), 0)
+    checked, nbytes, void, pixels, confident = 0, 0, 0, 0, 0
+
+    def heartbeat(n: int) -> None:
+        nonlocal nbytes
+        nbytes += n
+        progress.advance(n, 0)
+
+    progress.begin("checking values", sum(len(batch) for batch in batches))
+    began, timed = time.perf_counter(), 0
+    try:
+        for batch in batches:
+            try:
+                for maps in source.read(batch, heartbeat):
+                    pixels += maps["prediction"].size
+                    if "label" in maps:
+                        void += int((maps["label"] == void_of(source.classes)).sum())
+                    if "confidence" in maps:
+                        confident += int((maps["confidence"] == 1).sum())
+            except UqevalError as error:
+                found.problems.append(str(error))
+            if checked == 0 and len(batches) > 1:
+                began, timed, nbytes = time.perf_counter(), -len(batch), 0
+            checked += len(batch)
+            timed += len(batch)
+            progress.advance(0, len(batch))
+    finally:
+        progress.end()
+    # The first batch compiles the kernels, which is no part of what reading costs.
+    seconds = time.perf_counter() - began
+    found.values = {"items_checked": checked, "pixels": pixels, "confidence_1": confident}
+    if source.labels:
+        found.values["void"] = void
+    total = seconds / max(timed, 1) * source.items
+    found.cost = {
+        "bytes_a_worker": need,
+        "workers_within_memory": fits,
+        "seconds_estimated": total / max(fits, 1),
+        "bytes_a_second": nbytes / seconds if seconds else None,
+    }
+    if fits == 0:
+        found.problems.append(
+            f"{source.where}: one decoded chunk with its accumulators and maps takes "
+            f"{-(-need // 10**6)}MB; give --memory {-(-need // 10**6)}MB, or store smaller chunks."
+        )

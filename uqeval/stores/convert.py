@@ -1,0 +1,239 @@
+"""Other people's files to stores: read tile by tile, checked, and written as the writer would."""
+
+from __future__ import annotations
+
+import math
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import DataError, OutputError, StoreError
+from uqeval.stores import zarr_writer as zw
+from uqeval.stores.array import ItemArray
+from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
+from uqeval.stores.new_store import NewStore
+from uqeval.stores.pieces import Piece, Pieces, find_pieces, item_axes
+from uqeval.stores.store import open_store
+
+#: Memory for what is between reading and writing; a tile is at least one chunk of each.
+_TILE_BYTES = 256 * 2**20
+
+Progress = Callable[[int, int], None]
+
+
+def convert(
+    source: str | os.PathLike[str],
+    destination: str | os.PathLike[str],
+    *,
+    kind: str | None = None,
+    labels: str | os.PathLike[str] | None = None,
+    names: Sequence[str] | None = None,
+    axes: str | None = None,
+    key: str | None = None,
+    class_names: Sequence[str] | None = None,
+    compression: zw.Compression = "lz4",
+    overwrite: bool = False,
+    progress: Progress | None = None,
+) -> tuple[str, ...]:
+    """Writes what is at `source` as a Zarr store at `destination`; gives warnings.
+
+    `source`: an `.npy` or `.npz` file, a folder of such files (one an item, [T, C, H, W] or
+    [C, H, W], named by their stems), a folder of label PNGs, or a Zarr store, which is chunked
+    anew. `axes` declares the order of a bare array's axes by letters of NTCHW, `kind` what it holds
+    (`probs` where it has classes), `key` the array of an `.npz` file or Zarr group to take.
+    `labels` is anything that holds labels for the items. `progress` is called with the items that
+    are done and their number, over all kinds.
+
+    Nothing is guessed from values and nothing is repaired: probabilities are held to what
+    evaluation demands. Raises `UsageError` where something must be said, `StoreError` and
+    `DataError` for what cannot be read or is not what it is said to be, and `OutputError`; nothing
+    is left at `destination` then.
+    """
+    target = Path(destination).expanduser().resolve()
+    if "://" in str(destination) or target.suffix == ".zip":
+        raise OutputError(
+            f"{destination}: stores are written to local folders. Copy or zip it then."
+        )
+    if zw.is_taken(target):
+        if not overwrite:
+            raise OutputError(f"{destination}: exists. Choose another path, or say overwrite.")
+        zw.check_replaceable(target)
+    pieces = find_pieces(os.fspath(source), kind, names, axes, key)
+    if labels is not None:
+        store = open_store(os.fspath(labels), role="labels", names=pieces.names)
+        pieces.kinds["labels"] = [_same(part) for part in store.arrays["labels"]]
+        pieces.warnings += store.warnings
+    if class_names is not None:
+        pieces.attributes["class_names"] = list(class_names)
+    with zw.writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+    beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
+    try:
+        _write(pieces, beside, compression, progress)
+        zw.mark_complete(beside)
+        shutil.rmtree(beside / zw.HIDDEN, ignore_errors=True)
+        zw.publish(beside, target)
+    except BaseException:
+        shutil.rmtree(beside, ignore_errors=True)
+        raise
+    return pieces.warnings
+
+
+def _same(part: ItemArray) -> Piece:
+    return lambda: part
+
+
+@dataclass(frozen=True)
+class _Form:
+    """What one item's array will be like: sizes along `axes`, and dtype."""
+
+    axes: tuple[str, ...]
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+    def size(self, axis: str) -> int:
+        return self.shape[self.axes.index(axis)]
+
+    @property
+    def chunks(self) -> tuple[int, ...]:
+        height, width = self.size("y"), self.size("x")
+        rest = math.prod(self.shape) // max(1, height * width)
+        rows, columns = zw.pixel_chunks(rest * self.dtype.itemsize, height, width)
+        chosen = {"y": rows, "x": columns}
+        return tuple(chosen.get(a, n) for a, n in zip(self.axes, self.shape, strict=True))
+
+
+def _form(kind: str, part: ItemArray) -> _Form:
+    array = part.array
+    axes = item_axes(kind, array.axes)
+    return _Form(axes, tuple(array.shape[array.axes.index(a)] for a in axes), array.dtype)
+
+
+def _write(
+    pieces: Pieces, root: Path, compression: zw.Compression, progress: Progress | None
+) -> None:
+    forms = {
+        kind: [_form(kind, piece()) for piece in parts] for kind, parts in pieces.kinds.items()
+    }
+    dense = all(len({form.shape for form in kind}) == 1 for kind in forms.values())
+    if not dense and pieces.names is None:
+        raise StoreError(
+            "Items of different sizes are stored one group an item, by name: give their names."
+        )
+    for kind, found in forms.items():
+        if len(found) != pieces.items and kind != "flow":
+            raise StoreError(f"{len(found)} items have {kind!r}, of {pieces.items} in all.")
+    known = dict(pieces.attributes.pop("uqeval", None) or {})
+    default = "labels" if set(forms) == {"labels"} else "predictions"
+    known = {"format": default} | known | {"version": zw.VERSION, "complete": False}
+    pieces.attributes.pop("names", None)
+    NewStore(root, pieces.items, pieces.names, dense).create({**pieces.attributes, "uqeval": known})
+    classes = {form.size("class") for k in ("probs", "logits") for form in forms.get(k, ())}
+    checks = _Checks(
+        max(*classes, 2) if classes else None, int(pieces.attributes.get("ignore_index", 255))
+    )
+    total, done = sum(map(len, forms.values())), 0
+    for kind, parts in pieces.kinds.items():
+        store = NewStore(root, len(parts), pieces.names, dense, compression)
+        for count in _copy(kind, parts, forms[kind], store, checks):
+            done += count
+            if progress is not None:
+                progress(done, total)
+
+
+def _copy(
+    kind: str, parts: list[Piece], forms: list[_Form], store: NewStore, checks: _Checks
+) -> Iterator[int]:
+    """Copies all items of a kind; yields how many more are done."""
+    dtypes = {checks.dtype(kind, form) for form in forms}
+    dtype = np.result_type(*dtypes)
+    first = 0
+    while first < len(parts):
+        part, form = parts[first](), forms[first]
+        array, rows = part.array, form.chunks[form.axes.index("y")]
+        row_bytes = math.prod(form.shape) // form.size("y") * array.dtype.itemsize
+        batch = 1
+        if part.index is not None:  # items in one chunk are taken out of it together
+            batch = array.chunks[array.axes.index("item")]
+            batch = max(1, min(batch, len(parts) - first, _TILE_BYTES // (rows * row_bytes)))
+        rows *= max(1, _TILE_BYTES // (batch * rows * row_bytes))
+        for index in range(first, first + batch):
+            attributes = {k: v for k, v in array.attributes.items() if k == "scale"}
+            store.array(index, kind, form.shape, dtype, form.chunks, form.axes, attributes)
+        for y in range(0, form.size("y"), rows):
+            block = _read(part, form, batch, y, rows)
+            for k, values in enumerate(block):
+                where = f"{array.where}, item {store.label(first + k)}"
+                values = checks.check(kind, values, array.attributes, where, y)
+                start = tuple(y if axis == "y" else 0 for axis in form.axes)
+                store.write(first + k, kind, values.astype(dtype, copy=False), *start)
+        first += batch
+        yield batch
+
+
+def _read(part: ItemArray, form: _Form, batch: int, y: int, rows: int) -> NDArray[Any]:
+    """Rows from `y` on of `batch` items from `part` on: [item, *form.axes]."""
+    array = part.array
+    where = {"y": slice(y, min(y + rows, form.size("y")))}
+    order = form.axes
+    if part.index is not None:
+        where["item"] = slice(part.index, part.index + batch)
+        order = ("item", *order)
+    region = tuple(where.get(a, slice(0, n)) for a, n in zip(array.axes, array.shape, strict=True))
+    values = array.read(region).transpose([array.axes.index(axis) for axis in order])
+    return values if part.index is not None else values[None]
+
+
+@dataclass(frozen=True)
+class _Checks:
+    """What values are held to. `classes` is None where no probabilities tell how many there are."""
+
+    classes: int | None
+    ignore_index: int
+
+    def dtype(self, kind: str, form: _Form) -> np.dtype[Any]:
+        """The dtype in which an array is stored: labels in the smallest that holds them."""
+        if kind == "labels" and self.classes is not None:
+            return label_dtype(self.classes, self.ignore_index)
+        return form.dtype
+
+    def check(
+        self, kind: str, values: NDArray[Any], attributes: dict[str, Any], where: str, row: int
+    ) -> NDArray[Any]:
+        """`values` of an item from `row` on, as they are stored. Raises `DataError`."""
+        if kind == "labels" and self.classes is not None:
+            return checked_labels(values, self.classes, self.ignore_index, where, row)
+        if kind not in ("probs", "logits", "mean_probs"):
+            return values
+        stack = values if values.ndim == 4 else values[None]
+        for sample, one in enumerate(stack):
+            at = f"{where}, sample {sample}" if values.ndim == 4 else where
+            if values.dtype.kind == "f":
+                form = "logits" if kind == "logits" else "probs"
+                checked_floats(one, values.dtype.name, form, at, row)
+            else:
+                _check_scaled(one, attributes.get("scale"), at, row)
+        return values
+
+
+def _check_scaled(values: NDArray[Any], scale: object, where: str, row: int) -> None:
+    """Integer probabilities [class, y, x]; raises as `_Checks.check` does."""
+    if not isinstance(scale, int | float) or not 0 < scale <= 1:
+        raise StoreError(
+            f"{where}: {values.dtype} with scale {scale!r} in the attributes, expected the "
+            "probability of one unit. Convert the values to floating point, or store a scale."
+        )
+    off = np.abs(values.sum(axis=0, dtype=np.int64) * scale - 1.0)
+    if len(values) > 1 and off.size and off.max() > len(values) * scale:
+        y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
+        raise DataError(
+            f"{where}: the class probabilities in row {row + y}, column {x} do not sum to 1, but "
+            f"are {off[y, x]:.4g} off. Check the scale and the order of axes."
+        )
