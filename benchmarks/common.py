@@ -12,10 +12,8 @@ from typing import Any
 import numpy as np
 
 
-def softmax_stack(
-    samples: int, classes: int, height: int, width: int, seed: int = 0
-) -> np.ndarray:
-    """float16 [sample, class, y, x]: smooth regions, unsure borders, samples that disagree there."""
+def softmax_stack(samples: int, classes: int, height: int, width: int, seed: int = 0) -> np.ndarray:
+    """float16 [sample, class, y, x]: smooth regions; samples that disagree at their borders."""
     rng = np.random.default_rng(seed)
     coarse = rng.normal(size=(classes, height // 32 + 2, width // 32 + 2)).astype(np.float32) * 4
     y = np.linspace(0, coarse.shape[1] - 1.001, height)

@@ -184,7 +184,8 @@ def command(path: str, workers: int) -> tuple[float, float]:
     for _ in range(3):
         began = time.perf_counter()
         out = subprocess.run(
-            [sys.executable, "-c", script, sys.executable, "-m", "uqeval", "pavpu", path, "--workers", str(workers)],
+            [sys.executable, "-c", script, sys.executable, "-m", "uqeval", "pavpu", path,
+             "--workers", str(workers)],
             check=True, capture_output=True, text=True,
         )  # fmt: skip
         times.append(time.perf_counter() - began)

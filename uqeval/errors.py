@@ -1,7 +1,7 @@
 """Every error that a user can cause.
 
 A message says what is wrong with the actual value, name and store, what was expected, and what to
-do. `uqeval.cli` turns any `UqevalError` into that message and exit status 2; anything else is a bug.
+do. `uqeval.cli` turns any `UqevalError` into that message and exit status 2; all else is a bug.
 """
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from uqeval.maps.sources import Labels, Source
     from uqeval.stores.array import ItemArray, Store, StoredArray
+    from uqeval.stores.stack import Stack
 
 #: What stands for a store: a path, a URL, or an array in memory.
 Given: TypeAlias = "str | Path | NDArray[Any]"
@@ -73,7 +74,7 @@ def open_inputs(
     if tolerance is not None and not 0 <= tolerance < 1:
         raise UsageError(f"--sum-tolerance {tolerance}; expected a number from 0 to below 1.")
     fill = options.missing_chunks == "fill"
-    given = list(predictions) if isinstance(predictions, list | tuple) else [predictions]
+    given: list[Any] = list(predictions) if isinstance(predictions, list | tuple) else [predictions]
     if not given:
         raise UsageError("no predictions; give a store of predictions.")
     names = options.names
@@ -93,7 +94,8 @@ def open_inputs(
         name: Planes(parts, channels=name == "mean_probs")
         for name, parts in stores[0].arrays.items()
         if name not in ("probs", "logits", "labels") and parts[0].array.dtype.kind in "biuf"
-        and set(parts[0].array.axes) - {"item"} == ({"class", "y", "x"} if name == "mean_probs" else {"y", "x"})
+        and ("class" in parts[0].array.axes) == (name == "mean_probs")
+        and "sample" not in parts[0].array.axes
     }  # fmt: skip
     ignore = options.ignore_index
     for store in (label_store, stores[0]):
@@ -133,7 +135,7 @@ def open_inputs(
 
 def _kind(stores: Sequence[Store]) -> str | None:
     """`probs` or `logits`, the same of all stores; None for a maps store."""
-    kinds = []
+    kinds: list[str | None] = []
     for store in stores:
         held = [k for k in ("probs", "logits") if k in store.arrays]
         if len(held) == 2:
@@ -150,9 +152,9 @@ def _kind(stores: Sequence[Store]) -> str | None:
                 "stores that hold `probs` or `logits`."
             )
         if "predictions" not in stores[0].arrays:
-            held = ", ".join(sorted(stores[0].arrays)) or "nothing"
+            names = ", ".join(sorted(stores[0].arrays)) or "nothing"
             raise StoreError(
-                f"{stores[0].path} holds {held}; expected `probs` or `logits` [N, T, C, H, W], or "
+                f"{stores[0].path} holds {names}; expected `probs` or `logits` [N, T, C, H, W], or "
                 "`predictions` and a map of an uncertainty [N, H, W]."
             )
     return kind
@@ -164,13 +166,17 @@ def _item_names(stores: Sequence[Store]) -> tuple[str, ...] | None:
         if store.names != named[0].names:
             assert store.names is not None and named[0].names is not None
             i = next(
-                (k for k, (a, b) in enumerate(zip(store.names, named[0].names, strict=False)) if a != b),
+                (
+                    k
+                    for k, (a, b) in enumerate(zip(store.names, named[0].names, strict=False))
+                    if a != b
+                ),
                 min(len(store.names), len(named[0].names)),
             )
             raise StoreError(
                 f"{store.path} and {named[0].path} name their items differently, first item {i}: "
-                f"{store.names[i : i + 1]} and {named[0].names[i : i + 1]}; members of one ensemble "
-                "hold the same items in the same order."
+                f"{store.names[i : i + 1]} and {named[0].names[i : i + 1]}; members of one "
+                "ensemble hold the same items in the same order."
             )
     return named[0].names if named else None
 
@@ -231,9 +237,7 @@ def _is_folder_of_files(path: Given) -> bool:
     return not zarr and looks_like_labels(path)
 
 
-def _classes(
-    store: Store, stack: Stack | None, options: InputOptions, where: str  # noqa: F821
-) -> int:
+def _classes(store: Store, stack: Stack | None, options: InputOptions, where: str) -> int:
     names = store.attributes.get("class_names")
     if stack:
         classes = max(stack.classes, 2)
@@ -241,7 +245,7 @@ def _classes(
         part = store.arrays["mean_probs"][0]
         classes = part.array.shape[part.array.axes.index("class")]
     elif isinstance(_ours(store).get("classes"), int):
-        classes = _ours(store)["classes"]
+        classes = int(_ours(store)["classes"])
     elif names:
         classes = len(names)
     elif options.classes:
@@ -314,6 +318,7 @@ def _refuse_missing(
             raise StoreError(
                 f"{array.where}: {len(missing)} of {total} chunks are missing, first chunk "
                 f"{list(first)} (from {corner} on). Zarr would read them as the fill value. Either "
-                "the store is not complete, or all their values are the fill value and Zarr left them out: write "
-                "with write_empty_chunks=True, or give --missing-chunks fill if that is certain."
+                "the store is not complete, or all their values are the fill value and Zarr left "
+                "them out: write with write_empty_chunks=True, or give --missing-chunks fill if "
+                "that is certain."
             )

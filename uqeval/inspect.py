@@ -1,4 +1,4 @@
-"""The use case `inspect`: what is in a store, whether it is sound, what it would cost to evaluate."""
+"""The use case `inspect`: what is in a store, whether it is sound, what it would cost."""
 
 from __future__ import annotations
 
@@ -66,13 +66,15 @@ def inspect(
     """
     from uqeval.stores.store import open_store
 
-    given = predictions if isinstance(predictions, list | tuple) else [predictions]
+    given: Any = predictions if isinstance(predictions, list | tuple) else [predictions]
     store = open_store(given[0], role="predictions", fill_missing=True)
     found = _facts(store)
     if "labels" in store.arrays and len(store.arrays) == 1:
         return found
     try:
-        inputs = open_inputs(predictions, labels, InputOptions(**options | {"missing_chunks": "fill"}))
+        inputs = open_inputs(
+            predictions, labels, InputOptions(**options | {"missing_chunks": "fill"})
+        )
     except UqevalError as error:
         found.problems.append(str(error))
         return found
@@ -115,13 +117,14 @@ def _facts(store: Store) -> Inspection:
                 list(first.axes),
                 str(first.dtype),
                 list(first.chunks),
-                _product(min(c, s) for c, s in zip(first.chunks, first.shape, strict=True)) * itemsize,
+                _product(min(c, s) for c, s in zip(first.chunks, first.shape, strict=True))
+                * itemsize,
                 sum(a.stored_bytes() for a in distinct),
                 sum(_product(a.shape) for a in distinct) * itemsize,
                 missing,
             )
         )
-    facts = {
+    facts: dict[str, Any] = {
         key: store.attributes[key]
         for key in ("class_names", "sample_kind", "ignore_index")
         if key in store.attributes

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import OutputError, UsageError
-from uqeval.inputs import Given, Inputs
+from uqeval.inputs import Inputs
 from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, UNCERTAINTIES, void_of
 from uqeval.run import RunOptions
 
@@ -22,7 +22,7 @@ _STORED = {"prediction": "predictions", "label": "labels"}
 
 
 def default_maps(inputs: Inputs, mean_probs: bool = True) -> tuple[str, ...]:
-    """All maps that are defined for the number of samples, and with labels what they say of them."""
+    """All maps that are defined for the number of samples, and with labels those of labels."""
     samples = inputs.source.samples
     names = [n for n in COMPUTED if samples != 1 or n not in OF_SEVERAL_SAMPLES]
     if not mean_probs:

@@ -95,7 +95,7 @@ def evaluate(
     threads (default: usable CPUs); `memory`: bytes of tiles and maps; `states`: file for the
     per-item tallies; further options are those of `InputOptions` (`names`, `ignore_index`, …).
 
-    Raises `UqevalError`: `UsageError`, `StoreError` or `DataError`, whose message says what is wrong.
+    Raises `UqevalError` (`UsageError`, `StoreError`, `DataError`), which says what is wrong.
     """
     families = dict(metrics) if isinstance(metrics, Mapping) else {name: {} for name in metrics}
     unknown = [name for name in families if name not in FAMILIES]
@@ -163,7 +163,9 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         items=items,
         states=str(options.states) if options.states else None,
         numerics=numerics,
-        metrics={m.id: m.record() for m in METRICS if m.family in {k.split("[")[0] for k in results}},
+        metrics={
+            m.id: m.record() for m in METRICS if m.family in {k.split("[")[0] for k in results}
+        },
         partial=inputs.partial,
         warnings=warnings,
         timing={
@@ -195,7 +197,9 @@ def _patch_settings(
     if path is not None:
         fitted = Report.load(path).model_dump()
         found = {
-            key: dataclasses.replace(chosen, threshold=repr(threshold_in(fitted, chosen, str(path))))
+            key: dataclasses.replace(
+                chosen, threshold=repr(threshold_in(fitted, chosen, str(path)))
+            )
             for key, chosen in found.items()
         }
     source = inputs.source
@@ -246,6 +250,7 @@ class _Reader:
 
     def run(self, plans: Mapping[str, Plan]) -> dict[str, Section]:
         from uqeval.engine.scratch import Scratch
+
         finished: dict[str, Section] = {}
         asked = {key: next(plan) for key, plan in plans.items()}
         with ExitStack() as stack:

@@ -26,7 +26,7 @@ def test_ends_are_exact(p: float) -> None:
 @pytest.mark.parametrize("p", [*SPECIAL, 2.0**-126, 2.0**-130, 2.0**-149])
 def test_float32_at_special_values(p: float) -> None:
     q = np.float32(p)
-    assert abs(float(p_log_p_32(q)) - exact(float(q))) < 2e-8
+    assert abs(float(p_log_p_32(q)) - exact(float(q))) < 4.5e-8
 
 
 @pytest.mark.parametrize("p", [*SPECIAL, 1 - 2.0**-53, 2.0**-1022, 1e-300])
@@ -42,7 +42,7 @@ def test_float64_denormals_are_next_to_nothing(p: float) -> None:
 @given(st.lists(st.floats(0, 1, width=32), min_size=1, max_size=50))
 def test_float32_anywhere(values: list[float]) -> None:
     for p in values:
-        assert abs(float(p_log_p_32(np.float32(p))) - exact(p)) < 2e-8
+        assert abs(float(p_log_p_32(np.float32(p))) - exact(p)) < 4.5e-8
 
 
 @given(st.lists(st.floats(2.0**-1000, 1), min_size=1, max_size=50))
@@ -54,5 +54,5 @@ def test_float64_anywhere(values: list[float]) -> None:
 def test_float32_on_a_grid() -> None:
     p = np.linspace(0, 1, 1001, dtype=np.float32)
     found = np.array([p_log_p_32(v) for v in p], np.float64)
-    assert np.abs(found - [exact(float(v)) for v in p]).max() < 2e-8
+    assert np.abs(found - [exact(float(v)) for v in p]).max() < 4.5e-8
     assert (found <= 0).all()

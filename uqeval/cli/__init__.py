@@ -22,7 +22,7 @@ from uqeval.errors import UqevalError
 app = typer.Typer(
     name="uqeval",
     help="Decide whether a vision model's uncertainty can be trusted, from what it saved.",
-    epilog="Documentation: README.md and docs/ of the project. Every number's definition: docs/metrics.md.",
+    epilog="Every number's definition: docs/metrics.md. What can be read: docs/stores.md.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -76,7 +76,9 @@ def main() -> None:
         sys.exit(2)
     except Exception:
         traceback.print_exc()
-        typer.echo(f"uqeval {__version__}: this is a bug; please report it with the lines above.", err=True)
+        typer.echo(
+            f"uqeval {__version__}: this is a bug; please report it with the lines above.", err=True
+        )
         sys.exit(3)
 
 
@@ -88,7 +90,7 @@ def _came_of(error: BaseException | None, kind: type[BaseException]) -> bool:
 
 
 def _drop_stdout() -> None:
-    """Lose what is still buffered for stdout if it cannot be written, without a second complaint."""
+    """Lose what is still buffered for stdout if it cannot be written, without complaint."""
     try:
         sys.stdout.flush()
     except (OSError, ValueError):

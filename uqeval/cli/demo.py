@@ -37,6 +37,6 @@ def demo(
         f"Left in {folder}/: preds.zarr, labels/, report.json, report.states.zip, report.md, "
         "items.csv\n\nNow try:\n"
         f"  uqeval inspect {made.predictions} {made.labels}\n"
-        f"  uqeval pavpu {made.predictions} {made.labels} --window 4 --window 8 --threshold median\n",
+        f"  uqeval pavpu {made.predictions} {made.labels} --window 4 --window 8\n",
         markup=False, highlight=False, soft_wrap=True,
     )  # fmt: skip

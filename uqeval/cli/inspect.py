@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from uqeval.inspect import Inspection
 
 
-class Shown(str, Enum):
+class Shown(StrEnum):
     """How the findings are printed."""
 
     table = "table"
@@ -80,7 +80,9 @@ def _show(found: Inspection) -> None:
     console.print(f"[bold]{escape(found.path)}[/]  {found.items:,} items", soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("array", "axes", "shape", "dtype", "chunk", "a chunk", "on disk", "missing"):
-        table.add_column(column, justify="right" if column in ("a chunk", "on disk", "missing") else "left")
+        table.add_column(
+            column, justify="right" if column in ("a chunk", "on disk", "missing") else "left"
+        )
     for array in found.arrays:
         shape = array.shape if isinstance(array.shape, str) else "×".join(map(str, array.shape))
         table.add_row(
@@ -92,8 +94,10 @@ def _show(found: Inspection) -> None:
         )  # fmt: skip
     console.print(table)
     facts = dict(found.facts)
-    facts["names"] = "none" if found.names is None else ", ".join(found.names[:3]) + (
-        " …" if len(found.names) > 3 else ""
+    facts["names"] = (
+        "none"
+        if found.names is None
+        else ", ".join(found.names[:3]) + (" …" if len(found.names) > 3 else "")
     )
     if isinstance(facts.get("class_names"), list):
         facts["class_names"] = ", ".join(facts["class_names"])
@@ -104,5 +108,7 @@ def _show(found: Inspection) -> None:
             f"  {'memory':<18} {filesize.decimal(found.cost['bytes_a_worker'])} a worker, "
             f"{found.cost['workers_within_memory']} workers fit"
         )
-        console.print(f"  {'time':<18} about {found.cost['seconds_estimated']:.1f} s to read all items once")
+        console.print(
+            f"  {'time':<18} about {found.cost['seconds_estimated']:.1f} s to read all items once"
+        )
     console.print("[bold red]not sound[/]" if found.problems else "[bold green]sound[/]")

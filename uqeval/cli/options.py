@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from enum import Enum
+from enum import Enum, StrEnum
 from typing import Annotated, Any
 
 import typer
@@ -13,7 +13,7 @@ from uqeval.errors import UsageError
 _IN, _OUT, _RUN = "Input", "Output", "Running"
 
 
-class Format(str, Enum):
+class Format(StrEnum):
     """What is printed to stdout."""
 
     table = "table"
@@ -22,7 +22,7 @@ class Format(str, Enum):
     markdown = "markdown"
 
 
-class Missing(str, Enum):
+class Missing(StrEnum):
     """What to do about chunks that a store does not hold."""
 
     error = "error"

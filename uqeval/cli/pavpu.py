@@ -43,7 +43,7 @@ def pavpu(
         help="Void pixels: leave the patch (default), or count as inaccurate.")] = None,
     top_k: Annotated[list[int] | None, typer.Option(
         metavar="K", show_default=False, rich_help_panel=_PATCH,
-        help="A pixel is right when its label is among the K likeliest classes (default 1).")] = None,
+        help="A pixel is right when its label is among the K likeliest (default 1).")] = None,
     log_base: Annotated[str | None, typer.Option(
         metavar="e|2|classes", show_default=False, rich_help_panel=_PATCH,
         help="Base of the entropies (default e).")] = None,
@@ -62,10 +62,10 @@ def pavpu(
         help="A patch is accurate above this share of right pixels (default 0.5).")] = None,
     accuracy_op: Annotated[AccuracyOp | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_THRESHOLD,
-        help="Whether a patch on the accuracy threshold is accurate: > no (default), >= yes.")] = None,
+        help="Is a patch on the accuracy threshold accurate? > no (default), >= yes.")] = None,
     uncertainty_op: Annotated[UncertaintyOp | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_THRESHOLD,
-        help="Whether a patch on the uncertainty threshold is uncertain.")] = None,
+        help="Is a patch on the uncertainty threshold uncertain? > no (default), >= yes.")] = None,
     definition: Annotated[Definition | None, typer.Option(  # type: ignore[valid-type]
         show_default=False,
         help="Whose definition: sets the options above as that paper or code has them.")] = None,

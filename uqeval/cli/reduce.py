@@ -15,7 +15,7 @@ def reduce(
         "-o", "--output", metavar="MAPS", help="The maps store to write (a Zarr folder).")],
     maps: Annotated[list[str] | None, typer.Option(
         metavar="NAME", show_default=False,
-        help="Uncertainties to keep (default: all that are defined); give it again for more.")] = None,
+        help="Uncertainties to keep (default: all defined); give it again for more.")] = None,
     mean_probs: Annotated[bool, typer.Option(
         help="Keep the mean probabilities: float32, 4 bytes a class and pixel.")] = True,
     overwrite: Annotated[bool, typer.Option(help="Replace a store that is there.")] = False,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -43,7 +43,7 @@ Progress = Callable[[int, int], None]
 
 
 def workers_within(source: Source, resources: Resources) -> int:
-    """How many workers fit the memory. Raises `UsageError` where one does not, with what it needs."""
+    """How many workers fit the memory. Raises `UsageError` with what one needs if none does."""
     largest = max(source.batches(), key=source.batch_bytes)
     need = source.batch_bytes(largest)
     if need > resources.memory:
@@ -57,7 +57,7 @@ def workers_within(source: Source, resources: Resources) -> int:
 
 def in_order(
     batches: Sequence[range], work: Callable[[range, Callable[[], None]], Result], workers: int
-) -> Iterator[tuple[range, Result]]:
+) -> Generator[tuple[range, Result], None, None]:
     """The results of `work` on each batch, in the order of batches, computed by several threads.
 
     At most `workers + 1` results wait. `work` is given a check to call now and then, which raises
@@ -94,7 +94,7 @@ def run_pass(
     progress: Progress,
     keep: Callable[[int, Tally, bytes], None],
 ) -> dict[Tally, State]:
-    """Count `tallies` over all items; returns their totals, and gives each item's state to `keep`."""
+    """Count `tallies` over all items; returns totals, and gives each item's state to `keep`."""
 
     def work(batch: range, check: Callable[[], None]) -> list[list[bytes]]:
         def heartbeat(nbytes: int) -> None:
@@ -119,6 +119,6 @@ def run_pass(
 def _size(n: int) -> str:
     """`n` bytes as --memory takes them, rounded up where that adds less than a tenth."""
     for unit, name in ((10**6, "MB"), (10**3, "kB")):
-        if n >= 10 * unit or n and n % unit == 0:
+        if n >= 10 * unit or (n and n % unit == 0):
             return f"{-(-n // unit)}{name}"
     return f"{n}B"

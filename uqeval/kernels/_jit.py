@@ -9,25 +9,22 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import numba
 from numba import types
 from numba.extending import intrinsic
 
-Kernel = TypeVar("Kernel", bound=Callable[..., Any])
 
-
-def kernel(function: Kernel) -> Kernel:
+def kernel(function: Callable[..., Any]) -> Any:
     """Compile `function` lazily, for the dtypes of its first call, cached on disk."""
-    compiled: Kernel = numba.njit(nogil=True, cache=True, error_model="numpy")(function)
-    return compiled
+    return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
 
 
 def _reinterpret(source: Any, target: Any) -> Any:
     """An intrinsic that reads the bits of a `source` number as a `target` number."""
 
-    @intrinsic  # type: ignore[untyped-decorator]
+    @intrinsic
     def reinterpret(typing_context: Any, value: Any) -> Any:
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             return builder.bitcast(arguments[0], context.get_value_type(target))

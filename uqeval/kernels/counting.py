@@ -13,7 +13,7 @@ FINE = 1 << FINE_BITS
 
 
 @kernel
-def rank_key(value):  # type: ignore[no-untyped-def]
+def rank_key(value):
     """An integer in [0, 2^32) that orders like the float32 `value` (not NaN)."""
     bits = np.int64(bits_of_float32(value))
     if bits >= 0:
@@ -22,7 +22,7 @@ def rank_key(value):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_classes(label, prediction, void, labelled, predicted, correct, ignored):  # type: ignore[no-untyped-def]
+def count_classes(label, prediction, void, labelled, predicted, correct, ignored):
     """Pixels [y, x] by label, by prediction, and right ones, into [class]; void ones into [1]."""
     height, width = label.shape
     for y in range(height):
@@ -39,7 +39,7 @@ def count_classes(label, prediction, void, labelled, predicted, correct, ignored
 
 
 @kernel
-def measure(value, label, void, count, total, least, most):  # type: ignore[no-untyped-def]
+def measure(value, label, void, count, total, least, most):
     """Count, sum, minimum and maximum of `value` [y, x] by label, into [class]."""
     height, width = label.shape
     for y in range(height):
@@ -54,7 +54,7 @@ def measure(value, label, void, count, total, least, most):  # type: ignore[no-u
 
 
 @kernel
-def count_ranks(value, group, void, coarse):  # type: ignore[no-untyped-def]
+def count_ranks(value, group, void, coarse):
     """Numbers [i] of each group by the high bits of their keys, into [group, coarse bin]."""
     for i in range(value.shape[0]):
         g = group[i]
@@ -63,7 +63,7 @@ def count_ranks(value, group, void, coarse):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_ranks_finely(value, group, void, slot, fine):  # type: ignore[no-untyped-def]
+def count_ranks_finely(value, group, void, slot, fine):
     """Numbers [i] in the coarse bins that have a slot, into [slot, low bits].
 
     `slot` [group, coarse bin] is -1 where a bin is not wanted.
@@ -78,7 +78,7 @@ def count_ranks_finely(value, group, void, slot, fine):  # type: ignore[no-untyp
 
 
 @kernel
-def count_by_uncertainty(value, label, prediction, void, edges, pixels, correct):  # type: ignore[no-untyped-def]
+def count_by_uncertainty(value, label, prediction, void, edges, pixels, correct):
     """Pixels [y, x] by prediction and number of `edges` below `value`, into [class, interval]."""
     height, width = label.shape
     for y in range(height):
@@ -96,7 +96,7 @@ def count_by_uncertainty(value, label, prediction, void, edges, pixels, correct)
 
 
 @kernel
-def _above(edges, value, closed):  # type: ignore[no-untyped-def]
+def _above(edges, value, closed):
     """How many ascending `edges` lie below `value` (`closed`: or on it)."""
     low, high = 0, edges.shape[0]
     while low < high:
@@ -109,7 +109,7 @@ def _above(edges, value, closed):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def count_patches(  # type: ignore[no-untyped-def]
+def count_patches(
     mean, hits, valid, category, void, by_category, threshold, curve, accuracy_threshold, grid,
     accurate_closed, uncertain_closed, counts, by_threshold, by_accuracy, ties,
 ):  # fmt: skip

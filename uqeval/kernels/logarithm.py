@@ -6,6 +6,8 @@ floats, whatever the vector width. 0·log 0 = 0 and 1·log 1 = 0 exactly.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from uqeval.kernels._jit import (
@@ -23,12 +25,13 @@ _HALF_ROOT_64 = np.int64(0x3FE6A09E667F3BCD)
 
 
 @kernel
-def p_log_p_32(p):  # type: ignore[no-untyped-def]
-    """p·ln p for a float32 p >= 0, error below 2e-8 for p <= 1 (Cephes `logf`)."""
+def p_log_p_32(p):
+    """p·ln p for a float32 p >= 0, error below 4.5e-8 for p <= 1 (Cephes `logf`)."""
     bits = bits_of_float32(p)
     # NumPy's int32 arithmetic is widened to int64 by Numba; narrowing each step keeps 16 lanes.
     exponent = np.int32(np.int32(bits - _HALF_ROOT_32) >> np.int32(23))
-    f = float32_of(np.int32(bits - np.int32(exponent << np.int32(23)))) - np.float32(1.0)
+    mantissa: Any = np.int32(bits - np.int32(exponent << np.int32(23)))
+    f = float32_of(mantissa) - np.float32(1.0)
     e = np.float32(exponent)
     z = f * f
     y = np.float32(7.0376836292e-2)
@@ -47,19 +50,23 @@ def p_log_p_32(p):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def p_log_p_64(p):  # type: ignore[no-untyped-def]
+def p_log_p_64(p):
     """p·ln p for a float64 p >= 0, relative error below 3e-16 (fdlibm `log`)."""
     bits = bits_of_float64(p)
     exponent = (bits - _HALF_ROOT_64) >> np.int64(52)
-    f = float64_of(bits - (exponent << np.int64(52))) - 1.0
+    mantissa: Any = bits - (exponent << np.int64(52))
+    f = float64_of(mantissa) - 1.0
     k = np.float64(exponent)
     s = f / (2.0 + f)
     z = s * s
     w = z * z
-    odd = w * (3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01))
+    odd = w * (
+        3.999999999940941908e-01 + w * (2.222219843214978396e-01 + w * 1.531383769920937332e-01)
+    )
     even = z * (
         6.666666666666735130e-01
-        + w * (2.857142874366239149e-01 + w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01))
+        + w
+        * (2.857142874366239149e-01 + w * (1.818357216161805012e-01 + w * 1.479819860511658591e-01))
     )
     half_square = 0.5 * f * f
     tail = s * (half_square + (odd + even)) + k * 1.90821492927058770002e-10

@@ -12,6 +12,8 @@ class, and the classes of a sample, come in ascending order:
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numba import types
 from numba.extending import overload
@@ -30,29 +32,32 @@ _FLUSH = 64
 # Moving exponent and mantissa into place and multiplying by 2^112 is exact, subnormals too.
 
 
-def half_as_float32(bits):  # type: ignore[no-untyped-def]
+def half_as_float32(bits):
     """The float32 value of non-negative float16 bits, scaled by 2^-112."""
-    return float32_of(np.int32(np.int32(np.int32(bits) & np.int32(0x7FFF)) << np.int32(13)))
+    shifted: Any = np.int32(np.int32(np.int32(bits) & np.int32(0x7FFF)) << np.int32(13))
+    return float32_of(shifted)
 
 
 half_as_float32 = kernel(half_as_float32)
 
 
-def probability(value, unit):  # type: ignore[no-untyped-def]
+def probability(value, unit):
     """The float32 probability that a stored number means; `unit` is the scale of integers."""
     if isinstance(value, np.int16):
         return np.float32(half_as_float32(value)) * np.float32(2.0**112)
     return np.float32(value * unit)
 
 
-def quantity(value):  # type: ignore[no-untyped-def]
+def quantity(value):
     """The stored number as it is summed: float16 in units of 2^-24, anything else as it is."""
     if isinstance(value, np.int16):
-        return np.int32(np.float32(half_as_float32(value)) * np.float32(2.0**112) * np.float32(2.0**24))
+        return np.int32(
+            np.float32(half_as_float32(value)) * np.float32(2.0**112) * np.float32(2.0**24)
+        )
     return value
 
 
-def oddness(value, unit):  # type: ignore[no-untyped-def]
+def oddness(value, unit):
     """Above 0 where a stored number is negative, not finite, or above 2: no probability (int32).
 
     So it is for -0.0 in some dtypes, which whoever looks closer then accepts.
@@ -63,14 +68,14 @@ def oddness(value, unit):  # type: ignore[no-untyped-def]
 
 
 @overload(probability, inline="always")
-def _probability(value, unit):  # type: ignore[no-untyped-def]
+def _probability(value, unit):
     if value == types.int16:
         return lambda value, unit: half_as_float32(value) * np.float32(2.0**112)
     return lambda value, unit: np.float32(value * unit)
 
 
 @overload(quantity, inline="always")
-def _quantity(value):  # type: ignore[no-untyped-def]
+def _quantity(value):
     if value == types.int16:
         return lambda value: np.int32(
             half_as_float32(value) * np.float32(2.0**112) * np.float32(2.0**24)
@@ -79,7 +84,7 @@ def _quantity(value):  # type: ignore[no-untyped-def]
 
 
 @overload(oddness, inline="always")
-def _oddness(value, unit):  # type: ignore[no-untyped-def]
+def _oddness(value, unit):
     if value == types.int16:
         return lambda value, unit: np.int32(np.int32(np.uint16(value)) - np.int32(0x4000))
     if value == types.float32:
@@ -102,7 +107,7 @@ def _oddness(value, unit):  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_samples(  # type: ignore[no-untyped-def]
+def add_samples(
     tile, start, stop, at, t0, c0, unit, entropies, sums, totals, extremes, terms, plogp
 ):
     """Σ_t p into `sums` [class, pixel], Σ_c p of each sample into `totals` [row, pixel].
@@ -157,7 +162,7 @@ def add_samples(  # type: ignore[no-untyped-def]
 
 
 @kernel
-def add_votes(tile, start, stop, at, t0, c0, unit, best, vote, votes):  # type: ignore[no-untyped-def]
+def add_votes(tile, start, stop, at, t0, c0, unit, best, vote, votes):
     """Each sample's likeliest class (lowest id on ties) into `votes` [class, pixel].
 
     `best` (float32) and `vote` [row, pixel] hold the likeliest class so far of a sample.
@@ -184,7 +189,7 @@ def add_votes(tile, start, stop, at, t0, c0, unit, best, vote, votes):  # type: 
 
 
 @kernel
-def add_squares(tile, start, stop, at, t0, c0, first, squares):  # type: ignore[no-untyped-def]
+def add_squares(tile, start, stop, at, t0, c0, first, squares):
     """Σ_t (p_t - p_0)² into `squares`, and p_0 into `first`, float64 [class, pixel].
 
     The shift by the first sample makes the variance of identical samples exactly 0.
@@ -212,7 +217,7 @@ def add_squares(tile, start, stop, at, t0, c0, first, squares):  # type: ignore[
 
 
 @kernel
-def predict(at, n, samples, unit, sums, leader, prediction, confidence):  # type: ignore[no-untyped-def]
+def predict(at, n, samples, unit, sums, leader, prediction, confidence):
     """prediction = argmax p̄ (lowest id on ties), confidence = max p̄; `leader` [pixel] as `sums`."""
     s = sums[0, at : at + n]
     for i in range(n):
@@ -229,7 +234,7 @@ def predict(at, n, samples, unit, sums, leader, prediction, confidence):  # type
 
 
 @kernel
-def average(at, n, start, samples, unit, sums, mean_probs):  # type: ignore[no-untyped-def]
+def average(at, n, start, samples, unit, sums, mean_probs):
     """p̄ as float32 into `mean_probs` [class, pixel], from pixel `start`."""
     for c in range(sums.shape[0]):
         s = sums[c, at : at + n]
@@ -239,7 +244,7 @@ def average(at, n, start, samples, unit, sums, mean_probs):  # type: ignore[no-u
 
 
 @kernel
-def entropy_of_mean(at, n, samples, unit, sums, wide, entropy):  # type: ignore[no-untyped-def]
+def entropy_of_mean(at, n, samples, unit, sums, wide, entropy):
     """H(p̄) = -Σ_c p̄·ln p̄ (Mukhoti & Gal 2018, eq. 2); `wide` float64 [pixel] is worked in."""
     for i in range(n):
         wide[i] = 0.0
@@ -252,7 +257,7 @@ def entropy_of_mean(at, n, samples, unit, sums, wide, entropy):  # type: ignore[
 
 
 @kernel
-def information(at, n, samples, unit, sums, plogp, wide, expected_entropy, mutual_information):  # type: ignore[no-untyped-def]
+def information(at, n, samples, unit, sums, plogp, wide, expected_entropy, mutual_information):
     """mean_t H(p_t), and H(p̄) - mean_t H(p_t) clipped at 0 (Mukhoti & Gal 2018, eq. 3).
 
     Both entropies of the mutual information are rounded alike, term by term in units of 2^-26, so
@@ -272,7 +277,7 @@ def information(at, n, samples, unit, sums, plogp, wide, expected_entropy, mutua
 
 
 @kernel
-def disagree(at, n, samples, votes, leader, variation_ratio):  # type: ignore[no-untyped-def]
+def disagree(at, n, samples, votes, leader, variation_ratio):
     """1 - the share of samples that vote for the modal class; `leader` [pixel] is worked in."""
     for i in range(n):
         leader[i] = 0
@@ -285,7 +290,7 @@ def disagree(at, n, samples, votes, leader, variation_ratio):  # type: ignore[no
 
 
 @kernel
-def deviate(at, n, samples, unit, sums, first, squares, prediction, std):  # type: ignore[no-untyped-def]
+def deviate(at, n, samples, unit, sums, first, squares, prediction, std):
     """Population standard deviation over the samples of the predicted class's probability."""
     for i in range(n):
         c = prediction[i]
@@ -295,8 +300,9 @@ def deviate(at, n, samples, unit, sums, first, squares, prediction, std):  # typ
 
 
 @kernel
-def score_labels(  # type: ignore[no-untyped-def]
-    at, n, samples, unit, ignore, sums, label, prediction, wide, label_probability, label_rank, brier
+def score_labels(
+    at, n, samples, unit, ignore, sums, label, prediction, wide,
+    label_probability, label_rank, brier,
 ):  # fmt: skip
     """What the labels of `n` pixels say of their p̄; void pixels get 0, 0 and 0.
 

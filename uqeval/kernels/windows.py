@@ -17,7 +17,7 @@ _KNOWN = np.int64(1 << 40)
 
 
 @kernel
-def _slide(total, width, window, stride, prefix, suffix, out):  # type: ignore[no-untyped-def]
+def _slide(total, width, window, stride, prefix, suffix, out):
     """Sums of `window` neighbours of `total` [x], one every `stride`, into `out` [column]."""
     for start in range(0, width, window):
         stop = min(start + window, width)
@@ -44,7 +44,7 @@ def _slide(total, width, window, stride, prefix, suffix, out):  # type: ignore[n
 
 
 @kernel
-def patch_table(  # type: ignore[no-untyped-def]
+def patch_table(
     uncertainty, label, right, void, void_counts, padding_counts, top, left, padded, window, stride,
     reals, counts, rows_real, rows_count, line_real, line_count, sum_real, sum_count,
     mean, hits, valid, category,
@@ -116,8 +116,12 @@ def patch_table(  # type: ignore[no-untyped-def]
         _slide(line_real[2], padded[1], window, stride, line_real[0], line_real[1], sum_real)
         for q in range(3):
             for x in range(padded[1]):
-                line_count[2, x] = counts[q, x] if aligned else rows_count[q, j + 1, x] + counts[q, x]
-            _slide(line_count[2], padded[1], window, stride, line_count[0], line_count[1], sum_count[q])
+                line_count[2, x] = (
+                    counts[q, x] if aligned else rows_count[q, j + 1, x] + counts[q, x]
+                )
+            _slide(
+                line_count[2], padded[1], window, stride, line_count[0], line_count[1], sum_count[q]
+            )
         for column in range(mean.shape[1]):
             n = sum_count[0, column] % _RIGHT
             valid[row, column] = n
@@ -128,7 +132,11 @@ def patch_table(  # type: ignore[no-untyped-def]
             shared = sum_of_classes // known if known else 0
             if n == 0:
                 category[row, column] = -1
-            elif known and shared * known == sum_of_classes and shared * shared * known == sum_count[2, column]:
+            elif (
+                known
+                and shared * known == sum_of_classes
+                and shared * shared * known == sum_count[2, column]
+            ):
                 category[row, column] = shared
             else:
                 category[row, column] = void

@@ -89,8 +89,8 @@ class SumCheck:
             hint = "There are values above 1: if these are logits, store them as `logits`."
         else:
             hint = (
-                "Check the order of axes (dimension_names say it) and that the softmax ran over the "
-                "classes; --sum-tolerance widens what is allowed."
+                "Check the order of axes (dimension_names say it) and that the softmax ran over "
+                "the classes; --sum-tolerance widens what is allowed."
             )
         raise DataError(
             f"{self.where}: the class probabilities of {int(off.sum())} of {off.size} pixels from "

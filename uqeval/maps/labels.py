@@ -14,7 +14,7 @@ from uqeval.maps.names import id_dtype, void_of
 def label_map(
     plane: NDArray[Any], classes: int, ignore_index: int, where: str, size: tuple[int, int]
 ) -> NDArray[Any]:
-    """The ids of a label plane [y, x] as uint8 (uint16 above 255 classes); void is the dtype's maximum.
+    """The ids of a label plane [y, x] as uint8 (above 255 classes uint16); void is its maximum.
 
     Raises `StoreError` for a plane of another size or without integers, `DataError` for ids that
     are neither a class nor `ignore_index`.
@@ -22,10 +22,12 @@ def label_map(
     if plane.shape != size:
         hint = "Resize labels by nearest neighbour."
         if plane.shape == (classes, size[0]):
-            hint = "The predictions look stored with the class axis last: say so in dimension_names."
+            hint = (
+                "The predictions look stored with the class axis last: say so in dimension_names."
+            )
         raise StoreError(
-            f"{where}: labels are {plane.shape[0]}×{plane.shape[1]} (height×width), predictions are "
-            f"{size[0]}×{size[1]} with {classes} classes; they must have the same size. {hint}"
+            f"{where}: labels are {plane.shape[0]}×{plane.shape[1]} (height×width), predictions "
+            f"are {size[0]}×{size[1]} with {classes} classes; they must have the same size. {hint}"
         )
     if plane.dtype.kind not in "iub":
         raise StoreError(f"{where}: labels of dtype {plane.dtype}; expected integer class ids.")
@@ -40,7 +42,7 @@ def label_map(
         raise DataError(
             f"{where}: {int((~known).sum())} of {plane.size} pixels have labels outside the "
             f"{classes} classes 0 … {classes - 1} and other than ignore_index {ignore_index}: "
-            f"{shown} (first at row {y}, column {x}). Give --ignore-index, or --label-map cityscapes "
-            "for Cityscapes ids."
+            f"{shown} (first at row {y}, column {x}). Give --ignore-index, or --label-map "
+            "cityscapes for Cityscapes ids."
         )
     return label

@@ -17,6 +17,8 @@ Maps = dict[str, NDArray[Any]]
 
 #: Pixels that are worked on at a time: their accumulators stay in a core's second-level cache.
 BLOCK = 2048
+
+
 @dataclass(frozen=True)
 class Form:
     """What all samples of a stack have in common, and which maps are wanted of them.
@@ -113,7 +115,9 @@ class Reducer:
     block by block, with accumulators that fit the cache.
     """
 
-    def __init__(self, form: Form, pixels: int, *, whole: bool, split: bool, check: SumCheck) -> None:
+    def __init__(
+        self, form: Form, pixels: int, *, whole: bool, split: bool, check: SumCheck
+    ) -> None:
         self.form = form
         self.pixels = pixels
         self.check = check
@@ -161,9 +165,7 @@ class Reducer:
             for name in form.wanted
         }
 
-    def _add(
-        self, tile: NDArray[Any], start: int, stop: int, at: int, t0: int, c0: int
-    ) -> None:
+    def _add(self, tile: NDArray[Any], start: int, stop: int, at: int, t0: int, c0: int) -> None:
         form, arrays = self.form, self.sums.arrays
         extremes = self.check.fresh()
         worst = kernels.add_samples(
@@ -205,7 +207,15 @@ class Reducer:
             kernels.disagree(at, n, samples, arrays["votes"], self._lead, out("variation_ratio"))
         if "std" in maps:
             kernels.deviate(
-                at, n, samples, unit, sums, arrays["first"], arrays["squares"], prediction, out("std")
+                at,
+                n,
+                samples,
+                unit,
+                sums,
+                arrays["first"],
+                arrays["squares"],
+                prediction,
+                out("std"),
             )
         if label is not None and form.wanted & {"label_probability", "label_rank", "brier"}:
             kernels.score_labels(
@@ -221,9 +231,8 @@ def kernel_view(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def softmax(logits: NDArray[Any]) -> NDArray[Any]:
-    """Probabilities [sample, class, y, x] in float32 (float64 for float64) of logits, over classes."""
-    wide = np.float64 if logits.dtype == np.float64 else np.float32
-    p = logits.astype(wide)
+    """Probabilities [sample, class, y, x] of logits, float32 (of float64 float64)."""
+    p: NDArray[Any] = logits.astype(np.float64 if logits.dtype == np.float64 else np.float32)
     p -= p.max(axis=1, keepdims=True)
     np.exp(p, out=p)
     p /= p.sum(axis=1, keepdims=True)
@@ -232,14 +241,15 @@ def softmax(logits: NDArray[Any]) -> NDArray[Any]:
 
 def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
     """Foreground probabilities in float32 (float64 for float64) of logits of one class."""
-    wide = logits.astype(np.float64 if logits.dtype == np.float64 else np.float32)
+    wide: NDArray[Any] = logits.astype(np.float64 if logits.dtype == np.float64 else np.float32)
     with np.errstate(over="ignore"):  # exp(-x) may be infinite, which gives 0
-        return 1.0 / (1.0 + np.exp(-wide))
+        p: NDArray[Any] = 1.0 / (1.0 + np.exp(-wide))
+    return p
 
 
 def foreground(p: NDArray[Any]) -> NDArray[Any]:
     """Two classes [sample, 2, y, x], background first, of one foreground probability."""
-    wide = p.astype(np.float64 if p.dtype == np.float64 else np.float32)
+    wide: NDArray[Any] = p.astype(np.float64 if p.dtype == np.float64 else np.float32)
     return np.concatenate([1.0 - wide, wide], axis=1, dtype=wide.dtype)
 
 
@@ -268,7 +278,9 @@ def reduce_array(probs: NDArray[Any], names: Sequence[str] | None = None) -> Map
     tile = kernel_view(values)
     tolerance = 2e-3 if probs.dtype == np.float16 else 1e-4
     form = Form(samples, classes, tile.dtype, 1.0, tolerance, wanted)
-    check = SumCheck(classes, form.tolerance, form.sum_unit, form.total_dtype, "array in memory", width)
+    check = SumCheck(
+        classes, form.tolerance, form.sum_unit, form.total_dtype, "array in memory", width
+    )
     reducer = Reducer(form, height * width, whole=True, split=False, check=check)
     maps = reducer.reduce(tile)
     return {

@@ -102,15 +102,24 @@ class Source:
                 )
             if name in ("label", "label_rank") or (self.stack and name in COMPUTED + OF_LABELS):
                 continue
-            if name not in self.stored and not (name == "prediction" and "predictions" in self.stored):
+            if name not in self.stored and not (
+                name == "prediction" and "predictions" in self.stored
+            ):
                 held = ", ".join(sorted(self.stored)) or "no maps"
                 known = ", ".join(n for n in COMPUTED if n not in ("prediction", "mean_probs"))
                 raise StoreError(
                     f"{self.where} has no map {name!r}. It holds {held}"
-                    + (f"; samples give {known}." if self.stack else
-                       "; `uqeval reduce` writes the usual ones from samples.")
+                    + (
+                        f"; samples give {known}."
+                        if self.stack
+                        else "; `uqeval reduce` writes the usual ones from samples."
+                    )
                 )
-        if "label_rank" in names and not self.stack and not {"label_rank", "mean_probs"} & set(self.stored):
+        if (
+            "label_rank" in names
+            and not self.stack
+            and not {"label_rank", "mean_probs"} & set(self.stored)
+        ):
             raise StoreError(
                 f"{self.where}: --top-k needs `mean_probs` or `label_rank`, which this maps store "
                 "does not hold. Write it with `uqeval reduce`, or give the samples."
@@ -130,16 +139,25 @@ class Source:
     def batch_bytes(self, batch: range) -> int:
         """Peak bytes that reading a batch takes: tiles, accumulators and maps."""
         height, width = self.size(batch[0])
-        maps = len(batch) * height * width * sum(
-            {"prediction": 2, "label": 2, "label_rank": 2, "mean_probs": 4 * self.classes}.get(n, 4)
-            for n in self.wanted
+        maps = (
+            len(batch)
+            * height
+            * width
+            * sum(
+                {"prediction": 2, "label": 2, "label_rank": 2, "mean_probs": 4 * self.classes}.get(
+                    n, 4
+                )
+                for n in self.wanted
+            )
         )
         if not self.stack:
             return 2 * maps
         form = self._form()
         tile = self.stack.tile_bytes(batch)
         if self.stack.kind == "logits" or self.stack.classes == 1 or not self.stack.uniform:
-            tile *= 1 + 8 * form.classes // self.stack.classes // min(d.itemsize for d in self.stack.dtypes)
+            tile *= 1 + 8 * form.classes // self.stack.classes // min(
+                d.itemsize for d in self.stack.dtypes
+            )
         if not self.stack.whole(batch[0]):
             box = max(b.pixels for b in self.stack.boxes(batch[0]))
             tile += len(batch) * form.accumulator_bytes(box, self.stack.splits_classes(batch[0]))
@@ -237,15 +255,15 @@ class Source:
                 if not whole:
                     reducer.add(values, tile.t0, tile.c0)
                     continue
-                self._place(results[tile.item - batch[0]], region, reducer.reduce(
-                    values, _flat(labels[tile.item - batch[0]], region)
-                ))
+                self._place(
+                    results[tile.item - batch[0]],
+                    region,
+                    reducer.reduce(values, _flat(labels[tile.item - batch[0]], region)),
+                )
             if not whole:
                 for item in batch:
                     j = item - batch[0]
-                    self._place(
-                        results[j], region, reducers[item].finish(_flat(labels[j], region))
-                    )
+                    self._place(results[j], region, reducers[item].finish(_flat(labels[j], region)))
         return results
 
     def _prepare(self, tile: Tile, form: Form) -> NDArray[Any]:
@@ -300,7 +318,9 @@ class Source:
         plane = planes.read(item)
         where = f"{planes.where(item)}, item {self.names[item]}"
         if plane.shape != self.size(item):
-            raise StoreError(f"{where}: shape {plane.shape}, but predictions are {self.size(item)}.")
+            raise StoreError(
+                f"{where}: shape {plane.shape}, but predictions are {self.size(item)}."
+            )
         if plane.dtype.kind not in "fiu":
             raise StoreError(f"{where}: dtype {plane.dtype}; expected numbers.")
         values = plane.astype(np.float32) + np.float32(0.0)  # -0.0 becomes 0.0
@@ -308,8 +328,8 @@ class Source:
         if bad.any():
             y, x = (int(k[0]) for k in np.nonzero(bad))
             raise DataError(
-                f"{where}: {int(bad.sum())} of {bad.size} values are NaN, infinite or beyond float32, "
-                f"first at row {y}, column {x}. An uncertainty is a finite number."
+                f"{where}: {int(bad.sum())} of {bad.size} values are NaN, infinite or beyond "
+                f"float32, first at row {y}, column {x}. An uncertainty is a finite number."
             )
         return values
 

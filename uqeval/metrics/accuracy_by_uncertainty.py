@@ -23,7 +23,7 @@ def plan(uncertainty: Uncertainty, classes: int, class_names: Sequence[str]) -> 
     coarse = (yield (ranks,))[ranks].total["coarse"]
     bins = bins_of(coarse, PERCENTILES)
     detail = Ranks(uncertainty, classes, bins=bins)
-    fine = (yield (detail,))[detail].total["fine"] if bins else []
+    fine: Any = (yield (detail,))[detail].total["fine"] if bins else []
     found = {b: fine[i] for i, (_, b) in enumerate(bins)}
     edges = [percentile(coarse[0], found, p) for p in PERCENTILES]
     tally = AccuracyByUncertainty(uncertainty, classes, tuple(e for e in edges if e is not None))

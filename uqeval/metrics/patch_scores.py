@@ -1,4 +1,5 @@
-"""Scores of four counts of patches: n_ac, n_au, n_ic, n_iu (accurate/inaccurate, certain/uncertain).
+"""Scores of four counts of patches, accurate or inaccurate and certain or uncertain:
+n_ac, n_au, n_ic, n_iu.
 
 Mukhoti & Gal 2018 ("Evaluating Bayesian Deep Learning Methods for Semantic Segmentation") and
 Ma et al. 2024 (PAvPU Surplus). Everything is computed from the integers, one division at the end.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -50,9 +51,9 @@ class PavpuSettings:
     that entropies lie in [0, 1]). `window`, `stride` (default: the window)
     in pixels. `accuracy_threshold` and `accuracy_op`: a patch is accurate when its accuracy is
     above (">") or not below (">=") the threshold; `threshold` and `uncertainty_op` likewise say
-    when it is uncertain. `border`, `void`, `top_k`: see `uqeval.tallies.Patches`. `threshold_scope`:
-    fitted on the whole set, on each category of patches, or on each item. `threshold_from`: where a
-    numeric threshold was fitted, if it was. Raises `UsageError` for what cannot be.
+    when it is uncertain. `border`, `void`, `top_k`: see `uqeval.tallies.Patches`.
+    `threshold_scope`: fitted on the whole set, on each category of patches, or on each item.
+    `threshold_from`: where a numeric threshold was fitted, if it was. Raises `UsageError` for what cannot be.
     """
 
     uncertainty: str = "entropy"
@@ -139,7 +140,9 @@ def threshold_in(report: dict[str, Any], settings: PavpuSettings, path: str) -> 
     where there is none, or where it was fitted for each class or item apart.
     """
     results = report["results"]
-    said = {k: v for k, v in report["settings"].items() if k.split("[")[0] == "pavpu" and k in results}
+    said = {
+        k: v for k, v in report["settings"].items() if k.split("[")[0] == "pavpu" and k in results
+    }
     try:
         return _threshold_in(said, results, settings, path)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
@@ -159,8 +162,8 @@ def _threshold_in(
     if not fitting:
         held = sorted({f"{own['uncertainty']}" for own in said.values()})
         raise UsageError(
-            f"--threshold-from {path}: it has no threshold for {settings.uncertainty} with log base "
-            f"{settings.log_base}; it has PAvPU for {', '.join(held) or 'nothing'}."
+            f"--threshold-from {path}: it has no threshold for {settings.uncertainty} with log "
+            f"base {settings.log_base}; it has PAvPU for {', '.join(held) or 'nothing'}."
         )
     size = (settings.window, settings.stride)
     best = next((k for k in fitting if (said[k]["window"], said[k]["stride"]) == size), fitting[0])
@@ -179,8 +182,6 @@ def variants(**options: Any) -> dict[str, PavpuSettings]:
     The first combination has the plain key `pavpu`; another says what it changes:
     `pavpu[mutual_information]`, `pavpu[window=7]`, `pavpu[mutual_information,window=7]`.
     """
-    import itertools
-
     lists = {k: list(v) if isinstance(v, list | tuple) else [v] for k, v in options.items()}
     for name, values in lists.items():
         if not values:
@@ -200,7 +201,7 @@ def variants(**options: Any) -> dict[str, PavpuSettings]:
 def plan(settings: PavpuSettings, classes: int, class_names: Sequence[str]) -> Plan:
     """Fit the threshold, count the patches, and return the section of one variant."""
     patches = settings.patches(classes)
-    operators = {
+    operators: dict[str, Any] = {
         "accuracy_threshold": settings.accuracy_threshold,
         "accuracy_op": settings.accuracy_op,
         "uncertainty_op": settings.uncertainty_op,
@@ -302,8 +303,8 @@ def _curve(by_threshold: Any, ends: tuple[float, float] | None) -> dict[str, Any
         record["surplus_auc"] = None
         record["surplus_auc_reason"] = patch_scores.BY_FIELD["surplus"].undefined
     else:
-        s = curve["surplus"]
-        record["surplus_auc"] = math.fsum((a + b) / 2 for a, b in zip(s, s[1:], strict=False)) / (n - 1)
+        areas = [(a + b) / 2 for a, b in itertools.pairwise(curve["surplus"])]
+        record["surplus_auc"] = math.fsum(areas) / (n - 1)
     return record
 
 
@@ -324,7 +325,9 @@ def _accuracy_curve(by_accuracy: Any) -> dict[str, list[Any]]:
         ic += certain[i]
         iu += uncertain[i]
         for metric in METRICS:
-            curve[metric.field].append(metric.formula(sum(certain) - ic, sum(uncertain) - iu, ic, iu))
+            curve[metric.field].append(
+                metric.formula(sum(certain) - ic, sum(uncertain) - iu, ic, iu)
+            )
     return curve
 
 
@@ -341,7 +344,7 @@ def _warnings(results: dict[str, Any]) -> list[str]:
     found = []
     if results["surplus"] is not None and results["surplus"] < 0:
         found.append(
-            f"the PAvPU Surplus is {results['surplus']:.4f}: at this threshold the uncertainty says "
-            "less than nothing of the errors, and the PAvPU should not be read."
+            f"the PAvPU Surplus is {results['surplus']:.4f}: at this threshold the uncertainty "
+            "says less than nothing of the errors, and the PAvPU should not be read."
         )
     return found

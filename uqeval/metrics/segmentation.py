@@ -50,9 +50,7 @@ def mean_accuracy(
     return _mean(class_accuracies(labelled, correct))
 
 
-def miou(
-    labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]
-) -> float | None:
+def miou(labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]) -> float | None:
     """Mean IoU over the classes present in labels or predictions."""
     return _mean(class_ious(labelled, predicted, correct))
 

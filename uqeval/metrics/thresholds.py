@@ -91,14 +91,14 @@ def fit(rule: Rule, patches: Patches, by_category: bool, **operators: Any) -> Fi
         coarse = counted[ranks].total["coarse"]
         bins = bins_of(coarse, (rule.value,))
         if not bins:
-            raise UsageError("no patch has a valid pixel: the percentile of the patches is undefined.")
+            raise UsageError(
+                "no patch has a valid pixel: the percentile of the patches is undefined."
+            )
         detail = Ranks(patches, patches.classes, by_category, bins)
         fine = (yield (detail,))[detail].total["fine"]
         threshold = _percentiles(coarse, fine, bins, rule.value)
     elif rule.kind == "max-surplus":
-        first = PatchCounts(
-            patches, tuple(low for low, _ in ends), tuple(ends), **operators
-        )
+        first = PatchCounts(patches, tuple(low for low, _ in ends), tuple(ends), **operators)
         by_threshold = (yield (first,))[first].total["by_threshold"]
         threshold = [
             _best(by_threshold[c : c + 1] if by_category else by_threshold, *end)

@@ -25,7 +25,7 @@ class Report(BaseModel):
 
     model_config = ConfigDict(extra="forbid", populate_by_name=True)
 
-    schema_: Literal["uqeval.report/1"] = Field(SCHEMA, alias="schema")
+    schema_: Literal["uqeval.report/1"] = Field(default=SCHEMA, alias="schema")
     uqeval_version: str
     inputs: dict[str, Any]
     settings: dict[str, Any]
@@ -54,7 +54,9 @@ class Report(BaseModel):
                 raise StoreError(f"{path}: schema {schema!r}; this uqeval reads {SCHEMA!r}.")
             return cls.model_validate(record)
         except OSError as error:
-            raise StoreError(f"{path}: {error.strerror}; expected a report, as -o writes it.") from None
+            raise StoreError(
+                f"{path}: {error.strerror}; expected a report, as -o writes it."
+            ) from None
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(k) for k in first["loc"])

@@ -1,4 +1,4 @@
-"""What a person is shown of a report: a few small tables, the same on a terminal and in Markdown."""
+"""What a person is shown of a report: small tables, the same on a terminal and in Markdown."""
 
 from __future__ import annotations
 
@@ -133,5 +133,5 @@ def _per_class(results: dict[str, Any], key: str) -> Table:
         f"By class of patch ({key})",
         ["class", "IoU", "patches", *_SCORES.values()],
         rows,
-        "mixed: patches with pixels of several classes. –: undefined, with its reason in the report.",
+        "mixed: patches with pixels of several classes. –: undefined; the report says why.",
     )

@@ -273,7 +273,7 @@ def _bytes_codec(name: str) -> bool:
 
 
 def _step(name: str, config: Mapping[str, Any], size: int | None, where: str) -> Step:
-    import numcodecs  # type: ignore[import-untyped]
+    import numcodecs
 
     if name not in SAFE:
         raise StoreError(

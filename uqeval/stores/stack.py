@@ -180,9 +180,9 @@ class Stack:
     def whole(self, item: int) -> bool:
         """Whether each box of an item comes as one tile with all samples and classes."""
         part = self.members[0][item]
-        return (
-            len(self.members) == 1
-            and self._steps(part) == (part.size("sample"), part.size("class"))
+        return len(self.members) == 1 and self._steps(part) == (
+            part.size("sample"),
+            part.size("class"),
         )
 
     def splits_classes(self, item: int) -> bool:
@@ -190,7 +190,7 @@ class Stack:
         return any(self._steps(m[item])[1] < m[item].size("class") for m in self.members)
 
     def _steps(self, part: Part) -> tuple[int, int]:
-        """Samples and classes of a tile. A softmax needs all classes at once, so logits join them."""
+        """Samples and classes of a tile; a softmax needs all classes, so logits join them."""
         classes = part.size("class")
         return (
             max(min(part.chunk("sample"), part.size("sample")), 1),

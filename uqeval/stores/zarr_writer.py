@@ -199,10 +199,16 @@ def publish(new: Path, path: Path) -> None:
     place. Raises `OutputError` if that fails."""
     old = path.with_name(f".{path.name}.old")
     with writing(path):
-        if path.exists():
+        replaced = path.exists()
+        if replaced:
             shutil.rmtree(old, ignore_errors=True)
             path.rename(old)
-        new.rename(path)
+        try:
+            new.rename(path)
+        except OSError:
+            if replaced:
+                old.rename(path)
+            raise
         shutil.rmtree(old, ignore_errors=True)
 
 

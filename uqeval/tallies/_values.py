@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from uqeval.tallies._contract import Maps
 
+
 @dataclass(frozen=True)
 class Uncertainty:
     """An uncertainty by name; entropies in units of `log_base` (e by default).

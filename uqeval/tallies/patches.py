@@ -1,4 +1,4 @@
-"""Patches: their accuracy against their uncertainty (Mukhoti & Gal 2018, §4; Ma et al. 2024, §5)."""
+"""Patches: accuracy against uncertainty (Mukhoti & Gal 2018, §4; Ma et al. 2024, §5)."""
 
 from __future__ import annotations
 

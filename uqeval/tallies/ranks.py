@@ -99,9 +99,7 @@ def bins_of(coarse: NDArray[Any], percentiles: tuple[float, ...]) -> tuple[tuple
     return tuple(sorted(wanted))
 
 
-def percentile(
-    coarse: NDArray[Any], fine: dict[int, NDArray[Any]], p: float
-) -> float | None:
+def percentile(coarse: NDArray[Any], fine: dict[int, NDArray[Any]], p: float) -> float | None:
     """The p-th percentile, linearly interpolated between two exact order statistics.
 
     `coarse` [bin] counts one group; `fine` maps its wanted bins to counts [low bits]. None without

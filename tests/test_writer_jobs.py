@@ -1,0 +1,174 @@
+"""Jobs that end early, begin again, or are several: half a store is never taken for a whole one."""
+
+from __future__ import annotations
+
+import errno
+import multiprocessing
+import os
+import resource
+import signal
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from written import ABOUT, CLASSES, NAMES, SAMPLES, STACK, fill, probs, stored
+
+from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
+from uqeval.stores import zarr_writer as zw
+from uqeval.stores.store import open_store
+from uqeval.writer import PredictionWriter
+
+
+def test_missing_items_leave_the_store_unfinished(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    writer = PredictionWriter(path, **ABOUT)
+    writer.add("b", STACK[1])
+    with pytest.raises(OutputError, match="2 of 3 items are not all there: a, c"):
+        writer.close()
+    with pytest.raises(StoreError, match="unfinished"):
+        open_store(path, role="predictions")
+    with pytest.raises(UsageError, match="closed"):
+        writer.add("a", STACK[0])
+
+
+def test_an_error_inside_leaves_it_unfinished_and_resume_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    with pytest.raises(RuntimeError), PredictionWriter(path, **ABOUT) as writer:
+        fill(writer, ("a", "b"))
+        raise RuntimeError
+    with pytest.raises(OutputError, match=r"ended early.*resume=True"):
+        PredictionWriter(path, **ABOUT)
+    with pytest.raises(OutputError, match=r"other settings: samples|other settings: uqeval"):
+        PredictionWriter(path, **{**ABOUT, "samples": 5}, resume=True)
+    with PredictionWriter(path, **ABOUT, resume=True) as writer:
+        assert [writer.done(name) for name in NAMES] == [True, True, False]
+        assert not writer.add("a", STACK[1])  # kept as it was
+        assert writer.add("c", STACK[2])
+    np.testing.assert_array_equal(np.stack(stored(path)), STACK.astype("f2"))
+
+
+def test_a_finished_store_is_not_lost(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    with PredictionWriter(path, **ABOUT) as writer:
+        fill(writer)
+    with pytest.raises(OutputError, match="finished store"):
+        PredictionWriter(path, **ABOUT)
+    with pytest.raises(RuntimeError), PredictionWriter(path, **ABOUT, overwrite=True) as writer:
+        writer.add("a", STACK[1])
+        raise RuntimeError
+    np.testing.assert_array_equal(stored(path)[0], STACK[0].astype("f2"))
+    with PredictionWriter(path, **ABOUT, overwrite=True) as writer:  # begins again
+        for name in NAMES:
+            writer.add(name, STACK[2])
+    np.testing.assert_array_equal(stored(path)[0], STACK[2].astype("f2"))
+    assert [p.name for p in tmp_path.iterdir()] == ["p.zarr"]
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.tex").touch()
+    with pytest.raises(OutputError, match="not a Zarr store"):
+        PredictionWriter(tmp_path / "home", **ABOUT, overwrite=True)
+
+
+@pytest.mark.parametrize("keep", ["samples", "maps"])
+def test_repeated_items(tmp_path: Path, keep: Any) -> None:
+    with PredictionWriter(tmp_path / "p.zarr", **ABOUT, keep=keep) as writer:
+        fill(writer)
+        with pytest.raises(DataError, match=r"item 'a': was written already.*repeated='skip'"):
+            writer.add("a", STACK[1])
+    with PredictionWriter(tmp_path / "q.zarr", **ABOUT, keep=keep, repeated="skip") as writer:
+        fill(writer)
+        assert not writer.add("a", STACK[1])
+    kind = "probs" if keep == "samples" else "entropy"
+    first, second = (stored(tmp_path / name, kind)[0] for name in ("p.zarr", "q.zarr"))
+    np.testing.assert_array_equal(first, second)
+
+
+def _rank(path: str, rank: int, barrier: Any, answers: Any) -> None:
+    """One of two processes: each writes one half, the second a padded item too."""
+    try:
+        barrier.wait(30)
+        with PredictionWriter(path, **ABOUT, ranks=2, repeated="skip") as writer:
+            barrier.wait(30)
+            for name in (("a", "c"), ("b", "a"))[rank]:
+                writer.add(name, STACK[NAMES.index(name)])
+            barrier.wait(30)
+            refused = ""
+            try:
+                PredictionWriter(path, **{**ABOUT, "classes": 4}, ranks=2)
+            except OutputError as error:
+                refused = str(error)
+            barrier.wait(30)
+        answers.put(refused)
+    except BaseException as error:
+        answers.put(repr(error))
+        raise
+
+
+def _killed(path: str) -> None:
+    """Dies with item a written, and the second sample of item b claimed and not written."""
+    writer = PredictionWriter(path, **ABOUT)
+    for t in range(SAMPLES):
+        writer.add("a", STACK[0, t], sample=t)
+    writer.add("b", STACK[2, 0], sample=0)
+    zw.write = lambda *_: os.kill(os.getpid(), signal.SIGKILL)  # type: ignore[assignment]
+    writer.add("b", STACK[1, 1], sample=1)
+
+
+def _full(path: str, answers: Any) -> None:
+    """Runs into a limit of the size of files as into a full disk."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+    try:
+        with PredictionWriter(path, **{**ABOUT, "size": (96, 64)}) as writer:
+            writer.add("a", probs(SAMPLES, CLASSES, 96, 64))
+    except UqevalError as error:
+        answers.put(f"{type(error).__name__}: {error}")
+
+
+SPAWN = multiprocessing.get_context("spawn")
+
+
+def test_two_processes_write_one_store(tmp_path: Path) -> None:
+    path = str(tmp_path / "p.zarr")
+    barrier, answers = SPAWN.Barrier(2), SPAWN.Queue()
+    ranks = [SPAWN.Process(target=_rank, args=(path, i, barrier, answers)) for i in range(2)]
+    for process in ranks:
+        process.start()
+    found = [answers.get(timeout=60) for _ in ranks]
+    for process in ranks:
+        process.join(60)
+    assert all("other settings" in answer for answer in found), found
+    np.testing.assert_array_equal(np.stack(stored(Path(path))), STACK.astype("f2"))
+    assert [p.name for p in tmp_path.iterdir()] == ["p.zarr"]
+    assert not (Path(path) / zw.HIDDEN).exists()
+
+
+def test_a_killed_job_is_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    process = SPAWN.Process(target=_killed, args=(str(path),))
+    process.start()
+    process.join(60)
+    assert process.exitcode == -signal.SIGKILL
+    with pytest.raises(StoreError, match="unfinished"):
+        open_store(path, role="predictions")
+    with PredictionWriter(path, **ABOUT, resume=True) as writer:
+        assert [writer.done(name) for name in NAMES] == [True, False, False]
+        assert writer.done("b", 0) and not writer.done("b", 1)
+        for name in NAMES:
+            if not writer.done(name):
+                for t in range(SAMPLES):
+                    assert writer.add(name, STACK[NAMES.index(name), t], sample=t)
+        with pytest.raises(DataError, match="'b', sample 0: was written already"):
+            writer.add("b", STACK[1, 0], sample=0)
+    np.testing.assert_array_equal(np.stack(stored(path)), STACK.astype("f2"))
+
+
+def test_a_full_disk_is_said(tmp_path: Path) -> None:
+    answers = SPAWN.Queue()
+    process = SPAWN.Process(target=_full, args=(str(tmp_path / "p.zarr"), answers))
+    process.start()
+    answer = answers.get(timeout=60)
+    process.join(60)
+    assert answer.startswith("OutputError") and os.strerror(errno.EFBIG) in answer
+    with pytest.raises(StoreError, match="unfinished"):
+        open_store(tmp_path / "p.zarr", role="predictions")
