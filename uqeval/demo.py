@@ -159,7 +159,7 @@ def _predict(
     height, width = scene.shape
     evidence = np.stack([_blur((scene == c).astype(np.float32), 5) for c in range(len(CLASSES))])
     for a, b in _CONFUSED:
-        doubt = np.clip(_smooth(rng, height, width, 24) + 0.1, 0, None) * 0.8
+        doubt = np.clip(_smooth(rng, height, width, 24) + 0.1, 0, None) * 0.65
         mixed = evidence[a] * doubt
         evidence[b] += mixed
         evidence[a] -= mixed

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +33,10 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def run_uqeval(
-    *arguments: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None, **options: Any
+    *arguments: str | Path,
+    cwd: Path | None = None,
+    env: dict[str, str] | None = None,
+    **options: Any,
 ) -> Outcome:
     """Run `uqeval ARGUMENTS`, its streams being pipes."""
     done = subprocess.run(
@@ -52,11 +56,29 @@ def run_well(*arguments: str | Path, **options: Any) -> Outcome:
 
 
 def refused(outcome: Outcome, *words: str) -> str:
-    """The message of a command that could not do it: one, on stderr, with all the words in it."""
+    """The message of a command that could not do it: on stderr, with all the words in it."""
     assert outcome.status == 2, outcome
     assert outcome.stdout == ""
     assert "Traceback" not in outcome.stderr
     message = " ".join(outcome.stderr.split())
     for word in words:
         assert word in message, f"{word!r} is not in {message!r}"
+    return message
+
+
+def fails(folder: Path, *arguments: str | Path, says: Sequence[str] = ()) -> str:
+    """Run `uqeval pavpu ARGUMENTS` with outputs into `folder`; it has to fail and leave nothing.
+
+    Returns the message, in which all words of `says` stand.
+    """
+    out, temporary = folder / "out", folder / "temporary"
+    out.mkdir()
+    temporary.mkdir()
+    outcome = run_uqeval(
+        "pavpu", *arguments, "-o", "report.json", "--csv", "items.csv",
+        cwd=out, env={"TMPDIR": str(temporary)},
+    )  # fmt: skip
+    message = refused(outcome, *says)
+    assert message.startswith("uqeval: ") and message.count("uqeval: ") == 1
+    assert not list(out.iterdir()) and not list(temporary.iterdir())
     return message

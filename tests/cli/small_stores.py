@@ -32,9 +32,10 @@ def probs(items: int = N, seed: int = 0, dtype: str = "f4") -> np.ndarray:
 
 
 def labels(items: int = N, seed: int = 0) -> np.ndarray:
-    """uint8 [item, y, x]: the classes of `logits`' blocks, with a strip of void."""
+    """uint8 [item, y, x]: the classes of `logits`' blocks moved by two pixels, a strip of void."""
     rng = np.random.default_rng(seed)
     truth = np.kron(rng.integers(0, C, (items, H // 8, W // 8)), np.ones((8, 8), int))
+    truth = np.roll(truth, 2, axis=2)
     truth[:, :3] = VOID
     return truth.astype(np.uint8)
 
@@ -43,13 +44,14 @@ def save(
     path: Path,
     arrays: Mapping[str, np.ndarray],
     attributes: Mapping[str, Any] | None = None,
+    together: int = 1,
     **options: Any,
 ) -> Path:
-    """A Zarr group of `arrays`, one chunk an item, every chunk written."""
+    """A Zarr group of `arrays`, a chunk for each so many items `together`, every chunk written."""
     group = zarr.create_group(str(path), attributes=dict(attributes or {}))
     for name, values in arrays.items():
         own = {
-            "chunks": (1, *values.shape[1:]),
+            "chunks": (together, *values.shape[1:]),
             "config": {"write_empty_chunks": True},
         } | options
         array = group.create_array(name, shape=values.shape, dtype=values.dtype, **own)

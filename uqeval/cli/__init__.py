@@ -16,7 +16,7 @@ from types import FrameType
 import typer
 
 from uqeval import __version__
-from uqeval.cli import demo, inspect, pavpu, reduce
+from uqeval.cli import convert, demo, inspect, pavpu, reduce
 from uqeval.errors import UqevalError
 
 app = typer.Typer(
@@ -46,6 +46,7 @@ def _root(
 app.command("pavpu")(pavpu.pavpu)
 app.command("reduce")(reduce.reduce)
 app.command("inspect")(inspect.inspect)
+app.command("convert")(convert.convert)
 app.command("demo")(demo.demo)
 
 

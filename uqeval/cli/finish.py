@@ -17,9 +17,10 @@ def states_path(output: str | None, states: bool | None) -> str | None:
     beside = output not in (None, "", "-")
     if states and not beside:
         raise UsageError("--states keeps the tallies beside the report; give -o FILE.")
-    if not beside or states is False:
-        return None
-    return str(Path(output or "").with_suffix("")) + ".states.zip"
+    path = Path(output or "")
+    if not beside or states is False or (states is None and path.exists() and not path.is_file()):
+        return None  # the last: /dev/stdout, a named pipe
+    return f"{path.with_suffix('')}.states.zip"
 
 
 def check_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:

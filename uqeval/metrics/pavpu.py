@@ -53,7 +53,9 @@ class PavpuSettings:
     above (">") or not below (">=") the threshold; `threshold` and `uncertainty_op` likewise say
     when it is uncertain. `border`, `void`, `top_k`: see `uqeval.tallies.Patches`.
     `threshold_scope`: fitted on the whole set, on each category of patches, or on each item.
-    `threshold_from`: where a numeric threshold was fitted, if it was. Raises `UsageError` for what cannot be.
+    `threshold_from`: where a numeric threshold was fitted, if it was.
+
+    Raises `UsageError` for what cannot be.
     """
 
     uncertainty: str = "entropy"

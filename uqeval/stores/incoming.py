@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import DataError
+from uqeval.stores.halves import to_half, to_single
 
 #: |Σ_c p - 1| that readers allow, by stored dtype.
 TOLERANCE = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
@@ -82,40 +83,51 @@ def checked_floats(
     """
     if values.dtype.kind != "f":
         raise DataError(f"{where}: holds {values.dtype}, expected floating point {kind}.")
-    with np.errstate(over="ignore"):  # what becomes infinite is found below
-        stored = values.astype(dtype, copy=False)
     if kind == "logits":
+        with np.errstate(over="ignore"):  # what becomes infinite is found here
+            stored = values.astype(dtype, copy=False)
         if not np.isfinite(stored).all():
             _refuse_infinite(values, stored, where, row)
         return stored
-    problem = _problem(values, stored, row)
-    if problem:
-        raise DataError(f"{where}: {problem}")
-    return stored
-
-
-def _problem(values: NDArray[Any], stored: NDArray[Any], row: int) -> str | None:
-    """What is wrong with probabilities [class, y, x] that will be stored so, None if nothing is."""
-    tolerance = TOLERANCE[stored.dtype.name]
     if values.size == 0:
-        return None
-    if len(values) == 1:
-        # NaN compares false.
-        return None if values.min() >= 0 and values.max() <= 1 else _explain(values, stored, row)
-    wide = values
-    if values.dtype == np.float16:
-        wide = values.astype(np.float32)  # NumPy adds and compares float16 ten times slower
-    if wide.min() >= 0:
-        off = np.abs(wide.sum(axis=0) - 1.0).max()
-        if stored.dtype == np.float16 and values.dtype != np.float16:
-            # Rounding moves a sum near 1 by 2^-11 at most, and 2^-25 a class where it underflows;
-            # only between the two limits is it worth adding up what is stored.
-            if off <= tolerance - 2**-10.9 - len(values) * 2**-25:
-                return None
-            off = np.abs(stored.astype(np.float32).sum(axis=0) - 1.0).max()
-        if off <= tolerance:
-            return None
-    return _explain(values, stored, row)
+        return values.astype(dtype)
+    off = _off(values)
+    if off <= 0.5:  # so that all values are in [0, 2): anything else, NaN too, is refused
+        rounded = _rounded(values, np.dtype(dtype))
+        if _is_sure(values, rounded, off) or _off(rounded) <= TOLERANCE[dtype]:
+            return rounded
+    with np.errstate(over="ignore"):
+        problem = _explain(values, values.astype(dtype), row)
+    raise DataError(f"{where}: {problem}")
+
+
+def _off(values: NDArray[Any]) -> float:
+    """The largest |Σ_c p - 1| of probabilities [class, y, x]; infinite where some are none.
+
+    Of a single class, 0 where all values are in [0, 1].
+    """
+    wide = to_single(values) if values.dtype == np.float16 else values
+    if not wide.min() >= 0:  # NaN compares false
+        return np.inf
+    if len(wide) == 1:
+        return 0.0 if wide.max() <= 1 else np.inf
+    off = float(np.abs(wide.sum(axis=0) - 1.0).max())
+    return off if off <= np.inf else np.inf
+
+
+def _rounded(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
+    if values.dtype == dtype or dtype != np.float16:
+        return values.astype(dtype, copy=False)
+    return to_half(values.astype(np.float32, copy=False))
+
+
+def _is_sure(values: NDArray[Any], rounded: NDArray[Any], off: float) -> bool:
+    """Whether sums that are `off` before rounding need no second look.
+
+    To float16, a sum near 1 moves by 2^-11 at most, and 2^-25 a class where it underflows.
+    """
+    moved = 0.0 if values.dtype == rounded.dtype else 2**-10.9 + len(values) * 2**-25
+    return off <= TOLERANCE[rounded.dtype.name] - moved
 
 
 def _explain(values: NDArray[Any], stored: NDArray[Any], row: int) -> str:

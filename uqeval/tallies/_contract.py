@@ -84,7 +84,8 @@ class Tally(ABC):
         """A state as compressed bytes, the same bytes for the same state."""
         import numpy as np
 
-        buffer = io.BytesIO()
+        buffer = io.BytesIO(self._mark())
+        buffer.seek(0, io.SEEK_END)
         for name, field in self.fields.items():
             values = np.ascontiguousarray(state[name], field.dtype).reshape(-1)
             if values.size > _DENSE:
@@ -99,7 +100,8 @@ class Tally(ABC):
         """The state that `pack` saved. Raises `ValueError` for bytes of another tally."""
         import numpy as np
 
-        size = sum(_dense_bytes(field) for field in self.fields.values())
+        mark = self._mark()
+        size = len(mark) + sum(_dense_bytes(field) for field in self.fields.values())
         decompressor = zlib.decompressobj()
         try:
             raw = decompressor.decompress(data, size + 1)
@@ -109,8 +111,10 @@ class Tally(ABC):
             raise ValueError(f"more than the {size} bytes that a state of {self.id} can have")
         if not decompressor.eof:
             raise ValueError(f"a state of {self.id} that is cut short")
+        if not raw.startswith(mark):
+            raise ValueError(f"not of {self.id}, or of one with other parameters")
         state = self.empty()
-        at = 0
+        at = len(mark)
         for name, field in self.fields.items():
             flat = state[name].reshape(-1)
             kind = np.dtype(field.dtype).newbyteorder("<")
@@ -129,6 +133,10 @@ class Tally(ABC):
         if at != len(raw):
             raise ValueError(f"{len(raw) - at} bytes too many for a state of {self.id}")
         return state
+
+    def _mark(self) -> bytes:
+        """Four bytes that tell states of other fields apart: sparse ones may look alike."""
+        return zlib.crc32(repr((self.id, self.fields)).encode()).to_bytes(4, "little")
 
 
 def _dense_bytes(field: Field) -> int:

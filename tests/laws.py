@@ -1,0 +1,394 @@
+"""What every tally must obey, as functions over one tally; and each tally's slow oracle.
+
+`EXAMPLES` is the table that the laws run over. `expected` says what a state means, in terms of
+`naive` and plain loops: the laws prove that a tally merges, the oracle that it counts right.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import naive
+import numpy as np
+import pytest
+from scenes import item_maps
+
+from uqeval.maps.names import void_of
+from uqeval.tallies import (
+    AccuracyByUncertainty,
+    ClassCounts,
+    ItemPatchCounts,
+    Moments,
+    PatchCounts,
+    Patches,
+    Ranks,
+    Tally,
+    Uncertainty,
+)
+
+State = dict[str, Any]
+Maps = dict[str, Any]
+
+ENTROPY = Uncertainty("entropy")
+BITS = Uncertainty("entropy", 2.0)
+CONFIDENCE = Uncertainty("confidence")
+ANYTHING = Uncertainty("anything")
+PATCHES = Patches(ENTROPY, 4, 2, 2)
+SLIDING = Patches(ANYTHING, 4, 3, 2, "pad", "inaccurate", 2)
+
+EXAMPLES: tuple[Tally, ...] = (
+    ClassCounts(4),
+    ClassCounts(300),
+    Moments(ENTROPY, 4),
+    Moments(CONFIDENCE, 4),
+    Moments(Uncertainty("anything"), 300),
+    AccuracyByUncertainty(ENTROPY, 4, (0.125, 0.25, 0.5)),
+    AccuracyByUncertainty(BITS, 4, ()),
+    Ranks(ENTROPY, 4),
+    Ranks(ANYTHING, 4, bins=((0, 392192), (0, 131071 * 2))),
+    Ranks(PATCHES, 4),
+    Ranks(SLIDING, 4, by_category=True),
+    Ranks(PATCHES, 4, by_category=True, bins=((0, 387072), (4, 387072), (4, 389120))),
+    PatchCounts(PATCHES, (0.25,), ((0.0, 0.625),)),
+    PatchCounts(SLIDING, (0.1,), ((-1.0, 1.0),), 0.75, ">=", ">="),
+    PatchCounts(
+        PATCHES,
+        (0.1, 0.2, 0.25, 0.3, 0.4),
+        ((0.0, 0.5), (0.0, 0.6), (0.1, 0.2), (0.0, 0.0), (0.0, 0.625)),
+        0.5,
+        ">=",
+    ),
+    PatchCounts(Patches(CONFIDENCE, 40, 2, 1), (0.25,), ((0.0, 0.5),)),
+    ItemPatchCounts(PATCHES, "mean"),
+    ItemPatchCounts(SLIDING, "percentile", 30.0, 0.25, ">=", ">"),
+    ItemPatchCounts(PATCHES, "range", 0.5),
+    ItemPatchCounts(PATCHES, "max-surplus"),
+    ItemPatchCounts(PATCHES, "value", 0.3),
+)
+
+SHAPES = [(7, 9), (1, 12), (12, 1), (1, 1), (8, 8)]
+
+
+def classes_of(tally: Any) -> int:
+    """How many classes a tally is for."""
+    return int(tally.patches.classes if hasattr(tally, "patches") else tally.classes)
+
+
+def items_for(tally: Tally) -> list[Maps]:
+    """Items of several sizes; one is void, one holds a single class."""
+    classes = classes_of(tally)
+    items = [item_maps(seed, *shape, classes) for seed, shape in enumerate(SHAPES)]
+    items[3]["label"][...] = void_of(classes)
+    items[4]["label"][...] = 1
+    return items
+
+
+def fold(tally: Tally, items: Sequence[Maps]) -> State:
+    """The item fold: each item's state merged in order."""
+    total = tally.empty()
+    for maps in items:
+        tally.merge(total, tally.state_of(maps))
+    return total
+
+
+def agree(tally: Tally, a: State, b: State, rel: float = 0.0) -> None:
+    """Asserts equal states: integers exactly, sums of floats within `rel`."""
+    assert list(a) == list(b) == list(tally.fields)
+    for name, field in tally.fields.items():
+        assert a[name].dtype == b[name].dtype == np.dtype(field.dtype)
+        assert a[name].shape == b[name].shape == field.shape
+        if rel and field.dtype.startswith("float") and field.merge == "sum":
+            np.testing.assert_allclose(a[name], b[name], rtol=rel, atol=rel, err_msg=name)
+        else:
+            np.testing.assert_array_equal(a[name], b[name], err_msg=name)
+
+
+# Laws -----------------------------------------------------------------------------------------
+
+
+def empty_is_the_identity(tally: Tally) -> None:
+    """Merging with the empty state changes nothing, on either side."""
+    for maps in items_for(tally):
+        state = tally.state_of(maps)
+        left, right = tally.empty(), {k: v.copy() for k, v in state.items()}
+        tally.merge(left, state)
+        tally.merge(right, tally.empty())
+        agree(tally, left, state)
+        agree(tally, right, state)
+
+
+def grouping_and_order_do_not_matter(tally: Tally) -> None:
+    """Integers are the same under any grouping and order, sums of floats within 1e-12."""
+    items = items_for(tally)
+    whole = fold(tally, items)
+    for order in ([4, 3, 2, 1, 0], [2, 0, 4, 1, 3]):
+        agree(tally, fold(tally, [items[i] for i in order]), whole, 1e-12)
+    for cut in (1, 3):
+        grouped = fold(tally, items[:cut])
+        tally.merge(grouped, fold(tally, items[cut:]))
+        agree(tally, grouped, whole, 1e-12)
+
+
+def the_fold_of_saved_states_is_the_fold(tally: Tally) -> None:
+    """Folding states that were saved and loaded gives the same bits."""
+    total = tally.empty()
+    for maps in items_for(tally):
+        tally.merge(total, tally.unpack(tally.pack(tally.state_of(maps))))
+    agree(tally, total, fold(tally, items_for(tally)))
+
+
+def merging_leaves_the_other_alone(tally: Tally) -> None:
+    """`merge` changes its first state only, `update` no map."""
+    maps = items_for(tally)[0]
+    before = {name: values.copy() for name, values in maps.items()}
+    for values in maps.values():
+        values.flags.writeable = False
+    state = tally.state_of(maps)
+    for name, values in maps.items():
+        np.testing.assert_array_equal(values, before[name])
+    other = {k: v.copy() for k, v in state.items()}
+    tally.merge(tally.empty(), other)
+    agree(tally, other, state)
+
+
+def saved_states_come_back(tally: Tally) -> None:
+    """`unpack` undoes `pack`; equal states give equal bytes."""
+    states = [tally.empty(), fold(tally, items_for(tally))]
+    full = tally.empty()
+    for values in full.values():
+        values[...] = np.arange(1, values.size + 1).reshape(values.shape) * 1_000_003
+    for state in (*states, full):
+        data = tally.pack(state)
+        assert tally.pack({k: v.copy() for k, v in state.items()}) == data
+        found = tally.unpack(data)
+        agree(tally, found, state)
+        assert all(values.flags.writeable for values in found.values())
+
+
+def strange_bytes_are_refused(tally: Tally) -> None:
+    """Bytes that are cut short, too long, of another tally, or nothing at all."""
+    state = fold(tally, items_for(tally))
+    data = tally.pack(state)
+    wrong = [b"", b"nonsense", data[: len(data) // 2], data[:-1], data[:-5]]
+    others = [other for other in EXAMPLES if (other.id, other.fields) != (tally.id, tally.fields)]
+    wrong += [other.pack(other.empty()) for other in others]
+    wrong += [other.pack(fold(other, items_for(other)[:2])) for other in others[:3]]
+    for nonsense in wrong:
+        with pytest.raises(ValueError):
+            tally.unpack(nonsense)
+
+
+def void_items_count_nothing(tally: Tally) -> None:
+    """An item of void labels is the empty state, but for the count of void pixels itself."""
+    maps = items_for(tally)[3]
+    state = tally.state_of(maps)
+    expected_ = tally.empty()
+    if isinstance(tally, ClassCounts):
+        expected_["void"] += maps["label"].size
+    if isinstance(tally, PatchCounts | ItemPatchCounts | Ranks) and "inaccurate" in str(tally):
+        return  # void pixels count as wrong ones
+    agree(tally, state, expected_)
+
+
+def declared_inputs_suffice(tally: Tally) -> None:
+    """`update` reads no map that it does not declare."""
+    maps = items_for(tally)[0]
+    found = tally.state_of({name: maps[name] for name in tally.inputs})
+    agree(tally, found, tally.state_of(maps))
+
+
+def parameters_name_the_tally(tally: Tally) -> None:
+    """Parameters are what JSON can hold, and differ between different tallies."""
+    import json
+
+    text = json.dumps(tally.parameters(), allow_nan=False)
+    assert tally.parameters()["id"] == tally.id
+    same = [t for t in EXAMPLES if json.dumps(t.parameters()) == text]
+    assert same == [tally]
+    assert hash(tally) == hash(type(tally)(**vars(tally)))
+
+
+def it_counts_what_the_oracle_counts(tally: Tally) -> None:
+    """Every field of the fold equals the oracle's."""
+    items = items_for(tally)
+    found = fold(tally, items)
+    for name, values in ORACLES[type(tally)](tally, items).items():
+        if tally.fields[name].dtype == "float64":
+            np.testing.assert_allclose(found[name], values, rtol=1e-12, err_msg=name)
+        else:
+            np.testing.assert_array_equal(found[name], values, err_msg=name)
+
+
+LAWS = (
+    empty_is_the_identity,
+    grouping_and_order_do_not_matter,
+    the_fold_of_saved_states_is_the_fold,
+    merging_leaves_the_other_alone,
+    saved_states_come_back,
+    strange_bytes_are_refused,
+    void_items_count_nothing,
+    declared_inputs_suffice,
+    parameters_name_the_tally,
+    it_counts_what_the_oracle_counts,
+)
+
+
+# Oracles --------------------------------------------------------------------------------------
+
+
+def uncertainty_of(u: Uncertainty, maps: Maps) -> Any:
+    """The float32 uncertainties of an item."""
+    values = naive.uncertainty(maps, u.name)
+    if u.name == "entropy" and u.log_base != math.e:
+        return (values.astype(np.float64) / math.log(u.log_base)).astype(np.float32)
+    return values
+
+
+def patches_of(patches: Patches, items: Sequence[Maps]) -> list[naive.Patch]:
+    """The oracle's patches of all items."""
+    right = [
+        m["prediction"] == m["label"] if patches.top_k == 1 else m["label_rank"] < patches.top_k
+        for m in items
+    ]
+    return naive.patches(
+        right,
+        [uncertainty_of(patches.uncertainty, m) for m in items],
+        [m["label"] for m in items],
+        patches.window,
+        patches.stride,
+        void_of(patches.classes),
+        patches.border,  # type: ignore[arg-type]
+        patches.void,  # type: ignore[arg-type]
+    )
+
+
+def _pixels(u: Uncertainty, classes: int, items: Sequence[Maps]) -> list[tuple[int, int, Any]]:
+    return [
+        (int(y), int(p), v)
+        for m in items
+        for y, p, v in zip(
+            m["label"].ravel(), m["prediction"].ravel(), uncertainty_of(u, m).ravel(), strict=True
+        )
+        if y != void_of(classes)
+    ]
+
+
+def _class_counts(tally: Any, items: Sequence[Maps]) -> State:
+    labels, predictions = ([m[k] for m in items] for k in ("label", "prediction"))
+    matrix = np.array(naive.confusion(labels, predictions, tally.classes, void_of(tally.classes)))
+    void = sum(int((y == void_of(tally.classes)).sum()) for y in labels)
+    return {
+        "labelled": matrix.sum(1),
+        "predicted": matrix.sum(0),
+        "correct": matrix.diagonal(),
+        "void": [void],
+    }
+
+
+def _moments(tally: Any, items: Sequence[Maps]) -> State:
+    found = _pixels(tally.uncertainty, tally.classes, items)
+    of = [[float(v) for y, _, v in found if y == c] for c in range(tally.classes)]
+    return {
+        "count": [len(v) for v in of],
+        "total": [math.fsum(v) for v in of],
+        "least": [min(v, default=math.inf) for v in of],
+        "most": [max(v, default=-math.inf) for v in of],
+    }
+
+
+def _accuracy(tally: Any, items: Sequence[Maps]) -> State:
+    pixels = np.zeros((tally.classes, len(tally.edges) + 1), int)
+    correct = pixels.copy()
+    for y, p, v in _pixels(tally.uncertainty, tally.classes, items):
+        interval = sum(bool(np.float32(edge) < v) for edge in tally.edges)
+        pixels[p, interval] += 1
+        correct[p, interval] += p == y
+    return {"pixels": pixels, "correct": correct}
+
+
+def _ranks(tally: Any, items: Sequence[Maps]) -> State:
+    if isinstance(tally.of, Patches):
+        found = [(p["category"], p["mean"]) for p in patches_of(tally.of, items)]
+    else:
+        found = [(y, v) for y, _, v in _pixels(tally.of, tally.classes, items)]
+    state = tally.empty()
+    for category, value in found:
+        g = 0
+        if tally.by_category:
+            g = tally.classes if category == "mixed" else category
+        magnitude = int(np.abs(np.float32(value)).view(np.uint32))
+        key = 2**31 - 1 - magnitude if np.signbit(value) else 2**31 + magnitude
+        if not tally.bins:
+            state["coarse"][g, key // 2**13] += 1
+        elif (g, key // 2**13) in tally.bins:
+            state["fine"][tally.bins.index((g, key // 2**13)), key % 2**13] += 1
+    return state  # type: ignore[no-any-return]
+
+
+def _four(n: Any) -> list[list[int]]:
+    return [[n["n_ic"], n["n_iu"]], [n["n_ac"], n["n_au"]]]
+
+
+def _patch_counts(tally: Any, items: Sequence[Maps]) -> State:
+    found = patches_of(tally.patches, items)
+    ops = (tally.accuracy_op, tally.uncertainty_op)
+    names = [*range(tally.patches.classes), "mixed"]
+    limits = list(tally.threshold) * (len(names) if len(tally.threshold) == 1 else 1)
+    ends = list(tally.curve) * (len(names) if len(tally.curve) == 1 else 1)
+    state = tally.empty()
+    steps = [i / 100 for i in range(101)]
+    for c, name in enumerate(names):
+        mine = [p for p in found if p["category"] == name]
+        n = naive.counts(mine, tally.accuracy_threshold, limits[c], *ops)
+        state["counts"][c] = _four(n)
+        state["ties"] += list(n["ties"].values())
+        below = np.zeros((2, 1), int)
+        for k, t in enumerate(steps):
+            limit = naive.range_threshold(t, ends[c])
+            certain = _four(naive.counts(mine, tally.accuracy_threshold, limit, *ops))
+            now = np.array(certain)[:, :1]
+            state["by_threshold"][c, :, k] = (now - below)[:, 0]
+            below = now
+        state["by_threshold"][c, :, 101] = np.sum(_four(n), axis=1) - below[:, 0]
+        inaccurate = np.zeros(2, int)
+        for k, a in enumerate(steps):
+            now = np.array(_four(naive.counts(mine, a, limits[c], *ops))[0])
+            state["by_accuracy"][k] += now - inaccurate
+            inaccurate = now
+        state["by_accuracy"][101] += np.sum(_four(n), axis=0) - inaccurate
+    return state  # type: ignore[no-any-return]
+
+
+def _item_patch_counts(tally: Any, items: Sequence[Maps]) -> State:
+    total = tally.empty()
+    rule = {"percentile": f"p{tally.value}", "range": f"range:{tally.value}"}.get(tally.rule)
+    for maps in items:
+        found = patches_of(tally.patches, [maps])
+        u = uncertainty_of(tally.patches.uncertainty, maps)
+        pixels = naive.pixel_uncertainties([u], [maps["label"]])
+        if not len(pixels) or not found:
+            continue
+        ops = (tally.accuracy_op, tally.uncertainty_op)
+        wanted = rule or (tally.value if tally.rule == "value" else tally.rule)
+        try:
+            limit = naive.threshold(wanted, found, pixels, tally.accuracy_threshold, *ops)
+        except ValueError:  # the Surplus is undefined everywhere
+            limit = float(pixels.max())
+        ends = (float(pixels.min()), float(pixels.max()))
+        one = PatchCounts(tally.patches, (limit,), (ends,), tally.accuracy_threshold, *ops)
+        for name, values in _patch_counts(one, [maps]).items():
+            total[name] += values
+        np.maximum(total["own"], [limit, *ends], out=total["own"])
+    return total  # type: ignore[no-any-return]
+
+
+ORACLES: dict[type[Tally], Callable[[Any, Sequence[Maps]], State]] = {
+    AccuracyByUncertainty: _accuracy,
+    ClassCounts: _class_counts,
+    ItemPatchCounts: _item_patch_counts,
+    Moments: _moments,
+    PatchCounts: _patch_counts,
+    Ranks: _ranks,
+}

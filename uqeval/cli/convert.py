@@ -1,0 +1,86 @@
+"""`uqeval convert`: `.npy`, `.npz`, folders of arrays or PNGs, other Zarr stores → a store."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Annotated
+
+import typer
+
+from uqeval.cli import options as o
+
+
+class Kind(StrEnum):
+    """What a bare array holds."""
+
+    probs = "probs"
+    logits = "logits"
+    labels = "labels"
+    predictions = "predictions"
+
+
+class Compression(StrEnum):
+    """How chunks are compressed."""
+
+    lz4 = "lz4"
+    zstd = "zstd"
+    none = "none"
+
+
+def convert(
+    source: Annotated[str, typer.Argument(
+        metavar="SRC", show_default=False,
+        help="A .npy or .npz file, a folder of them (one an item), a folder of label PNGs, or a "
+        "Zarr store to chunk anew.")],
+    destination: Annotated[str, typer.Argument(
+        metavar="DST", show_default=False, help="The Zarr folder to write.")],
+    labels: Annotated[str | None, typer.Option(
+        metavar="LABELS", show_default=False,
+        help="Labels to put into the store: a folder of PNGs, a store or a .npy.")] = None,
+    kind: Annotated[Kind | None, typer.Option(
+        show_default=False, help="What a bare array holds (default: by its axes).")] = None,
+    axes: Annotated[str | None, typer.Option(
+        metavar="NTCHW", show_default=False,
+        help="Order of a bare array's axes: items N, samples T, classes C, H, W.")] = None,
+    key: Annotated[str | None, typer.Option(
+        metavar="NAME", show_default=False, help="Which array of an .npz or Zarr group.")] = None,
+    names: o.Names = None,
+    class_names: Annotated[str | None, typer.Option(
+        metavar="A,B,…", show_default=False, help="Class names, with commas between.")] = None,
+    compression: Annotated[Compression, typer.Option(
+        help="lz4 reads fastest; zstd is smaller; none.")] = Compression.lz4,
+    overwrite: Annotated[bool, typer.Option(help="Replace a store that is there.")] = False,
+    quiet: o.Quiet = False,
+) -> None:  # fmt: skip
+    """Turn what you have saved into a store that is checked, checksummed and quick to read.
+
+    Example: uqeval convert softmax.npy preds.zarr --axes NTCHW --names names.txt
+    """
+    from uqeval.cli.progress import progress_for
+    from uqeval.stores.convert import convert as write_store
+    from uqeval.stores.store import read_names_file
+
+    shown = progress_for(quiet)
+    done = 0
+
+    def progress(items: int, total: int) -> None:
+        nonlocal done
+        if done == 0:
+            shown.begin("converting", total)
+        shown.advance(0, items - done)
+        done = items
+
+    given = o.given(
+        labels=labels, kind=kind, axes=axes, key=key, compression=compression,
+        names=read_names_file(names) if names else None,
+        class_names=class_names.split(",") if class_names else None,
+    )  # fmt: skip
+    try:
+        warnings = write_store(source, destination, overwrite=overwrite, progress=progress, **given)
+    finally:
+        if done:
+            shown.end()
+    if not quiet:
+        for text in warnings:
+            typer.echo(f"warning: {text}", err=True)
+        typer.echo(f"wrote {destination}", err=True)
