@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import math
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +13,17 @@ import numpy as np
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.names import void_of
 from uqeval.maps.reduction import Form, Maps, Reducer, kernel_view
+from uqeval.maps.sources import Labels, Source
+from uqeval.stores.array import ItemArray, Store, StoredArray
+from uqeval.stores.planes import Planes
+from uqeval.stores.stack import Stack
 
 ALL_MAPS = (
     "prediction", "confidence", "entropy", "expected_entropy", "mutual_information",
     "variation_ratio", "std", "mean_probs",
 )  # fmt: skip
+#: Those that are defined for one sample.
+SINGLE = ("prediction", "confidence", "entropy", "expected_entropy", "mean_probs")
 LABEL_MAPS = ("label_probability", "label_rank", "brier")
 
 
@@ -112,3 +121,93 @@ def zarr_group(path: Path, arrays: dict[str, Any], **attributes: Any) -> Path:
     return path
 
 
+
+
+def opened(predictions: Any, truth: Any = None, **options: Any) -> Any:
+    """The source of maps of what a user gives."""
+    from uqeval.inputs import InputOptions, open_inputs
+
+    return open_inputs(predictions, truth, InputOptions(**options)).source
+
+
+def read_maps(
+    predictions: Any, truth: Any = None, wanted: Any = None, **options: Any
+) -> list[Maps]:
+    """The maps of all items; by default all that are defined."""
+    source = opened(predictions, truth, **options)
+    if wanted is None:
+        wanted = [n for n in ALL_MAPS if source.samples != 1 or n in SINGLE]
+        wanted += [*LABEL_MAPS, "label"] if truth is not None else []
+    source.want(wanted)
+    return [maps for batch in source.batches() for maps in source.read(batch)]
+
+
+def all_same(found: list[Maps], expected: list[Maps]) -> None:
+    """Asserts the same maps of all items, bit for bit."""
+    assert len(found) == len(expected)
+    for a, b in zip(found, expected, strict=True):
+        same({k: a[k] for k in sorted(a)}, {k: b[k] for k in sorted(b)})
+
+
+class Chunked(StoredArray):
+    """An array in memory that says it has chunks, and counts how often each is read."""
+
+    def __init__(self, data: Any, chunks: Any = None, axes: Any = None, scale: Any = None) -> None:
+        self.where = "chunked array"
+        self.data = data
+        self.shape = data.shape
+        self.dtype = data.dtype
+        self.chunks = tuple(chunks or data.shape)
+        self.axes = tuple(axes or ("item", "sample", "class", "y", "x"))
+        self.attributes = {} if scale is None else {"scale": scale}
+        self.reads: Counter[tuple[int, ...]] = Counter()
+
+    def read(self, region: tuple[slice, ...]) -> Any:
+        grid = [
+            range(part.start // step, -(-part.stop // step))
+            for part, step in zip(region, self.chunks, strict=True)
+        ]
+        self.reads.update(itertools.product(*grid))
+        view = self.data[region]
+        view.flags.writeable = False
+        return view
+
+    def stored_bytes(self) -> int:
+        return int(self.data.nbytes)
+
+    def fingerprint(self) -> str:
+        return "chunked"
+
+    def every_chunk_once(self) -> bool:
+        """Whether each chunk was read, and once."""
+        count = math.prod(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
+        return len(self.reads) == count and set(self.reads.values()) == {1}
+
+
+def stack_of(*members: Any, kind: str = "probs") -> Stack:
+    """A stack of `Chunked` members (or lists of them, one an item)."""
+    stores = []
+    for i, member in enumerate(members):
+        if isinstance(member, list):
+            parts = tuple(ItemArray(array, None) for array in member)
+        else:
+            count = member.shape[member.axes.index("item")]
+            parts = tuple(ItemArray(member, k) for k in range(count))
+        stores.append(Store(f"store {i}", {kind: parts}))
+    return Stack(stores, kind)
+
+
+def read_stack(*members: Any, kind: str = "probs", truth: Any = None, **options: Any) -> list[Maps]:
+    """All maps of a stack of `Chunked` members."""
+    stack = stack_of(*members, kind=kind)
+    found = None
+    if truth is not None:
+        array = Chunked(truth, axes=("item", "y", "x"))
+        found = Labels(Planes([ItemArray(array, i) for i in range(stack.items)]), 255)
+    names = [str(i) for i in range(stack.items)]
+    source = Source(
+        names, max(stack.classes, 2), stack=stack, stored={}, labels=found, where="here", **options
+    )
+    wanted = [n for n in ALL_MAPS if stack.samples > 1 or n in SINGLE]
+    source.want([*wanted, *((*LABEL_MAPS, "label") if truth is not None else ())])
+    return [maps for batch in source.batches() for maps in source.read(batch)]

@@ -194,8 +194,9 @@ def test_options_reach_the_numbers(complete: Path) -> None:
     assert results["pavpu[threshold=range:0.25]"]["uncertainty_threshold"] == curve["threshold"][25]
 
     ma = pavpu(complete, "--definition", "ma", "--stride", "1", "--border", "partial",
-               "--top-k", "2", "--void", "inaccurate", "--log-base", "2", "--accuracy-threshold", "0.9",
-               "--uncertainty-op", ">=", "--threshold-scope", "class")  # fmt: skip
+               "--top-k", "2", "--void", "inaccurate", "--log-base", "2",
+               "--accuracy-threshold", "0.9", "--uncertainty-op", ">=",
+               "--threshold-scope", "class")  # fmt: skip
     settings = ma["settings"]["pavpu"]
     assert settings == settings | {
         "definition": "ma", "window": 3, "stride": 1, "border": "partial", "top_k": 2,

@@ -177,6 +177,8 @@ class Claims:
         if self._lock is not None:
             if clean:
                 (self.folder / "writers" / self._id).unlink(missing_ok=True)
+            with suppress(OSError):  # forked data loaders may still have the file open
+                fcntl.flock(self._lock, fcntl.LOCK_UN)
             os.close(self._lock)
             self._lock = None
 

@@ -99,8 +99,8 @@ class Draft:
         if self._skip:
             return False
         raise DataError(
-            f"{what}: was written already. A distributed sampler that repeats items to fill its "
-            "last batch needs repeated='skip'."
+            f"{what}: was written already, or another process is at it. A distributed sampler that "
+            "repeats items to fill its last batch needs repeated='skip'."
         )
 
     def done(self, index: int, sample: int | None) -> bool:

@@ -77,7 +77,7 @@ def looks_like_labels(path: str | Path) -> bool:
             return _is_ids(opened)
         if opened is None:
             return False
-        kinds = set(opened.arrays)
+        kinds = set(opened.arrays) | set(opened.unreadable)
         if not kinds and "items" in opened.groups:
             kinds = set(_first_item(opened))
         return "labels" in kinds and not kinds & PREDICTIONS

@@ -1,0 +1,314 @@
+"""The same maps on every route: any chunking, dtype, order of axes, number of stores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import naive
+import numpy as np
+import pytest
+import zarr
+from hypothesis import given
+from hypothesis import strategies as st
+from scenes import (
+    ALL_MAPS,
+    SINGLE,
+    Chunked,
+    all_same,
+    labels,
+    opened,
+    quantized,
+    read_maps,
+    read_stack,
+    softmax,
+    zarr_array,
+    zarr_group,
+)
+
+from uqeval.errors import StoreError, UsageError
+from uqeval.maps import reduce_array
+
+DTYPES = ["f2", "f4", "f8", "u1", "u2"]
+N, T, C, H, W = 3, 4, 3, 5, 6
+
+
+def store(folder: Path, p: Any, dtype: str, chunks: Any = None, name: str = "p", **more: Any) -> Path:
+    """Probabilities as a group with `probs` of a dtype, integers with their scale."""
+    if dtype.startswith("u"):
+        data = quantized(p, dtype)
+        more["attributes"] = {"scale": 1 / np.iinfo(dtype).max}
+    else:
+        data = p.astype(dtype)
+    return zarr_group(folder / name, {"probs": (data, {"chunks": chunks, **more})})
+
+
+def meant(p: Any, dtype: str) -> Any:
+    """The float64 probabilities that a store of `dtype` holds."""
+    if dtype.startswith("u"):
+        return quantized(p, dtype) * (1 / np.iinfo(dtype).max)
+    return p.astype(dtype).astype(np.float64)
+
+
+def close(found: list[Any], p: Any, truth: Any = None, atol: float = 1e-6) -> None:
+    """Asserts maps near the oracle's."""
+    for i, maps in enumerate(found):
+        expected = naive.maps(p[i], None if truth is None else truth[i])
+        for name, values in maps.items():
+            if name in ("label", "label_probability", "label_rank", "brier"):
+                continue
+            np.testing.assert_allclose(values, expected[name], rtol=0, atol=atol, err_msg=name)
+
+
+# Chunks
+
+
+@given(st.data())
+def test_any_chunking_gives_the_same_bits(data: st.DataObject) -> None:
+    shape = [data.draw(st.integers(1, n)) for n in (3, 5, 4, 6, 7)]
+    shape[2] += 1  # at least two classes
+    chunks = [data.draw(st.integers(1, n + 1)) for n in shape]
+    dtype = data.draw(st.sampled_from(DTYPES))
+    order = data.draw(st.permutations(range(5)))
+    p = softmax(data.draw(st.integers(0, 999)), *shape, dtype="f8")
+    scale = 1 / np.iinfo(dtype).max if dtype.startswith("u") else None
+    values = quantized(p, dtype) if scale else p.astype(dtype)
+    truth = labels(1, shape[0], *shape[3:], classes=shape[2])
+    chunked = Chunked(
+        values.transpose(order),
+        [chunks[k] for k in order],
+        [("item", "sample", "class", "y", "x")[k] for k in order],
+        scale,
+    )
+    whole = Chunked(values, scale=scale)
+    all_same(read_stack(chunked, truth=truth), read_stack(whole, truth=truth))
+    assert chunked.every_chunk_once()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("chunks", [None, (1, 1, 1, 2, 3), (2, 3, 2, 5, 6)])
+def test_maps_are_those_of_the_oracle(tmp_path: Path, dtype: str, chunks: Any) -> None:
+    p = softmax(0, N, T, C, H, W, dtype="f8")
+    truth = labels(0, N, H, W, classes=C)
+    found = read_maps(store(tmp_path, p, dtype, chunks), truth)
+    close(found, meant(p, dtype), truth)
+    for maps, label in zip(found, truth, strict=True):
+        np.testing.assert_array_equal(maps["label"], label)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_arrays_in_memory_and_files_give_the_same_bits(tmp_path: Path, dtype: str) -> None:
+    p = softmax(1, N, T, C, H, W, dtype=dtype)
+    expected = read_maps(p)
+    np.save(tmp_path / "p.npy", p)
+    np.save(tmp_path / "fortran.npy", np.asfortranarray(p))
+    np.savez(tmp_path / "p.npz", probs=p)
+    for route in ("p.npy", "fortran.npy", "p.npz"):
+        all_same(read_maps(tmp_path / route), expected)
+    all_same(read_maps(store(tmp_path, p, dtype, (2, 2, 2, 2, 2))), expected)
+    alone = [
+        {"prediction" if k == "predictions" else k: v for k, v in reduce_array(item).items()}
+        for item in p
+    ]
+    all_same(alone, expected)
+
+
+@pytest.mark.parametrize("dtype", [">f2", ">f4", ">f8"])
+def test_the_other_order_of_bytes(tmp_path: Path, dtype: str) -> None:
+    p = softmax(1, N, T, C, H, W, dtype=dtype[1:])
+    np.save(tmp_path / "p.npy", p.astype(dtype))
+    all_same(read_maps(tmp_path / "p.npy"), read_maps(p))
+
+
+def test_images_of_several_blocks(tmp_path: Path) -> None:
+    p = softmax(2, 1, 2, 2, 50, 51, dtype="f2")
+    found = read_maps(store(tmp_path, p, "f2", (1, 1, 2, 17, 20)))
+    all_same(found, read_maps(p))
+    entropy = found[0]["entropy"]
+    for y, x in ((0, 0), (40, 7), (40, 8), (49, 50)):
+        assert entropy[y, x] == pytest.approx(naive.pixel(p[0, :, :, y, x])["entropy"], abs=1e-6)
+
+
+# Axes
+
+
+@pytest.mark.parametrize(
+    "axes",
+    [
+        ("item", "sample", "y", "x", "class"),
+        ("image", "height", "width", "channel", "member"),
+        ("x", "y", "class", "sample", "item"),
+    ],
+)
+def test_any_order_of_named_axes(tmp_path: Path, axes: tuple[str, ...]) -> None:
+    from uqeval.stores.array import AXES, canonical_axes
+
+    p = softmax(3, N, T, C, H, W, dtype="f2")
+    order = [list(AXES).index(a) for a in canonical_axes(axes, "here")]
+    chunks = tuple((2, 2, 2, 3, 4)[k] for k in order)
+    data = p.transpose(order)
+    path = store(tmp_path, data, "f2", chunks, dimension_names=axes)
+    all_same(read_maps(path), read_maps(p))
+
+
+def test_one_sample_without_an_axis(tmp_path: Path) -> None:
+    p = softmax(4, N, C, H, W, dtype="f4")
+    found = read_maps(store(tmp_path, p, "f4", (1, 2, 3, 3)), wanted=SINGLE)
+    all_same(found, read_maps(p[:, None], wanted=SINGLE))
+    close(found, p[:, None])
+    for name in ("mutual_information", "std", "variation_ratio"):
+        with pytest.raises(UsageError, match=f"one sample.*{name} is undefined"):
+            read_maps(p, wanted=[name])
+
+
+def test_items_of_different_sizes(tmp_path: Path) -> None:
+    sizes = {"b": (4, 5), "a": (7, 3)}
+    root = zarr.create_group(str(tmp_path / "s"), attributes={"names": list(sizes)})
+    stacks = {}
+    for i, (name, size) in enumerate(sizes.items()):
+        stacks[name] = softmax(i, T, C, *size, dtype="f2")
+        root.create_group(f"items/{name}")
+        zarr_array(tmp_path / "s" / "items" / name / "probs", stacks[name], (2, 1, 3, 2))
+    found = read_maps(tmp_path / "s")
+    all_same(found, [read_maps(stacks[name][None])[0] for name in sizes])
+    assert [maps["entropy"].shape for maps in found] == list(sizes.values())
+
+
+@pytest.mark.parametrize("limit", [1, 2, 3, 9])
+def test_a_limit_reads_the_first_items(tmp_path: Path, limit: int) -> None:
+    p = softmax(5, N, T, C, H, W, dtype="f2")
+    path = store(tmp_path, p, "f2", (2, T, C, H, W))
+    all_same(read_maps(path, limit=limit), read_maps(p)[:limit])
+
+
+# Logits
+
+
+def soft(z: Any, axis: int) -> Any:
+    e = np.exp(z.astype(np.float64) - z.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+@given(st.data())
+def test_logits_in_any_chunks(data: st.DataObject) -> None:
+    shape = (2, 3, data.draw(st.integers(1, 4)), 4, 3)
+    dtype = data.draw(st.sampled_from(["f2", "f4", "f8"]))
+    z = (8 * np.random.default_rng(data.draw(st.integers(0, 99))).normal(size=shape)).astype(dtype)
+    chunked = Chunked(z, [data.draw(st.integers(1, n)) for n in shape])
+    all_same(read_stack(chunked, kind="logits"), read_stack(Chunked(z), kind="logits"))
+    assert chunked.every_chunk_once()
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_logits_are_softmaxed(tmp_path: Path, dtype: str) -> None:
+    z = (3 * np.random.default_rng(0).normal(size=(N, T, C, H, W))).astype(dtype)
+    z[0, :, :, 0, 0] = [300, -300, 0]
+    path = zarr_group(tmp_path / "s", {"logits": z})
+    close(read_maps(path), soft(z, 2))
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_one_logit_is_a_sigmoid(tmp_path: Path, dtype: str) -> None:
+    z = (3 * np.random.default_rng(0).normal(size=(N, T, 1, H, W))).astype(dtype)
+    z[0, :, :, 0, :2] = [1000, -1000]  # neither overflows nor warns
+    path = zarr_group(tmp_path / "s", {"logits": z})
+    found = read_maps(path)
+    close(found, soft(np.concatenate([0 * z, z], 2), 2))
+    assert found[0]["prediction"][0, :2].tolist() == [1, 0]
+    assert opened(path).classes == 2
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_one_probability_is_the_foreground(tmp_path: Path, dtype: str) -> None:
+    p = np.random.default_rng(0).random((N, T, 1, H, W))
+    p[0, :, 0, 0, :2] = [0, 1]
+    found = read_maps(store(tmp_path, p, dtype, (1, 3, 1, 2, 2)))
+    q = meant(p, dtype)
+    close(found, np.concatenate([1 - q, q], 2))
+    assert found[0]["prediction"][0, :2].tolist() == [0, 1]
+    assert found[0]["entropy"][0, :2].tolist() == [0, 0]
+
+
+def test_quantized_logits_are_scaled(tmp_path: Path) -> None:
+    z = np.random.default_rng(0).integers(0, 256, (N, T, C, H, W)).astype("u1")
+    options = {"attributes": {"scale": 1 / 32}}
+    path = zarr_group(tmp_path / "s", {"logits": (z, options)})
+    close(read_maps(path), soft(z / 32, 2))
+
+
+# Ensembles
+
+
+@given(st.data())
+def test_an_ensemble_is_one_stack(data: st.DataObject) -> None:
+    dtypes = data.draw(st.lists(st.sampled_from(["f2", "f4", "f8"]), min_size=1, max_size=3))
+    shape = (2, 2, 3, 5, 4)
+    members = [softmax(i, *shape, dtype=d) for i, d in enumerate(dtypes)]
+    joint = np.concatenate([m.astype(np.result_type(*dtypes)) for m in members], axis=1)
+    chunked = [Chunked(m, [data.draw(st.integers(1, n)) for n in shape]) for m in members]
+    all_same(read_stack(*chunked), read_stack(Chunked(joint), sum_tolerance=2e-3))
+    assert all(member.every_chunk_once() for member in chunked)
+
+
+def test_an_ensemble_of_files(tmp_path: Path) -> None:
+    members = [softmax(i, N, 2, C, H, W, dtype="f2") for i in range(2)]
+    np.save(tmp_path / "b.npy", members[1])
+    paths = [store(tmp_path, members[0], "f2", (1, 1, 2, 3, 4)), tmp_path / "b.npy"]
+    all_same(read_maps(paths), read_maps(np.concatenate(members, 1)))
+
+
+@pytest.mark.parametrize(("first", "second"), [("u1", "u2"), ("u2", "f4"), ("f2", "u1"), ("u1", "f8")])
+def test_members_of_different_scales(tmp_path: Path, first: str, second: str) -> None:
+    p = softmax(0, N, 4, C, H, W, dtype="f8")
+    paths = [store(tmp_path, p[:, :1], first, name="a"), store(tmp_path, p[:, 1:], second, name="b")]
+    close(read_maps(paths), np.concatenate([meant(p[:, :1], first), meant(p[:, 1:], second)], 1))
+
+
+def test_one_dtype_with_two_scales(tmp_path: Path) -> None:
+    p = softmax(0, N, 2, C, H, W, dtype="f8")
+    paths = []
+    for i, levels in enumerate((255, 200)):
+        data = np.round(p[:, i : i + 1] * levels).astype("u1")
+        options = {"attributes": {"scale": 1 / levels}}
+        paths.append(zarr_group(tmp_path / str(i), {"probs": (data, options)}))
+    expected = [np.round(p[:, i : i + 1] * n) / n for i, n in enumerate((255, 200))]
+    close(read_maps(paths), np.concatenate(expected, 1))
+
+
+def test_members_that_do_not_fit(tmp_path: Path) -> None:
+    p = softmax(0, 2, 2, 3, 4, 4, dtype="f2")
+    first = store(tmp_path, p, "f2", name="a")
+    for i, other in enumerate((p[:1], p[:, :, :2], p[..., :3])):
+        with pytest.raises(StoreError, match="members of one ensemble"):
+            read_maps([first, store(tmp_path, other, "f2", name=f"b{i}")])
+    with pytest.raises(StoreError, match="of one kind"):
+        read_maps([first, zarr_group(tmp_path / "z", {"logits": p})])
+
+
+# What is asked for
+
+
+def test_only_what_is_wanted_is_given(tmp_path: Path) -> None:
+    p = softmax(0, 1, 2, C, H, W)
+    for name in ALL_MAPS:
+        assert set(read_maps(p, wanted=[name])[0]) == {name, "prediction"}
+    whole = read_maps(p)[0]
+    for name in ALL_MAPS:
+        assert read_maps(p, wanted=[name])[0][name].tobytes() == whole[name].tobytes()
+
+
+def test_maps_that_are_stored_beside_samples(tmp_path: Path) -> None:
+    p = softmax(0, N, 2, C, H, W)
+    mine = np.random.default_rng(0).normal(size=(N, H, W)).astype("f8")
+    mine[0, 0, 0] = -0.0
+    path = zarr_group(tmp_path / "s", {"probs": p, "mine": mine})
+    found = read_maps(path, wanted=["mine", "entropy"])
+    np.testing.assert_array_equal([m["mine"] for m in found], mine.astype("f4"))
+    assert not np.signbit(found[0]["mine"][0, 0])
+    with pytest.raises(StoreError, match=r"no map 'other'. It holds mine; samples give .*entropy"):
+        read_maps(path, wanted=["other"])
+
+
+def test_what_depends_on_labels_needs_them() -> None:
+    with pytest.raises(UsageError, match="labels"):
+        read_maps(softmax(0, 1, 2, C, H, W), wanted=["label_rank"])
