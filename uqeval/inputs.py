@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from uqeval.errors import StoreError, UsageError
+from uqeval.metrics._family import Facts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,6 +46,14 @@ class Inputs:
     record: dict[str, Any]
     warnings: list[str]
     partial: bool
+
+    def facts(self) -> Facts:
+        """What metrics may know of the data before any of it is read."""
+        source = self.source
+        sizes = tuple(source.size(item) for item in range(source.items))
+        return Facts(
+            source.where, source.names, sizes, source.classes, self.class_names, source.samples
+        )
 
     @property
     def fingerprint(self) -> str:
@@ -252,8 +261,8 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
         classes = options.classes
     else:
         raise UsageError(
-            f"{where} holds predicted ids but says neither class_names nor classes in its "
-            "attributes; give --classes."
+            f"{where} holds predicted ids but does not say how many classes there are, as "
+            "class_names in its attributes would; give --classes."
         )
     if options.classes is not None and options.classes != classes:
         raise UsageError(f"--classes {options.classes}, but {where} has {classes} classes.")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from uqeval.errors import OutputError, UsageError
 from uqeval.inputs import Inputs
@@ -15,7 +14,6 @@ from uqeval.run import RunOptions
 
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
-    from uqeval.stores.new_store import NewStore
 
 #: What a map is called in a store.
 _STORED = {"prediction": "predictions", "label": "labels"}
@@ -98,7 +96,7 @@ def reduce(
         for batch, found in in_order(source.batches(), work, workers):
             for item, values in zip(batch, found, strict=True):
                 for name in wanted:
-                    _write(store, item, _STORED.get(name, name), values[name])
+                    store.put(item, _STORED.get(name, name), values[name])
         shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
         zw.mark_complete(new)
         zw.publish(new, target)
@@ -106,13 +104,3 @@ def reduce(
         options.progress.end()
         shutil.rmtree(new, ignore_errors=True)
     return target
-
-
-def _write(store: NewStore, item: int, kind: str, values: Any) -> None:
-    from uqeval.stores.zarr_writer import pixel_chunks
-
-    *classes, height, width = values.shape
-    chunks = (*classes, *pixel_chunks(values.itemsize * math.prod(classes), height, width))
-    axes = ("class", "y", "x")[-values.ndim :]
-    store.array(item, kind, values.shape, values.dtype, chunks, axes)
-    store.write(item, kind, values)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
@@ -483,20 +482,3 @@ def test_members_that_do_not_belong_together(tmp_path: Path, stores: Path) -> No
     for name, other in others.items():
         (tmp_path / name).mkdir()
         fails(tmp_path / name, predictions, other, planes, says=says[name])
-
-
-def test_a_good_report_stays_when_the_next_run_fails(tmp_path: Path, complete: Path) -> None:
-    from command import refused, run_uqeval, run_well
-
-    store = tmp_path / "s.zarr"
-    shutil.copytree(complete, store)
-    out = tmp_path / "out"
-    out.mkdir()
-    wanted = ("pavpu", store, "-o", "report.json", "--csv", "items.csv")
-    run_well(*wanted, cwd=out)
-    before = {file.name: file.read_bytes() for file in out.iterdir()}
-    assert sorted(before) == ["items.csv", "report.json", "report.states.zip"]
-    chunk = store / "probs/c/2/0/0/0/0"
-    chunk.write_bytes(chunk.read_bytes()[:50])
-    refused(run_uqeval(*wanted, cwd=out), "s.zarr/probs: chunk c/2/0/0/0/0 is damaged")
-    assert {file.name: file.read_bytes() for file in out.iterdir()} == before

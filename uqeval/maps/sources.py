@@ -81,7 +81,7 @@ class Source:
         """Height and width of an item."""
         if self.stack:
             return self.stack.size(item)
-        return next(iter(self.stored.values())).size(item)
+        return self.stored["predictions"].size(item)
 
     def want(self, names: Sequence[str]) -> None:
         """Say which maps `read` shall give.
@@ -313,17 +313,23 @@ class Source:
             )
         return {"prediction": plane.astype(id_dtype(self.classes))}
 
-    def _stored_map(self, name: str, item: int) -> NDArray[Any]:
+    def _plane(self, name: str, item: int) -> tuple[NDArray[Any], str]:
+        """A stored plane of the predictions' size, and its name for messages."""
         planes = self.stored[name]
         plane = planes.read(item)
         where = f"{planes.where(item)}, item {self.names[item]}"
-        if plane.shape != self.size(item):
+        if plane.shape[-2:] != self.size(item):
             raise StoreError(
                 f"{where}: shape {plane.shape}, but predictions are {self.size(item)}."
             )
+        return plane, where
+
+    def _stored_map(self, name: str, item: int) -> NDArray[Any]:
+        plane, where = self._plane(name, item)
         if plane.dtype.kind not in "fiu":
             raise StoreError(f"{where}: dtype {plane.dtype}; expected numbers.")
-        values = plane.astype(np.float32) + np.float32(0.0)  # -0.0 becomes 0.0
+        with np.errstate(over="ignore"):  # it becomes infinite, and is refused as such
+            values = plane.astype(np.float32) + np.float32(0.0)  # -0.0 becomes 0.0
         bad = ~np.isfinite(values)
         if bad.any():
             y, x = (int(k[0]) for k in np.nonzero(bad))
@@ -336,8 +342,8 @@ class Source:
     def _rank(self, item: int, label: NDArray[Any], prediction: NDArray[Any]) -> NDArray[Any]:
         """`label_rank` of a maps store, by the same rule as the kernel's, from float32 p̄."""
         if "label_rank" in self.stored:
-            return self.stored["label_rank"].read(item).astype(np.uint16)
-        mean = self.stored["mean_probs"].read(item).astype(np.float32)
+            return self._plane("label_rank", item)[0].astype(np.uint16)
+        mean = self._plane("mean_probs", item)[0].astype(np.float32)
         known = label != void_of(self.classes)
         y = np.where(known, label, 0).astype(np.intp)
         mine = np.take_along_axis(mean, y[None], axis=0)[0]

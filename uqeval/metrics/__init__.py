@@ -1,10 +1,14 @@
 """What is concluded: formulas over tallies, with unit, direction, range and reference."""
 
-from uqeval.metrics import patch_scores, segmentation
+from uqeval.metrics import pavpu, segmentation
 from uqeval.metrics._contract import Metric
+from uqeval.metrics._family import Family
 
-#: The only list of metrics: the report's columns, the gate's directions and the documentation's
-#: table come from it.
-METRICS: tuple[Metric, ...] = (*segmentation.METRICS, *patch_scores.METRICS)
+#: The only list: what a run can evaluate, the report's columns, the gate's directions and the
+#: documentation's table come from it.
+FAMILIES: dict[str, Family] = {
+    family.name: family for family in (segmentation.FAMILY, pavpu.FAMILY)
+}
+METRICS: tuple[Metric, ...] = tuple(m for family in FAMILIES.values() for m in family.metrics)
 
-__all__ = ["METRICS", "Metric"]
+__all__ = ["FAMILIES", "METRICS", "Family", "Metric"]

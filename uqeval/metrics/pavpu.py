@@ -5,12 +5,14 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
+from uqeval.maps.names import NO_UNCERTAINTY, UNCERTAINTIES
 from uqeval.metrics import patch_scores
+from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Plan, Section
 from uqeval.metrics.thresholds import Fitted, Rule, fit
 
@@ -178,26 +180,59 @@ def _threshold_in(
     return float(value)
 
 
-def variants(**options: Any) -> dict[str, PavpuSettings]:
-    """Settings of every combination of options that were given several values, by report key.
+def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, PavpuSettings]:
+    """The settings of every variant, checked against the data."""
+    chosen = dict(options)
+    path = chosen.get("threshold_from")
+    if path is not None and "threshold" in chosen:
+        raise UsageError("--threshold and --threshold-from exclude each other; give one of them.")
+    found: dict[str, PavpuSettings] = variants("pavpu", PavpuSettings, chosen, ("uncertainty",))
+    if path is not None:
+        from uqeval.report.schema import Report
 
-    The first combination has the plain key `pavpu`; another says what it changes:
-    `pavpu[mutual_information]`, `pavpu[window=7]`, `pavpu[mutual_information,window=7]`.
-    """
-    lists = {k: list(v) if isinstance(v, list | tuple) else [v] for k, v in options.items()}
-    for name, values in lists.items():
-        if not values:
-            raise UsageError(f"--{name.replace('_', '-')} is an empty list; expected a value.")
-    found: dict[str, PavpuSettings] = {}
-    for combination in itertools.product(*lists.values()):
-        changes = [
-            str(value) if name == "uncertainty" else f"{name}={value}"
-            for (name, values), value in zip(lists.items(), combination, strict=True)
-            if value != values[0]
-        ]
-        key = f"pavpu[{','.join(changes)}]" if changes else "pavpu"
-        found[key] = PavpuSettings.of(**dict(zip(lists, combination, strict=True)))
+        fitted = Report.load(path).model_dump()
+        found = {
+            key: dataclasses.replace(own, threshold=repr(threshold_in(fitted, own, str(path))))
+            for key, own in found.items()
+        }
+    for own in found.values():
+        check_uncertainty(own.uncertainty, facts)
+        if own.top_k >= facts.classes:
+            raise UsageError(
+                f"--top-k {own.top_k} of {facts.classes} classes: every pixel would be right."
+            )
+        for name, (height, width) in zip(facts.names, facts.sizes, strict=True):
+            if own.border == "drop" and own.window > min(height, width):
+                raise UsageError(
+                    f"--window {own.window} is larger than item {name} of {facts.where}, which is "
+                    f"{height}×{width} (height×width); give a smaller window, or --border partial."
+                )
     return found
+
+
+def check_uncertainty(name: str, facts: Facts) -> None:
+    """Raise `UsageError` for a map that is no uncertainty."""
+    if name in NO_UNCERTAINTY:
+        raise UsageError(
+            f"--uncertainty {name} is no uncertainty of {facts.where}; expected "
+            f"{', '.join(UNCERTAINTIES)}, or the name of a map in the store."
+        )
+
+
+def _maps(settings: PavpuSettings, facts: Facts) -> set[str]:
+    return {"label", "prediction", *settings.patches(facts.classes).inputs}
+
+
+def _plans(key: str, settings: PavpuSettings, facts: Facts) -> dict[str, Plan]:
+    from uqeval.metrics import accuracy_by_uncertainty
+
+    uncertainty = settings.patches(facts.classes).uncertainty
+    return {
+        key: plan(settings, facts.classes, facts.class_names),
+        f"{key}/accuracy_by_uncertainty": accuracy_by_uncertainty.plan(
+            uncertainty, facts.classes, facts.class_names
+        ),
+    }
 
 
 def plan(settings: PavpuSettings, classes: int, class_names: Sequence[str]) -> Plan:
@@ -350,3 +385,6 @@ def _warnings(results: dict[str, Any]) -> list[str]:
             "says less than nothing of the errors, and the PAvPU should not be read."
         )
     return found
+
+
+FAMILY = Family("pavpu", METRICS, _settings, _maps, _plans)

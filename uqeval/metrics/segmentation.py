@@ -6,10 +6,12 @@ Everingham et al., "The PASCAL Visual Object Classes Challenge", IJCV 2010 (IoU)
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._contract import Metric, put
+from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Plan, Section
 
 if TYPE_CHECKING:
@@ -53,6 +55,18 @@ def mean_accuracy(
 def miou(labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]) -> float | None:
     """Mean IoU over the classes present in labels or predictions."""
     return _mean(class_ious(labelled, predicted, correct))
+
+
+@dataclass(frozen=True)
+class SegmentationSettings:
+    """There is one definition and nothing to choose."""
+
+    definition: str = "paper"
+
+    @classmethod
+    def of(cls, **given: Any) -> SegmentationSettings:
+        """Settings as given."""
+        return cls(**given)
 
 
 _VOID = "no labelled pixel: all are void"
@@ -99,4 +113,17 @@ def plan(classes: int, class_names: Sequence[str]) -> Plan:
         )
     ]
     items = [scores(tally.unpack(data)) for data in counted.items]
-    return Section(results, items, numerics={"void": int(total["void"][0])})
+    return Section(results, items, asdict(SegmentationSettings()), {"void": int(total["void"][0])})
+
+
+def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, SegmentationSettings]:
+    return variants("segmentation", SegmentationSettings, options)
+
+
+FAMILY = Family(
+    "segmentation",
+    METRICS,
+    _settings,
+    lambda settings, facts: {"label", "prediction"},
+    lambda key, settings, facts: {key: plan(facts.classes, facts.class_names)},
+)

@@ -19,6 +19,7 @@ from uqeval.stores.label_folder import open_label_folder, png_files
 from uqeval.stores.names import checked_names, listed, read_names_file
 from uqeval.stores.numpy_array import in_memory, open_npy, open_npz
 from uqeval.stores.sources import is_url
+from uqeval.stores.zarr_writer import item_folder
 
 if TYPE_CHECKING:
     from uqeval.stores.zarr_group import ZarrGroup
@@ -135,13 +136,16 @@ def _open_items(
     own = _own_names(root.arrays, root.attributes, path)
     order = tuple(names) if names is not None else own or tuple(sorted(found))
     order = checked_names(order, path, len(found))
-    if unknown := sorted(set(order) - set(found)):
+    # A writer quotes what a folder's name may not hold; other people's names are taken as they are.
+    folders = {name: q if (q := item_folder(name)) in found else name for name in order}
+    if unknown := sorted(set(folders.values()) - set(found)):
         raise StoreError(f"{path}: there is no group items/{unknown[0]} for the item named so.")
     parts: dict[str, list[ItemArray]] = {}
     for name in order:
-        group = open_zarr_group(root.source, f"items/{name}", fill_missing=fill_missing)
+        folder = f"items/{folders[name]}"
+        group = open_zarr_group(root.source, folder, fill_missing=fill_missing)
         if group is None or not (group.arrays or group.unreadable):
-            raise StoreError(f"{path}: items/{name} holds no arrays. Write it again.")
+            raise StoreError(f"{path}: {folder} holds no arrays. Write it again.")
         for error in group.unreadable.values():
             raise error
         for kind, array in group.arrays.items():

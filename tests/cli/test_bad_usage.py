@@ -1,0 +1,266 @@
+"""Options and outputs that cannot be honoured: a clear message, status 2, nothing written."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import EXECUTABLE, environment, fails, refused, run_uqeval, run_well
+from small_stores import labels
+
+# ---- options
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--window 25", ["--window 25 is larger than item aachen", "24×32", "--border partial"]),
+        ("--window 0", ["--window 0; expected at least 1 pixel"]),
+        ("--stride 0", ["--stride 0; expected at least 1 pixel"]),
+        ("--stride -1", ["--stride -1; expected at least 1 pixel"]),
+        ("--top-k 5", ["--top-k 5 of 5 classes"]),
+        ("--top-k 0", ["--top-k 0; expected at least 1"]),
+        ("--accuracy-threshold nan", ["--accuracy-threshold nan; expected a number from 0 to 1"]),
+        ("--log-base 1", ["--log-base 1; expected e, 2, classes"]),
+        ("--workers 0", ["--workers 0; expected at least 1"]),
+        ("--limit 0", ["--limit 0; expected at least 1 item"]),
+        ("--classes 4", ["--classes 4, but", "complete.zarr has 5 classes"]),
+        ("--sum-tolerance nan", ["--sum-tolerance nan; expected a number from 0 to below 1"]),
+        ("--label-map nuscenes", ["--label-map nuscenes"]),
+        (
+            "--uncertainty foo",
+            ["complete.zarr has no map 'foo'", "samples give confidence, entropy"],
+        ),
+        ("--uncertainty label", ["--uncertainty label is no uncertainty"]),
+        ("--uncertainty mean_probs", ["--uncertainty mean_probs is no uncertainty"]),
+        ("--threshold mean --threshold-from x.json", ["exclude each other"]),
+        ("--memory 512Mb", None),
+        ("--memory lots", ["--memory 'lots'; expected a size such as 512MB"]),
+        ("--memory -5MB", ["--memory '-5MB'; expected a size"]),
+        ("--memory 5e3MB", ["--memory '5e3MB'; expected a size"]),
+    ],
+)
+def test_options_that_cannot_be(
+    tmp_path: Path, complete: Path, options: str, says: list[str] | None
+) -> None:
+    if says is None:
+        run_well("pavpu", complete, "-q", *options.split())
+    else:
+        fails(tmp_path, complete, *options.split(), says=says)
+
+
+@pytest.mark.parametrize("rule", ["p101", "range:2", "nan", "foo", "-inf", ""])
+def test_thresholds_that_cannot_be(tmp_path: Path, complete: Path, rule: str) -> None:
+    says = [f"--threshold {rule!r} cannot be; expected mean, median, pNN (p0 … p100), range:T"]
+    fails(tmp_path, complete, f"--threshold={rule}", says=says)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("--bogus", "No such option: --bogus"),
+        ("--window four", "--window"),
+        ("--border sideways", "--border"),
+        ("--format xml", "--format"),
+        ("--missing-chunks ignore", "--missing-chunks"),
+        ("--output", "--output"),
+    ],
+)
+def test_what_the_parser_refuses(tmp_path: Path, complete: Path, options: str, says: str) -> None:
+    outcome = run_uqeval("pavpu", complete, *options.split(), cwd=tmp_path)
+    refused(outcome, "Error", says)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_memory_that_is_too_small_says_which_would_do(tmp_path: Path, complete: Path) -> None:
+    message = fails(tmp_path, complete, "--memory", "1500B", says=["--memory 1500B does not hold"])
+    assert "one decoded chunk of" in message and "complete.zarr" in message
+    needed = re.search(r"Give --memory (\w+)", message)
+    assert needed
+    run_well("pavpu", complete, "-q", "--memory", needed[1])
+    number = int(needed[1].removesuffix("kB"))
+    refused(run_uqeval("pavpu", complete, "--memory", f"{number - 2}kB"), needed[1])
+
+
+# ---- what is given as predictions and labels
+
+
+def test_labels_in_the_wrong_place(tmp_path: Path, stores: Path, complete: Path) -> None:
+    predictions, planes = stores / "preds.zarr", stores / "labels"
+    cases: list[tuple[list[Path], list[str]]] = [
+        ([planes], ["labels holds labels; give the predictions before them"]),
+        ([planes, predictions], ["labels holds labels", "after all predictions"]),
+        ([predictions, planes, planes], ["labels holds labels; give one store of labels"]),
+        ([predictions, planes, stores / "labels.zarr"], ["give one store of labels"]),
+        ([predictions], ["preds.zarr comes without labels", "a folder of label PNGs"]),
+    ]
+    for number, (paths, says) in enumerate(cases):
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        fails(folder, *paths, says=says)
+
+
+# ---- thresholds from a report
+
+
+@pytest.fixture(scope="module")
+def report(complete: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    path = tmp_path_factory.mktemp("report") / "report.json"
+    run_well("pavpu", complete, "-q", "-o", path)
+    record = json.loads(path.read_text())
+    assert isinstance(record, dict)
+    return record
+
+
+def test_files_that_are_no_report(tmp_path: Path, complete: Path, report: dict[str, Any]) -> None:
+    without = {key: value for key, value in report.items() if key != "results"}
+    broken = json.loads(json.dumps(report))
+    broken["results"]["pavpu"]["uncertainty_threshold"] = "high"
+    cases: dict[str, tuple[str | None, list[str]]] = {
+        "none": (None, ["none.json: No such file", "expected a report"]),
+        "text": ("hello", ["text.json: is no JSON report"]),
+        "cut": (json.dumps(report)[:900], ["cut.json: is no JSON report"]),
+        "list": ("[1, 2]", ["list.json: schema None", "reads 'uqeval.report/1'"]),
+        "newer": (
+            json.dumps(report | {"schema": "uqeval.report/2"}),
+            ["newer.json: schema 'uqeval.report/2'; this uqeval reads 'uqeval.report/1'"],
+        ),
+        "nan": (
+            json.dumps(report | {"numerics": {"x": float("nan")}}),
+            ["nan.json: is no JSON report: NaN is not a number"],
+        ),
+        "without": (json.dumps(without), ["without.json: is no report: results: Field required"]),
+        "broken": (json.dumps(broken), ["broken.json: its PAvPU is not as `uqeval pavpu` writes"]),
+        "settings": (
+            json.dumps(report | {"settings": {"pavpu": 3}}),
+            ["settings.json: its PAvPU is not as `uqeval pavpu` writes"],
+        ),
+        "empty": (
+            json.dumps(report | {"results": {}}),
+            ["empty.json: it has no threshold for entropy", "it has PAvPU for nothing"],
+        ),
+    }
+    for name, (text, says) in cases.items():
+        folder = tmp_path / name
+        folder.mkdir()
+        file = folder / f"{name}.json"
+        if text is not None:
+            file.write_text(text)
+        fails(folder, complete, "--threshold-from", file, says=says)
+
+
+def test_a_report_that_lacks_the_uncertainty(
+    tmp_path: Path, complete: Path, report: dict[str, Any]
+) -> None:
+    file = tmp_path / "r.json"
+    file.write_text(json.dumps(report))
+    fails(
+        tmp_path, complete, "--threshold-from", file, "--uncertainty", "std",
+        says=["r.json: it has no threshold for std", "it has PAvPU for entropy"],
+    )  # fmt: skip
+    again = tmp_path / "scope"
+    again.mkdir()
+    fails(
+        again, complete, "--threshold-from", file, "--threshold-scope", "class",
+        says=["--threshold-from takes one threshold", "--threshold-scope class"],
+    )  # fmt: skip
+    report["results"]["pavpu"] |= {
+        "uncertainty_threshold": None, "uncertainty_threshold_reason": "fitted for each item apart",
+    }  # fmt: skip
+    file.write_text(json.dumps(report))
+    third = tmp_path / "items"
+    third.mkdir()
+    fails(
+        third, complete, "--threshold-from", file,
+        says=["pavpu has no single threshold: fitted for each item apart"],
+    )  # fmt: skip
+
+
+# ---- outputs
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("-o none/r.json", ["none/r.json: the folder none does not exist"]),
+        ("--csv none/r.csv", ["none/r.csv: the folder none does not exist"]),
+        ("-o file/r.json", ["file/r.json: the folder file does not exist"]),
+        ("-o /proc/r.json", ["/proc/r", "cannot be written"]),
+        ("-o /proc/r.json --no-states", ["/proc/r.json: cannot be written"]),
+        ("-o folder", ["folder: is a folder; give the name of a file"]),
+        ("--csv folder", ["folder: is a folder"]),
+        ("-o r.json --csv r.json", ["two outputs go to r.json"]),
+        ("-o - --csv -", ["two outputs go to stdout"]),
+        ("-o - --states", ["--states keeps the tallies beside the report; give -o FILE"]),
+        ("--states", ["give -o FILE"]),
+        ("-o=", ["is given as ''; give the name of a file"]),
+        ("-o labels.npy", ["labels.npy is an input; give the output another name"]),
+    ],
+)
+def test_outputs_that_cannot_be(
+    tmp_path: Path, stores: Path, options: str, says: list[str]
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("here")
+    np.save(tmp_path / "labels.npy", labels())
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")}
+    arguments = ["--output", ""] if options == "-o=" else options.split()
+    outcome = run_uqeval("pavpu", stores / "preds.zarr", "labels.npy", *arguments, cwd=tmp_path)
+    message = refused(outcome, *says)
+    assert message.startswith("uqeval: ")
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
+
+
+@pytest.mark.parametrize(
+    ("kilobytes", "options", "says"),
+    [
+        (1, "-o r.json", "r.states.zip: cannot be written: File too large"),
+        (20, "-o r.json", "r.json: cannot be written: File too large"),
+        (1, "-o r.json --no-states", "r.json: cannot be written: File too large"),
+    ],
+)
+def test_a_disk_that_is_full(
+    tmp_path: Path, complete: Path, kilobytes: int, options: str, says: str
+) -> None:
+    # A limit on the size of files is refused in the same way as a full disk, and needs no disk.
+    command = f'ulimit -f {kilobytes}; trap "" XFSZ; exec {EXECUTABLE} pavpu {complete} {options}'
+    done = subprocess.run(
+        ["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == 2 and done.stdout == ""
+    assert says in done.stderr and "Traceback" not in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device that is full")
+@pytest.mark.parametrize("shown", ["table", "json"])
+def test_a_full_disk_behind_stdout(complete: Path, shown: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [str(EXECUTABLE), "pavpu", str(complete), "--format", shown],
+            stdout=full, stderr=subprocess.PIPE, text=True, env=environment(), check=False,
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert done.stderr == "uqeval: stdout: cannot be written: No space left on device.\n"
+
+
+def test_a_good_report_stays_when_the_next_run_fails(tmp_path: Path, complete: Path) -> None:
+    store = tmp_path / "s.zarr"
+    shutil.copytree(complete, store)
+    out = tmp_path / "out"
+    out.mkdir()
+    wanted = ("pavpu", store, "-o", "report.json", "--csv", "items.csv")
+    run_well(*wanted, cwd=out)
+    before = {file.name: file.read_bytes() for file in out.iterdir()}
+    assert sorted(before) == ["items.csv", "report.json", "report.states.zip"]
+    chunk = store / "probs/c/2/0/0/0/0"
+    chunk.write_bytes(chunk.read_bytes()[:50])
+    refused(run_uqeval(*wanted, cwd=out), "s.zarr/probs: chunk c/2/0/0/0/0 is damaged")
+    assert {file.name: file.read_bytes() for file in out.iterdir()} == before

@@ -1,0 +1,297 @@
+"""Numbers that cannot be evaluated are refused, with the item, the store and how many."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scenes import Chunked, all_same, labels, read_maps, read_stack, softmax, zarr_array, zarr_group
+
+from uqeval.errors import DataError, StoreError, UsageError
+from uqeval.maps import reduce_array
+
+N, T, C, H, W = 3, 2, 4, 5, 6
+NAMES = ["first", "second", "third"]
+
+
+def samples(dtype: str = "f4") -> Any:
+    return softmax(0, N, T, C, H, W, dtype=dtype)
+
+
+def store(tmp_path: Path, p: Any, chunks: Any = (1, T, C, H, W), kind: str = "probs") -> Path:
+    return zarr_group(tmp_path / "preds", {kind: (p, {"chunks": chunks})}, names=NAMES)
+
+
+def refused(given: Any, *words: str, truth: Any = None, error: Any = DataError, **more: Any) -> str:
+    with pytest.raises(error) as caught:
+        read_maps(given, truth, **more)
+    message = str(caught.value)
+    for word in words:
+        assert word in message, message
+    return message
+
+
+# Samples
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize(
+    ("value", "word"), [(np.nan, "NaN"), (np.inf, "infinite"), (-np.inf, "infinite"), (-0.1, "negative")]
+)
+def test_what_is_no_number_or_negative(tmp_path: Path, dtype: str, value: float, word: str) -> None:
+    p = samples(dtype)
+    p[1, 1, 2, 3, 4] = p[1, 1, 3, 4, 5] = p[1, 1, 2, 4, 0] = value
+    message = refused(store(tmp_path, p), "preds", "item second", f"3 of {T * C * H * W}", word)
+    assert "first in sample 1, class 2, row 3, column 4" in message
+
+
+@pytest.mark.parametrize("chunks", [(1, 1, 2, 3, 3), (2, 2, 4, 3, 6), (3, 1, 1, 5, 6)])
+def test_the_place_is_right_in_any_chunks(tmp_path: Path, chunks: Any) -> None:
+    p = samples("f2")
+    p[1, 1, 2, 3, 4] = np.nan
+    message = refused(store(tmp_path, p, chunks), "preds", "item second", "1 of ", "NaN")
+    assert "first in sample 1, class 2, row 3, column 4" in message
+
+
+@pytest.mark.parametrize("chunks", [(1, T, C, H, W), (1, 1, 1, H, W), (2, 1, 2, H, W)])
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_sums_that_are_not_1(tmp_path: Path, dtype: str, chunks: Any) -> None:
+    p = samples(dtype)
+    p[2, 0, :, 0, 1:3] *= 0.9
+    said = f"2 of {(T if chunks[1] == T else 1) * H * W} pixels"
+    message = refused(store(tmp_path, p, chunks), "preds", "item third", said, "do not sum to 1")
+    assert "first 0.9 in" in message or dtype == "f2"
+    assert "sample 0, row 0, column 1" in message
+    assert f"tolerance {0.002 if dtype == 'f2' else 0.0001}" in message
+
+
+@pytest.mark.parametrize("dtype", ["u1", "u2"])
+def test_integers_that_do_not_sum_to_1(tmp_path: Path, dtype: str) -> None:
+    top = np.iinfo(dtype).max
+    data = np.zeros((N, T, C, H, W), dtype)
+    data[:, :, 1] = top
+    data[0, 1, 1, 4, 4] = top - 5 * C
+    group = zarr_group(tmp_path / "preds", {"probs": (data, {"attributes": {"scale": 1 / top}})})
+    refused(group, "item 0", f"1 of {T * H * W} pixels", "sample 1, row 4, column 4")
+
+
+@pytest.mark.parametrize("scale", [None, 0, 2, "x"])
+def test_integers_without_a_scale(tmp_path: Path, scale: Any) -> None:
+    data = np.full((N, T, C, H, W), 64, "u1")
+    options = {} if scale is None else {"attributes": {"scale": scale}}
+    group = zarr_group(tmp_path / "preds", {"probs": (data, options)})
+    refused(group, "probs", "uint8", f"scale {scale!r}", "0.00392157", error=StoreError)
+
+
+def test_signed_integers_are_no_probabilities(tmp_path: Path) -> None:
+    group = store(tmp_path, np.ones((N, T, C, H, W), "i2"))
+    refused(group, "int16", "expected float16", error=StoreError)
+
+
+def test_logits_that_were_stored_as_probs(tmp_path: Path) -> None:
+    z = 5 * np.random.default_rng(0).normal(size=(N, T, C, H, W)).astype("f4")
+    refused(store(tmp_path, z), "item first", "negative", "store them as `logits`")
+    message = refused(np.abs(z) + 3, "do not sum to 1", "values above 1", "`logits`")
+    assert f"{T * H * W} of {T * H * W} pixels" in message
+
+
+def test_a_chunk_of_zeros(tmp_path: Path) -> None:
+    p = samples("f2")
+    p[1] = 0
+    refused(store(tmp_path, p), "item second", f"{T * H * W} of {T * H * W}", "All are 0", "never written")
+
+
+def test_a_chunk_that_is_not_there(tmp_path: Path) -> None:
+    path = store(tmp_path, samples("f2"))
+    (path / "probs" / "c" / "1" / "0" / "0" / "0" / "0").unlink()
+    refused(path, "preds", "1 ", "missing", error=StoreError)
+    refused(path, "item second", "All are 0", missing_chunks="fill")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+@pytest.mark.parametrize("classes", [1, 4])
+def test_logits_that_are_no_numbers(tmp_path: Path, value: float, classes: int) -> None:
+    z = np.zeros((N, T, classes, H, W), "f4")
+    z[1, 0, 0, 2, 2:4] = value
+    path = store(tmp_path, z, (1, T, classes, H, W), kind="logits")
+    refused(path, "preds", "item second", f"2 of {T * classes * H * W} logits", "NaN or infinite")
+
+
+def test_a_foreground_probability_above_1(tmp_path: Path) -> None:
+    p = np.full((N, T, 1, H, W), 0.25, "f4")
+    p[0, 0, 0, 0, 0] = 1.5
+    refused(store(tmp_path, p, (1, T, 1, H, W)), "item first", "1 of", "negative")
+
+
+def test_the_member_that_is_bad_is_named(tmp_path: Path) -> None:
+    p = samples()
+    bad = p.copy()
+    bad[1, 0, 0, 0, 0] = np.nan
+    good = zarr_array(tmp_path / "good", p)
+    message = refused([good, zarr_array(tmp_path / "bad", bad)], "/bad", "item 1", "sample 2")
+    assert "/good" not in message
+
+
+def test_the_item_of_an_array_in_memory() -> None:
+    p = samples()
+    p[2, 0, 1, 0, 0] = np.nan
+    refused(p, "array in memory", "item 2", f"1 of {T * C * H * W}")
+    with pytest.raises(DataError, match=r"1 of 240 probabilities .* are NaN"):
+        reduce_array(p[2])
+
+
+def test_bad_pixels_in_a_later_block() -> None:
+    p = np.full((1, 1, 2, 60, 50), 0.5, "f4")
+    p[0, 0, 1, 55, 7] = np.nan
+    refused(p, "1 of", "from row 40, column 48 on", "class 1, row 55, column 7")
+
+
+# What is accepted
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+@pytest.mark.parametrize("chunks", [(N, T, C, H, W), (1, 1, 1, 2, 2), (2, 2, 3, 5, 6)])
+def test_negative_zeros_are_zeros(dtype: str, chunks: Any) -> None:
+    p = samples(dtype)
+    p[..., :2] = 0
+    p[:, :, 1, :, :2] = 1
+    minus = np.where(p == 0, -0.0, p).astype(dtype)
+    assert np.signbit(minus).any()
+    found = read_stack(Chunked(minus, chunks))
+    all_same(found, read_stack(Chunked(p)))
+    assert not any(np.signbit(v).any() for maps in found for v in maps.values())
+
+
+@pytest.mark.parametrize(("dtype", "off"), [("f2", 1.9e-3), ("f4", 0.9e-4), ("f8", 0.99e-4)])
+def test_sums_within_the_tolerance(dtype: str, off: float) -> None:
+    for sign in (1, -1):
+        p = np.full((1, 1, 4, 2, 2), 0.25, "f8")
+        p[:, :, 1] += sign * off
+        read_maps(p.astype(dtype))
+        p[:, :, 1] += sign * off
+        refused(p.astype(dtype), "4 of 4 pixels")
+
+
+def test_a_wider_tolerance(tmp_path: Path) -> None:
+    p = samples()
+    p[0, 0, :, 0, 0] *= 0.5
+    refused(p, "1 of", "--sum-tolerance")
+    read_maps(p, sum_tolerance=0.6)
+    refused(softmax(0, N, T, C, H, W, dtype="f2"), sum_tolerance=1e-9)
+
+
+# Labels
+
+
+def test_labels_outside_the_classes(tmp_path: Path) -> None:
+    truth = labels(0, N, H, W, classes=C)
+    truth[1, 2, 3] = truth[1, 4, 5] = 7
+    truth[1, 4, 0] = 200
+    message = refused(
+        samples(), "item 1", f"3 of {H * W} pixels", "4 classes 0 … 3", "ignore_index 255",
+        "7, 200", "row 2, column 3", truth=truth,
+    )  # fmt: skip
+    assert "--ignore-index" in message
+    path = zarr_array(tmp_path / "truth", truth)
+    refused(samples(), str(path), "item 1", truth=path)
+
+
+@pytest.mark.parametrize(("dtype", "ignore"), [("i2", -1), ("i8", 1000), ("u2", 65535), ("u1", 0)])
+def test_any_ignore_index(dtype: str, ignore: int) -> None:
+    truth = labels(0, N, H, W, classes=C, void=0).astype(dtype)
+    if ignore:
+        truth[0, 0, :] = ignore
+    found = read_maps(samples(), truth, ignore_index=ignore)
+    for maps, label in zip(found, truth, strict=True):
+        assert maps["label"].dtype == np.uint8
+        expected = np.where(label == ignore, 255, label)
+        np.testing.assert_array_equal(maps["label"], expected)
+    if ignore:
+        refused(samples(), f"{W} of {H * W} pixels", str(ignore), truth=truth)
+
+
+def test_a_negative_label_is_no_class() -> None:
+    truth = np.zeros((N, H, W), "i4")
+    truth[2, 0, 0] = -1
+    refused(samples(), "item 2", "1 of", "-1", truth=truth)
+
+
+def test_labels_of_255_and_256_classes() -> None:
+    for classes in (255, 256):
+        p = np.zeros((1, 1, classes, 1, 3), "f2")
+        p[:, :, classes - 1] = 1
+        truth = np.array([[[classes - 1, 0, 1000]]], "u2")
+        maps = read_maps(p, truth, ignore_index=1000)[0]
+        assert maps["label"].dtype == (np.uint8 if classes == 255 else np.uint16)
+        assert maps["label"][0, 0] == maps["prediction"][0, 0] == classes - 1
+        assert maps["label"][0, 2] == (255 if classes == 255 else 65535)
+
+
+@pytest.mark.parametrize("shape", [(N, H, W + 1), (N, H - 1, W)])
+def test_labels_of_another_size(shape: Any) -> None:
+    message = refused(
+        samples(), "item 0", f"{shape[1]}×{shape[2]}", f"{H}×{W}", truth=np.zeros(shape, "u1"),
+        error=StoreError,
+    )  # fmt: skip
+    assert "same size" in message
+
+
+@pytest.mark.parametrize("count", [1, 5])
+def test_another_number_of_labels(count: int) -> None:
+    truth = np.zeros((count, H, W), "u1")
+    refused(samples(), f"{count} labels", f"{N} items", truth=truth, error=StoreError)
+
+
+def test_labels_that_are_no_integers() -> None:
+    refused(samples(), "float", truth=np.zeros((N, H, W), "f4"), error=StoreError)
+
+
+# Maps stores
+
+
+def maps_store(tmp_path: Path, **arrays: Any) -> Path:
+    plain = {"predictions": np.zeros((N, H, W), "u1"), "mine": np.zeros((N, H, W), "f4")}
+    return zarr_group(tmp_path / "maps", plain | arrays, names=NAMES, class_names=["a", "b", "c"])
+
+
+@pytest.mark.parametrize(("value", "dtype"), [(np.nan, "f4"), (np.inf, "f2"), (1e39, "f8")])
+def test_uncertainties_that_are_no_numbers(tmp_path: Path, value: float, dtype: str) -> None:
+    mine = np.zeros((N, H, W), dtype)
+    mine[1, 3, 2] = mine[1, 4, 4] = value
+    message = refused(
+        maps_store(tmp_path, mine=mine), "maps", "item second", f"2 of {H * W} values",
+        "row 3, column 2", wanted=["mine"],
+    )  # fmt: skip
+    assert "finite" in message
+
+
+@pytest.mark.parametrize("id_", [3, 255])
+def test_predicted_ids_outside_the_classes(tmp_path: Path, id_: int) -> None:
+    predictions = np.zeros((N, H, W), "u1")
+    predictions[2, 0, 0] = id_
+    path = maps_store(tmp_path, predictions=predictions)
+    refused(path, "item third", f"from 0 to {id_}", "0 … 2", wanted=["mine"])
+
+
+def test_maps_that_are_not_there(tmp_path: Path) -> None:
+    path = maps_store(tmp_path)
+    refused(path, "no map 'entropy'", "mine", "uqeval reduce", wanted=["entropy"], error=StoreError)
+    refused(
+        path, "--top-k", "mean_probs", wanted=["label_rank"], truth=np.zeros((N, H, W), "u1"),
+        error=StoreError,
+    )  # fmt: skip
+
+
+def test_maps_of_another_size(tmp_path: Path) -> None:
+    path = maps_store(tmp_path, mine=np.zeros((N, H, W + 1), "f4"))
+    refused(path, "item first", wanted=["mine"], error=StoreError)
+
+
+def test_classes_of_a_maps_store(tmp_path: Path) -> None:
+    plain = {"predictions": np.zeros((N, H, W), "u1"), "mine": np.zeros((N, H, W), "f4")}
+    path = zarr_group(tmp_path / "maps", plain)
+    refused(path, "--classes", wanted=["mine"], error=UsageError)
+    assert len(read_maps(path, wanted=["mine"], classes=3)) == N
+    refused(samples(), "--classes 9", "4 classes", classes=9, error=UsageError)

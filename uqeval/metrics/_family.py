@@ -1,0 +1,78 @@
+"""A family of metrics: what one command evaluates, under one key of a report."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from uqeval.errors import UsageError
+from uqeval.metrics._contract import Metric
+from uqeval.metrics._plan import Plan
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of the data before any of it is read.
+
+    `sizes`: height and width of each item. `samples`: T of a stack, None for maps.
+    """
+
+    where: str
+    names: tuple[str, ...]
+    sizes: tuple[tuple[int, int], ...]
+    classes: int
+    class_names: tuple[str, ...]
+    samples: int | None
+
+
+@dataclass(frozen=True)
+class Family:
+    """How a run evaluates a family.
+
+    `settings(options, facts)` gives the settings of every variant by report key, and raises
+    `UsageError` for what cannot be; `maps(settings, facts)` the maps that a variant reads;
+    `plans(key, settings, facts)` its plans by key, `key/part` for a part of the results.
+    """
+
+    name: str
+    metrics: tuple[Metric, ...]
+    settings: Callable[[Mapping[str, Any], Facts], dict[str, Any]]
+    maps: Callable[[Any, Facts], set[str]]
+    plans: Callable[[str, Any, Facts], dict[str, Plan]]
+
+
+def variants(
+    family: str,
+    settings: Any,
+    options: Mapping[str, Any],
+    bare: Sequence[str] = (),
+) -> dict[str, Any]:
+    """Settings of every combination of options that were given several values, by report key.
+
+    `settings` is a dataclass with a constructor `of`. The first value of each option has the plain
+    key, say `pavpu`; others say what they change: `pavpu[window=7]`, and by its value alone what
+    `bare` names: `pavpu[mutual_information]`. Raises `UsageError` for unknown options and empty
+    lists.
+    """
+    known = settings.__dataclass_fields__
+    strange = [name for name in options if name not in known]
+    if strange:
+        raise UsageError(
+            f"unknown {family} options {', '.join(strange)}; expected some of {', '.join(known)}."
+        )
+    lists = {k: list(v) if isinstance(v, list | tuple) else [v] for k, v in options.items()}
+    for name, values in lists.items():
+        if not values:
+            raise UsageError(f"--{name.replace('_', '-')} is an empty list; expected a value.")
+    found: dict[str, Any] = {}
+    for combination in itertools.product(*lists.values()):
+        changes = [
+            str(value) if name in bare else f"{name}={value}"
+            for (name, values), value in zip(lists.items(), combination, strict=True)
+            if value != values[0]
+        ]
+        key = f"{family}[{','.join(changes)}]" if changes else family
+        found[key] = settings.of(**dict(zip(lists, combination, strict=True)))
+    return found
