@@ -284,9 +284,16 @@ def test_maps_that_are_not_there(tmp_path: Path) -> None:
     )  # fmt: skip
 
 
-def test_maps_of_another_size(tmp_path: Path) -> None:
-    path = maps_store(tmp_path, mine=np.zeros((N, H, W + 1), "f4"))
-    refused(path, "item first", wanted=["mine"], error=StoreError)
+@pytest.mark.parametrize("width", [W - 1, W + 1])
+@pytest.mark.parametrize("kind", ["mine", "zebra", "label_rank", "mean_probs"])
+def test_maps_of_another_size(tmp_path: Path, kind: str, width: int) -> None:
+    shape = (N, 3, H, width) if kind == "mean_probs" else (N, H, width)
+    path = maps_store(tmp_path, **{kind: np.zeros(shape, "u2" if kind == "label_rank" else "f4")})
+    wanted = "label_rank" if kind == "mean_probs" else kind
+    refused(
+        path, "item first", str(width), f"({H}, {W})", wanted=[wanted], error=StoreError,
+        truth=np.zeros((N, H, W), "u1"),
+    )  # fmt: skip
 
 
 def test_classes_of_a_maps_store(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from uqeval.cli import options as o
+from uqeval.cli.evaluating import evaluating
 from uqeval.metrics.pavpu import CHOICES
 
 _PATCH, _THRESHOLD = "Patches", "Thresholds"
@@ -22,8 +22,8 @@ AccuracyOp, UncertaintyOp = _choice("accuracy_op"), _choice("uncertainty_op")
 Scope = _choice("threshold_scope")
 
 
+@evaluating
 def pavpu(
-    paths: o.Paths,
     uncertainty: Annotated[list[str] | None, typer.Option(
         metavar="NAME", show_default=False, rich_help_panel=_PATCH,
         help="entropy (default), mutual_information, expected_entropy, confidence, "
@@ -69,20 +69,6 @@ def pavpu(
     definition: Annotated[Definition | None, typer.Option(  # type: ignore[valid-type]
         show_default=False,
         help="Whose definition: sets the options above as that paper or code has them.")] = None,
-    output: o.Output = None,
-    csv: o.Csv = None,
-    format: o.Stdout = o.Format.table,
-    states: o.States = None,
-    quiet: o.Quiet = False,
-    ignore_index: o.IgnoreIndex = None,
-    names: o.Names = None,
-    classes: o.Classes = None,
-    label_map: o.LabelMap = None,
-    sum_tolerance: o.SumTolerance = None,
-    missing_chunks: o.MissingChunks = o.Missing.error,
-    limit: o.Limit = None,
-    workers: o.Workers = None,
-    memory: o.Memory = "512MB",
 ) -> None:  # fmt: skip
     """Patch accuracy vs patch uncertainty: are the uncertain places the wrong ones?
 
@@ -91,25 +77,3 @@ def pavpu(
 
     Example: uqeval pavpu preds.zarr labels/ -o report.json
     """
-    from uqeval.cli.finish import check_outputs, deliver, states_path
-    from uqeval.cli.progress import progress_for
-    from uqeval.run import evaluate
-
-    settings = o.given(
-        definition=definition, uncertainty=uncertainty, window=window, stride=stride,
-        threshold=threshold, accuracy_threshold=accuracy_threshold, top_k=top_k, border=border,
-        void=void, accuracy_op=accuracy_op, uncertainty_op=uncertainty_op, log_base=log_base,
-        threshold_scope=threshold_scope, threshold_from=threshold_from,
-    )  # fmt: skip
-    inputs = o.given(
-        ignore_index=ignore_index, names=names, classes=classes, label_map=label_map,
-        sum_tolerance=sum_tolerance, missing_chunks=missing_chunks, limit=limit,
-    )  # fmt: skip
-    beside = states_path(output, states)
-    check_outputs(output, csv, beside, inputs=paths)
-    predictions, labels = o.split_paths(paths)
-    report = evaluate(
-        predictions, labels, {"pavpu": settings}, states=beside, workers=workers,
-        memory=o.parse_memory(memory), progress=progress_for(quiet), **inputs,
-    )  # fmt: skip
-    deliver(report, output, csv, format, quiet)

@@ -1,0 +1,81 @@
+"""What all evaluating commands have in common: paths, inputs, outputs, and one call of `evaluate`.
+
+A command's own file declares only its own options, named as the fields of its settings.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, get_type_hints
+
+from uqeval.cli import options as o
+
+_INPUTS = (
+    "ignore_index", "names", "classes", "label_map", "sum_tolerance", "missing_chunks", "limit",
+)  # fmt: skip
+
+
+def _shared(
+    output: o.Output = None,
+    csv: o.Csv = None,
+    format: o.Stdout = o.Format.table,
+    states: o.States = None,
+    quiet: o.Quiet = False,
+    ignore_index: o.IgnoreIndex = None,
+    names: o.Names = None,
+    classes: o.Classes = None,
+    label_map: o.LabelMap = None,
+    sum_tolerance: o.SumTolerance = None,
+    missing_chunks: o.MissingChunks = o.Missing.error,
+    limit: o.Limit = None,
+    workers: o.Workers = None,
+    memory: o.Memory = "512MB",
+) -> None:
+    """The options of every evaluating command; only its signature is used."""
+
+
+def evaluating(declared: Callable[..., None]) -> Callable[..., None]:
+    """The command of the family that `declared` is named after.
+
+    `declared` holds the family's own options in its signature and the help in its docstring; paths
+    come before them and the shared options after.
+    """
+    family = declared.__name__
+    own = inspect.signature(declared).parameters
+    shared = inspect.signature(_shared).parameters
+    hints = {"paths": o.Paths} | _hints(declared) | _hints(_shared)
+
+    def command(**given: Any) -> None:
+        from uqeval.cli.finish import check_outputs, deliver, states_path
+        from uqeval.cli.progress import progress_for
+        from uqeval.run import evaluate
+
+        settings = o.given(**{name: given[name] for name in own})
+        inputs = o.given(**{name: given[name] for name in _INPUTS})
+        beside = states_path(given["output"], given["states"])
+        check_outputs(given["output"], given["csv"], beside, inputs=given["paths"])
+        predictions, labels = o.split_paths(given["paths"])
+        report = evaluate(
+            predictions, labels, {family: settings}, states=beside, workers=given["workers"],
+            memory=o.parse_memory(given["memory"]), progress=progress_for(given["quiet"]), **inputs,
+        )  # fmt: skip
+        deliver(report, given["output"], given["csv"], given["format"], given["quiet"])
+
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    paths = inspect.Parameter("paths", keyword)
+    parameters = [paths, *(p.replace(kind=keyword) for p in (*own.values(), *shared.values()))]
+    # Typer reads both: parameters and their defaults here, what they mean from the annotations.
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [p.replace(annotation=hints[p.name]) for p in parameters]
+    )
+    command.__annotations__ = hints
+    command.__name__ = family
+    command.__doc__ = declared.__doc__
+    return command
+
+
+def _hints(function: Callable[..., None]) -> dict[str, Any]:
+    found = get_type_hints(function, include_extras=True)
+    found.pop("return")
+    return found
