@@ -28,7 +28,7 @@ class Lockstep:
         self.passes = 0
         self.workers = 0
         self._lock = threading.Lock()
-        self._counted: dict[Tally, int] = {}
+        self._counted = 0
 
     def run(self, plans: Mapping[str, Plan]) -> dict[str, Section]:
         """The sections of all plans, by key. Raises `UqevalError`; nothing is left behind then."""
@@ -81,8 +81,9 @@ class Lockstep:
         source, progress = self.inputs.source, self.options.progress
         workers = workers_within(source, Resources(self.options.threads(), self.options.memory))
         self.workers = max(self.workers, workers)
-        before = len(self._counted)
-        self._counted.update({t: before + i for i, t in enumerate(tallies)})
+        # Apart for each pass: a plan may ask for what another has asked for before.
+        numbers = {tally: self._counted + i for i, tally in enumerate(tallies)}
+        self._counted += len(tallies)
         items: dict[Tally, list[bytes]] = {tally: [] for tally in tallies}
 
         def keep(item: int, tally: Tally, data: bytes) -> None:
@@ -90,7 +91,7 @@ class Lockstep:
             if tally.id != "ranks":
                 items[tally].append(data)
             if states is not None:
-                states.add(self._counted[tally], tally.parameters(), item, data)
+                states.add(numbers[tally], tally.parameters(), item, data)
 
         def advance(nbytes: int, done: int) -> None:
             with self._lock:

@@ -114,9 +114,15 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     plans: dict[str, Plan] = {}
     wanted: set[str] = set()
     # The segmentation scores stand beside everything that has labels: they cost nothing.
-    given: dict[str, Mapping[str, Any]] = {"segmentation": {}, **families}
+    given: dict[str, Mapping[str, Any]] = dict(families)
+    if facts.kind == "classes":
+        given = {"segmentation": {}, **given}
     for name, choices in given.items():
         family = FAMILIES[name]
+        if facts.kind not in family.kinds:
+            raise UsageError(
+                f"{facts.where} holds {facts.kind} data; {name} evaluates {family.kinds[0]} only."
+            )
         for key, settings in family.settings(choices, facts).items():
             wanted |= family.maps(settings, facts)
             plans |= family.plans(key, settings, facts)
@@ -142,7 +148,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         if section.numerics:
             numerics[key] = section.numerics
         warnings += [f"{key}: {text}" for text in section.warnings]
-    void = [i["name"] for i in items if i["segmentation"]["pixels"] == 0]
+    void = [i["name"] for i in items if i.get("segmentation", {}).get("pixels") == 0]
     if void:
         shown = ", ".join(void[:5]) + (" …" if len(void) > 5 else "")
         warnings.append(f"{len(void)} of {len(items)} items have void labels only: {shown}.")

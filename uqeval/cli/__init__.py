@@ -17,6 +17,7 @@ import typer
 
 from uqeval import __version__
 from uqeval.cli import convert, demo, inspect, pavpu, reduce
+from uqeval.cli.messages import tell
 from uqeval.errors import UqevalError
 
 app = typer.Typer(
@@ -65,11 +66,11 @@ def main() -> None:
             _drop_stdout()
             sys.exit(0)
         if _came_of(leaving, KeyboardInterrupt):
-            typer.echo("uqeval: interrupted before it was done.", err=True)
+            tell("uqeval: interrupted before it was done.")
             sys.exit(130)
         raise
     except UqevalError as error:
-        typer.echo(f"uqeval: {error}", err=True)
+        tell(f"uqeval: {error}")
         _drop_stdout()
         sys.exit(2)
     except MemoryError:

@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from uqeval.cli import options as o
+from uqeval.cli.messages import tell
 
 
 class Kind(StrEnum):
@@ -82,5 +83,5 @@ def convert(
             shown.end()
     if not quiet:
         for text in warnings:
-            typer.echo(f"warning: {text}", err=True)
-        typer.echo(f"wrote {destination}", err=True)
+            tell(f"warning: {text}")
+        tell(f"wrote {destination}")

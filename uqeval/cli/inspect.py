@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uqeval.cli import options as o
+from uqeval.cli.messages import tell
 
 if TYPE_CHECKING:
     from uqeval.inspect import Inspection
@@ -61,9 +62,9 @@ def inspect(
         _show(found)
     if not quiet:
         for text in found.warnings:
-            typer.echo(f"warning: {text}", err=True)
+            tell(f"warning: {text}")
         for text in found.problems:
-            typer.echo(f"problem: {text}", err=True)
+            tell(f"problem: {text}")
     if found.problems:
         raise typer.Exit(2)
 
@@ -76,8 +77,10 @@ def _show(found: Inspection) -> None:
     from rich.markup import escape
     from rich.table import Table
 
+    from uqeval.report.safe import printable
+
     console = Console(width=None if sys.stdout.isatty() else 120)
-    console.print(f"[bold]{escape(found.path)}[/]  {found.items:,} items", soft_wrap=True)
+    console.print(f"[bold]{escape(printable(found.path))}[/]  {found.items:,} items", soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("array", "axes", "shape", "dtype", "chunk", "a chunk", "on disk", "missing"):
         table.add_column(
@@ -86,7 +89,7 @@ def _show(found: Inspection) -> None:
     for array in found.arrays:
         shape = array.shape if isinstance(array.shape, str) else "×".join(map(str, array.shape))
         table.add_row(
-            escape(array.name), ", ".join(array.axes), shape, array.dtype,
+            escape(printable(array.name)), ", ".join(array.axes), shape, array.dtype,
             "×".join(map(str, array.chunks)), filesize.decimal(array.chunk_bytes),
             f"{filesize.decimal(array.stored_bytes)} "
             f"({array.stored_bytes / max(array.logical_bytes, 1):.0%})",
@@ -102,7 +105,7 @@ def _show(found: Inspection) -> None:
     if isinstance(facts.get("class_names"), list):
         facts["class_names"] = ", ".join(facts["class_names"])
     for key, value in (facts | found.values).items():
-        console.print(f"  {key.replace('_', ' '):<18} {escape(str(value))}", soft_wrap=True)
+        console.print(f"  {key.replace('_', ' '):<18} {escape(printable(str(value)))}", soft_wrap=True)
     if found.cost:
         console.print(
             f"  {'memory':<18} {filesize.decimal(found.cost['bytes_a_worker'])} a worker, "

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from uqeval.cli import options as o
+from uqeval.cli.messages import tell
 
 
 def reduce(
@@ -52,5 +53,5 @@ def reduce(
     )
     if not quiet:
         for text in inputs.warnings:
-            typer.echo(f"warning: {text}", err=True)
-        typer.echo(f"wrote {target}", err=True)
+            tell(f"warning: {text}")
+        tell(f"wrote {target}")

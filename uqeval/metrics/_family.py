@@ -16,7 +16,9 @@ from uqeval.metrics._plan import Plan
 class Facts:
     """What is known of the data before any of it is read.
 
-    `sizes`: height and width of each item. `samples`: T of a stack, None for maps.
+    `kind`: "classes" (probabilities or ids, with labels) or "regression" (a mean and a standard
+    deviation, with a target; one class). `sizes`: height and width of each item. `samples`: T of a
+    stack, None for maps.
     """
 
     where: str
@@ -25,6 +27,7 @@ class Facts:
     classes: int
     class_names: tuple[str, ...]
     samples: int | None
+    kind: str = "classes"
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class Family:
 
     `settings(options, facts)` gives the settings of every variant by report key, and raises
     `UsageError` for what cannot be; `maps(settings, facts)` the maps that a variant reads;
-    `plans(key, settings, facts)` its plans by key, `key/part` for a part of the results.
+    `plans(key, settings, facts)` its plans by key, `key/part` for a part of the results. `kinds` of
+    data that it can evaluate.
     """
 
     name: str
@@ -41,6 +45,7 @@ class Family:
     settings: Callable[[Mapping[str, Any], Facts], dict[str, Any]]
     maps: Callable[[Any, Facts], set[str]]
     plans: Callable[[str, Any, Facts], dict[str, Plan]]
+    kinds: tuple[str, ...] = ("classes",)
 
 
 def variants(

@@ -20,5 +20,6 @@ def to_csv(report: Report) -> str:
     writer.writeheader()
     for row in rows:
         name = row["name"]
-        writer.writerow(row | {"name": f"'{name}" if name[:1] in ("=", "+", "-", "@") else name})
+        formula = name.startswith(("=", "+", "-", "@", "\t", "\r"))
+        writer.writerow(row | {"name": f"'{name}" if formula else name})
     return buffer.getvalue()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+
+from uqeval.report.safe import printable
 from uqeval.report.schema import Report
 from uqeval.report.tables import Table, tables_of
 
@@ -28,7 +31,7 @@ def _table(table: Table) -> list[str]:
 
 
 def _cell(text: str) -> str:
-    """Text that cannot break out of a table cell or become HTML."""
-    for mark, escape in (("&", "&amp;"), ("<", "&lt;"), ("|", "\\|"), ("`", "\\`"), ("\n", " ")):
-        text = text.replace(mark, escape)
-    return text
+    """Text that cannot break out of a table cell, nor become HTML, code, a link or an image."""
+    text = printable(text.replace("\n", " "))
+    text = text.replace("&", "&amp;").replace("<", "&lt;")
+    return re.sub(r"[\\|`\[]", r"\\\g<0>", text)

@@ -7,6 +7,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as RichTable
 
+from uqeval.report.safe import printable
 from uqeval.report.schema import Report
 from uqeval.report.tables import tables_of
 
@@ -21,7 +22,7 @@ def show(report: Report, console: Console) -> None:
         for i, column in enumerate(table.columns):
             shown.add_column(column, justify="left" if i in table.left else "right")
         for row in table.rows:
-            shown.add_row(*(escape(cell) for cell in row))
+            shown.add_row(*(escape(printable(cell)) for cell in row))
         console.print(shown)
     if report.partial:
         console.print("[bold yellow]partial:[/] not all items were evaluated; a gate refuses this.")
@@ -30,4 +31,4 @@ def show(report: Report, console: Console) -> None:
 def show_warnings(report: Report, console: Console) -> None:
     """Print the warnings, one a line."""
     for text in report.warnings:
-        console.print(f"[yellow]warning:[/] {escape(text)}", soft_wrap=True)
+        console.print(f"[yellow]warning:[/] {escape(printable(text))}", soft_wrap=True)

@@ -1,0 +1,142 @@
+"""What a command's status says: interrupts, closed pipes, bugs, help."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import EXECUTABLE, TIMEOUT, environment, refused, run_uqeval, run_well
+from small_stores import labels, probs, save
+
+from uqeval import __version__
+
+
+@pytest.fixture(scope="module")
+def long_run(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """A command that takes several seconds, most of them in kernels and files."""
+    arrays = {"probs": np.repeat(probs(1), 400, 0), "labels": np.repeat(labels(1), 400, 0)}
+    store = save(tmp_path_factory.mktemp("long") / "long.zarr", arrays)
+    variants = [f"--window={w}" for w in (3, 4, 5, 6, 7)]
+    variants += [f"--uncertainty={u}" for u in ("entropy", "std", "confidence")]
+    # So little memory that the maps kept for the second pass go to a temporary folder.
+    options = ["--stride=1", "--workers=1", "--memory=100kB"]
+    return [str(EXECUTABLE), "pavpu", str(store), "-o", "report.json", *variants, *options]
+
+
+@pytest.mark.parametrize(
+    ("number", "status", "says"),
+    [
+        (signal.SIGINT, 130, "uqeval: interrupted before it was done.\n"),
+        (signal.SIGTERM, 143, ""),
+    ],
+)
+def test_interrupted(
+    tmp_path: Path, long_run: list[str], number: signal.Signals, status: int, says: str
+) -> None:
+    out, temporary = tmp_path / "out", tmp_path / "temporary"
+    out.mkdir()
+    temporary.mkdir()
+    (out / "report.json").write_text("the last good one")
+    with subprocess.Popen(
+        long_run, cwd=out, env=environment(TMPDIR=str(temporary)), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        try:
+            until = time.monotonic() + TIMEOUT
+            while process.poll() is None and time.monotonic() < until:
+                # Items are being counted: their states are kept, and their maps for the next pass.
+                if any(temporary.glob("*/*")) and any(out.glob(".report.states.zip.*")):
+                    break
+                time.sleep(0.01)
+            assert process.poll() is None, "ended before it could be interrupted"
+            began = time.monotonic()
+            process.send_signal(number)
+            stdout, stderr = process.communicate(timeout=TIMEOUT)
+            assert time.monotonic() - began < 5
+        finally:
+            process.kill()
+    assert process.returncode == status
+    assert (stdout, stderr) == ("", says)
+    assert [file.name for file in out.iterdir()] == ["report.json"]
+    assert (out / "report.json").read_text() == "the last good one"
+    assert not list(temporary.iterdir())
+
+
+@pytest.mark.parametrize("shown", ["table", "json", "csv", "markdown"])
+def test_a_reader_that_goes_away(complete: Path, shown: str) -> None:
+    command = f"{EXECUTABLE} pavpu {complete} --format {shown} | head -c 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command], env=environment(), capture_output=True, text=True, check=True
+    )
+    assert done.stderr == ""
+    assert done.stdout[1:].strip() == "0"
+
+
+def python(script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
+    """Run the command line with something in it replaced by `script`."""
+    main = "import sys, uqeval.cli, uqeval.run\n" + script + "\nuqeval.cli.main()\n"
+    return subprocess.run(
+        [sys.executable, "-c", main, *map(str, arguments)],
+        env=environment(), capture_output=True, text=True, check=False, timeout=TIMEOUT,
+    )  # fmt: skip
+
+
+FAILING = """
+def fail(*arguments, **options):
+    raise {error}
+uqeval.run.evaluate = fail
+"""
+
+
+def test_a_bug_shows_its_traceback(tmp_path: Path, complete: Path) -> None:
+    done = python(FAILING.format(error="RuntimeError('deep inside')"), "pavpu", complete)
+    assert (done.returncode, done.stdout) == (3, "")
+    assert "Traceback (most recent call last)" in done.stderr
+    assert "RuntimeError: deep inside" in done.stderr
+    assert f"uqeval {__version__}: this is a bug; please report it" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "says"),
+    [
+        ("MemoryError", 2, "uqeval: out of memory; give a lower --memory or fewer --workers.\n"),
+        ("KeyboardInterrupt", 130, "uqeval: interrupted before it was done.\n"),
+        ("BrokenPipeError(32, 'gone')", 0, ""),
+        ("uqeval.cli.UqevalError('what is wrong')", 2, "uqeval: what is wrong\n"),
+    ],
+)
+def test_what_is_no_bug(complete: Path, error: str, status: int, says: str) -> None:
+    done = python(FAILING.format(error=error), "pavpu", complete)
+    assert (done.returncode, done.stdout, done.stderr) == (status, "", says)
+
+
+def test_version_and_help() -> None:
+    assert run_well("--version").stdout == f"uqeval {__version__}\n"
+    whole = run_well("--help")
+    assert whole.stdout == run_well("-h").stdout and whole.stderr == ""
+    commands = [line.split()[1] for line in whole.stdout.splitlines() if line.startswith("│ ")]
+    commands = [name for name in commands if name.isidentifier()]
+    assert {"pavpu", "reduce", "inspect", "convert", "demo"} <= set(commands)
+    for name in sorted({"pavpu", "reduce", "inspect", "convert", "demo"}):
+        outcome = run_well(name, "--help")
+        assert f"Usage: uqeval {name} " in outcome.stdout
+        assert "Example" in outcome.stdout and outcome.stderr == ""
+
+
+def test_no_arguments() -> None:
+    nothing = run_uqeval()
+    assert nothing.status == 2 and "Usage: uqeval" in nothing.stdout + nothing.stderr
+    refused(run_uqeval("pavpu"), "Missing argument")
+    refused(run_uqeval("pawpu"), "No such command 'pawpu'")
+
+
+def test_python_m_is_the_same() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "uqeval", "--version"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout == f"uqeval {__version__}\n"

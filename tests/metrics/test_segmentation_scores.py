@@ -1,0 +1,86 @@
+"""Segmentation scores of a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import naive
+import numpy as np
+import pytest
+import scenes
+from sklearn.metrics import balanced_accuracy_score, jaccard_score
+
+import uqeval
+
+
+def one_hot(prediction: Any, classes: int) -> Any:
+    """Samples [n, 1, c, y, x] that predict the ids."""
+    return np.moveaxis(np.eye(classes, dtype="f2")[prediction], -1, 1)[:, None]
+
+
+def evaluated(prediction: Any, label: Any, classes: int, **options: Any) -> Any:
+    return uqeval.evaluate(one_hot(prediction, classes), label, ("segmentation",), **options)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_scores_are_those_of_the_oracle(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    classes = int(rng.integers(3, 8))
+    label = scenes.labels(seed, 3, 9, 8, classes=classes - 1)  # one class is in no label
+    guess = rng.integers(0, classes - (seed % 2), label.shape)
+    prediction = np.where((rng.random(label.shape) < 0.6) & (label < 255), label, guess)
+    report = evaluated(prediction, label, classes)
+    found = report.results["segmentation"]
+    expected = naive.segmentation(label, prediction, classes)
+    for name in ("pixel_accuracy", "mean_accuracy", "miou", "pixels"):
+        assert found[name] == pytest.approx(expected[name], rel=1e-12)
+    rows = [{k: v for k, v in row.items() if k != "name"} for row in found["per_class"]]
+    assert rows == expected["per_class"]
+    for i, item in enumerate(report.items):
+        one = naive.segmentation(label[i : i + 1], prediction[i : i + 1], classes)
+        for name in ("pixel_accuracy", "mean_accuracy", "miou", "pixels"):
+            assert item["segmentation"][name] == pytest.approx(one[name], rel=1e-12)
+    assert report.numerics["segmentation"] == {"void": int((label == 255).sum())}
+
+    known = label != 255
+    y, p = label[known], prediction[known]
+    present = sorted({*y, *p})
+    ious = jaccard_score(y, p, labels=present, average=None)
+    assert found["miou"] == pytest.approx(ious.mean(), rel=1e-12)
+    assert [found["per_class"][c]["iou"] for c in present] == pytest.approx(ious.tolist())
+    with np.errstate(all="ignore"), pytest.warns() if set(p) - set(y) else no_warning():
+        balanced = balanced_accuracy_score(y, p)
+    assert found["mean_accuracy"] == pytest.approx(balanced, rel=1e-12)
+
+
+def no_warning() -> Any:
+    from contextlib import nullcontext
+
+    return nullcontext()
+
+
+def test_a_class_that_nobody_has_is_null() -> None:
+    label = np.array([[[0, 0, 1, 255]]], "u1")
+    report = evaluated(np.array([[[0, 1, 1, 3]]]), label, 4)
+    rows = report.results["segmentation"]["per_class"]
+    assert [row["iou"] for row in rows] == [0.5, 0.5, None, None]
+    assert [row["accuracy"] for row in rows] == [0.5, 1.0, None, None]
+    assert report.results["segmentation"]["miou"] == 0.5
+
+
+def test_a_class_that_is_only_predicted_counts_as_an_iou_of_0() -> None:
+    label = np.zeros((1, 1, 4), "u1")
+    report = evaluated(np.array([[[0, 0, 0, 1]]]), label, 3)
+    found = report.results["segmentation"]
+    assert found["miou"] == (0.75 + 0) / 2
+    assert found["mean_accuracy"] == 0.75
+
+
+def test_a_void_item_has_reasons() -> None:
+    label = np.array([[[0, 1]], [[255, 255]]], "u1")
+    report = evaluated(np.zeros((2, 1, 2), int), label, 2)
+    item = report.items[1]["segmentation"]
+    assert item["pixels"] == 0
+    for name in ("pixel_accuracy", "mean_accuracy", "miou"):
+        assert item[name] is None
+        assert "void" in item[f"{name}_reason"]
