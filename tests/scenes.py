@@ -197,8 +197,8 @@ def stack_of(*members: Any, kind: str = "probs") -> Stack:
     return Stack(stores, kind)
 
 
-def read_stack(*members: Any, kind: str = "probs", truth: Any = None, **options: Any) -> list[Maps]:
-    """All maps of a stack of `Chunked` members."""
+def chunked_source(*members: Any, kind: str = "probs", truth: Any = None, **options: Any) -> Source:
+    """A source of all maps of a stack of `Chunked` members."""
     stack = stack_of(*members, kind=kind)
     found = None
     if truth is not None:
@@ -210,4 +210,10 @@ def read_stack(*members: Any, kind: str = "probs", truth: Any = None, **options:
     )
     wanted = [n for n in ALL_MAPS if stack.samples > 1 or n in SINGLE]
     source.want([*wanted, *((*LABEL_MAPS, "label") if truth is not None else ())])
+    return source
+
+
+def read_stack(*members: Any, **options: Any) -> list[Maps]:
+    """All maps of a stack of `Chunked` members."""
+    source = chunked_source(*members, **options)
     return [maps for batch in source.batches() for maps in source.read(batch)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UqevalError
 from uqeval.inputs import Given, InputOptions, Inputs, open_inputs
 from uqeval.maps.names import void_of
-from uqeval.run import Progress, Silent, usable_cpus
+from uqeval.run import Progress, RunOptions, Silent
 
 if TYPE_CHECKING:
     from uqeval.stores.array import Store, StoredArray
@@ -88,7 +89,7 @@ def inspect(
     }
     # Missing chunks are told above; reading them as fill would only say so again, less clearly.
     if not found.problems:
-        _values(found, inputs, full, memory, workers or usable_cpus(), progress or Silent())
+        _values(found, inputs, full, memory, RunOptions(workers).threads(), progress or Silent())
     return found
 
 
@@ -105,9 +106,13 @@ def _facts(store: Store) -> Inspection:
             except UqevalError as error:
                 problems.append(str(error))
         if missing:
+            total = sum(
+                math.prod(-(-n // c) for n, c in zip(a.shape, a.chunks, strict=True))
+                for a in distinct
+            )
             problems.append(
-                f"{first.where}: {missing} chunks are missing; Zarr would read them as the fill "
-                "value. Write them again, with write_empty_chunks=True."
+                f"{first.where}: {missing} of {total} chunks are missing; Zarr would read them as "
+                "the fill value. Write them again, with write_empty_chunks=True."
             )
         itemsize = first.dtype.itemsize
         arrays.append(

@@ -87,8 +87,7 @@ class Lockstep:
         items: dict[Tally, list[bytes]] = {tally: [] for tally in tallies}
 
         def keep(item: int, tally: Tally, data: bytes) -> None:
-            # Rank counts are large and only their total is asked for; all else is a few kB an item.
-            if tally.id != "ranks":
+            if tally.keeps_items:
                 items[tally].append(data)
             if states is not None:
                 states.add(numbers[tally], tally.parameters(), item, data)

@@ -54,6 +54,9 @@ def reduce(
     if not target.parent.is_dir():
         raise OutputError(f"{destination}: the folder {target.parent} does not exist; make it.")
     zw.check_replaceable(target)
+    given = [*inputs.record["predictions"], *filter(None, [inputs.record["labels"]])]
+    if any(Path(store["path"]).expanduser().resolve() == target for store in given):
+        raise OutputError(f"{destination}: is an input; give the maps another path.")
     if zw.is_taken(target) and not overwrite:
         raise OutputError(f"{destination}: is there already; give --overwrite or another path.")
     source = inputs.source

@@ -67,6 +67,24 @@ def test_interrupted(
     assert not list(temporary.iterdir())
 
 
+def test_an_interrupted_reduce(tmp_path: Path, long_run: list[str]) -> None:
+    command = [str(EXECUTABLE), "reduce", long_run[2], "-o", "maps.zarr", "--workers", "1"]
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment(), stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            until = time.monotonic() + TIMEOUT
+            while not any(tmp_path.glob(".maps.zarr.new/entropy/c/*")):
+                assert process.poll() is None and time.monotonic() < until
+                time.sleep(0.01)
+            process.send_signal(signal.SIGINT)
+            _, stderr = process.communicate(timeout=TIMEOUT)
+        finally:
+            process.kill()
+    assert (process.returncode, stderr) == (130, "uqeval: interrupted before it was done.\n")
+    assert not list(tmp_path.iterdir())
+
+
 @pytest.mark.parametrize("shown", ["table", "json", "csv", "markdown"])
 def test_a_reader_that_goes_away(complete: Path, shown: str) -> None:
     command = f"{EXECUTABLE} pavpu {complete} --format {shown} | head -c 1; echo ${{PIPESTATUS[0]}}"

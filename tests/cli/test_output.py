@@ -239,4 +239,5 @@ def test_colour_only_on_a_terminal_that_wants_it(complete: Path) -> None:
     without = on_a_terminal("pavpu", complete, "--limit", "2", stdout=True, NO_COLOR="1")
     assert "mIoU" in without.stderr and not COLOUR.search(without.stderr)
     narrow = on_a_terminal("pavpu", complete, "-o", "/dev/null", stdout=True, COLUMNS="60")
-    assert max(map(len, re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", narrow.stderr).split("\r\n"))) <= 60
+    lines = re.split("[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", narrow.stderr))
+    assert max(map(len, lines)) <= 60

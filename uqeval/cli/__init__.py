@@ -16,7 +16,7 @@ from types import FrameType
 import typer
 
 from uqeval import __version__
-from uqeval.cli import convert, demo, inspect, pavpu, reduce
+from uqeval.cli import convert, demo, inspect, pavpu, reduce, sweep
 from uqeval.cli.messages import tell
 from uqeval.errors import UqevalError
 
@@ -45,6 +45,7 @@ def _root(
 
 
 app.command("pavpu")(pavpu.pavpu)
+app.command("sweep")(sweep.sweep)
 app.command("reduce")(reduce.reduce)
 app.command("inspect")(inspect.inspect)
 app.command("convert")(convert.convert)

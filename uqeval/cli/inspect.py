@@ -80,7 +80,8 @@ def _show(found: Inspection) -> None:
     from uqeval.report.safe import printable
 
     console = Console(width=None if sys.stdout.isatty() else 120)
-    console.print(f"[bold]{escape(printable(found.path))}[/]  {found.items:,} items", soft_wrap=True)
+    path = escape(printable(found.path))
+    console.print(f"[bold]{path}[/]  {found.items:,} items", soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("array", "axes", "shape", "dtype", "chunk", "a chunk", "on disk", "missing"):
         table.add_column(
@@ -105,7 +106,8 @@ def _show(found: Inspection) -> None:
     if isinstance(facts.get("class_names"), list):
         facts["class_names"] = ", ".join(facts["class_names"])
     for key, value in (facts | found.values).items():
-        console.print(f"  {key.replace('_', ' '):<18} {escape(printable(str(value)))}", soft_wrap=True)
+        text = escape(printable(str(value)))
+        console.print(f"  {key.replace('_', ' '):<18} {text}", soft_wrap=True)
     if found.cost:
         console.print(
             f"  {'memory':<18} {filesize.decimal(found.cost['bytes_a_worker'])} a worker, "

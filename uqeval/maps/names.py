@@ -28,6 +28,8 @@ COMPUTED = (
     "std",
     "mean_probs",
 )
+#: The same for every subset of the samples.
+OF_ALL_SUBSETS = frozenset({"label"})
 #: Computed where labels are there.
 OF_LABELS = ("label", "label_probability", "label_rank", "brier")
 #: Maps that say which class a pixel has, or how wrong it is: nobody knows them beforehand.

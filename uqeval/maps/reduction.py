@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -70,10 +70,7 @@ class Form:
 
     def map_bytes(self) -> int:
         """Bytes a pixel of all maps."""
-        return sum(
-            {"prediction": 2, "label": 2, "label_rank": 2, "mean_probs": 4 * self.classes}.get(n, 4)
-            for n in self.wanted
-        )
+        return map_bytes(self.wanted, self.classes)
 
 
 @dataclass
@@ -143,13 +140,25 @@ class Reducer:
             self._finish(maps, start, stop, start, label)
         return maps
 
-    def reduce(self, tile: NDArray[Any], label: NDArray[Any] | None = None) -> Maps:
-        """The maps of a tile that holds all samples and classes of its pixels."""
+    def reduce(
+        self,
+        tile: NDArray[Any],
+        label: NDArray[Any] | None = None,
+        subset: Sequence[int] | None = None,
+    ) -> Maps:
+        """The maps of a tile that holds all samples and classes of its pixels.
+
+        `subset`: positions of the samples to reduce, ascending; by default all.
+        """
         maps = self.empty()
         for start in range(0, self.pixels, BLOCK):
             stop = min(start + BLOCK, self.pixels)
             self.sums.clear()
-            self._add(tile, start, stop, 0, 0, 0)
+            if subset is None:
+                self._add(tile, start, stop, 0, 0, 0)
+            else:
+                for t, sample in enumerate(subset):
+                    self._add(tile[sample : sample + 1], start, stop, 0, t, 0)
             self._finish(maps, start, stop, 0, label)
         return maps
 
@@ -222,6 +231,12 @@ class Reducer:
                 at, n, samples, unit, void_of(form.classes), sums, label[start:stop], prediction,
                 self._wide, out("label_probability"), out("label_rank", "uint16"), out("brier"),
             )  # fmt: skip
+
+
+def map_bytes(names: Iterable[str], classes: int) -> int:
+    """Bytes a pixel of the named maps."""
+    sizes = {"prediction": 2, "label": 2, "label_rank": 2, "mean_probs": 4 * classes}
+    return sum(sizes.get(name, 4) for name in names)
 
 
 def kernel_view(values: NDArray[Any]) -> NDArray[Any]:

@@ -14,11 +14,13 @@ from uqeval.maps.checks import TOLERANCE, SumCheck
 from uqeval.maps.labels import label_map
 from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, id_dtype, void_of
 from uqeval.maps.reduction import (
+    BLOCK,
     Form,
     Maps,
     Reducer,
     foreground,
     kernel_view,
+    map_bytes,
     on_grid,
     sigmoid,
     softmax,
@@ -139,29 +141,29 @@ class Source:
     def batch_bytes(self, batch: range) -> int:
         """Peak bytes that reading a batch takes: tiles, accumulators and maps."""
         height, width = self.size(batch[0])
-        maps = (
-            len(batch)
-            * height
-            * width
-            * sum(
-                {"prediction": 2, "label": 2, "label_rank": 2, "mean_probs": 4 * self.classes}.get(
-                    n, 4
-                )
-                for n in self.wanted
-            )
-        )
-        if not self.stack:
-            return 2 * maps
+        pixels = height * width
+        # The maps of a batch, and what label planes and their checks take beside them.
+        held = len(batch) * pixels * (map_bytes(self.wanted, self.classes) + 4)
+        stack = self.stack
+        if not stack:
+            return 2 * held
         form = self._form()
-        tile = self.stack.tile_bytes(batch)
-        if self.stack.kind == "logits" or self.stack.classes == 1 or not self.stack.uniform:
-            tile *= 1 + 8 * form.classes // self.stack.classes // min(
-                d.itemsize for d in self.stack.dtypes
-            )
-        if not self.stack.whole(batch[0]):
-            box = max(b.pixels for b in self.stack.boxes(batch[0]))
-            tile += len(batch) * form.accumulator_bytes(box, self.stack.splits_classes(batch[0]))
-        return tile + maps
+        box = max(b.pixels for b in stack.boxes(batch[0]))
+        held += box * form.map_bytes()  # one box, before it is put in place
+        if stack.whole(batch[0]):
+            held += form.accumulator_bytes(min(BLOCK, box), False)
+        else:
+            held += len(batch) * form.accumulator_bytes(box, stack.splits_classes(batch[0]))
+        tile = stack.tile_bytes(batch)
+        # A tile of one item as the kernels take it, and on the way there.
+        numbers = tile // len(batch) // max(d.itemsize for d in stack.dtypes)
+        numbers = numbers * form.classes // stack.classes
+        copies = 1 + (form.dtype == np.float64)
+        if stack.kind == "logits" or stack.classes == 1 or not stack.uniform:
+            copies += 1
+        if stack.classes == 1 or any(d.kind == "u" for d in stack.dtypes - {form.dtype}):
+            copies += 2
+        return held + tile + copies * numbers * form.dtype.itemsize
 
     # ---- what it gives
 
@@ -252,18 +254,21 @@ class Source:
                 values = self._prepare(tile, form)
                 reducer = reducers[tile.item]
                 reducer.check = replace(reducer.check, where=self._place_of(tile))
-                if not whole:
+                if whole:
+                    j = tile.item - batch[0]
+                    found = reducer.reduce(values, _flat(labels[j], region))
+                    self._place(results[j], region, found)
+                    del found
+                else:
                     reducer.add(values, tile.t0, tile.c0)
-                    continue
-                self._place(
-                    results[tile.item - batch[0]],
-                    region,
-                    reducer.reduce(values, _flat(labels[tile.item - batch[0]], region)),
-                )
+                del tile, values, reducer  # before the next one is read
             if not whole:
                 for item in batch:
                     j = item - batch[0]
-                    self._place(results[j], region, reducers[item].finish(_flat(labels[j], region)))
+                    reducer = reducers.pop(item)
+                    self._place(results[j], region, reducer.finish(_flat(labels[j], region)))
+                    del reducer
+            reducers.clear()
         return results
 
     def _prepare(self, tile: Tile, form: Form) -> NDArray[Any]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from typing import Any
 
 from uqeval.report.schema import Report
 
@@ -15,11 +16,17 @@ def to_csv(report: Report) -> str:
     """
     rows = report.to_frame()
     columns = list(dict.fromkeys(column for row in rows for column in row))
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, columns, lineterminator="\n")
-    writer.writeheader()
+    lines = [_line(columns)]
     for row in rows:
         name = row["name"]
         formula = name.startswith(("=", "+", "-", "@", "\t", "\r"))
-        writer.writerow(row | {"name": f"'{name}" if formula else name})
-    return buffer.getvalue()
+        named = row | {"name": f"'{name}" if formula else name}
+        lines.append(_line([named.get(column) for column in columns]))
+    return "".join(lines)
+
+
+def _line(values: list[Any]) -> str:
+    # Ended by CR LF while it is written: before Python 3.13 a CR in a name is only quoted then.
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\r\n").writerow(values)
+    return buffer.getvalue()[:-2] + "\n"

@@ -16,9 +16,9 @@ def to_markdown(report: Report) -> str:
     if report.partial:
         lines += ["**Partial:** not all items were evaluated.", ""]
     for table in tables_of(report):
-        lines += [f"### {table.title}", "", *_table(table), ""]
+        lines += [f"### {_cell(table.title)}", "", *_table(table), ""]
         if table.note:
-            lines += [f"<sub>{table.note}</sub>", ""]
+            lines += [f"<sub>{_cell(table.note)}</sub>", ""]
     if report.warnings:
         lines += ["### Warnings", "", *(f"- {_cell(text)}" for text in report.warnings), ""]
     return "\n".join(lines)
@@ -26,7 +26,8 @@ def to_markdown(report: Report) -> str:
 
 def _table(table: Table) -> list[str]:
     marks = [":--" if i in table.left else "--:" for i in range(len(table.columns))]
-    rows = [table.columns, marks, *([_cell(c) for c in row] for row in table.rows)]
+    columns, *rows = [[_cell(c) for c in row] for row in (table.columns, *table.rows)]
+    rows = [columns, marks, *rows]
     return [f"| {' | '.join(row)} |" for row in rows]
 
 

@@ -6,6 +6,7 @@ History of the format: 1 is the first.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -67,8 +68,11 @@ class Report(BaseModel):
     def to_frame(self) -> list[dict[str, Any]]:
         """One flat row an item, ready for `pandas.DataFrame(report.to_frame())`.
 
-        The columns are `name`, then `<metric>.<field>` for every number of an item.
+        The columns are `name`, then `<metric>.<field>` for every number of an item. A sweep has one
+        row a metric, number of samples `m` and draw; curves have one a point, `index`.
         """
+        if "sweep" in self.results:
+            return list(_sweep_rows(self.results["sweep"]))
         rows = []
         for item in self.items:
             row: dict[str, Any] = {"name": item["name"]}
@@ -81,6 +85,18 @@ class Report(BaseModel):
                     }
             rows.append(row)
         return rows
+
+
+def _sweep_rows(sweep: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    for name, found in sweep.items():
+        for m, values in zip(found["m"], found["values"], strict=True):
+            for draw, value in enumerate(values):
+                row = {"name": name, "m": m, "draw": draw}
+                if isinstance(value, list):
+                    for index, point in enumerate(value):
+                        yield row | {"index": index, "value": point}
+                else:
+                    yield row | {"index": None, "value": value}
 
 
 def _refuse(constant: str) -> float:

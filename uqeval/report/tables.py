@@ -38,7 +38,10 @@ def shown(value: Any, digits: int = 4) -> str:
         return str(value)
     text = f"{value:.{digits}f}"
     if float(text) in (0.0, 1.0, -1.0) and value != float(text):
-        return f"{value:.3g}" if abs(value) < 0.5 else f"{value:.8f}".rstrip("0")
+        if abs(value) < 0.5:
+            return f"{value:.3g}"
+        text = f"{value:.8f}".rstrip("0")
+        return text if float(text) not in (1.0, -1.0) else repr(value)
     return text
 
 
@@ -53,7 +56,30 @@ def tables_of(report: Report) -> list[Table]:
         found.append(_scores(results, patch_keys))
         found.append(_counts(results, patch_keys))
         found.append(_per_class(results, patch_keys[0]))
+    if "sweep" in results:
+        found.append(_sweep(report))
     return found
+
+
+def _sweep(report: Report) -> Table:
+    sweep = report.results["sweep"]
+    ms = next(iter(sweep.values()))["m"] if sweep else []
+    rows = []
+    for name, record in sweep.items():
+        if name in report.metrics:
+            pairs = zip(record["mean"], record["std"], strict=True)
+            rows.append([name, *(_plus_minus(mean, std) for mean, std in pairs)])
+    repeats = next(iter(sweep.values()))["repeats"] if sweep else []
+    return Table(
+        "Over the number of samples M",
+        ["", *(f"M = {m}" for m in ms)],
+        rows,
+        f"mean ± std over {', '.join(map(str, repeats))} subsets of the samples.",
+    )
+
+
+def _plus_minus(mean: float | None, std: float | None) -> str:
+    return shown(None) if mean is None or std is None else f"{shown(mean)} ± {std:.4f}"
 
 
 def _segmentation(record: dict[str, Any]) -> Table:

@@ -7,6 +7,7 @@ from uqeval.tallies.moments import Moments
 from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
 from uqeval.tallies.ranks import Ranks
 from uqeval.tallies.segmentation import ClassCounts
+from uqeval.tallies.subset import OfSubset
 
 #: The only list of tallies.
 TALLIES = (AccuracyByUncertainty, ClassCounts, ItemPatchCounts, Moments, PatchCounts, Ranks)
@@ -18,6 +19,7 @@ __all__ = [
     "Field",
     "ItemPatchCounts",
     "Moments",
+    "OfSubset",
     "PatchCounts",
     "Patches",
     "Ranks",

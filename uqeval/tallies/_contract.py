@@ -38,6 +38,8 @@ class Tally(ABC):
     """Base of all tallies; see the module's docstring."""
 
     id: ClassVar[str]
+    #: Whether plans want each item's state after a pass, or the total alone (large states).
+    keeps_items: ClassVar[bool] = True
 
     @property
     @abstractmethod

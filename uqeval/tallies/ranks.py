@@ -32,6 +32,7 @@ class Ranks(Tally):
     """
 
     id: ClassVar[str] = "ranks"
+    keeps_items: ClassVar[bool] = False
     of: Uncertainty | Patches
     classes: int
     by_category: bool = False

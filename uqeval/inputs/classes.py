@@ -19,50 +19,6 @@ if TYPE_CHECKING:
     from uqeval.stores.array import ItemArray, Store, StoredArray
     from uqeval.stores.stack import Stack
 
-#: What stands for a store: a path, a URL, or an array in memory.
-Given: TypeAlias = "str | Path | NDArray[Any]"
-
-
-@dataclass(frozen=True)
-class InputOptions:
-    """How inputs are read; each is the command line's option of the same name."""
-
-    names: str | Path | Sequence[str] | None = None
-    ignore_index: int | None = None
-    classes: int | None = None
-    missing_chunks: str = "error"
-    label_map: str | None = None
-    sum_tolerance: float | None = None
-    limit: int | None = None
-
-
-@dataclass(frozen=True)
-class Inputs:
-    """Opened inputs: where maps come from, and what a report says of them."""
-
-    source: Source
-    class_names: tuple[str, ...]
-    ignore_index: int
-    record: dict[str, Any]
-    warnings: list[str]
-    partial: bool
-
-    def facts(self) -> Facts:
-        """What metrics may know of the data before any of it is read."""
-        source = self.source
-        sizes = tuple(source.size(item) for item in range(source.items))
-        return Facts(
-            source.where, source.names, sizes, source.classes, self.class_names, source.samples
-        )
-
-    @property
-    def fingerprint(self) -> str:
-        """One digest of all stores."""
-        stores = self.record["predictions"] + [self.record["labels"] or {}]
-        text = "\n".join(str(store.get("fingerprint")) for store in stores)
-        return hashlib.sha256(text.encode()).hexdigest()
-
-
 def open_inputs(
     predictions: Given | Sequence[Given], labels: Given | None, options: InputOptions
 ) -> Inputs:
@@ -169,27 +125,6 @@ def _kind(stores: Sequence[Store]) -> str | None:
     return kind
 
 
-def _item_names(stores: Sequence[Store]) -> tuple[str, ...] | None:
-    named = [store for store in stores if store.names is not None]
-    for store in named[1:]:
-        if store.names != named[0].names:
-            assert store.names is not None and named[0].names is not None
-            i = next(
-                (
-                    k
-                    for k, (a, b) in enumerate(zip(store.names, named[0].names, strict=False))
-                    if a != b
-                ),
-                min(len(store.names), len(named[0].names)),
-            )
-            raise StoreError(
-                f"{store.path} and {named[0].path} name their items differently, first item {i}: "
-                f"{store.names[i : i + 1]} and {named[0].names[i : i + 1]}; members of one "
-                "ensemble hold the same items in the same order."
-            )
-    return named[0].names if named else None
-
-
 def _labels(
     predictions: Store, labels: Given | None, names: tuple[str, ...] | None, options: InputOptions
 ) -> tuple[Store | None, tuple[ItemArray, ...] | None]:
@@ -237,15 +172,6 @@ def _labels(
     return store, parts
 
 
-def _is_folder_of_files(path: Given) -> bool:
-    from uqeval.stores.store import looks_like_labels
-
-    if not isinstance(path, str | Path) or not Path(path).is_dir():
-        return False
-    zarr = any((Path(path) / name).exists() for name in ("zarr.json", ".zgroup", ".zarray"))
-    return not zarr and looks_like_labels(path)
-
-
 def _classes(store: Store, stack: Stack | None, options: InputOptions, where: str) -> int:
     names = store.attributes.get("class_names")
     if stack:
@@ -286,48 +212,3 @@ def _class_names(store: Store, labels: Store | None, classes: int) -> tuple[str,
     return tuple(str(c) for c in range(classes))
 
 
-def _record(store: Store, kinds: Sequence[str | None], given: Given) -> dict[str, Any]:
-    """What a report says of one store."""
-    arrays: dict[str, Any] = {}
-    digest = hashlib.sha256()
-    for kind in kinds:
-        parts = store.arrays[kind or ""]
-        distinct = list({id(p.array): p.array for p in parts}.values())
-        for array in distinct:
-            digest.update(array.fingerprint().encode())
-        first = distinct[0]
-        arrays[kind or ""] = {
-            "shape": list(first.shape) if len(distinct) == 1 else None,
-            "arrays": len(distinct),
-            "dtype": str(first.dtype),
-            "stored_bytes": sum(a.stored_bytes() for a in distinct),
-        }
-    path = str(given) if isinstance(given, str | Path) else store.path
-    return {"path": path, "arrays": arrays, "fingerprint": digest.hexdigest()}
-
-
-def _refuse_missing(
-    stores: Sequence[Store], kind: str | None, labels: tuple[ItemArray, ...] | None, fill: bool
-) -> None:
-    """Raise `StoreError` for chunks that are not there: they would read as the fill value."""
-    if fill:
-        return
-    arrays: dict[int, StoredArray] = {}
-    for store in stores:
-        for name, parts in store.arrays.items():
-            if kind is None or name == kind:
-                arrays |= {id(p.array): p.array for p in parts}
-    arrays |= {id(p.array): p.array for p in labels or ()}
-    for array in arrays.values():
-        missing = array.missing()
-        if missing:
-            first = missing[0]
-            corner = [k * c for k, c in zip(first, array.chunks, strict=True)]
-            total = math.prod(-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True))
-            raise StoreError(
-                f"{array.where}: {len(missing)} of {total} chunks are missing, first chunk "
-                f"{list(first)} (from {corner} on). Zarr would read them as the fill value. Either "
-                "the store is not complete, or all their values are the fill value and Zarr left "
-                "them out: write with write_empty_chunks=True, or give --missing-chunks fill if "
-                "that is certain."
-            )

@@ -1,0 +1,191 @@
+"""`uqeval reduce`, `inspect`, `convert` and `demo` as their users run them."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import refused, run_uqeval, run_well
+from small_stores import CLASS_NAMES, NAMES, C, H, N, T, W, labels, probs, save_complete
+
+from uqeval.report import Report
+
+
+def evaluated(*arguments: str | Path, **options: Any) -> dict[str, Any]:
+    """The results and items that `uqeval pavpu` finds."""
+    report = json.loads(run_well("pavpu", *arguments, "--format", "json", **options).stdout)
+    return {key: report[key] for key in ("results", "items")}
+
+
+def broken(folder: Path, complete: Path) -> Path:
+    """A copy with one chunk cut short."""
+    store = folder / "broken.zarr"
+    shutil.copytree(complete, store)
+    chunk = store / "probs/c/2/0/0/0/0"
+    chunk.write_bytes(chunk.read_bytes()[:70])
+    return store
+
+
+# ---- reduce
+
+
+def test_maps_give_the_same_bits(tmp_path: Path, complete: Path) -> None:
+    outcome = run_well("reduce", complete, "-o", "maps.zarr", cwd=tmp_path)
+    assert outcome.stdout == "" and outcome.stderr.startswith("wrote ")
+    assert [path.name for path in tmp_path.iterdir()] == ["maps.zarr"]
+    options = ("--uncertainty=entropy", "--uncertainty=std", "--window=4", "--top-k=1", "--top-k=2")
+    assert evaluated("maps.zarr", *options, cwd=tmp_path) == evaluated(complete, *options)
+    quiet = run_well("reduce", complete, "-o", "maps.zarr", "--overwrite", "-q", cwd=tmp_path)
+    assert (quiet.stdout, quiet.stderr) == ("", "")
+
+
+def test_maps_with_labels_of_a_folder(tmp_path: Path, stores: Path) -> None:
+    run_well("reduce", stores / "preds.zarr", stores / "labels", "-o", tmp_path / "m.zarr", "-q",
+             "--maps", "entropy", "--no-mean-probs", "--workers", "1")  # fmt: skip
+    again = evaluated(tmp_path / "m.zarr")
+    assert again == evaluated(stores / "preds.zarr", stores / "labels")
+    message = refused(run_uqeval("pavpu", tmp_path / "m.zarr", "--uncertainty", "std"))
+    assert "m.zarr has no map 'std'" in message
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["-o", "maps.zarr"], "maps.zarr: is there already; give --overwrite or another path"),
+        (["-o", "none/m.zarr"], "none does not exist"),
+        (["-o", "file/m.zarr"], "file does not exist"),
+        (["-o", "folder", "--overwrite"], "folder: is not a Zarr store, so it is not overwritten"),
+        (["-o", "new.zarr", "--maps", "foo"], "--maps foo; expected some of entropy"),
+        (["-o", "new.zarr", "--workers", "0"], "--workers 0; expected at least 1"),
+        (["-o", "new.zarr", "--memory", "1kB"], "--memory 1kB does not hold"),
+        (["-o", "s3://bucket/m.zarr"], "stores are written to local folders"),
+        ([], "Missing option '-o'"),
+    ],
+)
+def test_maps_that_cannot_be_written(
+    tmp_path: Path, complete: Path, arguments: list[str], says: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder/mine.txt").write_text("mine")
+    (tmp_path / "file").write_text("here")
+    save_complete(tmp_path / "maps.zarr")
+    before = sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*"))
+    refused(run_uqeval("reduce", complete, *arguments, cwd=tmp_path), says)
+    assert sorted(path.relative_to(tmp_path) for path in tmp_path.rglob("*")) == before
+
+
+def test_maps_never_replace_the_samples_that_they_are_made_of(tmp_path: Path) -> None:
+    store = save_complete(tmp_path / "s.zarr")
+    before = sorted(store.rglob("*"))
+    outcome = run_uqeval("reduce", "s.zarr", "-o", "./s.zarr", "--overwrite", cwd=tmp_path)
+    refused(outcome, "./s.zarr: is an input; give the maps another path")
+    assert sorted(store.rglob("*")) == before
+
+
+def test_maps_of_damaged_samples(tmp_path: Path, complete: Path) -> None:
+    store = broken(tmp_path, complete)
+    (tmp_path / "out").mkdir()
+    shutil.copytree(complete, tmp_path / "out/maps.zarr")
+    before = sorted((tmp_path / "out").rglob("*"))
+    outcome = run_uqeval("reduce", store, "-o", "out/maps.zarr", "--overwrite", cwd=tmp_path)
+    refused(outcome, "broken.zarr/probs: chunk c/2/0/0/0/0 is damaged")
+    assert sorted((tmp_path / "out").rglob("*")) == before
+
+
+# ---- inspect
+
+
+def test_inspect_a_sound_store(complete: Path) -> None:
+    table = run_well("inspect", complete)
+    assert "sound" in table.stdout and "not sound" not in table.stdout and table.stderr == ""
+    for word in ("probs", "item, sample, class, y, x", "3×4×5×24×32", "float32", *CLASS_NAMES):
+        assert word in table.stdout
+    found = json.loads(run_well("inspect", complete, "--format", "json", "--full").stdout)
+    assert {array["name"]: array["shape"] for array in found["arrays"]} == {
+        "probs": [N, T, C, H, W], "labels": [N, H, W],
+    }  # fmt: skip
+    assert (found["items"], found["names"], found["problems"]) == (N, NAMES, [])
+    assert found["values"]["items_checked"] == N
+    assert found["values"]["void"] == (labels() == 255).sum()
+
+
+def test_inspect_without_labels_and_labels_alone(stores: Path) -> None:
+    assert "sound" in run_well("inspect", stores / "preds.zarr").stdout
+    assert "labels" in run_well("inspect", stores / "labels.zarr").stdout
+    assert "sound" in run_well("inspect", stores / "preds.zarr", stores / "labels").stdout
+
+
+def test_inspect_says_what_is_wrong(tmp_path: Path, complete: Path) -> None:
+    outcome = run_uqeval("inspect", broken(tmp_path, complete))
+    assert outcome.status == 2 and "not sound" in outcome.stdout
+    assert outcome.stderr.startswith("problem: ") and "c/2/0/0/0/0 is damaged" in outcome.stderr
+    missing = tmp_path / "missing.zarr"
+    shutil.copytree(complete, missing)
+    (missing / "probs/c/0/0/0/0/0").unlink()
+    outcome = run_uqeval("inspect", missing, "--format", "json")
+    assert outcome.status == 2
+    assert (
+        "missing.zarr/probs: 1 of 3 chunks are missing" in json.loads(outcome.stdout)["problems"][0]
+    )
+    refused(run_uqeval("inspect", tmp_path / "none"), "none: there is nothing here")
+    refused(run_uqeval("inspect", complete, "--workers", "0"), "--workers 0; expected at least 1")
+
+
+# ---- convert
+
+
+def test_convert_arrays(tmp_path: Path, complete: Path) -> None:
+    np.save(tmp_path / "softmax.npy", probs())
+    np.save(tmp_path / "truth.npy", labels())
+    (tmp_path / "names.txt").write_text("\n".join(NAMES))
+    outcome = run_well(
+        "convert", "softmax.npy", "s.zarr", "--labels", "truth.npy", "--names", "names.txt",
+        "--class-names", ",".join(CLASS_NAMES), cwd=tmp_path,
+    )  # fmt: skip
+    assert (outcome.stdout, outcome.stderr) == ("", "wrote s.zarr\n")
+    assert evaluated("s.zarr", cwd=tmp_path) == evaluated(complete)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["names.txt", "s.zarr", "softmax.npy", "truth.npy"]
+
+
+def test_convert_label_pngs(tmp_path: Path, stores: Path, complete: Path) -> None:
+    run_well("convert", stores / "labels", tmp_path / "l.zarr", "--compression", "zstd", "-q")
+    both = (stores / "preds.zarr", tmp_path / "l.zarr")
+    assert evaluated(*both) == evaluated(stores / "preds.zarr", stores / "labels")
+
+
+def test_convert_what_cannot_be(tmp_path: Path, complete: Path) -> None:
+    damaged = broken(tmp_path, complete)
+    out = tmp_path / "out"
+    save_complete(out / "there.zarr")
+    np.save(out / "flat.npy", probs()[0, 0, 0])
+    before = sorted(out.rglob("*"))
+    cases = [
+        (["none.npy", "new.zarr"], "none.npy: there is nothing here"),
+        (["flat.npy", "new.zarr"], "flat.npy"),
+        (["flat.npy", "there.zarr"], "there.zarr: exists"),
+        ([damaged, "new.zarr"], "c/2/0/0/0/0 is damaged"),
+    ]
+    for arguments, says in cases:
+        refused(run_uqeval("convert", *arguments, cwd=out), says)
+        assert sorted(out.rglob("*")) == before
+
+
+# ---- demo
+
+
+def test_demo(tmp_path: Path) -> None:
+    outcome = run_well("demo", "shown", cwd=tmp_path)
+    assert "PAvPU" in outcome.stdout and "Now try:" in outcome.stdout
+    assert outcome.stderr == ""
+    left = sorted(path.name for path in (tmp_path / "shown").iterdir())
+    assert left == [
+        "items.csv", "labels", "preds.zarr", "report.json", "report.md", "report.states.zip",
+    ]  # fmt: skip
+    results = Report.load(tmp_path / "shown/report.json").results
+    assert 0.5 < results["pavpu"]["pavpu"] < 1
+    refused(run_uqeval("demo", "shown", cwd=tmp_path), "shown: is there already and not empty")

@@ -1,0 +1,193 @@
+"""Order, threads and memory of a pass."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from scenes import Chunked, chunked_source, labels, softmax
+
+from uqeval.engine.passes import Resources, in_order, run_pass, workers_within
+from uqeval.engine.scratch import Scratch
+from uqeval.errors import DataError, UsageError
+from uqeval.tallies import ClassCounts, Moments, Patches, Ranks, Tally, Uncertainty
+
+BATCHES = [range(i, i + 2) for i in range(0, 24, 2)]
+TALLIES: tuple[Tally, ...] = (
+    ClassCounts(3),
+    Moments(Uncertainty("entropy"), 3),
+    Ranks(Patches(Uncertainty("entropy"), 3, 2, 2), 3),
+)
+
+
+def source_of(chunks: Any = (2, 1, 3, 4, 6), n: int = 9) -> Any:
+    p = softmax(1, n, 2, 3, 8, 9, dtype="f2")
+    return chunked_source(Chunked(p, chunks), truth=labels(1, n, 8, 9, classes=3))
+
+
+def silent(nbytes: int, items: int) -> None: ...
+
+
+# Order
+
+
+@pytest.mark.parametrize("workers", [1, 2, 5])
+def test_results_come_in_order(workers: int) -> None:
+    def work(batch: range, check: Callable[[], None]) -> int:
+        time.sleep(0.004 if batch[0] % 4 else 0)
+        return batch[0] * 10
+
+    found = list(in_order(BATCHES, work, workers))
+    assert found == [(batch, batch[0] * 10) for batch in BATCHES]
+
+
+def test_few_results_wait() -> None:
+    begun: list[int] = []
+
+    def work(batch: range, check: Callable[[], None]) -> None:
+        begun.append(batch[0])
+
+    done = in_order(BATCHES, work, 2)
+    next(done)
+    time.sleep(0.05)
+    assert len(begun) <= 3 + 1
+    done.close()
+
+
+def test_an_early_end_stops_the_work() -> None:
+    waiting = threading.Event()
+    stopped: list[str] = []
+
+    def work(batch: range, check: Callable[[], None]) -> None:
+        if batch[0] == 0:
+            waiting.wait(5)
+            raise DataError("item 0 is bad")
+        waiting.set()
+        try:
+            for _ in range(1000):
+                check()
+                time.sleep(0.005)
+        except BaseException as error:
+            stopped.append(type(error).__name__)
+            raise
+
+    before = threading.active_count()
+    began = time.perf_counter()
+    with pytest.raises(DataError, match="item 0 is bad"):
+        list(in_order(BATCHES, work, 3))
+    assert time.perf_counter() - began < 3
+    assert stopped and set(stopped) == {"Stopped"}
+    assert threading.active_count() == before
+
+
+# Passes
+
+
+def counted(workers: int, scratch: Scratch, **options: Any) -> tuple[Any, list[Any]]:
+    kept: list[Any] = []
+    totals = run_pass(
+        source_of(**options), scratch, TALLIES, workers, silent,
+        lambda item, tally, data: kept.append((item, tally.id, data)),
+    )  # fmt: skip
+    return {t.id: {k: v.tobytes() for k, v in s.items()} for t, s in totals.items()}, kept
+
+
+@pytest.mark.parametrize("workers", [1, 2, 4])
+@pytest.mark.parametrize("chunks", [(2, 1, 3, 4, 6), (1, 2, 3, 8, 9), (9, 1, 1, 8, 9)])
+def test_the_same_bits_for_any_workers_and_chunks(workers: int, chunks: Any) -> None:
+    with Scratch(10**6) as scratch:
+        expected = counted(1, scratch, chunks=(1, 1, 1, 8, 9))
+    with Scratch(10**6) as scratch:
+        assert counted(workers, scratch, chunks=chunks) == expected
+        assert counted(workers, scratch, chunks=chunks) == expected
+
+
+def test_totals_are_the_fold_of_what_is_kept() -> None:
+    with Scratch(0, False) as scratch:
+        totals, kept = counted(2, scratch)
+    assert [(item, id_) for item, id_, _ in kept] == [
+        (item, t.id) for item in range(9) for t in TALLIES
+    ]
+    for tally in TALLIES:
+        total = tally.empty()
+        for _, id_, data in kept:
+            if id_ == tally.id:
+                tally.merge(total, tally.unpack(data))
+        assert {k: v.tobytes() for k, v in total.items()} == totals[tally.id]
+
+
+def test_progress_tells_bytes_and_items() -> None:
+    told: list[tuple[int, int]] = []
+    with Scratch(0, False) as scratch:
+        run_pass(
+            source_of(), scratch, TALLIES, 2, lambda *now: told.append(now), lambda *_: None
+        )
+    assert sum(items for _, items in told) == 9
+    assert sum(nbytes for nbytes, _ in told) == 9 * 2 * 3 * 8 * 9 * 2
+
+
+def test_an_error_of_one_item_is_the_error_of_the_pass() -> None:
+    p = softmax(1, 9, 2, 3, 8, 9, dtype="f4")
+    p[5, 0, 0, 0, 0] = np.nan
+    source = chunked_source(Chunked(p, (1, 2, 3, 8, 9)), truth=labels(1, 9, 8, 9, classes=3))
+    kept: list[int] = []
+    with Scratch(10**6) as scratch, pytest.raises(DataError, match="item 5"):
+        run_pass(source, scratch, TALLIES, 3, silent, lambda item, *_: kept.append(item))
+    assert set(kept) == {0, 1, 2, 3, 4}
+
+
+# Memory
+
+
+def as_bytes(text: str) -> int:
+    found = re.search(r"Give --memory (\d+)(MB|kB|B)", text)
+    assert found, text
+    return int(found[1]) * {"MB": 10**6, "kB": 10**3, "B": 1}[found[2]]
+
+
+@pytest.mark.parametrize("chunks", [(1, 2, 3, 8, 9), (9, 1, 1, 4, 4), (2, 2, 3, 8, 9)])
+def test_a_limit_that_is_too_low_names_one_that_works(chunks: Any) -> None:
+    source = source_of(chunks)
+    with pytest.raises(UsageError) as caught:
+        workers_within(source, Resources(4, 100))
+    enough = as_bytes(str(caught.value))
+    assert "--memory 100B" in str(caught.value)
+    assert 1 <= workers_within(source, Resources(4, enough)) <= 4
+    need = max(source.batch_bytes(batch) for batch in source.batches())
+    assert need <= enough < 1.2 * need + 1
+
+
+def test_workers_share_the_memory() -> None:
+    source = source_of((1, 2, 3, 8, 9))
+    need = source.batch_bytes(range(1))
+    assert workers_within(source, Resources(8, 3 * need)) == 3
+    assert workers_within(source, Resources(2, 10**9)) == 2
+    assert workers_within(source, Resources(100, 10**9)) == 9  # no more than batches
+
+
+@pytest.mark.parametrize("kind", ["probs", "logits"])
+@pytest.mark.parametrize("dtype", ["f2", "f8", "u1"])
+def test_bytes_cover_what_is_held(kind: str, dtype: str) -> None:
+    # NumPy's own account of a read, with images large enough to matter.
+    import tracemalloc
+
+    n, t, c, h, w = 2, 3, 5, 60, 70
+    p = softmax(0, n, t, c, h, w, dtype="f8")
+    scale = 1 / 255 if dtype == "u1" else None
+    values = np.round(p * 255).astype("u1") if scale else p.astype(dtype)
+    for chunks in ((1, t, c, h, w), (2, 1, c, 30, w), (1, 1, 1, h, w)):
+        array = Chunked(values, chunks, scale=scale)
+        source = chunked_source(array, kind=kind, truth=labels(0, n, h, w, classes=c))
+        batch = source.batches()[0]
+        source.read(batch)  # compiled
+        tracemalloc.start()
+        source.read(batch)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        # What stays the same for any image: block buffers and small objects.
+        assert peak <= source.batch_bytes(batch) + 500_000, (chunks, peak)

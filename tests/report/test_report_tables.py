@@ -1,0 +1,85 @@
+"""What a person is shown: rounding that never lies, tables on a terminal."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+from small_report import report, scores
+
+from uqeval.report.safe import printable
+from uqeval.report.tables import shown, tables_of
+from uqeval.report.terminal import show, show_warnings
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (0.0, "0.0000"),
+        (1.0, "1.0000"),
+        (-1.0, "-1.0000"),
+        (0.12345, "0.1235"),
+        (0.99999, "0.99999"),
+        (0.9999999, "0.9999999"),
+        (1e-9, "1e-09"),
+        (-0.00001, "-1e-05"),
+        (-0.999999, "-0.999999"),
+        (0, "0"),
+        (1234567, "1,234,567"),
+        ("entropy", "entropy"),
+    ],
+)
+def test_rounding(value: object, text: str) -> None:
+    assert shown(value) == text
+
+
+@pytest.mark.parametrize("value", [1 - 1e-12, 1 + 1e-12, -1 + 1e-12])
+def test_what_is_not_1_is_not_shown_as_1(value: float) -> None:
+    assert float(shown(value)) != round(value)
+
+
+def test_tables_of_a_report() -> None:
+    found = {table.title: table for table in tables_of(report())}
+    assert list(found) == [
+        "Segmentation", "Patch accuracy vs patch uncertainty", "Patches",
+        "By class of patch (pavpu)",
+    ]  # fmt: skip
+    assert found["Segmentation"].rows == [["0.8750", "–", "0.5000", "12,345"]]
+    assert found["Patches"].rows[0][1:5] == ["6,000", "2", "1", "3"]
+    assert [row[0] for row in found["By class of patch (pavpu)"].rows] == ["road", "mixed"]
+    assert all(len(row) == len(table.columns) for table in found.values() for row in table.rows)
+
+
+def test_tables_without_patches() -> None:
+    results = {"segmentation": report().results["segmentation"]}
+    assert [table.title for table in tables_of(report(results=results))] == ["Segmentation"]
+
+
+def printed(what: object, width: int = 200, **options: object) -> str:
+    file = io.StringIO()
+    console = Console(file=file, width=width, **options)  # type: ignore[arg-type]
+    what(console)  # type: ignore[operator]
+    return file.getvalue()
+
+
+def test_names_cannot_act_on_the_terminal() -> None:
+    results = report().results
+    name = "[red]x[/red]\x1b[2J\u202e\r\n"
+    results["pavpu"]["per_class"] = [scores(**{"class": 0, "name": name})]
+    hostile = report(results=results, warnings=[f"item {name}"])
+    text = printed(lambda console: show(hostile, console))
+    assert "[red]x[/red]\\x1b[2J\\u202e\\r\\n" in text and "\x1b" not in text
+    text = printed(lambda console: show_warnings(hostile, console))
+    assert text == "warning: item [red]x[/red]\\x1b[2J\\u202e\\r\\n\n"
+
+
+def test_partial_is_said() -> None:
+    text = printed(lambda console: show(report(partial=True), console))
+    assert "partial: not all items were evaluated" in text
+
+
+def test_printable() -> None:
+    assert printable("plain ünï 道路") == "plain ünï 道路"
+    assert printable("a\x00b\x7f\x9bc") == "a\\x00b\\x7f\\x9bc"

@@ -1,0 +1,82 @@
+"""Files of results: whole or not at all, and said before the work begins."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from uqeval.errors import OutputError
+from uqeval.report.files import check_writable, write
+
+
+def test_replaces_whole_files(tmp_path: Path) -> None:
+    file = tmp_path / "r.json"
+    write(file, "first\n")
+    write(str(file), b"second\n")
+    assert file.read_bytes() == b"second\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    target, link = tmp_path / "there/r.json", tmp_path / "r.json"
+    target.write_text("old")
+    link.symlink_to(target)
+    write(link, "new")
+    assert link.is_symlink() and target.read_text() == "new"
+
+
+def test_half_a_character_is_spelled_out(tmp_path: Path) -> None:
+    write(tmp_path / "r.csv", "name\n\ud800\n")
+    assert (tmp_path / "r.csv").read_text() == "name\n\\ud800\n"
+
+
+@pytest.mark.parametrize("fails", ["fsync", "replace"])
+def test_a_failure_leaves_what_was_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails: str
+) -> None:
+    def full(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    file = tmp_path / "r.json"
+    write(file, "good")
+    monkeypatch.setattr(*((os, "fsync") if fails == "fsync" else (Path, "replace")), full)
+    with pytest.raises(OutputError, match=r"r\.json: cannot be written: No space left on device"):
+        write(file, "bad")
+    assert file.read_text() == "good"
+    assert [path.name for path in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_a_named_pipe_is_written_into(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        write(pipe, "through")
+        assert os.read(reader, 100) == b"through"
+    finally:
+        os.close(reader)
+    assert pipe.is_fifo()
+
+
+def test_what_could_not_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    check_writable(tmp_path / "new.json")
+    check_writable(tmp_path / "file")
+    for path, says in (
+        (tmp_path, "is a folder"),
+        (tmp_path / "none/r.json", "does not exist"),
+        (tmp_path / "file/r.json", "does not exist"),
+        ("", "given as ''"),
+    ):
+        with pytest.raises(OutputError, match=says):
+            check_writable(path)
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_is_read_only(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(OutputError, match="cannot be written to"):
+        check_writable(tmp_path / "r.json")

@@ -1,0 +1,98 @@
+"""Confidences by bin: what calibration errors and reliability diagrams are read from."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uqeval.kernels._jit import kernel
+from uqeval.kernels.logarithm import log_64
+
+
+@kernel
+def bin_of(value, edges, upper):
+    """The bin of a float32 `value` between ascending `edges` float64 [bin + 1] of about equal width.
+
+    A value on an inner edge lies in the bin below it, or with `upper` in the one above. Values not
+    below the last edge have a bin of their own, the last but one plus one; values below the first
+    edge lie in the first bin. With edges k / B this is max(⌈B·value⌉, 1) - 1, with `upper`
+    ⌊B·value⌋: the product of a float32 and a small integer is exact in float64.
+    """
+    bins = edges.shape[0] - 1
+    v = np.float64(value)
+    if v >= edges[bins]:
+        return bins
+    b = min(max(int(v * bins), 0), bins - 1)
+    if upper:
+        if v < edges[b]:
+            b -= 1
+        elif v >= edges[b + 1]:
+            b += 1
+    elif v <= edges[b]:
+        b -= 1
+    elif v > edges[b + 1]:
+        b += 1
+    return min(max(b, 0), bins - 1)
+
+
+@kernel
+def count_bins(value, hit, label, void, edges, upper, count, hits, total, special):
+    """Values [i] of non-void pixels into `count`, `hits` (of which right) and `total` (their sum).
+
+    All three [bin + 1], the last for values not below 1; see `bin_of`. `special` [3] counts values
+    of exactly 1, on an inner edge, and those that are no probability: negative, or above 2.
+    """
+    last = edges.shape[0] - 2
+    for i in range(value.shape[0]):
+        if label[i] == void:
+            continue
+        v = value[i]
+        b = bin_of(v, edges, upper)
+        count[b] += 1
+        hits[b] += hit[i]
+        total[b] += np.float64(v)
+        special[0] += v == 1
+        if 0 < b <= last and v == edges[b]:
+            special[1] += 1
+        elif b < last and v == edges[b + 1]:
+            special[1] += 1
+        special[2] += v < 0 or v > 2
+
+
+@kernel
+def count_intervals(value, hit, label, void, edges, count, hits, total):
+    """Values [i] of non-void pixels by how many of the ascending `edges` float32 lie below them.
+
+    Into `count`, `hits` and `total`, all [edges + 1].
+    """
+    for i in range(value.shape[0]):
+        if label[i] == void:
+            continue
+        v = value[i]
+        low, high = 0, edges.shape[0]
+        while low < high:
+            middle = (low + high) // 2
+            if edges[middle] < v:
+                low = middle + 1
+            else:
+                high = middle
+        count[low] += 1
+        hits[low] += hit[i]
+        total[low] += np.float64(v)
+
+
+@kernel
+def sum_scores(probability, brier, label, void, clip, counts, sums):
+    """Proper scores of non-void pixels [i].
+
+    `counts` [3]: pixels, those whose label's probability is below `clip`, and those where it is no
+    probability (negative, or above 2); `sums` [2]: -ln max(p̄_y, clip), and the Brier scores.
+    """
+    for i in range(probability.shape[0]):
+        if label[i] == void:
+            continue
+        p = np.float64(probability[i])
+        counts[0] += 1
+        counts[1] += p < clip
+        counts[2] += p < 0 or p > 2
+        sums[0] -= log_64(max(p, clip))
+        sums[1] += np.float64(brier[i])

@@ -1,0 +1,127 @@
+"""Tempered probabilities p^β / Σ p^β, β = 1 / T, of many temperatures at once.
+
+Loops run class by class over blocks of pixels, never pixel by pixel: that is what fills the vector
+registers. With ℓ_c = ln p̄_c - ln max p̄, q = e^(βℓ) is at most 1, and 1 for the likeliest class, so
+nothing overflows and Σ q >= 1. A class with p̄_c = 0 has q = 0 at every temperature.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uqeval.kernels._jit import kernel
+from uqeval.kernels.exponential import exp_64
+from uqeval.kernels.logarithm import log_64
+
+#: Pixels that are worked on at a time.
+BLOCK = 256
+#: Smaller powers are dropped before they are squared: subnormal numbers are slow.
+_SMALL = 1e-140
+
+
+@kernel
+def _lead(probs, start, n, lead):
+    """ln max_c p̄_c of the pixels from `start` on, into `lead` [pixel]; 0 where all are 0."""
+    for i in range(n):
+        lead[i] = 0.0
+    for c in range(probs.shape[0]):
+        row = probs[c, start : start + n]
+        for i in range(n):
+            lead[i] = max(lead[i], np.float64(row[i]))
+    for i in range(n):
+        lead[i] = log_64(lead[i] if lead[i] > 0 else 1.0)
+
+
+@kernel
+def add_slopes(probs, label, void, lowest, step, work, rungs, lanes, pixels):
+    """Derivatives of the summed NLL of p̄^β by β, at several β, over the non-void pixels.
+
+    Of one pixel they are E_β[ln p̄] - ln p̄_y and Var_β[ln p̄], the moments under p̄^β / Σ p̄^β.
+    `probs` float32 [class, i]. The β are lowest, lowest + step …, or with a step of 0 lowest,
+    2·lowest, 4·lowest …. `work` [5, BLOCK] and `rungs` [3, β, BLOCK] are worked in; the derivatives
+    are added to `lanes` [2, β, BLOCK], pixel i to lane i modulo BLOCK. `pixels` [2] counts those
+    that enter, and those with p̄_y = 0, which do not: their clipped NLL is the same at every β.
+    """
+    count = rungs.shape[1]
+    lead, log, power, factor, mine = work[0], work[1], work[2], work[3], work[4]
+    for start in range(0, probs.shape[1], BLOCK):
+        n = min(BLOCK, probs.shape[1] - start)
+        _lead(probs, start, n, lead)
+        rungs[:, :, :n] = 0.0
+        for c in range(probs.shape[0]):
+            row = probs[c, start : start + n]
+            for i in range(n):
+                p = np.float64(row[i])
+                value = log_64(p) - lead[i]
+                log[i] = value if p > 0 else 0.0
+                power[i] = exp_64(lowest * value) if p > 0 else 0.0
+            if step > 0:
+                for i in range(n):
+                    factor[i] = exp_64(step * log[i])
+            for j in range(count):
+                z, first, second = rungs[0, j], rungs[1, j], rungs[2, j]
+                if step > 0:
+                    for i in range(n):
+                        q = power[i]
+                        ql = q * log[i]
+                        z[i] += q
+                        first[i] += ql
+                        second[i] += ql * log[i]
+                        power[i] = q * factor[i]
+                else:
+                    for i in range(n):
+                        q = power[i]
+                        ql = q * log[i]
+                        z[i] += q
+                        first[i] += ql
+                        second[i] += ql * log[i]
+                        power[i] = q * q if q > _SMALL else 0.0
+        # What enters: 1 in `factor`; ln p̄_y - ln max p̄ in `mine`.
+        for i in range(n):
+            y = label[start + i]
+            factor[i] = 0.0
+            mine[i] = 0.0
+            if y != void:
+                p = np.float64(probs[y, start + i])
+                if p > 0:
+                    factor[i] = 1.0
+                    mine[i] = log_64(p) - lead[i]
+                    pixels[0] += 1
+                else:
+                    pixels[1] += 1
+        for j in range(count):
+            z, first, second = rungs[0, j], rungs[1, j], rungs[2, j]
+            slope, curvature = lanes[0, j], lanes[1, j]
+            for i in range(n):
+                whole = z[i] if z[i] > 0 else 1.0
+                mean = first[i] / whole
+                slope[i] += factor[i] * (mean - mine[i])
+                curvature[i] += factor[i] * (second[i] / whole - mean * mean)
+
+
+@kernel
+def temper(probs, label, void, beta, work, confidence, probability):
+    """max p̄^β / Σ p̄^β into `confidence`, p̄_y^β / Σ p̄^β into `probability`, both [i].
+
+    `confidence` is float32, `probability` float64 (0 where the pixel is void); `work` [2, BLOCK].
+    """
+    lead, z = work[0], work[1]
+    for start in range(0, probs.shape[1], BLOCK):
+        n = min(BLOCK, probs.shape[1] - start)
+        _lead(probs, start, n, lead)
+        for i in range(n):
+            z[i] = 0.0
+        for c in range(probs.shape[0]):
+            row = probs[c, start : start + n]
+            for i in range(n):
+                p = np.float64(row[i])
+                z[i] += exp_64(beta * (log_64(p) - lead[i])) if p > 0 else 0.0
+        for i in range(n):
+            whole = z[i] if z[i] > 0 else 1.0
+            confidence[start + i] = 1.0 / whole if z[i] > 0 else 0.0
+            y = label[start + i]
+            probability[start + i] = 0.0
+            if y != void:
+                p = np.float64(probs[y, start + i])
+                if p > 0:
+                    probability[start + i] = exp_64(beta * (log_64(p) - lead[i])) / whole

@@ -1,0 +1,51 @@
+"""A tally of one subset of the samples, among the maps of many subsets."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uqeval.maps.names import OF_ALL_SUBSETS
+from uqeval.tallies._contract import Field, Tally
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import Maps, State
+
+
+@dataclass(frozen=True)
+class OfSubset(Tally):
+    """`tally` of the maps `<subset>/<name>`; what does not depend on the samples has no prefix."""
+
+    id: ClassVar[str] = "of_subset"
+    tally: Tally
+    subset: int
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(
+            name if name in OF_ALL_SUBSETS else f"{self.subset}/{name}"
+            for name in self.tally.inputs
+        )
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return self.tally.fields
+
+    @property
+    def keeps_items(self) -> bool:  # type: ignore[override]
+        """As the tally itself."""
+        return self.tally.keeps_items
+
+    def pack(self, state: State) -> bytes:
+        """The bytes of the tally itself: whoever asked for it unpacks them."""
+        return self.tally.pack(state)
+
+    def unpack(self, data: bytes) -> State:
+        """The state that `pack` saved."""
+        return self.tally.unpack(data)
+
+    def update(self, state: State, maps: Maps) -> None:
+        own = {
+            name: maps[given] for name, given in zip(self.tally.inputs, self.inputs, strict=True)
+        }
+        self.tally.update(state, own)
