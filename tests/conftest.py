@@ -22,6 +22,6 @@ settings.load_profile("ci" if os.environ.get("CI") else "dev")
 
 def pytest_configure(config: pytest.Config) -> None:
     if INTERPRETED:
-        # Compiled kernels wrap, and turn NaN into some integer, without a word; NumPy's scalars warn.
+        # Compiled kernels wrap and turn NaN into an integer without a word; scalars of NumPy warn.
         for what in ("overflow", "invalid value", "divide by zero"):
             config.addinivalue_line("filterwarnings", f"ignore:{what}:RuntimeWarning")

@@ -43,7 +43,9 @@ def labels(seed: int, *shape: int, classes: int, void: float = 0.1, ignore: int 
     rng = np.random.default_rng(seed)
     ids = rng.integers(0, classes, shape)
     ids = np.repeat(np.repeat(ids, 3, -2), 3, -1)[..., : shape[-2], : shape[-1]]
-    return np.where(rng.random(shape) < void, ignore, ids).astype(np.uint16 if ignore > 255 else "u1")
+    return np.where(rng.random(shape) < void, ignore, ids).astype(
+        np.uint16 if ignore > 255 else "u1"
+    )
 
 
 def reduced(
@@ -55,7 +57,7 @@ def reduced(
     cuts: tuple[list[int], list[int]] | None = None,
     tolerance: float = 0.05,
 ) -> Maps:
-    """Maps [pixel] of a stack [t, c, y, x]; with `cuts` from tiles cut there in samples, classes."""
+    """Maps [pixel] of a stack [t, c, y, x]; with `cuts`, from tiles cut there."""
     t, c = values.shape[:2]
     tile = kernel_view(values)
     form = Form(t, c, tile.dtype, unit, tolerance, frozenset(wanted))
@@ -65,8 +67,8 @@ def reduced(
         return Reducer(form, pixels, whole=True, split=False, check=check).reduce(tile, label)
     ts, cs = ([0, *cut, n] for cut, n in zip(cuts, (t, c), strict=True))
     reducer = Reducer(form, pixels, whole=False, split=len(cs) > 2, check=check)
-    for t0, t1 in zip(ts, ts[1:], strict=False):
-        for c0, c1 in zip(cs, cs[1:], strict=False):
+    for t0, t1 in itertools.pairwise(ts):
+        for c0, c1 in itertools.pairwise(cs):
             reducer.add(np.ascontiguousarray(tile[t0:t1, c0:c1]), t0, c0)
     return reducer.finish(label)
 
@@ -119,8 +121,6 @@ def zarr_group(path: Path, arrays: dict[str, Any], **attributes: Any) -> Path:
         data, options = value if isinstance(value, tuple) else (value, {})
         zarr_array(path / name, data, **options)
     return path
-
-
 
 
 def opened(predictions: Any, truth: Any = None, **options: Any) -> Any:

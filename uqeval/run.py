@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from uqeval.errors import UsageError
-from uqeval.inputs import Given, InputOptions, Inputs, open_inputs
+from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.report.schema import Report
 
 if TYPE_CHECKING:
@@ -74,6 +74,7 @@ def evaluate(
     memory: int = 512 * 10**6,
     states: str | Path | None = None,
     progress: Progress | None = None,
+    reference: Given | None = None,
     **inputs: Any,
 ) -> Report:
     """Evaluate saved predictions; the report is the one that the commands write.
@@ -83,7 +84,8 @@ def evaluate(
     predictions' store holds none. `metrics`: families ("segmentation", "pavpu"), or families with
     their options, each one value or a list (variants): `{"pavpu": {"window": [4, 8]}}`. `workers`:
     threads (default: usable CPUs); `memory`: bytes of tiles and maps; `states`: file for the
-    per-item tallies; further options are those of `InputOptions` (`names`, `ignore_index`, …).
+    per-item tallies; `reference`: a store to compare with, for "divergence"; further options are
+    those of `InputOptions` (`names`, `ignore_index`, …).
 
     Raises `UqevalError` (`UsageError`, `StoreError`, `DataError`), which says what is wrong.
     """
@@ -93,6 +95,8 @@ def evaluate(
     if strange:
         raise UsageError(f"unknown options {strange}; expected some of {', '.join(known)}.")
     opened = open_inputs(predictions, labels, InputOptions(**inputs))
+    if reference is not None:
+        opened = beside_reference(opened, reference, InputOptions(**inputs))
     options = RunOptions(workers, memory, states, progress or Silent())
     return run(opened, families, options)
 
@@ -115,7 +119,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     wanted: set[str] = set()
     # The segmentation scores stand beside everything that has labels: they cost nothing.
     given: dict[str, Mapping[str, Any]] = dict(families)
-    if facts.kind == "classes":
+    if facts.kind == "classes" and not facts.reference:
         given = {"segmentation": {}, **given}
     for name, choices in given.items():
         family = FAMILIES[name]
@@ -139,6 +143,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         whole, _, part = key.partition("/")
         if part:
             results[whole][part] = section.results
+            warnings += [f"{whole}: {text}" for text in section.warnings]
             continue
         results[key] = section.results
         for item, record in zip(items, section.items, strict=True):

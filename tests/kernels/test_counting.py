@@ -31,7 +31,7 @@ LADDER = [
 def test_keys_order_like_floats() -> None:
     keys = [int(rank_key(np.float32(v))) for v in LADDER]
     assert keys == sorted(set(keys))
-    assert 0 <= keys[0] and keys[-1] < 2**32
+    assert keys[0] >= 0 and keys[-1] < 2**32
 
 
 def test_zeros_are_neighbours() -> None:
@@ -110,7 +110,11 @@ def patches_of(seed: int, n: int = 60) -> list[naive.Patch]:
 
 
 def counted(
-    patches: list[naive.Patch], threshold: list[float], curve: Any, accuracy: float = 0.5, **ops: bool
+    patches: list[naive.Patch],
+    threshold: list[float],
+    curve: Any,
+    accuracy: float = 0.5,
+    **ops: bool,
 ) -> tuple[Any, ...]:
     mean = np.array([p["mean"] for p in patches], "f4")
     hits, valid = (np.array([p[k] for p in patches], np.int32) for k in ("right", "valid"))

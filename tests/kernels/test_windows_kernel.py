@@ -31,7 +31,12 @@ def rows(found: dict[str, Any]) -> list[tuple[Any, ...]]:
 def expected(u: Any, label: Any, prediction: Any, **options: Any) -> list[tuple[Any, ...]]:
     found = naive.patches([prediction == label], [u], [label], **options)
     return [
-        (float(p["mean"]), p["right"], p["valid"], 255 if p["category"] == "mixed" else p["category"])
+        (
+            float(p["mean"]),
+            p["right"],
+            p["valid"],
+            255 if p["category"] == "mixed" else p["category"],
+        )
         for p in found
     ]
 
@@ -49,7 +54,14 @@ def scene(seed: int, height: int, width: int, void: float = 0.2) -> tuple[Any, A
     st.sampled_from(["exclude", "inaccurate"]), st.sampled_from([0.0, 0.2, 1.0]),
 )  # fmt: skip
 def test_any_window_stride_border_and_void(
-    seed: int, height: int, width: int, window: int, stride: int, border: str, void: str, share: float
+    seed: int,
+    height: int,
+    width: int,
+    window: int,
+    stride: int,
+    border: str,
+    void: str,
+    share: float,
 ) -> None:
     maps = scene(seed, height, width, share)
     options = {"window": window, "stride": stride, "border": border, "void": void}
@@ -93,7 +105,7 @@ def test_zeros_beside_large_values_are_exactly_zero(stride: int, large: float) -
         mean.reshape(side, side)[y // stride, x // stride]
         for y in range(0, 13, stride)
         for x in range(0, 13, stride)
-        if 5 <= y and y + 4 <= 11 and 6 <= x and x + 4 <= 12
+        if y >= 5 and y + 4 <= 11 and x >= 6 and x + 4 <= 12
     ]
     assert of_zeros or stride > 3
     assert all(v == 0 and not np.signbit(v) for v in of_zeros)

@@ -38,7 +38,8 @@ def refused(given: Any, *words: str, truth: Any = None, error: Any = DataError, 
 
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 @pytest.mark.parametrize(
-    ("value", "word"), [(np.nan, "NaN"), (np.inf, "infinite"), (-np.inf, "infinite"), (-0.1, "negative")]
+    ("value", "word"),
+    [(np.nan, "NaN"), (np.inf, "infinite"), (-np.inf, "infinite"), (-0.1, "negative")],
 )
 def test_what_is_no_number_or_negative(tmp_path: Path, dtype: str, value: float, word: str) -> None:
     p = samples(dtype)
@@ -100,7 +101,13 @@ def test_logits_that_were_stored_as_probs(tmp_path: Path) -> None:
 def test_a_chunk_of_zeros(tmp_path: Path) -> None:
     p = samples("f2")
     p[1] = 0
-    refused(store(tmp_path, p), "item second", f"{T * H * W} of {T * H * W}", "All are 0", "never written")
+    refused(
+        store(tmp_path, p),
+        "item second",
+        f"{T * H * W} of {T * H * W}",
+        "All are 0",
+        "never written",
+    )
 
 
 def test_a_chunk_that_is_not_there(tmp_path: Path) -> None:

@@ -33,7 +33,9 @@ DTYPES = ["f2", "f4", "f8", "u1", "u2"]
 N, T, C, H, W = 3, 4, 3, 5, 6
 
 
-def store(folder: Path, p: Any, dtype: str, chunks: Any = None, name: str = "p", **more: Any) -> Path:
+def store(
+    folder: Path, p: Any, dtype: str, chunks: Any = None, name: str = "p", **more: Any
+) -> Path:
     """Probabilities as a group with `probs` of a dtype, integers with their scale."""
     if dtype.startswith("u"):
         data = quantized(p, dtype)
@@ -257,10 +259,15 @@ def test_an_ensemble_of_files(tmp_path: Path) -> None:
     all_same(read_maps(paths), read_maps(np.concatenate(members, 1)))
 
 
-@pytest.mark.parametrize(("first", "second"), [("u1", "u2"), ("u2", "f4"), ("f2", "u1"), ("u1", "f8")])
+@pytest.mark.parametrize(
+    ("first", "second"), [("u1", "u2"), ("u2", "f4"), ("f2", "u1"), ("u1", "f8")]
+)
 def test_members_of_different_scales(tmp_path: Path, first: str, second: str) -> None:
     p = softmax(0, N, 4, C, H, W, dtype="f8")
-    paths = [store(tmp_path, p[:, :1], first, name="a"), store(tmp_path, p[:, 1:], second, name="b")]
+    paths = [
+        store(tmp_path, p[:, :1], first, name="a"),
+        store(tmp_path, p[:, 1:], second, name="b"),
+    ]
     close(read_maps(paths), np.concatenate([meant(p[:, :1], first), meant(p[:, 1:], second)], 1))
 
 

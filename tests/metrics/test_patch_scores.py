@@ -65,7 +65,9 @@ def test_the_identities_of_the_surplus(four: tuple[int, int, int, int]) -> None:
     n = sum(four)
     a, c = Fraction(ac + au, n), Fraction(ac + ic, n)
     top = Fraction(ac + iu, n) - 1 + a + c - 2 * a * c
-    assert found["surplus"] == pytest.approx(float(top) / math.sqrt(a * (1 - a)), rel=1e-9, abs=1e-15)
+    assert found["surplus"] == pytest.approx(
+        float(top) / math.sqrt(a * (1 - a)), rel=1e-9, abs=1e-15
+    )
     assert found["half_surplus"] == found["surplus"] / 2
     phi = found["phi"] or 0.0
     assert found["surplus"] == pytest.approx(2 * math.sqrt(c * (1 - c)) * phi, rel=1e-9, abs=1e-15)

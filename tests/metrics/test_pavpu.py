@@ -104,7 +104,9 @@ CASES: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("settings", CASES, ids=lambda s: ",".join(f"{k}={v}" for k, v in s.items()))
+@pytest.mark.parametrize(
+    "settings", CASES, ids=lambda s: ",".join(f"{k}={v}" for k, v in s.items())
+)
 def test_every_number_is_that_of_the_oracle(scene: Scene, settings: dict[str, Any]) -> None:
     report = scene.evaluate(**settings)
     found = report.results["pavpu"]
@@ -131,7 +133,9 @@ def test_every_number_is_that_of_the_oracle(scene: Scene, settings: dict[str, An
     near(found["surplus_auc"], naive.surplus_auc(curve))
     near(found["accuracy_curve"], naive.accuracy_curve(patches, limit, *ops))
     for i, item in enumerate(report.items):
-        near(item["pavpu"], naive.scores(*_four(scene.patches(settings, [i]), accuracy, limit, ops)))
+        near(
+            item["pavpu"], naive.scores(*_four(scene.patches(settings, [i]), accuracy, limit, ops))
+        )
     assert report.numerics["pavpu"] == {f"ties_{k}": v for k, v in found["ties"].items()}
     assert report.settings["pavpu"]["window"] == settings.get("window", 4)
     report.to_json()
@@ -354,7 +358,7 @@ def test_reports_without_the_threshold(scene: Scene, tmp_path: Path) -> None:
     path.write_text(scene.evaluate(threshold_scope="class").to_json())
     with pytest.raises(UsageError, match="no single threshold: fitted for each class"):
         scene.evaluate(threshold_from=str(path))
-    with pytest.raises(UsageError, match="no threshold for anything .* PAvPU for entropy"):
+    with pytest.raises(UsageError, match=r"no threshold for anything .* PAvPU for entropy"):
         scene.evaluate(uncertainty="anything", threshold_from=str(path))
     with pytest.raises(UsageError, match="no threshold for entropy with log base 2"):
         scene.evaluate(log_base=2, threshold_from=str(path))

@@ -6,7 +6,6 @@ The rules are those of reference/metrics.md, §2.2: borders, void pixels, operat
 from __future__ import annotations
 
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np

@@ -147,4 +147,6 @@ def test_what_must_agree() -> None:
     axes = ("sample", "class", "y", "x")
     for shape, what in (((3, 3, 4, 4), "samples"), ((2, 4, 4, 4), "classes")):
         with pytest.raises(StoreError, match=f"item 0 has .* {what}, item 1 has"):
-            stack_of([Chunked(numbered(2, 3, 4, 4), axes=axes), Chunked(numbered(*shape), axes=axes)])
+            stack_of(
+                [Chunked(numbered(2, 3, 4, 4), axes=axes), Chunked(numbered(*shape), axes=axes)]
+            )

@@ -48,7 +48,9 @@ def test_any_percentile_of_any_floats(items: list[list[float]], percentiles: lis
     check(items, (0.0, 50.0, 100.0, *percentiles))
 
 
-@given(st.lists(st.sampled_from([-1.0, -0.25, 0.0, 0.1, 0.1 + 2**-27, 0.5]), min_size=1, max_size=9))
+@given(
+    st.lists(st.sampled_from([-1.0, -0.25, 0.0, 0.1, 0.1 + 2**-27, 0.5]), min_size=1, max_size=9)
+)
 def test_duplicates(values: list[float]) -> None:
     check([values], tuple(float(p) for p in range(0, 101, 5)))
 

@@ -16,7 +16,18 @@ from types import FrameType
 import typer
 
 from uqeval import __version__
-from uqeval.cli import convert, demo, inspect, pavpu, reduce, sweep
+from uqeval.cli import (
+    calibration,
+    convert,
+    demo,
+    divergence,
+    failure,
+    inspect,
+    pavpu,
+    reduce,
+    sparsification,
+    sweep,
+)
 from uqeval.cli.messages import tell
 from uqeval.errors import UqevalError
 
@@ -45,7 +56,11 @@ def _root(
 
 
 app.command("pavpu")(pavpu.pavpu)
+app.command("calibration")(calibration.calibration)
+app.command("failure")(failure.failure)
+app.command("sparsification")(sparsification.sparsification)
 app.command("sweep")(sweep.sweep)
+app.command("divergence")(divergence.divergence)
 app.command("reduce")(reduce.reduce)
 app.command("inspect")(inspect.inspect)
 app.command("convert")(convert.convert)

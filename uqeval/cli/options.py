@@ -122,24 +122,32 @@ def parse_memory(text: str) -> int:
 
 
 def split_paths(paths: list[str], labels_alone: bool = False) -> tuple[list[str], str | None]:
-    """Predictions, and the labels if the last path holds labels rather than predictions.
+    """Predictions, and the ground truth if the last path holds labels or a target.
 
-    Decided by what the path holds (PNG files, an array called `labels`, integer ids), never by its
-    values. Raises `UsageError` where labels stand anywhere but last, or alone.
+    Decided by what the path holds (PNG, .npy or .pfm files, an array called `labels` or `target`,
+    ids or numbers without a class axis), never by its values. Raises `UsageError` where ground
+    truth stands anywhere but last, or alone.
     """
-    from uqeval.stores.store import looks_like_labels
+    from uqeval.stores.store import looks_like_truth
 
-    kinds = [looks_like_labels(path) for path in paths]
+    kinds = [looks_like_truth(path) for path in paths]
     if len(paths) == 1 and kinds[0] and labels_alone:
         return paths, None
     if len(paths) == 1 and kinds[0]:
-        raise UsageError(f"{paths[0]} holds labels; give the predictions before them.")
+        raise UsageError(f"{paths[0]} holds {_noun(paths[0])}; give the predictions before them.")
     if any(kinds[:-1]):
         wrong = paths[kinds.index(True)]
-        raise UsageError(f"{wrong} holds labels; give one store of labels, after all predictions.")
+        noun = _noun(wrong)
+        raise UsageError(f"{wrong} holds {noun}; give one store of {noun}, after all predictions.")
     if kinds[-1]:
         return paths[:-1], paths[-1]
     return paths, None
+
+
+def _noun(path: str) -> str:
+    from uqeval.stores.store import looks_like_labels
+
+    return "labels" if looks_like_labels(path) else "targets"
 
 
 def given(**options: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from uqeval.engine.scratch import Scratch
 from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
-    from uqeval.maps.sources import Source
+    from uqeval.maps.contract import MapSource
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
@@ -42,7 +42,7 @@ class Resources:
 Progress = Callable[[int, int], None]
 
 
-def workers_within(source: Source, resources: Resources) -> int:
+def workers_within(source: MapSource, resources: Resources) -> int:
     """How many workers fit the memory. Raises `UsageError` with what one needs if none does."""
     largest = max(source.batches(), key=source.batch_bytes)
     need = source.batch_bytes(largest)
@@ -87,7 +87,7 @@ def in_order(
 
 
 def run_pass(
-    source: Source,
+    source: MapSource,
     scratch: Scratch,
     tallies: Sequence[Tally],
     workers: int,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
-    from uqeval.maps.sources import Heartbeat, Source
+    from uqeval.maps.contract import Heartbeat, MapSource
 
 #: Disk that is left free.
 _SPARE = 1 << 30
@@ -45,7 +45,7 @@ class Scratch:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
-    def read(self, source: Source, batch: range, heartbeat: Heartbeat) -> list[Maps]:
+    def read(self, source: MapSource, batch: range, heartbeat: Heartbeat) -> list[Maps]:
         """The wanted maps of a batch, kept from an earlier pass or read from the source."""
         if all(item in self._held or item in self._files for item in batch):
             maps = [self._load(item) for item in batch]

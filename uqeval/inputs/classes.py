@@ -1,58 +1,35 @@
-"""What the user gave, opened and checked against each other: predictions, labels, names."""
+"""Class probabilities or predicted ids, and their labels."""
 
 from __future__ import annotations
 
-import hashlib
-import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError
-from uqeval.metrics._family import Facts
+from uqeval.inputs.common import (
+    Opened,
+    in_order_of,
+    is_folder_of_files,
+    record_of,
+    refuse_missing,
+)
+from uqeval.inputs.given import Given, InputOptions, Inputs
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    from uqeval.maps.sources import Labels, Source
-    from uqeval.stores.array import ItemArray, Store, StoredArray
+    from uqeval.stores.array import ItemArray, Store
     from uqeval.stores.stack import Stack
 
-def open_inputs(
-    predictions: Given | Sequence[Given], labels: Given | None, options: InputOptions
-) -> Inputs:
-    """Open and check everything that can be checked without reading data.
 
-    Raises `StoreError` or `UsageError` saying which store, what it holds and what was expected.
-    """
-    from uqeval.maps.sources import Source
+def open_classes(opened: Opened, labels: Given | None, options: InputOptions) -> Inputs:
+    """Predictions of classes with their labels. Raises `StoreError` or `UsageError`."""
+    from uqeval.maps.sources import Labels, Source
     from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack
-    from uqeval.stores.store import open_store, read_names_file
 
-    if options.missing_chunks not in ("error", "fill"):
-        raise UsageError(f"--missing-chunks {options.missing_chunks!r}; expected error or fill.")
-    if options.limit is not None and options.limit < 1:
-        raise UsageError(f"--limit {options.limit}; expected at least 1 item.")
-    tolerance = options.sum_tolerance
-    if tolerance is not None and not 0 <= tolerance < 1:
-        raise UsageError(f"--sum-tolerance {tolerance}; expected a number from 0 to below 1.")
-    fill = options.missing_chunks == "fill"
-    given: list[Any] = list(predictions) if isinstance(predictions, list | tuple) else [predictions]
-    if not given:
-        raise UsageError("no predictions; give a store of predictions.")
-    names = options.names
-    if isinstance(names, str | Path):
-        names = read_names_file(names)
-    stores = [open_store(p, role="predictions", names=names, fill_missing=fill) for p in given]
+    stores, where = opened.stores, opened.where
     kind = _kind(stores)
-    item_names = _item_names(stores)
-    where = " + ".join(store.path for store in stores)
-
-    label_store, label_parts = _labels(stores[0], labels, item_names, options)
+    label_store, label_parts = _labels(stores[0], labels, opened.names, options)
     count = len(stores[0].arrays[kind or "predictions"])
-    shown_names = item_names or tuple(str(i) for i in range(count))
     stack = Stack(stores, kind) if kind else None
     classes = _classes(stores[0], stack, options, where)
     stored = {
@@ -69,21 +46,19 @@ def open_inputs(
     ignore = 255 if ignore is None else ignore
     found: Labels | None = None
     if label_parts is not None:
-        from uqeval.maps.sources import Labels
-
         found = Labels(Planes(label_parts), ignore)
     limit = min(options.limit or count, count)
     source = Source(
-        shown_names[:limit], classes, stack=stack, stored=stored, labels=found, where=where,
+        opened.shown_names(count)[:limit], classes, stack=stack, stored=stored, labels=found, where=where,
         sum_tolerance=options.sum_tolerance,
     )  # fmt: skip
     warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
     record = {
         "predictions": [
-            _record(store, [kind] if kind else sorted(stored), given_as)
-            for store, given_as in zip(stores, given, strict=True)
+            record_of(store, [kind] if kind else sorted(stored), given_as)
+            for store, given_as in zip(stores, opened.given, strict=True)
         ],
-        "labels": _record(label_store, ["labels"], labels if labels is not None else given[0])
+        "labels": record_of(label_store, ["labels"], labels if labels is not None else opened.given[0])
         if label_store else None,
         "items": count,
         "evaluated": limit,
@@ -91,7 +66,9 @@ def open_inputs(
         "samples": stack.samples if stack else _ours(stores[0]).get("samples"),
         "ignore_index": ignore,
     }  # fmt: skip
-    _refuse_missing(stores, kind, label_parts, fill)
+    parts = [p for s in stores for name, own in s.arrays.items() if kind in (None, name)
+             for p in own]  # fmt: skip
+    refuse_missing([*parts, *(label_parts or ())], options.fill)
     return Inputs(
         source, _class_names(stores[0], label_store, classes), ignore, record, warnings,
         partial=limit < count,
@@ -131,7 +108,7 @@ def _labels(
     """The label store, and its planes in the order of the predictions' items."""
     from uqeval.stores.store import open_store
 
-    folder = labels is not None and _is_folder_of_files(labels)
+    folder = labels is not None and is_folder_of_files(labels)
     if options.label_map is not None and not folder:
         raise UsageError(
             f"--label-map {options.label_map} turns the ids of a folder of label PNGs; the labels "
@@ -148,28 +125,12 @@ def _labels(
         return (predictions if parts else None), parts
     store = open_store(
         labels, role="labels", names=names if folder else None,
-        fill_missing=options.missing_chunks == "fill", label_map=options.label_map,
+        fill_missing=options.fill, label_map=options.label_map,
     )  # fmt: skip
     parts = store.arrays.get("labels")
     if parts is None:
         raise StoreError(f"{store.path} holds {', '.join(sorted(store.arrays))}, but no `labels`.")
-    count = len(next(iter(predictions.arrays.values())))
-    if store.names is not None and names is not None and store.names != names:
-        place = {name: i for i, name in enumerate(store.names)}
-        lost = [name for name in names if name not in place]
-        if lost:
-            shown = ", ".join(lost[:5]) + (" …" if len(lost) > 5 else "")
-            raise StoreError(
-                f"{store.path}: {len(lost)} of {len(names)} items of {predictions.path} have no "
-                f"label: {shown}."
-            )
-        return store, tuple(parts[place[name]] for name in names)
-    if len(parts) != count:
-        raise StoreError(
-            f"{store.path} holds {len(parts)} labels, {predictions.path} holds {count} items; "
-            "give names to both, or the same items in the same order."
-        )
-    return store, parts
+    return store, in_order_of(store, parts, predictions, names, "label")
 
 
 def _classes(store: Store, stack: Stack | None, options: InputOptions, where: str) -> int:
@@ -210,5 +171,3 @@ def _class_names(store: Store, labels: Store | None, classes: int) -> tuple[str,
         if names and len(names) == classes:
             return tuple(names)
     return tuple(str(c) for c in range(classes))
-
-

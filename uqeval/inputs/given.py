@@ -64,6 +64,7 @@ class Inputs:
     record: dict[str, Any]
     warnings: list[str]
     partial: bool
+    reference: bool = False
 
     def facts(self) -> Facts:
         """What metrics may know of the data before any of it is read."""
@@ -71,7 +72,7 @@ class Inputs:
         sizes = tuple(source.size(item) for item in range(source.items))
         return Facts(
             source.where, source.names, sizes, source.classes, self.class_names, source.samples,
-            source.kind,
+            source.kind, self.reference,
         )  # fmt: skip
 
     @property

@@ -10,18 +10,18 @@ from uqeval.kernels.logarithm import log_64
 
 @kernel
 def bin_of(value, edges, upper):
-    """The bin of a float32 `value` between ascending `edges` float64 [bin + 1] of about equal width.
+    """The bin of a float32 `value` between `edges` float64 [bin + 1] of about equal width.
 
     A value on an inner edge lies in the bin below it, or with `upper` in the one above. Values not
-    below the last edge have a bin of their own, the last but one plus one; values below the first
-    edge lie in the first bin. With edges k / B this is max(⌈B·value⌉, 1) - 1, with `upper`
+    below the last edge have a bin of their own after the others; values below the first edge lie in
+    the first bin. With edges k / B this is max(⌈B·value⌉, 1) - 1, with `upper`
     ⌊B·value⌋: the product of a float32 and a small integer is exact in float64.
     """
     bins = edges.shape[0] - 1
     v = np.float64(value)
     if v >= edges[bins]:
         return bins
-    b = min(max(int(v * bins), 0), bins - 1)
+    b = min(int(max(v, 0.0) * bins), bins - 1)
     if upper:
         if v < edges[b]:
             b -= 1
@@ -38,7 +38,7 @@ def bin_of(value, edges, upper):
 def count_bins(value, hit, label, void, edges, upper, count, hits, total, special):
     """Values [i] of non-void pixels into `count`, `hits` (of which right) and `total` (their sum).
 
-    All three [bin + 1], the last for values not below 1; see `bin_of`. `special` [3] counts values
+    All three [bin + 1], the last for values not below 1: see `bin_of`. `special` [3] counts values
     of exactly 1, on an inner edge, and those that are no probability: negative, or above 2.
     """
     last = edges.shape[0] - 2
@@ -51,9 +51,7 @@ def count_bins(value, hit, label, void, edges, upper, count, hits, total, specia
         hits[b] += hit[i]
         total[b] += np.float64(v)
         special[0] += v == 1
-        if 0 < b <= last and v == edges[b]:
-            special[1] += 1
-        elif b < last and v == edges[b + 1]:
+        if (0 < b <= last and v == edges[b]) or (b < last and v == edges[b + 1]):
             special[1] += 1
         special[2] += v < 0 or v > 2
 

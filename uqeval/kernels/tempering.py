@@ -53,8 +53,9 @@ def add_slopes(probs, label, void, lowest, step, work, rungs, lanes, pixels):
             for i in range(n):
                 p = np.float64(row[i])
                 value = log_64(p) - lead[i]
+                q = exp_64(lowest * value)
                 log[i] = value if p > 0 else 0.0
-                power[i] = exp_64(lowest * value) if p > 0 else 0.0
+                power[i] = q if p > 0 else 0.0
             if step > 0:
                 for i in range(n):
                     factor[i] = exp_64(step * log[i])
@@ -115,7 +116,8 @@ def temper(probs, label, void, beta, work, confidence, probability):
             row = probs[c, start : start + n]
             for i in range(n):
                 p = np.float64(row[i])
-                z[i] += exp_64(beta * (log_64(p) - lead[i])) if p > 0 else 0.0
+                q = exp_64(beta * (log_64(p) - lead[i]))
+                z[i] += q if p > 0 else 0.0
         for i in range(n):
             whole = z[i] if z[i] > 0 else 1.0
             confidence[start + i] = 1.0 / whole if z[i] > 0 else 0.0

@@ -29,11 +29,18 @@ COMPUTED = (
     "mean_probs",
 )
 #: The same for every subset of the samples.
-OF_ALL_SUBSETS = frozenset({"label"})
+OF_ALL_SUBSETS = frozenset(
+    {"label", "target", "reference/mean_probs", "reference/mean", "reference/sigma"}
+)
 #: Computed where labels are there.
 OF_LABELS = ("label", "label_probability", "label_rank", "brier")
 #: Maps that say which class a pixel has, or how wrong it is: nobody knows them beforehand.
 NO_UNCERTAINTY = frozenset({"prediction", "predictions", "labels", "mean_probs", *OF_LABELS})
+
+
+def of_reference(name: str) -> str:
+    """What a map of the reference is called beside those of the predictions."""
+    return f"reference/{name}"
 
 
 def void_of(classes: int) -> int:

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.maps.checks import TOLERANCE, SumCheck
+from uqeval.maps.contract import Heartbeat
 from uqeval.maps.labels import label_map
 from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, id_dtype, void_of
 from uqeval.maps.reduction import (
@@ -28,9 +29,6 @@ from uqeval.maps.reduction import (
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack, Tile
 
-#: Called between tiles; raises to abandon the work.
-Heartbeat = Callable[[int], None]
-
 
 @dataclass(frozen=True)
 class Labels:
@@ -46,6 +44,8 @@ class Source:
     What a stack of samples can give is reduced from it; other names are read from arrays
     [item, y, x] of the store. `label` and what depends on it need `labels`.
     """
+
+    kind = "classes"
 
     def __init__(
         self,

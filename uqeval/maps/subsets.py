@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 
 from uqeval.errors import UsageError
 from uqeval.maps.checks import SumCheck
+from uqeval.maps.contract import Heartbeat
 from uqeval.maps.names import OF_SEVERAL_SAMPLES, id_dtype
 from uqeval.maps.reduction import Maps, Reducer
-from uqeval.maps.sources import Heartbeat, Source
+from uqeval.maps.sources import Source
 from uqeval.stores.stack import Box
 
 

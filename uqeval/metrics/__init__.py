@@ -1,13 +1,21 @@
 """What is concluded: formulas over tallies, with unit, direction, range and reference."""
 
-from uqeval.metrics import pavpu, segmentation
+from uqeval.metrics import calibration, divergence, failure, pavpu, segmentation, sparsification
 from uqeval.metrics._contract import Metric
 from uqeval.metrics._family import Family
 
 #: The only list: what a run can evaluate, the report's columns, the gate's directions and the
 #: documentation's table come from it.
 FAMILIES: dict[str, Family] = {
-    family.name: family for family in (segmentation.FAMILY, pavpu.FAMILY)
+    family.name: family
+    for family in (
+        segmentation.FAMILY,
+        pavpu.FAMILY,
+        calibration.FAMILY,
+        failure.FAMILY,
+        sparsification.FAMILY,
+        divergence.FAMILY,
+    )
 }
 METRICS: tuple[Metric, ...] = tuple(m for family in FAMILIES.values() for m in family.metrics)
 

@@ -18,7 +18,7 @@ class Facts:
 
     `kind`: "classes" (probabilities or ids, with labels) or "regression" (a mean and a standard
     deviation, with a target; one class). `sizes`: height and width of each item. `samples`: T of a
-    stack, None for maps.
+    stack, None for maps. `reference`: whether there is one to compare with.
     """
 
     where: str
@@ -28,6 +28,7 @@ class Facts:
     class_names: tuple[str, ...]
     samples: int | None
     kind: str = "classes"
+    reference: bool = False
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,8 @@ def shown(value: Any, digits: int = 4) -> str:
 
 def tables_of(report: Report) -> list[Table]:
     """The tables of a report, in the order in which a reader asks for them."""
+    from uqeval.report.rank_tables import failure_tables, sparsification_tables
+
     found = []
     results = report.results
     patch_keys = [key for key in results if key.split("[")[0] == "pavpu"]
@@ -56,6 +58,14 @@ def tables_of(report: Report) -> list[Table]:
         found.append(_scores(results, patch_keys))
         found.append(_counts(results, patch_keys))
         found.append(_per_class(results, patch_keys[0]))
+    calibration_keys = [key for key in results if key.split("[")[0] == "calibration"]
+    if calibration_keys:
+        found.append(_calibration(results, calibration_keys))
+        found.append(_reliability(results[calibration_keys[0]], calibration_keys[0]))
+    found += failure_tables(results)
+    found += sparsification_tables(results)
+    if keys := [key for key in results if key.split("[")[0] == "divergence"]:
+        found.append(_divergence(results, keys))
     if "sweep" in results:
         found.append(_sweep(report))
     return found
@@ -75,6 +85,18 @@ def _sweep(report: Report) -> Table:
         ["", *(f"M = {m}" for m in ms)],
         rows,
         f"mean ± std over {', '.join(map(str, repeats))} subsets of the samples.",
+    )
+
+
+def _divergence(results: dict[str, Any], keys: list[str]) -> Table:
+    rows = [
+        [key, *(shown(results[key][name]) for name in ("kl", "pixels", "infinite"))] for key in keys
+    ]
+    return Table(
+        "Divergence from the reference",
+        ["", "KL (nats)", "pixels", "infinite"],
+        rows,
+        "mean over the pixels where it is finite; infinite: the share of those where it is not.",
     )
 
 
@@ -160,4 +182,37 @@ def _per_class(results: dict[str, Any], key: str) -> Table:
         ["class", "IoU", "patches", *_SCORES.values()],
         rows,
         "mixed: patches with pixels of several classes. –: undefined; the report says why.",
+    )
+
+
+def _calibration(results: dict[str, Any], keys: list[str]) -> Table:
+    names = ("ece", "mce", "adaptive_ece", "classwise_ece", "brier", "nll")
+    rows = []
+    for key in keys:
+        record = results[key]
+        rows.append([key, shown(record["bins"]), *(shown(record[name]) for name in names)])
+        after = record.get("temperature", {"value": None})
+        if after["value"] is not None:
+            title = f"  at T = {shown(after['value'])}"
+            rows.append([title, "", *(shown(after[n]) if n in after else "" for n in names)])
+    return Table(
+        "Calibration",
+        ["", "bins", "ECE", "MCE", "adaptive ECE", "class-wise ECE", "Brier", "NLL"],
+        rows,
+        "0 is best. T: the temperature with the least NLL; above 1 the model is over-confident.",
+    )
+
+
+def _reliability(record: dict[str, Any], key: str) -> Table:
+    columns = record["reliability"]
+    rows = []
+    for low, high, count, mean, accuracy in zip(*columns.values(), strict=True):
+        gap = None if mean is None or accuracy is None else accuracy - mean
+        rows.append(
+            [f"{low:.3f} – {high:.3f}", *(shown(value) for value in (count, mean, accuracy, gap))]
+        )
+    return Table(
+        f"Reliability ({key})",
+        ["confidence", "pixels", "mean confidence", "accuracy", "accuracy − confidence"],
+        rows,
     )

@@ -26,7 +26,10 @@ KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
 KNOWN = frozenset(KINDS) | {"predictions", "labels", "target", "valid"}
 
 #: What hold predictions; a group that has `labels` and none of them is a store of labels.
-PREDICTIONS = frozenset({"probs", "logits", "predictions", "mean_probs"})
+PREDICTIONS = frozenset({"probs", "logits", "predictions", "mean_probs", "mean", "samples"})
+
+#: Numbers with a target.
+REGRESSION = frozenset({"mean", "std", "variance", "samples", "target", "valid"})
 
 #: What other tools call the arrays that they save.
 ALIASES = {"softmax": "probs", "probabilities": "probs", "pred": "probs"}

@@ -59,6 +59,12 @@ class NumpyArray(StoredArray):
         """
         return np.require(self._mapped()[region], self.dtype, requirements=["C", "A"])
 
+    def reshaped(self, shape: tuple[int, ...]) -> NumpyArray:
+        """The same numbers in another shape; still mapped when they are first read."""
+        return NumpyArray(
+            self.where, shape, self.dtype, lambda: self._mapped().reshape(shape), self._header
+        )
+
     def stored_bytes(self) -> int:
         """The size of the values, unpacked."""
         return math.prod(self.shape) * self.dtype.itemsize

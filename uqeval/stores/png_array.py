@@ -85,6 +85,9 @@ class PngArray(StoredArray):
             digest.update(self._table.tobytes())
         return digest.hexdigest()
 
+    def _stored_dtype(self) -> np.dtype[Any]:
+        return self.dtype if self._table is None else np.dtype(np.uint16)
+
     def _decode(self) -> NDArray[Any]:
         from PIL import Image
 
@@ -102,7 +105,7 @@ class PngArray(StoredArray):
         if values.shape != self.shape:
             raise StoreError(f"{self._path}: changed while it was read. Start again.")
         # Pillow stretches grey of 2 and 4 bits to 0 … 255; ids are the values before.
-        values = values.astype(self.dtype if self._table is None else np.uint16, copy=False)
+        values = values.astype(self._stored_dtype(), copy=False)
         if self._depth in (2, 4):
             values = values // np.uint8(255 // (2**self._depth - 1))
         if self._table is None:

@@ -14,21 +14,22 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.attributes import check_attributes
-from uqeval.stores.kinds import ALIASES, KNOWN, PREDICTIONS, resolve
+from uqeval.stores.kinds import ALIASES, KNOWN, REGRESSION, resolve
 from uqeval.stores.label_folder import open_label_folder, png_files
 from uqeval.stores.names import checked_names, listed, read_names_file
-from uqeval.stores.numpy_array import in_memory, open_npy, open_npz
+from uqeval.stores.numpy_array import NumpyArray, in_memory, open_npy, open_npz
 from uqeval.stores.sources import is_url
+from uqeval.stores.target_folder import open_target_folder, target_files
+from uqeval.stores.truth import is_zarr, looks_like_labels, looks_like_truth
 from uqeval.stores.zarr_writer import item_folder
 
 if TYPE_CHECKING:
     from uqeval.stores.zarr_group import ZarrGroup
 
-__all__ = ["Role", "looks_like_labels", "open_store", "read_names_file"]
+__all__ = ["Role", "looks_like_labels", "looks_like_truth", "open_store", "read_names_file"]
 
-Role: TypeAlias = Literal["predictions", "labels"]
+Role: TypeAlias = Literal["predictions", "labels", "target"]
 
-_ZARR_FILES = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
 _EXPECTED = "a Zarr store (folder, zip or URL), an .npy or .npz file, or a folder of label PNGs"
 
 
@@ -49,7 +50,7 @@ def open_store(
     if isinstance(path, np.ndarray):
         return _bare(in_memory(path), role, names)
     text = str(path)
-    if is_url(text) or _is_zarr(text):
+    if is_url(text) or is_zarr(text):
         return _open_zarr(text, role, names, fill_missing)
     local = Path(text)
     if local.is_dir():
@@ -61,48 +62,6 @@ def open_store(
     if local.suffix == ".npz":
         return _open_npz(text, role, names)
     raise StoreError(f"{text}: is a {local.suffix or 'plain'} file; expected {_EXPECTED}.")
-
-
-def looks_like_labels(path: str | Path) -> bool:
-    """Whether what is at `path` is labels by its kind: PNG files, or arrays called or typed so.
-
-    Raises `StoreError` as `open_store` does for what cannot be opened at all.
-    """
-    text = str(path)
-    if is_url(text) or _is_zarr(text):
-        from uqeval.stores.zarr_array import ZarrArray
-        from uqeval.stores.zarr_group import open_zarr
-
-        opened = open_zarr(text)
-        if isinstance(opened, ZarrArray):
-            return _is_ids(opened)
-        if opened is None:
-            return False
-        kinds = set(opened.arrays) | set(opened.unreadable)
-        if not kinds and "items" in opened.groups:
-            kinds = set(_first_item(opened))
-        return "labels" in kinds and not kinds & PREDICTIONS
-    if Path(text).is_dir():
-        return bool(png_files(text))
-    if text.endswith(".npy") and Path(text).exists():
-        return _is_ids(open_npy(text))
-    if text.endswith(".npz") and Path(text).exists():
-        members = {ALIASES.get(kind, kind): array for kind, array in open_npz(text).items()}
-        if len(members) == 1 and "arr_0" in members:
-            return _is_ids(members["arr_0"])
-        return "labels" in members and not set(members) & PREDICTIONS
-    return False
-
-
-def _is_ids(array: StoredArray) -> bool:
-    return array.dtype.kind in "biu" and len(array.shape) == 3
-
-
-def _is_zarr(path: str) -> bool:
-    local = Path(path)
-    if local.is_dir():
-        return any((local / name).is_file() for name in _ZARR_FILES)
-    return local.suffix == ".zip" and local.is_file()
 
 
 def _open_zarr(path: str, role: Role, names: Sequence[str] | None, fill_missing: bool) -> Store:
@@ -163,23 +122,17 @@ def _open_items(
     return Store(path, {k: tuple(v) for k, v in parts.items()}, order, root.attributes)
 
 
-def _first_item(root: ZarrGroup) -> tuple[str, ...]:
-    from uqeval.stores.zarr_group import open_zarr_group
-
-    first = next(iter(root.source.children("items")), None)
-    group = open_zarr_group(root.source, f"items/{first}") if first else None
-    return tuple(group.arrays) if group else ()
-
-
 def _open_folder(
     path: str, role: Role, names: Sequence[str] | None, label_map: str | None
 ) -> Store:
+    if role == "target" and target_files(path):
+        return open_target_folder(path, names)
     if png_files(path):
         if role == "labels":
             return open_label_folder(path, names, label_map=label_map)
         raise StoreError(
             f"{path}: is a folder of PNG files, which can be labels but not predictions. Give a "
-            "Zarr store, .npy or .npz file of probabilities first."
+            "Zarr store, .npy or .npz file of predictions first."
         )
     kinds = Counter(file.suffix.lower() or "plain" for file in Path(path).iterdir())
     what = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(3))
@@ -202,13 +155,36 @@ def _open_npz(path: str, role: Role, names: Sequence[str] | None) -> Store:
             raise StoreError(f"{path}: holds {known!r} twice, once as {kind!r}. Keep one of them.")
         if array.dtype.kind != "U":
             arrays[known] = array
-    return _assemble(path, arrays, names, _own_names(members, {}, path), {})
+    arrays, single = _one_item(arrays)
+    own = None if single else _own_names(members, {}, path)
+    return _assemble(path, arrays, names, own, {}, single=single)
+
+
+def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], bool]:
+    """Arrays of numbers with a target as those of one image where they have no item axis.
+
+    Tables, [N] or members [M, N], become images of one row.
+    """
+    ranks = {kind: len(array.shape) for kind, array in arrays.items() if kind in REGRESSION}
+    planes = [rank for kind, rank in ranks.items() if kind != "samples"]
+    least = min(planes, default=ranks.get("samples", 4) - 1)
+    if not ranks or least > 2:
+        return arrays, False
+    if least == 1:
+        return {
+            kind: a.reshaped((*a.shape[:-1], 1, a.shape[-1])) if isinstance(a, NumpyArray) else a
+            for kind, a in arrays.items()
+        }, True
+    return arrays, True
 
 
 def _bare(array: StoredArray, role: Role, names: Sequence[str] | None) -> Store:
     """A store of one array that has no name, so that its role and rank say what it is."""
     rank = len(array.shape)
-    if role == "labels":
+    if role == "target":
+        kind, good = "target", rank in (1, 2, 3) and array.dtype.kind in "biuf"
+        expected = "[N, H, W], [H, W] or [N] numbers for a target"
+    elif role == "labels":
         kind, good = "labels", rank == 3 and array.dtype.kind in "biu"
         expected = "[N, H, W] integers for labels"
     else:
@@ -220,7 +196,10 @@ def _bare(array: StoredArray, role: Role, names: Sequence[str] | None) -> Store:
             f"{array.where}: has the shape {array.shape} of {array.dtype}, expected {expected}. "
             "Add the axes that are missing, or save a Zarr group that names its arrays."
         )
-    return _assemble(array.where, {kind: array}, names, None, dict(array.attributes))
+    single = role == "target" and rank < 3
+    if single and rank == 1 and isinstance(array, NumpyArray):
+        array = array.reshaped((1, *array.shape))
+    return _assemble(array.where, {kind: array}, names, None, dict(array.attributes), single=single)
 
 
 def _assemble(
@@ -230,15 +209,16 @@ def _assemble(
     own: tuple[str, ...] | None,
     attributes: dict[str, Any],
     warnings: Sequence[str] = (),
+    single: bool = False,
 ) -> Store:
-    """Arrays as a store, once their axes, counts and names agree."""
+    """Arrays as a store, once their axes, counts and names agree; `single`: of one item."""
     parts: dict[str, tuple[ItemArray, ...]] = {}
     warned = list(warnings)
     for kind, array in arrays.items():
-        if kind not in KNOWN and len(array.shape) < 3:
+        if kind not in KNOWN and len(array.shape) < (2 if single else 3):
             continue  # coordinates and the like, which xarray stores beside the data
         try:
-            resolve(array, kind)
+            resolve(array, kind, single=single)
         except StoreError as error:
             if kind in KNOWN:
                 raise

@@ -1,28 +1,70 @@
 """What is counted: fixed-size, declared, mergeable, without an opinion."""
 
 from uqeval.tallies._contract import Field, Tally
-from uqeval.tallies._values import Uncertainty
+from uqeval.tallies._errors import Error
+from uqeval.tallies._values import RawMap, Uncertainty
 from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
+from uqeval.tallies.divergence import Divergence
+from uqeval.tallies.item_curves import Cuts, ItemCurves
+from uqeval.tallies.item_failure import ItemFailure
 from uqeval.tallies.moments import Moments
 from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
+from uqeval.tallies.proper_scores import ProperScores
+from uqeval.tallies.ranked_errors import RankedErrors
 from uqeval.tallies.ranks import Ranks
+from uqeval.tallies.reliability import AdaptiveReliability, Bins, ClassReliability, Reliability
 from uqeval.tallies.segmentation import ClassCounts
 from uqeval.tallies.subset import OfSubset
+from uqeval.tallies.tempered import TemperatureSlopes, Tempered
+from uqeval.tallies.undetected import Undetected
 
 #: The only list of tallies.
-TALLIES = (AccuracyByUncertainty, ClassCounts, ItemPatchCounts, Moments, PatchCounts, Ranks)
+TALLIES = (
+    AccuracyByUncertainty,
+    AdaptiveReliability,
+    ClassCounts,
+    ClassReliability,
+    Divergence,
+    ItemCurves,
+    ItemFailure,
+    ItemPatchCounts,
+    Moments,
+    PatchCounts,
+    ProperScores,
+    RankedErrors,
+    Ranks,
+    Reliability,
+    TemperatureSlopes,
+    Tempered,
+    Undetected,
+)
 
 __all__ = [
     "TALLIES",
     "AccuracyByUncertainty",
+    "AdaptiveReliability",
+    "Bins",
     "ClassCounts",
+    "ClassReliability",
+    "Cuts",
+    "Divergence",
+    "Error",
     "Field",
+    "ItemCurves",
+    "ItemFailure",
     "ItemPatchCounts",
     "Moments",
     "OfSubset",
     "PatchCounts",
     "Patches",
+    "ProperScores",
+    "RankedErrors",
     "Ranks",
+    "RawMap",
+    "Reliability",
     "Tally",
+    "TemperatureSlopes",
+    "Tempered",
     "Uncertainty",
+    "Undetected",
 ]

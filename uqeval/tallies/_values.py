@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.maps.names import IN_NATS, void_of
 
-__all__ = ["Uncertainty", "void_of"]
+__all__ = ["RawMap", "Uncertainty", "void_of"]
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,3 +37,14 @@ class Uncertainty:
         if self.name in IN_NATS and self.log_base != math.e:
             return (values.astype(np.float64) / math.log(self.log_base)).astype(np.float32)
         return values
+
+
+@dataclass(frozen=True)
+class RawMap:
+    """A float32 map as it is: `confidence` is the confidence itself, no uncertainty."""
+
+    name: str
+
+    def of(self, maps: Maps) -> NDArray[Any]:
+        """The values [y, x]."""
+        return maps[self.name]

@@ -7,11 +7,12 @@ their key, and the second counts the low 13 bits of the few bins in which the wa
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Field, Tally
-from uqeval.tallies._values import Uncertainty, void_of
+from uqeval.tallies._values import RawMap, Uncertainty, void_of
 from uqeval.tallies.patches import Patches
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ COARSE, FINE_BITS = 1 << 19, 13
 
 @dataclass(frozen=True)
 class Ranks(Tally):
-    """Values by rank: non-void pixels' uncertainties, or patch means.
+    """Values by rank: non-void pixels' uncertainties or maps as they are, or patch means.
 
     `of`: which values. `by_category`: each category of patches (classes, then mixed) apart.
     Without `bins`, the state is `coarse` [group, bin]; with them (group, coarse bin), it is `fine`
@@ -33,7 +34,7 @@ class Ranks(Tally):
 
     id: ClassVar[str] = "ranks"
     keeps_items: ClassVar[bool] = False
-    of: Uncertainty | Patches
+    of: Uncertainty | RawMap | Patches
     classes: int
     by_category: bool = False
     bins: tuple[tuple[int, int], ...] = ()
@@ -87,17 +88,20 @@ class Ranks(Tally):
 
 def bins_of(coarse: NDArray[Any], percentiles: tuple[float, ...]) -> tuple[tuple[int, int], ...]:
     """The bins (group, coarse bin) that hold the ranks which `percentile` will ask for."""
-    import numpy as np
-
     wanted = set()
     for group, counts in enumerate(coarse):
         n = int(counts.sum())
         if n:
-            below = np.cumsum(counts)
-            for p in percentiles:
-                for rank in _ranks(n, p)[:2]:
-                    wanted.add((group, int(np.searchsorted(below, rank, side="right"))))
+            ranks = [rank for p in percentiles for rank in _ranks(n, p)[:2]]
+            wanted |= {(group, b) for b in bins_at(counts, ranks)}
     return tuple(sorted(wanted))
+
+
+def bins_at(counts: NDArray[Any], ranks: Sequence[int]) -> list[int]:
+    """The coarse bins of one group, ascending, that hold the given ranks, counted from 0."""
+    import numpy as np
+
+    return sorted({int(b) for b in np.searchsorted(np.cumsum(counts), list(ranks), side="right")})
 
 
 def percentile(coarse: NDArray[Any], fine: dict[int, NDArray[Any]], p: float) -> float | None:
@@ -110,7 +114,7 @@ def percentile(coarse: NDArray[Any], fine: dict[int, NDArray[Any]], p: float) ->
     if n == 0:
         return None
     lower, upper, weight = _ranks(n, p)
-    a, b = (_order_statistic(coarse, fine, rank) for rank in (lower, upper))
+    a, b = (order_statistic(coarse, fine, rank) for rank in (lower, upper))
     return b - (b - a) * (1 - weight) if weight >= 0.5 else a + (b - a) * weight
 
 
@@ -120,7 +124,8 @@ def _ranks(n: int, p: float) -> tuple[int, int, float]:
     return lower, min(lower + 1, n - 1), position - lower
 
 
-def _order_statistic(coarse: NDArray[Any], fine: dict[int, NDArray[Any]], rank: int) -> float:
+def order_statistic(coarse: NDArray[Any], fine: dict[int, NDArray[Any]], rank: int) -> float:
+    """The value of a rank from 0 on; `coarse` and `fine` as of `percentile`."""
     import numpy as np
 
     below = np.cumsum(coarse)

@@ -1,0 +1,138 @@
+"""Slow, obvious calibration: oracles that import nothing of uqeval.
+
+Everywhere: `conf` float32 confidences and `hit` bools of the counted pixels, one-dimensional;
+`probs` float32 [class, i] and `label` [i] of the counted pixels.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+
+def flatten(probs: Any, label: Any, void: int = 255) -> tuple[Any, Any]:
+    """Probabilities [class, i] and labels [i] of the non-void pixels of [n, class, y, x], [n, y, x]."""
+    p = np.moveaxis(np.asarray(probs), 1, 0).reshape(np.shape(probs)[1], -1)
+    y = np.asarray(label).reshape(-1)
+    return p[:, y != void], y[y != void].astype(int)
+
+
+def top(probs: Any, label: Any) -> tuple[Any, Any]:
+    """Confidences and hits; of equally likely classes the first is predicted."""
+    return probs.max(axis=0), probs.argmax(axis=0) == label
+
+
+def bin_of(conf: Any, bins: int, edge: str = "lower", at_one: str = "last") -> int | None:
+    """The bin of one confidence, by exact fractions; `bins` for a bin of its own, None for none."""
+    c = Fraction(float(conf))
+    if edge == "lower":
+        return min(max(math.ceil(bins * c), 1) - 1, bins - 1)
+    if c >= 1:
+        return {"last": bins - 1, "own": bins, "drop": None}[at_one]
+    limits = [Fraction(k, bins) for k in range(bins + 1)]
+    if edge == "upper-float32":
+        limits = [Fraction(float(np.float32(k / bins))) for k in range(bins + 1)]
+    return max(k for k in range(bins) if limits[k] <= c)
+
+
+def groups(conf: Any, hit: Any, place: Any) -> dict[int, list[tuple[float, bool]]]:
+    """Pixels by bin, those without one left out."""
+    found: dict[int, list[tuple[float, bool]]] = {}
+    for c, h, b in zip(conf, hit, place, strict=True):
+        if b is not None:
+            found.setdefault(b, []).append((float(c), bool(h)))
+    return found
+
+
+def gap(pixels: list[tuple[float, bool]]) -> float:
+    """|mean confidence - accuracy|."""
+    n = len(pixels)
+    return abs(math.fsum(c for c, _ in pixels) / n - sum(h for _, h in pixels) / n)
+
+
+def ece_mce(conf: Any, hit: Any, place: Any) -> tuple[float, float]:
+    """ECE over all pixels, and MCE, of pixels in the bins `place`."""
+    found = groups(conf, hit, place)
+    ece = math.fsum(len(g) / len(conf) * gap(g) for g in found.values())
+    return ece, max(gap(g) for g in found.values())
+
+
+def equal_width(conf: Any, hit: Any, bins: int, *rule: str) -> tuple[float, float]:
+    """ECE and MCE with bins of equal width."""
+    return ece_mce(conf, hit, [bin_of(c, bins, *rule) for c in conf])
+
+
+def adaptive_ece(conf: Any, hit: Any, bins: int) -> float:
+    """ECE with the bins ⌊B·#{conf < c}/N⌋."""
+    below = np.searchsorted(np.sort(conf), conf, side="left")
+    return ece_mce(conf, hit, [bins * int(m) // len(conf) for m in below])[0]
+
+
+def classwise_ece(probs: Any, label: Any, bins: int, *rule: str) -> list[float]:
+    """The ECE of each class against the rest."""
+    return [equal_width(p, label == c, bins, *rule)[0] for c, p in enumerate(probs)]
+
+
+def nll(p_label: Any, clip: float = 2.0**-24) -> float:
+    """Mean of -ln p with p clipped from below."""
+    return -math.fsum(math.log(max(float(p), clip)) for p in p_label) / len(p_label)
+
+
+def brier(probs: Any, label: Any) -> float:
+    """Mean of Σ_c (p_c - y_c)²."""
+    truth = np.eye(len(probs))[label].T
+    return float(((probs.astype(float) - truth) ** 2).sum(axis=0).mean())
+
+
+def tempered(probs: Any, temperature: float) -> Any:
+    """p^(1/T) / Σ p^(1/T) in float64."""
+    wide = (probs.astype(float) / probs.max(axis=0)) ** (1 / temperature)
+    return wide / wide.sum(axis=0)
+
+
+def tempered_nll(probs: Any, label: Any, temperature: float) -> float:
+    """Mean NLL at T of the pixels whose label has a probability above 0."""
+    mine = probs[label, np.arange(label.size)]
+    scaled = np.log(probs[:, mine > 0].astype(float), where=probs[:, mine > 0] > 0,
+                    out=np.full(probs[:, mine > 0].shape, -np.inf)) / temperature  # fmt: skip
+    lead = scaled.max(axis=0)
+    total = lead + np.log(np.exp(scaled - lead).sum(axis=0))
+    chosen = label[mine > 0]
+    return float((total - scaled[chosen, np.arange(chosen.size)]).mean())
+
+
+# What published codes compute, in their own words ------------------------------------------------
+
+
+def gustafsson_ece(conf: Any, hit: Any, bins: int = 10) -> float:
+    """evaluating_bdl: intervals [i·s, (i + 1)·s), compared in float32; all pixels in N."""
+    size, total = 1.0 / bins, 0.0
+    for i in range(bins):
+        inside = (conf >= np.float32(i * size)) & (conf < np.float32((i + 1) * size))
+        if inside.any():
+            total += inside.mean() * abs(hit[inside].mean() - conf[inside].mean(dtype=float))
+    return float(total)
+
+
+def torchmetrics_ece(conf: Any, hit: Any, bins: int = 15) -> tuple[float, float]:
+    """torchmetrics: bucketize(right=True) between float32 edges; 1 is in bin n + 1."""
+    index = np.searchsorted(np.linspace(0, 1, bins + 1).astype(np.float32), conf, side="right") - 1
+    return ece_mce(conf, hit, index.tolist())
+
+
+def netcal_ece(conf: Any, hit: Any, bins: int = 10) -> float:
+    """netcal: histogram bins [lo, hi), the last one closed."""
+    edges = np.linspace(0, 1, bins + 1)
+    count, right, total = (
+        np.histogram(conf.astype(float), edges, weights=w)[0] for w in (None, hit, conf.astype(float))
+    )
+    return float(np.abs(right - total).sum() / count.sum())
+
+
+def mapie_ece(conf: Any, hit: Any, bins: int = 50) -> float:
+    """MAPIE: `bins` edges, so one bin less; digitize(right=True)."""
+    index = np.digitize(conf.astype(float), np.linspace(0, 1, bins), right=True)
+    return ece_mce(conf, hit, index.tolist())[0]

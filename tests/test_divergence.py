@@ -1,0 +1,103 @@
+"""KL divergence to a reference, against SciPy's definition and plain arithmetic."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import rel_entr
+
+import uqeval
+from uqeval.errors import StoreError, UsageError
+from uqeval.tallies import Divergence
+
+
+def probabilities(seed: int, samples: int, zeros: bool = False) -> np.ndarray:
+    """float32 [item, sample, class, y, x]."""
+    rng = np.random.default_rng(seed)
+    p = rng.dirichlet(np.ones(4) * 0.7, size=(3, samples, 9, 11)).astype(np.float32)
+    if zeros:
+        p[rng.random(p.shape) < 0.1] = 0
+        p[..., 0] += 1 - p.sum(axis=-1)
+    return np.moveaxis(p, -1, 2)
+
+
+def expected(p: np.ndarray, q: np.ndarray) -> np.ndarray:
+    means = [
+        a.astype(np.float64).mean(axis=1).astype(np.float32).astype(np.float64) for a in (p, q)
+    ]
+    return rel_entr(*means).sum(axis=1)
+
+
+def evaluate(p: Any, q: Any, **options: Any) -> uqeval.Report:
+    return uqeval.evaluate(p, None, {"divergence": options}, reference=q)
+
+
+def test_categorical_equals_scipy() -> None:
+    p, q = probabilities(0, 3), probabilities(1, 2)
+    report = evaluate(p, q)
+    kl = expected(p, q)
+    found = report.results["divergence"]
+    assert found["kl"] == pytest.approx(kl.mean(), rel=1e-9)
+    assert found["pixels"] == kl.size
+    assert found["infinite"] == 0
+    for item, own in zip(report.items, kl, strict=True):
+        assert item["divergence"]["kl"] == pytest.approx(own.mean(), rel=1e-9)
+    assert evaluate(p, p).results["divergence"]["kl"] == 0
+
+
+def test_infinite_pixels_are_counted_apart() -> None:
+    p, q = probabilities(0, 1), probabilities(1, 1, zeros=True)
+    kl = expected(p, q)
+    report = evaluate(p, q)
+    found = report.results["divergence"]
+    assert 0 < found["infinite"] == np.isinf(kl).mean()
+    assert found["kl"] == pytest.approx(kl[np.isfinite(kl)].mean(), rel=1e-9)
+    assert any("infinite" in text for text in report.warnings)
+    clipped = evaluate(p, q, clip=1e-3).results["divergence"]
+    a, b = (np.maximum(x[:, 0].astype(np.float64), 1e-3) for x in (p, q))
+    a, b = a / a.sum(axis=1, keepdims=True), b / b.sum(axis=1, keepdims=True)
+    assert clipped["infinite"] == 0
+    assert clipped["kl"] == pytest.approx(rel_entr(a, b).sum(axis=1).mean(), rel=1e-9)
+
+
+def test_gaussian() -> None:
+    rng = np.random.default_rng(2)
+    mean, other = rng.normal(size=(2, 5, 7)).astype(np.float32)
+    sigma, width = rng.uniform(0.5, 2, size=(2, 5, 7)).astype(np.float32)
+    sigma[0, 0] = 0
+    sigma[0, 1] = width[0, 1] = 0
+    other[0, 1] = mean[0, 1]
+    maps = {
+        "mean": mean, "sigma": sigma, "reference/mean": other, "reference/sigma": width,
+    }  # fmt: skip
+    state = Divergence("regression").state_of(maps)
+    total = 0.0
+    for m, s, n, t in zip(*(a.ravel().astype(float) for a in maps.values()), strict=True):
+        if s and t:
+            total += math.log(t / s) + (s**2 + (m - n) ** 2) / (2 * t**2) - 0.5
+    assert state["total"][0] == pytest.approx(total, rel=1e-12)
+    assert (state["finite"][0], state["infinite"][0]) == (34, 1)
+
+
+@pytest.mark.parametrize(
+    ("q", "said"),
+    [
+        (probabilities(1, 1)[:2], "items"),
+        (probabilities(1, 1)[:, :, :, :8], "size"),
+        (np.full((3, 1, 3, 9, 11), 1 / 3, np.float32), "classes"),
+    ],
+)
+def test_what_is_not_the_same_items(q: np.ndarray, said: str) -> None:
+    with pytest.raises(StoreError, match=said):
+        evaluate(probabilities(0, 1), q)
+
+
+def test_needs_a_reference(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="reference"):
+        uqeval.evaluate(probabilities(0, 1), None, ["divergence"])
+    with pytest.raises(UsageError, match="clip"):
+        evaluate(probabilities(0, 1), probabilities(1, 1), clip=1.0)

@@ -1,0 +1,116 @@
+"""The sweep: every subset gives what evaluating that subset alone gives."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+from typing import Any
+
+import numpy as np
+import pytest
+
+import uqeval
+from uqeval.errors import UsageError
+from uqeval.sweep import default_samples, draw, sweep
+
+T = 5
+
+
+@pytest.fixture(scope="module")
+def data() -> dict[str, Any]:
+    rng = np.random.default_rng(3)
+    logits = rng.normal(size=(3, 1, 4, 24, 20)) * 2 + rng.normal(size=(3, T, 4, 24, 20))
+    p = np.exp(logits)
+    probs = (p / p.sum(axis=2, keepdims=True)).astype(np.float16)
+    labels = probs.astype(np.float64).mean(axis=1).argmax(axis=1).astype(np.uint8)
+    wrong = rng.random(labels.shape) < 0.2
+    labels[wrong] = rng.integers(0, 4, int(wrong.sum()))
+    labels[rng.random(labels.shape) < 0.05] = 255
+    return {"probs": probs, "labels": labels}
+
+
+@pytest.fixture(scope="module")
+def report(data: dict[str, Any]) -> uqeval.Report:
+    return sweep(data["probs"], data["labels"], samples=[1, 2, 4, 5], repeats=[5, 3, 2, 7], seed=1)
+
+
+def test_every_draw_is_the_evaluation_of_its_samples_alone(
+    data: dict[str, Any], report: uqeval.Report
+) -> None:
+    found = report.results["sweep"]
+    for i, group in enumerate(report.settings["sweep"]["subsets"]):
+        for j, subset in enumerate(group):
+            alone = uqeval.evaluate(data["probs"][:, subset], data["labels"]).results
+            for family, fields in {
+                "segmentation": ("miou", "pixel_accuracy"),
+                "pavpu": ("pavpu", "surplus", "n_ac", "n_iu", "uncertainty_threshold"),
+            }.items():
+                for field in fields:
+                    assert found[f"{family}.{field}"]["values"][i][j] == alone[family][field]
+            curve = found["pavpu.curve.pavpu"]["values"][i][j]
+            assert curve == alone["pavpu"]["curve"]["pavpu"]
+
+
+def test_mean_and_population_deviation(report: uqeval.Report) -> None:
+    found = report.results["sweep"]["pavpu.pavpu"]
+    assert found["m"] == [1, 2, 4, 5]
+    assert found["repeats"] == [5, 3, 2, 1]  # there is one subset of all samples
+    for values, mean, std in zip(found["values"], found["mean"], found["std"], strict=True):
+        assert mean == pytest.approx(statistics.fmean(values), rel=1e-12)
+        assert std == pytest.approx(statistics.pstdev(values), abs=1e-15)
+    assert found["std"][-1] == 0
+
+
+def test_undefined_for_one_sample(data: dict[str, Any]) -> None:
+    report = sweep(
+        data["probs"], data["labels"], {"pavpu": {"uncertainty": "mutual_information"}},
+        samples=[1, 2],
+    )  # fmt: skip
+    found = report.results["sweep"]["pavpu.pavpu"]
+    assert found["mean"][0] is None
+    assert found["mean"][1] is not None
+    assert "one sample" in found["mean_reason"]
+    report.to_json()
+
+
+def test_rows_for_plotting(report: uqeval.Report) -> None:
+    rows = [row for row in report.to_frame() if row["name"] == "pavpu.pavpu"]
+    assert [row["m"] for row in rows] == [1] * 5 + [2] * 3 + [4] * 2 + [5]
+    points = [r for r in report.to_frame() if r["name"] == "pavpu.curve.t" and r["m"] == 5]
+    assert [row["index"] for row in points] == list(range(101))
+
+
+@pytest.mark.parametrize(
+    ("total", "m", "repeats"), [(8, 2, 8), (8, 2, 28), (8, 2, 99), (20, 8, 16)]
+)
+def test_no_subset_twice(total: int, m: int, repeats: int) -> None:
+    (subsets,) = draw(total, [m], [repeats], 0)
+    assert len(set(subsets)) == len(subsets) == min(repeats, math.comb(total, m))
+    assert set(subsets) <= set(itertools.combinations(range(total), m))
+    assert draw(total, [m], [repeats], 0) == [subsets]
+    if len(subsets) < math.comb(total, m):
+        assert draw(total, [m], [repeats], 1) != [subsets]
+
+
+def test_default_samples() -> None:
+    assert default_samples(1) == [1]
+    assert default_samples(8) == [1, 2, 4, 8]
+    assert default_samples(20) == [1, 2, 4, 8, 16, 20]
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"samples": [6]}, "holds 5 samples"),
+        ({"samples": [0]}, "from 1 on"),
+        ({"samples": [2, 2]}, "different numbers"),
+        ({"samples": [1, 2], "repeats": [1, 2, 3]}, "one for each of the 2"),
+        ({"repeats": 0}, "from 1 on"),
+        ({"metrics": ["nothing"]}, "expected some of"),
+        ({"metrics": {"pavpu": {"window": [2, 4]}}}, "one variant"),
+    ],
+)
+def test_what_cannot_be(data: dict[str, Any], options: dict[str, Any], said: str) -> None:
+    with pytest.raises(UsageError, match=said):
+        sweep(data["probs"], data["labels"], **options)

@@ -1,0 +1,57 @@
+"""`uqeval calibration`: does a confidence of 0.9 mean right nine times in ten?"""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from uqeval.cli.evaluating import evaluating
+from uqeval.metrics.calibration import CHOICES
+
+_BINS, _TEMPERATURE = "Bins", "Temperature"
+
+
+def _choice(name: str) -> type[Enum]:
+    return Enum(name, {value: value for value in CHOICES[name]}, type=str)  # type: ignore[return-value]
+
+
+Definition, Edge, AtOne = _choice("definition"), _choice("edge"), _choice("at_one")
+
+
+@evaluating
+def calibration(
+    bins: Annotated[list[int] | None, typer.Option(
+        metavar="B", show_default=False, rich_help_panel=_BINS,
+        help="Bins of confidence (default 15); several make variants.")] = None,
+    edge: Annotated[Edge | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False, rich_help_panel=_BINS,
+        help="A confidence on an edge lies in the lower bin (default), in the upper one, or in the "
+        "upper one with edges rounded to float32.")] = None,
+    at_one: Annotated[AtOne | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False, rich_help_panel=_BINS,
+        help="With --edge upper, confidence 1 lies in the last bin (default), in its own, or in "
+        "none.")] = None,
+    clip: Annotated[float | None, typer.Option(
+        metavar="P", show_default=False,
+        help="Least probability in the NLL (default 2^-24).")] = None,
+    temperature: Annotated[bool | None, typer.Option(
+        "--temperature/--no-temperature", show_default=False, rich_help_panel=_TEMPERATURE,
+        help="Fit a temperature and give the scores after it (default).")] = None,
+    fit_on: Annotated[str | None, typer.Option(
+        metavar="FILE", show_default=False, rich_help_panel=_TEMPERATURE,
+        help="Fit it on the items that FILE names, a JSON list or one a line (default: all).",
+        )] = None,
+    definition: Annotated[list[Definition] | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False,
+        help="Whose definition: sets the options above as that paper or code has them; several "
+        "make variants.")] = None,
+) -> None:  # fmt: skip
+    """Confidence vs accuracy: does 0.9 mean right nine times in ten?
+
+    ECE, MCE, adaptive and class-wise ECE, Brier score, NLL, the reliability diagram, and the
+    temperature that makes the NLL least, with the scores after it.
+
+    Example: uqeval calibration preds.zarr labels/ -o report.json
+    """

@@ -1,0 +1,46 @@
+"""What the user gave, opened and checked against each other: predictions, ground truth, names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from uqeval.inputs.given import Given, InputOptions, Inputs
+
+__all__ = ["Given", "InputOptions", "Inputs", "beside_reference", "open_inputs"]
+
+
+def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) -> Inputs:
+    """Opened predictions with those of a reference beside them, to be compared item by item.
+
+    Raises `StoreError` where the two are not of the same items, sizes, classes and kind.
+    """
+    import dataclasses
+
+    from uqeval.maps.reference import WithReference
+
+    other = open_inputs(reference, None, options)
+    record = inputs.record | {"reference": other.record["predictions"][0]}
+    return dataclasses.replace(
+        inputs, source=WithReference(inputs.source, other.source), record=record, reference=True,
+        warnings=[*inputs.warnings, *other.warnings],
+    )  # fmt: skip
+
+
+def open_inputs(
+    predictions: Given | Sequence[Given], truth: Given | None, options: InputOptions
+) -> Inputs:
+    """Open and check everything that can be checked without reading data.
+
+    `predictions` say what kind of data they are: class probabilities or ids, whose `truth` are
+    labels; or a mean and a standard deviation or samples, whose `truth` is a target. Raises
+    `StoreError` or `UsageError` saying which store, what it holds and what was expected.
+    """
+    from uqeval.inputs.classes import open_classes
+    from uqeval.inputs.common import open_predictions
+    from uqeval.inputs.regression import is_regression, open_regression
+
+    options.check()
+    opened = open_predictions(predictions, options)
+    if is_regression(opened):
+        return open_regression(opened, truth, options)
+    return open_classes(opened, truth, options)

@@ -1,0 +1,149 @@
+"""What all kinds of data have in common: opening stores, names, records, missing chunks."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import StoreError, UsageError
+from uqeval.inputs.given import Given, InputOptions
+
+if TYPE_CHECKING:
+    from uqeval.stores.array import ItemArray, Store, StoredArray
+
+
+@dataclass(frozen=True)
+class Opened:
+    """Stores of predictions as given and opened: one, or the members of an ensemble."""
+
+    given: list[Any]
+    stores: list[Store]
+    names: tuple[str, ...] | None
+
+    @property
+    def where(self) -> str:
+        """What messages call them."""
+        return " + ".join(store.path for store in self.stores)
+
+    def shown_names(self, count: int) -> tuple[str, ...]:
+        """The items' names, or their numbers."""
+        return self.names or tuple(str(i) for i in range(count))
+
+
+def open_predictions(predictions: Given | Sequence[Given], options: InputOptions) -> Opened:
+    """Open the stores of predictions. Raises `StoreError` or `UsageError`."""
+    from uqeval.stores.store import open_store, read_names_file
+
+    given: list[Any] = list(predictions) if isinstance(predictions, list | tuple) else [predictions]
+    if not given:
+        raise UsageError("no predictions; give a store of predictions.")
+    names = options.names
+    if isinstance(names, str | Path):
+        names = read_names_file(names)
+    stores = [
+        open_store(path, role="predictions", names=names, fill_missing=options.fill)
+        for path in given
+    ]
+    return Opened(given, stores, _item_names(stores))
+
+
+def _item_names(stores: Sequence[Store]) -> tuple[str, ...] | None:
+    named = [store for store in stores if store.names is not None]
+    for store in named[1:]:
+        if store.names != named[0].names:
+            assert store.names is not None and named[0].names is not None
+            i = next(
+                (
+                    k
+                    for k, (a, b) in enumerate(zip(store.names, named[0].names, strict=False))
+                    if a != b
+                ),
+                min(len(store.names), len(named[0].names)),
+            )
+            raise StoreError(
+                f"{store.path} and {named[0].path} name their items differently, first item {i}: "
+                f"{store.names[i : i + 1]} and {named[0].names[i : i + 1]}; members of one "
+                "ensemble hold the same items in the same order."
+            )
+    return named[0].names if named else None
+
+
+def is_folder_of_files(path: Given) -> bool:
+    """Whether ground truth lies in files of their own, to be matched with items by name."""
+    from uqeval.stores.store import looks_like_truth
+
+    if not isinstance(path, str | Path) or not Path(path).is_dir():
+        return False
+    zarr = any((Path(path) / name).exists() for name in ("zarr.json", ".zgroup", ".zarray"))
+    return not zarr and looks_like_truth(path)
+
+
+def in_order_of(
+    store: Store, parts: tuple[ItemArray, ...], predictions: Store, names: tuple[str, ...] | None,
+    noun: str,
+) -> tuple[ItemArray, ...]:  # fmt: skip
+    """The items' parts of a store of ground truth, in the order of the predictions' items.
+
+    Matched by name where both give names, else by order. Raises `StoreError`.
+    """
+    count = len(next(iter(predictions.arrays.values())))
+    if store.names is not None and names is not None and store.names != names:
+        place = {name: i for i, name in enumerate(store.names)}
+        lost = [name for name in names if name not in place]
+        if lost:
+            shown = ", ".join(lost[:5]) + (" …" if len(lost) > 5 else "")
+            raise StoreError(
+                f"{store.path}: {len(lost)} of {len(names)} items of {predictions.path} have no "
+                f"{noun}: {shown}."
+            )
+        return tuple(parts[place[name]] for name in names)
+    if len(parts) != count:
+        raise StoreError(
+            f"{store.path} holds {len(parts)} {noun}s, {predictions.path} holds {count} items; "
+            "give names to both, or the same items in the same order."
+        )
+    return parts
+
+
+def record_of(store: Store, kinds: Sequence[str], given: Given) -> dict[str, Any]:
+    """What a report says of one store."""
+    arrays: dict[str, Any] = {}
+    digest = hashlib.sha256()
+    for kind in kinds:
+        parts = store.arrays[kind]
+        distinct = list({id(p.array): p.array for p in parts}.values())
+        for array in distinct:
+            digest.update(array.fingerprint().encode())
+        first = distinct[0]
+        arrays[kind] = {
+            "shape": list(first.shape) if len(distinct) == 1 else None,
+            "arrays": len(distinct),
+            "dtype": str(first.dtype),
+            "stored_bytes": sum(a.stored_bytes() for a in distinct),
+        }
+    path = str(given) if isinstance(given, str | Path) else store.path
+    return {"path": path, "arrays": arrays, "fingerprint": digest.hexdigest()}
+
+
+def refuse_missing(parts: Iterable[ItemArray], fill: bool) -> None:
+    """Raise `StoreError` for chunks that are not there: they would read as the fill value."""
+    if fill:
+        return
+    arrays: dict[int, StoredArray] = {id(p.array): p.array for p in parts}
+    for array in arrays.values():
+        missing = array.missing()
+        if missing:
+            first = missing[0]
+            corner = [k * c for k, c in zip(first, array.chunks, strict=True)]
+            total = math.prod(-(-n // c) for n, c in zip(array.shape, array.chunks, strict=True))
+            raise StoreError(
+                f"{array.where}: {len(missing)} of {total} chunks are missing, first chunk "
+                f"{list(first)} (from {corner} on). Zarr would read them as the fill value. Either "
+                "the store is not complete, or all their values are the fill value and Zarr left "
+                "them out: write with write_empty_chunks=True, or give --missing-chunks fill if "
+                "that is certain."
+            )

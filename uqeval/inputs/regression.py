@@ -1,0 +1,158 @@
+"""A mean and its standard deviation, members or samples of them, and their target."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from uqeval.errors import StoreError, UsageError
+from uqeval.inputs.common import (
+    Opened,
+    in_order_of,
+    is_folder_of_files,
+    record_of,
+    refuse_missing,
+)
+from uqeval.inputs.given import Given, InputOptions, Inputs
+
+if TYPE_CHECKING:
+    from uqeval.stores.array import ItemArray, Store
+
+_CLASSES = ("probs", "logits", "predictions")
+_PARTS = ("mean", "std", "variance", "samples")
+
+
+def is_regression(opened: Opened) -> bool:
+    """Whether the stores hold `mean` or `samples`, and nothing of classes."""
+    held = {name for store in opened.stores for name in store.arrays}
+    return not held & set(_CLASSES) and bool(held & {"mean", "samples"})
+
+
+def open_regression(opened: Opened, target: Given | None, options: InputOptions) -> Inputs:
+    """Predicted numbers with their target. Raises `StoreError` or `UsageError`."""
+    from uqeval.maps.regression import RegressionSource, Target
+    from uqeval.stores.planes import Planes
+    from uqeval.stores.stack import Stack
+
+    _refuse_class_options(opened, options)
+    stores, where = opened.stores, opened.where
+    held = _parts(stores)
+    stacks = {name: Stack(stores, name) for name in held}
+    first = stacks[held[0]]
+    for name, stack in stacks.items():
+        if stack.samples != first.samples or any(
+            stack.size(i) != first.size(i) for i in range(first.items)
+        ):
+            raise StoreError(
+                f"{where}: {held[0]} and {name} differ in members or size; each member has both, "
+                "of one shape."
+            )
+    if options.nan_samples == "skip" and "samples" not in held:
+        raise UsageError(f"--nan-samples skip is for `samples`; {where} holds {', '.join(held)}.")
+    extra = _extra_maps(stores)
+    target_store, target_parts, valid = _target(stores[0], target, opened.names, options)
+    count = first.items
+    limit = min(options.limit or count, count)
+    source = RegressionSource(
+        opened.shown_names(count)[:limit],
+        stacks,
+        target=Target(Planes(target_parts), [Planes(parts) for parts in valid])
+        if target_parts else None,
+        extra={name: Planes(parts) for name, parts in extra.items()},
+        where=where,
+        skip_nan=options.nan_samples == "skip",
+    )  # fmt: skip
+    record = {
+        "predictions": [
+            record_of(store, [*held, *sorted(extra)] if store is stores[0] else held, given_as)
+            for store, given_as in zip(stores, opened.given, strict=True)
+        ],
+        "target": record_of(
+            target_store,
+            [name for name in ("target", "valid") if name in target_store.arrays],
+            target if target is not None else opened.given[0],
+        ) if target_store else None,
+        "items": count,
+        "evaluated": limit,
+        "samples": first.samples,
+    }  # fmt: skip
+    parts = [part for store in stores for name in held for part in store.arrays[name]]
+    for own in (*extra.values(), target_parts or (), *valid):
+        parts += own
+    refuse_missing(parts, options.fill)
+    told = [*stores, *([target_store] if target_store and target_store not in stores else [])]
+    warnings = [text for store in told for text in store.warnings]
+    return Inputs(source, ("0",), 255, record, warnings, partial=limit < count)
+
+
+def _refuse_class_options(opened: Opened, options: InputOptions) -> None:
+    for name in ("classes", "label_map", "ignore_index", "sum_tolerance"):
+        if getattr(options, name) is not None:
+            raise UsageError(
+                f"--{name.replace('_', '-')} is for classes; {opened.where} holds numbers with a "
+                "target."
+            )
+
+
+def _parts(stores: list[Store]) -> list[str]:
+    """The arrays that mean and σ are made of, the same of all members: `mean`, or `samples`."""
+    kinds = []
+    for store in stores:
+        held = [name for name in _PARTS if name in store.arrays]
+        if "samples" in held and len(held) > 1:
+            raise StoreError(
+                f"{store.path} holds samples and {', '.join(held[:-1])}; keep one of them: the mean "
+                "and the standard deviation are computed from the samples."
+            )
+        if {"std", "variance"} <= set(held):
+            raise StoreError(f"{store.path} holds both std and variance; keep one of them.")
+        if not {"mean", "samples"} & set(held):
+            raise StoreError(
+                f"{store.path} holds {', '.join(sorted(store.arrays))}; expected `mean` with `std` "
+                "or `variance`, or `samples`."
+            )
+        kinds.append(held)
+    if any(held != kinds[0] for held in kinds):
+        listed = ", ".join(f"{s.path}: {'+'.join(k)}" for s, k in zip(stores, kinds, strict=True))
+        raise StoreError(f"members of one ensemble hold the same arrays, but these hold {listed}.")
+    return kinds[0]
+
+
+def _extra_maps(stores: list[Store]) -> dict[str, tuple[ItemArray, ...]]:
+    """Maps [N, H, W] of any other name: a σ of the user's own."""
+    known = {*_PARTS, "target", "valid", "labels"}
+    return {
+        name: parts
+        for name, parts in stores[0].arrays.items()
+        if name not in known and set(parts[0].array.axes) - {"item"} == {"y", "x"}
+    }
+
+
+def _target(
+    predictions: Store, target: Given | None, names: tuple[str, ...] | None, options: InputOptions
+) -> tuple[Store | None, tuple[ItemArray, ...] | None, list[tuple[ItemArray, ...]]]:
+    """The store of the target, its planes, and planes of what is valid (all have to agree)."""
+    from uqeval.stores.store import open_store
+
+    masks = [predictions.arrays["valid"]] if "valid" in predictions.arrays else []
+    if target is None:
+        parts = predictions.arrays.get("target")
+        return (predictions if parts else None), parts, masks
+    folder = is_folder_of_files(target)
+    if folder and names is None:
+        raise StoreError(
+            f"{target}: target files are matched with items by name, but {predictions.path} gives "
+            f"its {len(next(iter(predictions.arrays.values())))} items no names. Give --names FILE "
+            "(a JSON list or one name a line), or store an array `names`."
+        )
+    store = open_store(
+        target, role="target", names=names if folder else None, fill_missing=options.fill
+    )
+    if "target" not in store.arrays:
+        raise StoreError(f"{store.path} holds {', '.join(sorted(store.arrays))}, but no `target`.")
+
+    def ordered(kind: str) -> tuple[ItemArray, ...]:
+        return in_order_of(store, store.arrays[kind], predictions, names, "target")
+
+    if "valid" in store.arrays:
+        masks.append(ordered("valid"))
+    return store, ordered("target"), masks

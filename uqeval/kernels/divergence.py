@@ -1,0 +1,63 @@
+"""KL divergence of one predictive distribution from another, pixel by pixel, summed."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from uqeval.kernels._jit import kernel
+
+
+@kernel
+def kl_categorical(p, q, clip, total, finite, infinite):
+    """Σ_c p·ln(p/q) over pixels of `p`, `q` float32 [class, y, x], into float64 and int64 [1].
+
+    p = 0 adds 0; q = 0 < p makes the pixel infinite, which is counted and not summed. With `clip`
+    above 0 both are raised to at least `clip` and renormalised first.
+    """
+    classes, height, width = p.shape
+    for y in range(height):
+        for x in range(width):
+            mass_p, mass_q = 1.0, 1.0
+            if clip > 0.0:
+                mass_p, mass_q = 0.0, 0.0
+                for c in range(classes):
+                    mass_p += max(np.float64(p[c, y, x]), clip)
+                    mass_q += max(np.float64(q[c, y, x]), clip)
+            divergence = 0.0
+            unbounded = False
+            for c in range(classes):
+                a = max(np.float64(p[c, y, x]), clip) / mass_p
+                b = max(np.float64(q[c, y, x]), clip) / mass_q
+                if a > 0.0:
+                    if b > 0.0:
+                        divergence += a * (math.log(a) - math.log(b))
+                    else:
+                        unbounded = True
+            if unbounded:
+                infinite[0] += 1
+            else:
+                finite[0] += 1
+                total[0] += divergence
+
+
+@kernel
+def kl_gaussian(mean, sigma, other_mean, other_sigma, total, finite, infinite):
+    """ln(σ₂/σ₁) + (σ₁² + (μ₁ - μ₂)²)/(2σ₂²) - ½ over pixels [y, x], into float64 and int64 [1].
+
+    Infinite where just one of the deviations is 0, or both are and the means differ; 0 where both
+    are 0 and the means agree.
+    """
+    height, width = mean.shape
+    for y in range(height):
+        for x in range(width):
+            s, t = np.float64(sigma[y, x]), np.float64(other_sigma[y, x])
+            d = np.float64(mean[y, x]) - np.float64(other_mean[y, x])
+            if s > 0.0 and t > 0.0:
+                total[0] += math.log(t / s) + (s * s + d * d) / (2.0 * t * t) - 0.5
+                finite[0] += 1
+            elif s == t and d == 0.0:
+                finite[0] += 1
+            else:
+                infinite[0] += 1

@@ -1,0 +1,53 @@
+"""Counting pixels and summing errors by the rank key of a score."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uqeval.kernels._jit import kernel
+from uqeval.kernels.counting import rank_key
+
+
+@kernel
+def count_ranked(
+    score, error, label, void, by_class, squared, column, slot, prefix_shift, rest_shift, mask,
+    pixels, errors,
+):  # fmt: skip
+    """Pixels [y, x] and their errors (or squared ones) by rank key, into [row, bin].
+
+    A pixel's row is `slot` [group, `column` [high bits of its key]], its group the label where
+    `by_class`, else 0; column 0 and row -1 are not counted. Its bin: the next bits of its key,
+    `key >> rest_shift & mask`.
+    """
+    height, width = label.shape
+    for y in range(height):
+        for x in range(width):
+            c = label[y, x]
+            if c == void:
+                continue
+            key = rank_key(score[y, x])
+            j = column[key >> prefix_shift]
+            if j == 0:
+                continue
+            s = slot[np.int64(c) if by_class else np.int64(0), j]
+            if s < 0:
+                continue
+            e = np.float64(error[y, x])
+            b = (key >> rest_shift) & mask
+            pixels[s, b] += 1
+            errors[s, b] += e * e if squared else e
+
+
+@kernel
+def count_undetected(score, prediction, label, void, threshold, counts):
+    """Pixels, wrong ones and wrong ones not above the `threshold`, into [class of label, 3]."""
+    height, width = label.shape
+    for y in range(height):
+        for x in range(width):
+            c = label[y, x]
+            if c != void:
+                counts[c, 0] += 1
+                if prediction[y, x] != c:
+                    counts[c, 1] += 1
+                    if score[y, x] <= threshold:
+                        counts[c, 2] += 1

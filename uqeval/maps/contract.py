@@ -1,0 +1,48 @@
+"""What the engine and the metrics see of a source of maps, whatever data it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from uqeval.maps.reduction import Maps
+
+#: Called between tiles; raises to abandon the work.
+Heartbeat = Callable[[int], None]
+
+
+class MapSource(Protocol):
+    """Maps of all items, by name; `kind` says what data they are of (`uqeval.metrics.Facts`).
+
+    Every source gives `label` [y, x]: the class of a pixel, or the largest value of its dtype where
+    it is not evaluated.
+    """
+
+    kind: str
+    names: tuple[str, ...]
+    classes: int
+    where: str
+
+    @property
+    def items(self) -> int:
+        """How many items there are."""
+
+    @property
+    def samples(self) -> int | None:
+        """How many samples or members a pixel has; None for maps."""
+
+    def size(self, item: int) -> tuple[int, int]:
+        """Height and width of an item."""
+
+    def want(self, names: Sequence[str]) -> None:
+        """Say which maps `read` shall give. Raises `UqevalError` for what there is not."""
+
+    def batches(self) -> list[range]:
+        """Items that are read together."""
+
+    def batch_bytes(self, batch: range) -> int:
+        """Peak bytes that reading a batch takes."""
+
+    def read(self, batch: range, heartbeat: Heartbeat = ...) -> list[Maps]:
+        """The wanted maps [y, x] of the items of a batch."""

@@ -1,0 +1,191 @@
+"""Maps of predicted numbers: the error, its predicted standard deviation, and their ratio."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import DataError, StoreError, UsageError
+from uqeval.maps.contract import Heartbeat
+from uqeval.maps.members import Members
+
+if TYPE_CHECKING:
+    from uqeval.maps.reduction import Maps
+    from uqeval.stores.planes import Planes
+    from uqeval.stores.stack import Stack
+
+VOID = 255
+#: What members give.
+_OF_MEMBERS = frozenset({"mean", "error", "sigma"})
+#: λ of a σ of the user's own is called `lambda:NAME`.
+_LAMBDA = "lambda"
+
+
+def lambda_of(sigma: str) -> str:
+    """The name of the map ε/σ for the σ map of this name."""
+    return _LAMBDA if sigma == "sigma" else f"{_LAMBDA}:{sigma}"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Ground truth of all items, and masks of where it is valid (all of them have to agree)."""
+
+    planes: Planes
+    valid: list[Planes]
+
+
+class RegressionSource:
+    """Maps [y, x] of predicted numbers, by name.
+
+    `label` uint8: 0 where evaluated (`valid` is true and the target finite), 255 elsewhere; there
+    the other maps are 0 and nothing of the predictions is looked at. float32: `mean` μ, `target` y,
+    `error` ε = |μ - y| (computed in float64), `sigma` σ, `lambda` ε/σ (σ = 0: ∞ where ε > 0, 0 where
+    ε = 0), any map of the store by its own name, and `lambda:NAME` its λ.
+
+    `stacks`: `samples`, or `mean` and, if there is one, `std` or `variance`.
+    """
+
+    kind = "regression"
+    classes = 1
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        stacks: dict[str, Stack],
+        *,
+        target: Target | None,
+        extra: dict[str, Planes],
+        where: str,
+        skip_nan: bool = False,
+    ) -> None:
+        self.names = tuple(names)
+        self.members = Members(stacks, self.names, skip_nan)
+        self.target = target
+        self.extra = extra
+        self.where = where
+        self.wanted: frozenset[str] = frozenset()
+
+    @property
+    def items(self) -> int:
+        """How many items there are."""
+        return len(self.names)
+
+    @property
+    def samples(self) -> int | None:
+        """How many members or samples a pixel has."""
+        return self.members.count
+
+    def size(self, item: int) -> tuple[int, int]:
+        """Height and width of an item."""
+        return self.members.size(item)
+
+    def want(self, names: Sequence[str]) -> None:
+        """Say which maps `read` shall give.
+
+        Raises `UsageError` without a target, `StoreError` for a map that the store cannot give.
+        """
+        if self.target is None:
+            raise UsageError(
+                f"{self.where} comes without a target; give a store with `target`, a .npy, or a "
+                "folder of 16-bit PNGs, .npy or .pfm files after the predictions."
+            )
+        for name in names:
+            own = name.removeprefix(f"{_LAMBDA}:")
+            if own in ("label", "mean", "target", "error"):
+                continue
+            if own in ("sigma", _LAMBDA):
+                if not self.members.has_sigma:
+                    raise StoreError(
+                        f"{self.where} has one mean a pixel and no `std` or `variance`. Store one, "
+                        "or members or samples; or name a map of the store with --uncertainty "
+                        f"({', '.join(sorted(self.extra)) or 'it holds none'})."
+                    )
+            elif own not in self.extra:
+                held = ", ".join(sorted({"sigma", *self.extra}))
+                raise StoreError(f"{self.where} has no map {own!r}; it has {held}.")
+        self.wanted = frozenset(names) | {"label"}
+
+    def batches(self) -> list[range]:
+        """Items that are read together."""
+        return [
+            range(batch.start, min(batch.stop, self.items))
+            for batch in self.members.batches()
+            if batch.start < self.items
+        ]
+
+    def batch_bytes(self, batch: range) -> int:
+        """Peak bytes that reading a batch takes: a tile, accumulators and maps."""
+        height, width = self.size(batch[0])
+        pixels = len(batch) * height * width
+        kept = sum(planes.kept_bytes() for planes in self._planes())
+        return self.members.tile_bytes(batch) + kept + pixels * (
+            self.members.pixel_bytes + 4 * (len(self.wanted) + 3) + 24
+        )
+
+    def _planes(self) -> list[Planes]:
+        own = [planes for name, planes in self.extra.items() if self._uses(name)]
+        return own + ([self.target.planes, *self.target.valid] if self.target else [])
+
+    def _uses(self, name: str) -> bool:
+        return bool(self.wanted & {name, lambda_of(name)})
+
+    # ---- what it gives
+
+    def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
+        """The wanted maps of the items of a batch.
+
+        `heartbeat` is called with the bytes of each tile. Raises `DataError` or `StoreError` for
+        values that cannot be evaluated, naming item and store.
+        """
+        found = [self._truth(item) for item in batch]
+        labels, targets = [label for label, _ in found], [target for _, target in found]
+        joined: list[Maps] = [{} for _ in batch]
+        if self.wanted & (_OF_MEMBERS | {_LAMBDA}) or any(":" in name for name in self.wanted):
+            joined = self.members.join(batch, labels, targets, heartbeat)
+        results = []
+        for item, label, target, maps in zip(batch, labels, targets, joined, strict=True):
+            every = {"label": label, "target": self._rounded(target, item), **maps}
+            for name in self.extra:
+                if self._uses(name):
+                    every[name] = self._extra_map(name, item, label)
+                    heartbeat(every[name].nbytes)
+            for name in self.wanted:
+                if name.split(":")[0] == _LAMBDA:
+                    sigma = name.removeprefix(_LAMBDA).removeprefix(":") or "sigma"
+                    every[name] = self._ratio(every["error"], every[sigma], sigma, item)
+            results.append({name: every[name] for name in sorted(self.wanted)})
+        return results
+
+    def _truth(self, item: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """`label`, and the target in float64 with 0 where it is not evaluated."""
+        assert self.target is not None
+        planes = self.target.planes
+        plane = planes.read(item)
+        where = f"{planes.where(item)}, item {self.names[item]}"
+        self._check_size(plane, where, "the target is")
+        target = plane.astype(np.float64)
+        invalid = planes.parts[item].array.attributes.get("invalid")
+        good = np.isfinite(target)
+        if isinstance(invalid, int | float):
+            good &= target != invalid
+        for mask in self.target.valid:
+            values = mask.read(item)
+            self._check_size(values, f"{mask.where(item)}, item {self.names[item]}", "valid is")
+            good &= (values != 0) & (values == values)
+        target[~good] = 0.0
+        return np.where(good, np.uint8(0), np.uint8(VOID)), target
+
+    def _check_size(self, plane: NDArray[Any], where: str, what: str) -> None:
+        item = self.size(0) if self.items == 1 else None
+        del item
+        size = plane.shape
+        expected = self._size_of(where)
+        if size != expected:
+            raise StoreError(
+                f"{where}: {what} {size[0]}×{size[1]} (height×width), predictions are "
+                f"{expected[0]}×{expected[1]}; they must have the same size."
+            )

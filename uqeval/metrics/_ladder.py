@@ -1,0 +1,108 @@
+"""Pixels and errors in the order of a score, as far as passes have told them apart.
+
+A ladder is read off `RankedErrors` states. Its rungs, scores ascending, are ties (all 32 bits of
+the key told apart) or bins, whose pixels are counted as a tie until a further pass splits them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from numpy.typing import NDArray
+
+    from uqeval.tallies import RankedErrors
+    from uqeval.tallies._contract import State
+
+
+@dataclass(frozen=True)
+class Ladder:
+    """Rungs [i], ascending: first key, low bits not told apart, pixels (never 0), errors."""
+
+    key: NDArray[Any]
+    low: NDArray[Any]
+    pixels: NDArray[Any]
+    errors: NDArray[Any]
+
+    @classmethod
+    def of(cls, tally: RankedErrors, state: State, group: int | None = None) -> Ladder:
+        """The rungs of one group of a state, or of all groups together (None)."""
+        import numpy as np
+
+        rows = [i for i, (g, _) in enumerate(tally.bins) if group in (None, g)]
+        prefix = np.array([tally.bins[i][1] for i in rows], np.int64)
+        pixels, errors = (state[name][rows] for name in ("pixels", "errors"))
+        if group is None and tally.by_class:
+            prefix, place = np.unique(prefix, return_inverse=True)
+            pixels, errors = (_together(v, place, len(prefix)) for v in (pixels, errors))
+        row, bin_ = np.nonzero(pixels)
+        key = ((prefix[row] << tally.bits) | bin_) << tally.rest
+        return cls(
+            key, np.full(key.shape, tally.rest), pixels[row, bin_], errors[row, bin_]
+        )._sorted()
+
+    def with_split(self, finer: Ladder, skip: int, prefixes: Collection[int]) -> Ladder:
+        """This ladder, with `finer` in place of the rungs whose high `skip` bits are in `prefixes`."""
+        import numpy as np
+
+        kept = ~np.isin(self.key >> (32 - skip), list(prefixes))
+        return self.joined(finer, kept)
+
+    def joined(self, other: Ladder, kept: Any = slice(None)) -> Ladder:
+        """The `kept` rungs of this ladder and all of another that shares no key with it."""
+        import numpy as np
+
+        return Ladder(
+            np.concatenate([self.key[kept], other.key]),
+            np.concatenate([self.low[kept], other.low]),
+            np.concatenate([self.pixels[kept], other.pixels]),
+            np.concatenate([self.errors[kept], other.errors]),
+        )._sorted()
+
+    def _sorted(self) -> Ladder:
+        import numpy as np
+
+        order = np.argsort(self.key, kind="stable")
+        return Ladder(self.key[order], self.low[order], self.pixels[order], self.errors[order])
+
+    @property
+    def open(self) -> NDArray[Any]:
+        """Which rungs [i] may hold several scores."""
+        found: NDArray[Any] = (self.low > 0) & (self.pixels > 1)
+        return found
+
+    @property
+    def upto(self) -> NDArray[Any]:
+        """Pixels up to the end of each rung."""
+        import numpy as np
+
+        found: NDArray[Any] = np.cumsum(self.pixels)
+        return found
+
+    @property
+    def errors_upto(self) -> NDArray[Any]:
+        """Errors up to the end of each rung."""
+        import numpy as np
+
+        found: NDArray[Any] = np.cumsum(self.errors)
+        return found
+
+    @property
+    def total(self) -> int:
+        """All pixels."""
+        return int(self.pixels.sum())
+
+    def prefixes(self, rungs: Any, skip: int) -> list[int]:
+        """The high `skip` bits of the keys of some rungs."""
+        return sorted({int(k) for k in self.key[rungs] >> (32 - skip)})
+
+
+def _together(values: NDArray[Any], place: NDArray[Any], rows: int) -> NDArray[Any]:
+    import numpy as np
+
+    total = np.zeros((rows, values.shape[1]), values.dtype)
+    np.add.at(total, place, values)
+    return total

@@ -1,0 +1,281 @@
+"""The family `calibration`: settings, presets, and the plan from tallies to the report."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import DataError, UsageError
+from uqeval.metrics import calibration_scores as cs
+from uqeval.metrics import temperature
+from uqeval.metrics._contract import put
+from uqeval.metrics._family import Facts, Family, variants
+from uqeval.metrics._plan import Counted, Plan, Section
+
+if TYPE_CHECKING:
+    from uqeval.tallies import Bins, Tally
+    from uqeval.tallies._contract import State
+
+METRICS = cs.METRICS
+
+#: What each definition in use changes of the defaults, which are Guo et al. 2017's with 15 bins.
+DEFINITIONS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "gustafsson-code": {"bins": 10, "edge": "upper-float32", "at_one": "drop"},
+    "torchmetrics": {"edge": "upper-float32", "at_one": "own"},
+    "torch-uncertainty-0.13": {"bins": 10, "edge": "upper-float32", "at_one": "own"},
+    "scikit-learn": {"bins": 5},
+    "mapie": {"bins": 49},
+    "netcal": {"bins": 10, "edge": "upper"},
+}
+
+CHOICES = {
+    "edge": ("lower", "upper", "upper-float32"),
+    "at_one": cs.AT_ONE,
+    "definition": tuple(DEFINITIONS),
+}
+
+#: More bins than pixels of a confidence can tell apart mean nothing, and each costs 64 kB an item.
+MOST_BINS = 1000
+
+
+@dataclass(frozen=True)
+class CalibrationSettings:
+    """Every choice behind a calibration error; the defaults are those of Guo et al. 2017.
+
+    `bins`: of equal width (and, for the adaptive ECE, of equal mass). `edge`: see
+    `uqeval.tallies.Bins`. `at_one`: pixels whose confidence is not below 1 lie in the "last" bin,
+    in one of their "own", or in none ("drop"; they count in N). `clip`: the least probability in
+    the NLL. `fit_on`: file of the names of the items that the temperature is fitted on (None: all).
+
+    Raises `UsageError` for what cannot be.
+    """
+
+    bins: int = 15
+    edge: str = "lower"
+    at_one: str = "last"
+    clip: float = 2.0**-24
+    temperature: bool = True
+    fit_on: str | None = None
+    definition: str = "paper"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.bins <= MOST_BINS:
+            raise UsageError(f"--bins {self.bins}; expected 1 to {MOST_BINS}.")
+        if not 0 < self.clip < 1:
+            raise UsageError(f"--clip {self.clip}; expected a number above 0 and below 1.")
+        if self.fit_on is not None and not self.temperature:
+            raise UsageError("--fit-on fits the temperature, which --no-temperature leaves out.")
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise UsageError(
+                    f"--{name.replace('_', '-')} {getattr(self, name)!r}; expected one of "
+                    f"{', '.join(choices)}."
+                )
+        if self.edge == "lower" and self.at_one != "last":
+            raise UsageError(
+                f"--at-one {self.at_one} goes with --edge upper: where a confidence on an edge "
+                "lies in the bin below, 1 lies in the last."
+            )
+
+    @classmethod
+    def of(cls, **given: Any) -> CalibrationSettings:
+        """Settings of a definition, with what is `given` in place of its choices."""
+        definition = given.get("definition", "paper")
+        if definition not in DEFINITIONS:
+            raise UsageError(
+                f"--definition {definition!r}; expected one of {', '.join(DEFINITIONS)}."
+            )
+        return cls(**(DEFINITIONS[definition] | given))
+
+    def binning(self) -> Bins:
+        """How confidences are binned."""
+        from uqeval.tallies import Bins
+
+        return Bins(self.bins, self.edge)
+
+
+def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, CalibrationSettings]:
+    """The settings of every variant, checked against the data."""
+    chosen = dict(options)
+    if isinstance(chosen.get("fit_on"), Path):
+        chosen["fit_on"] = str(chosen["fit_on"])
+    found: dict[str, CalibrationSettings] = variants(
+        "calibration", CalibrationSettings, chosen, ("definition",)
+    )
+    for own in found.values():
+        _fit_items(own, facts)
+    return found
+
+
+def _fit_items(settings: CalibrationSettings, facts: Facts) -> list[int] | None:
+    """The places of the items that the temperature is fitted on; None for all."""
+    if settings.fit_on is None:
+        return None
+    from uqeval.stores.store import read_names_file
+
+    names = read_names_file(settings.fit_on)
+    place = {name: i for i, name in enumerate(facts.names)}
+    strange = [name for name in names if name not in place]
+    if strange or not names:
+        shown = ", ".join(strange[:5]) + (" …" if len(strange) > 5 else "")
+        raise UsageError(
+            f"--fit-on {settings.fit_on}: it names no item."
+            if not names
+            else f"--fit-on {settings.fit_on}: {len(strange)} of its {len(names)} names are no "
+            f"items of the evaluated {len(place)}: {shown}."
+        )
+    return sorted({place[name] for name in names})
+
+
+def _maps(settings: CalibrationSettings, facts: Facts) -> set[str]:
+    return {"label", "prediction", "confidence", "label_probability", "brier", "mean_probs"}
+
+
+def _plans(key: str, settings: CalibrationSettings, facts: Facts) -> dict[str, Plan]:
+    plans = {key: plan(settings, facts.classes, facts.class_names)}
+    if settings.temperature:
+        fit = _fit_items(settings, facts)
+        bins, classes = settings.binning(), facts.classes
+        plans[f"{key}/temperature"] = temperature.plan(
+            classes, bins, settings.at_one, settings.clip, fit, settings.fit_on
+        )
+    return plans
+
+
+def plan(settings: CalibrationSettings, classes: int, class_names: Sequence[str]) -> Plan:
+    """Count bins and scores, find the edges of bins of equal mass, count those; return the section.
+
+    Adaptive bins: a pixel's bin is ⌊B·#{conf < c}/N⌋, which is how many k from 1 to B - 1 have
+    v_k < c, where v_k is the ⌈kN/B⌉-th smallest confidence: at least k/B of the pixels, and so
+    v_k, lie below c. Equal confidences stay together.
+    """
+    from uqeval.tallies import (
+        AdaptiveReliability,
+        ClassReliability,
+        ProperScores,
+        Ranks,
+        RawMap,
+        Reliability,
+    )
+    from uqeval.tallies.ranks import bins_at, order_statistic
+
+    top = Reliability(classes, settings.binning())
+    each = ClassReliability(classes, settings.binning())
+    scores = ProperScores(classes, settings.clip)
+    confidence = RawMap("confidence")
+    ranks = Ranks(confidence, classes)
+    counted = yield (top, each, scores, ranks)
+    _refuse_strange(counted, (top, each, scores))
+
+    coarse = counted[ranks].total["coarse"][0]
+    pixels = int(coarse.sum())
+    edges: tuple[float, ...] = ()
+    ties = 0
+    if pixels and settings.bins > 1:
+        wanted = [-(-k * pixels // settings.bins) - 1 for k in range(1, settings.bins)]
+        places = bins_at(coarse, wanted)
+        detail = Ranks(confidence, classes, bins=tuple((0, b) for b in places))
+        fine: Any = (yield (detail,))[detail].total["fine"]
+        found = {b: fine[i] for i, b in enumerate(places)}
+        edges = tuple(order_statistic(coarse, found, rank) for rank in wanted)
+        ties = _repeated(coarse, found, edges)
+    adaptive = AdaptiveReliability(classes, edges)
+    massed = (yield (adaptive,))[adaptive].total
+
+    results: dict[str, Any] = {"bins": settings.bins}
+    state = counted[top].total
+    binned = cs.Binned.of(state, settings.at_one)
+    whole = [counted[tally].total for tally in (top, each, scores)]
+    results |= _scores(settings, whole, cs.Binned.of(massed))
+    results["reliability"] = cs.reliability(binned, settings.binning().edges().tolist())
+    results["per_class"] = _per_class(settings, counted[each].total, pixels, class_names)
+    items = [
+        _scores(settings, [t.unpack(d) for t, d in zip((top, each, scores), own, strict=True)])
+        for own in zip(*(counted[t].items for t in (top, each, scores)), strict=True)
+    ]
+    numerics = {
+        "confidence_one": int(state["special"][0]),
+        "on_bin_edge": int(state["special"][1]),
+        "ties_at_adaptive_edges": ties,
+        "clipped": int(counted[scores].total["counts"][1]),
+    }
+    return Section(results, items, dataclasses.asdict(settings), numerics)
+
+
+def _scores(
+    settings: CalibrationSettings, states: Sequence[State], adaptive: cs.Binned | None = None
+) -> dict[str, Any]:
+    """The scores of states of `Reliability`, `ClassReliability` and `ProperScores`.
+
+    Undefined ones have a reason beside them.
+    """
+    top, each, scores = states
+    pixels = int(top["count"].sum())
+    binned = cs.Binned.of(top, settings.at_one)
+    nll, brier = scores["sums"].tolist()
+    values = {
+        "ece": cs.ece(binned, pixels),
+        "mce": cs.mce(binned),
+        **({"adaptive_ece": cs.ece(adaptive, pixels)} if adaptive else {}),
+        "classwise_ece": cs.classwise_ece(_by_class(settings, each), pixels),
+        "brier": cs.mean_score(brier, pixels),
+        "nll": cs.mean_score(nll, pixels),
+    }
+    record: dict[str, Any] = {}
+    for name, value in values.items():
+        put(record, name, value, cs.BY_FIELD[name].undefined)
+    return record
+
+
+def _by_class(settings: CalibrationSettings, each: State) -> list[cs.Binned]:
+    names = ("count", "correct", "confidence")
+    return [
+        cs.Binned.of({name: each[name][c] for name in names}, settings.at_one)
+        for c in range(len(each["count"]))
+    ]
+
+
+def _per_class(
+    settings: CalibrationSettings, each: State, pixels: int, names: Sequence[str]
+) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for c, binned in enumerate(_by_class(settings, each)):
+        row: dict[str, Any] = {"class": c, "name": names[c]}
+        put(row, "ece", cs.ece(binned, pixels), cs.BY_FIELD["ece"].undefined)
+        rows.append(row | {"pixels": int(each["correct"][c].sum())})
+    return rows
+
+
+def _repeated(coarse: Any, fine: dict[int, Any], edges: Sequence[float]) -> int:
+    """Pixels that share their confidence with an edge of the adaptive bins and another pixel."""
+    import numpy as np
+
+    from uqeval.tallies.ranks import FINE_BITS
+
+    total = 0
+    for edge in set(edges):
+        bits = int(np.float32(edge).view(np.int32))
+        key = bits + 2**31 if bits >= 0 else -bits - 1
+        count = int(fine[key >> FINE_BITS][key & ((1 << FINE_BITS) - 1)])
+        total += count if count > 1 else 0
+    return total
+
+
+def _refuse_strange(counted: Mapping[Tally, Counted], tallies: Sequence[Tally]) -> None:
+    """Raise `DataError` for maps that hold no probabilities, as a user's own may."""
+    held = ("special", "special", "counts")
+    names = ("confidence", "mean_probs", "label_probability")
+    for tally, field, name in zip(tallies, held, names, strict=True):
+        strange = int(counted[tally].total[field][2])
+        if strange:
+            raise DataError(
+                f"{strange} values of the map {name} are negative or above 2: they are no "
+                "probabilities."
+            )
+
+
+FAMILY = Family("calibration", METRICS, _settings, _maps, _plans)

@@ -1,0 +1,117 @@
+"""Formulas of calibration, over binned counts and summed scores.
+
+Guo et al. 2017 (ECE, MCE, temperature), Nixon et al. 2019 (adaptive bins), Kull et al. 2019
+(class-wise), Brier 1950.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics._contract import Metric
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import State
+
+#: What becomes of pixels whose confidence is not below 1.
+AT_ONE = ("last", "own", "drop")
+
+
+@dataclass(frozen=True)
+class Binned:
+    """Pixels of each bin, those that are right, and the sum of their confidences."""
+
+    count: list[int]
+    correct: list[int]
+    confidence: list[float]
+
+    @classmethod
+    def of(cls, state: State, at_one: str = "own") -> Binned:
+        """The bins of a state [bin], whose last holds the confidences not below 1.
+
+        `at_one`: they lie in the "last" of the other bins, in one of their "own", or in none
+        ("drop").
+        """
+        columns = [state[name].tolist() for name in ("count", "correct", "confidence")]
+        if at_one != "own":
+            for column in columns:
+                top = column.pop()
+                if at_one == "last":
+                    column[-1] += top
+        return cls(*columns)
+
+    def gaps(self) -> list[float]:
+        """|Σ confidence - right pixels| of each bin."""
+        return [abs(s - k) for s, k in zip(self.confidence, self.correct, strict=True)]
+
+
+def ece(binned: Binned, pixels: int) -> float | None:
+    """Σ_b n_b/N · |accuracy_b - confidence_b| (Guo et al. 2017, eq. 3), N all `pixels`."""
+    return math.fsum(binned.gaps()) / pixels if pixels else None
+
+
+def mce(binned: Binned) -> float | None:
+    """The largest |accuracy_b - confidence_b| of the bins with pixels (Guo et al. 2017, eq. 5)."""
+    return max((g / n for g, n in zip(binned.gaps(), binned.count, strict=True) if n), default=None)
+
+
+def classwise_ece(classes: Sequence[Binned], pixels: int) -> float | None:
+    """Mean over all classes of the ECE of one class against the rest (Kull et al. 2019, eq. 3)."""
+    values = [ece(binned, pixels) for binned in classes]
+    defined = [v for v in values if v is not None]
+    return math.fsum(defined) / len(classes) if defined else None
+
+
+def mean_score(total: float, pixels: int) -> float | None:
+    """The mean of a score that was summed over `pixels`."""
+    return total / pixels if pixels else None
+
+
+_VOID = "no labelled pixel: all are void"
+_EMPTY = "no bin holds a pixel"
+_UNFITTED = "there is no fitted temperature"
+_GUO = "Guo et al. 2017"
+
+METRICS = (
+    Metric("calibration", "ece", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 3", _VOID, ece),
+    Metric("calibration", "mce", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 5", _EMPTY, mce),
+    Metric("calibration", "adaptive_ece", "fraction", "lower", (0.0, 1.0),
+           "Nixon et al. 2019, §3, on the top label", _VOID, ece),
+    Metric("calibration", "classwise_ece", "fraction", "lower", (0.0, 1.0),
+           "Kull et al. 2019, eq. 3", _VOID, classwise_ece),
+    Metric("calibration", "brier", "score", "lower", (0.0, 2.0), "Brier 1950", _VOID, mean_score),
+    Metric("calibration", "nll", "nats", "lower", (0.0, None), f"{_GUO}, eq. 6", _VOID, mean_score),
+    Metric("calibration", "temperature.value", "1", None, (0.0, None), f"{_GUO}, eq. 9",
+           "the NLL has no least value over T > 0", lambda beta: 1 / beta),
+    Metric("calibration", "temperature.ece", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 3",
+           _UNFITTED, ece),
+    Metric("calibration", "temperature.mce", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 5",
+           _UNFITTED, mce),
+    Metric("calibration", "temperature.nll", "nats", "lower", (0.0, None), f"{_GUO}, eq. 6",
+           _UNFITTED, mean_score),
+)  # fmt: skip
+
+BY_FIELD: dict[str, Metric] = {metric.field: metric for metric in METRICS}
+
+
+def reliability(binned: Binned, edges: Sequence[float]) -> dict[str, list[Any]]:
+    """The reliability diagram: of each bin its edges, pixels, mean confidence and accuracy.
+
+    None where a bin is empty. A bin of confidence 1 alone runs from 1 to 1.
+    """
+    upper = [*edges[1:], edges[-1]]
+    n = len(binned.count)
+    return {
+        "lower": list(edges)[:n],
+        "upper": upper[:n],
+        "count": binned.count,
+        "confidence": _over(binned.confidence, binned.count),
+        "accuracy": _over(binned.correct, binned.count),
+    }
+
+
+def _over(sums: Sequence[float], counts: Sequence[int]) -> list[float | None]:
+    return [s / n if n else None for s, n in zip(sums, counts, strict=True)]

@@ -1,0 +1,99 @@
+"""The family `divergence`: KL(predictions ‖ reference), Gustafsson et al. 2020, §4.1."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import UsageError
+from uqeval.metrics._contract import Metric, put
+from uqeval.metrics._family import Facts, Family, variants
+from uqeval.metrics._plan import Plan, Section
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import State
+
+
+def kl(total: float, finite: int, infinite: int) -> float | None:
+    """Mean over the pixels where it is finite, in nats."""
+    return total / finite if finite else None
+
+
+METRICS = (
+    Metric("divergence", "kl", "nats", "lower", (0.0, None), "Gustafsson et al. 2020, §4.1",
+           "no pixel has a finite divergence", kl),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class DivergenceSettings:
+    """`clip`: both distributions are raised to at least this probability and renormalised."""
+
+    clip: float = 0.0
+    definition: str = "paper"
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.clip < 1:
+            raise UsageError(f"--clip {self.clip}; expected a probability from 0 to below 1.")
+        if self.definition != "paper":
+            raise UsageError(f"--definition {self.definition!r}; expected paper.")
+
+    @classmethod
+    def of(cls, **given: Any) -> DivergenceSettings:
+        """Settings as given."""
+        return cls(**given)
+
+
+def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, DivergenceSettings]:
+    if not facts.reference:
+        raise UsageError(
+            f"{facts.where}: a divergence needs a reference to compare with; give one."
+        )
+    found: dict[str, DivergenceSettings] = variants("divergence", DivergenceSettings, options)
+    if facts.kind == "regression" and any(own.clip for own in found.values()):
+        raise UsageError("--clip is for class probabilities; these are Gaussians.")
+    return found
+
+
+def _maps(settings: DivergenceSettings, facts: Facts) -> set[str]:
+    from uqeval.tallies import Divergence
+
+    return set(Divergence(facts.kind, settings.clip).inputs)
+
+
+def plan(settings: DivergenceSettings, facts: Facts) -> Plan:
+    """Sum once; return the section."""
+    from uqeval.tallies import Divergence
+
+    tally = Divergence(facts.kind, settings.clip)
+    counted = (yield (tally,))[tally]
+    results = _scores(counted.total) | {"clip": settings.clip}
+    warnings = []
+    if results["infinite"]:
+        warnings.append(
+            f"{results['infinite']:.2%} of the pixels have an infinite divergence and are left out "
+            "of the mean; --clip makes them finite."
+        )
+    items = [_scores(tally.unpack(data)) for data in counted.items]
+    return Section(results, items, dataclasses.asdict(settings), warnings=warnings)
+
+
+def _scores(state: State) -> dict[str, Any]:
+    total, finite, infinite = (state[n][0].item() for n in ("total", "finite", "infinite"))
+    record: dict[str, Any] = {}
+    (metric,) = METRICS
+    put(record, "kl", metric.formula(total, finite, infinite), metric.undefined)
+    pixels = finite + infinite
+    return record | {"pixels": pixels, "infinite": infinite / pixels if pixels else None}
+
+
+FAMILY = Family(
+    "divergence",
+    METRICS,
+    _settings,
+    _maps,
+    lambda key, settings, facts: {key: plan(settings, facts)},
+    kinds=("classes", "regression"),
+)

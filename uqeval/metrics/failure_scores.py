@@ -1,0 +1,299 @@
+"""How well an uncertainty finds errors: formulas over a ladder of pixels and wrong ones.
+
+Errors are the positives, the uncertainty their score. A threshold accepts or rejects the pixels of
+a tie together; AUROC and AUGRC average over their orders. Each area has a bound: how far it may be
+from its exact value because the pixels of a bin are counted as a tie, whatever their order.
+
+N pixels, E wrong, C right; a rung has n pixels, e wrong and c right ones; below it (more certain)
+lie N_b pixels, E_b wrong and C_b right ones, and ↑ includes the rung itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics._contract import Metric, put
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._ladder import Ladder
+
+#: Coverages and risks, in percent, at which the risk-coverage curve is read.
+COVERAGES, RISKS = (80, 90, 95), (1, 5)
+
+#: A value and how far it may be from the exact one.
+Bounded = tuple[float, float] | None
+
+
+def auroc(ladder: Ladder) -> Bounded:
+    """Σ e·(C_b + c/2) / (E·C): the chance that a wrong pixel is less certain than a right one.
+
+    Fawcett 2006, §7. A bin can move it by e·c/2. Undefined without wrong or without right pixels.
+    """
+    e, c, _, right = _parts(ladder)
+    if not e.sum() or not c.sum():
+        return None
+    pairs = float(e.sum()) * float(c.sum())
+    value = float((e * (right - c + c / 2)).sum()) / pairs
+    return value, float((e * c / 2)[ladder.open].sum()) / pairs
+
+
+def aupr_error(ladder: Ladder) -> Bounded:
+    """Σ e/E · E↑/N↑, from the least certain on: scikit-learn's average_precision of the errors.
+
+    A bin's own part lies between e·(E_a + 1)/(N_a + c + 1) and e·(E_a + e)/(N_a + e), with E_a of
+    N_a pixels above it. Undefined without wrong pixels.
+    """
+    e, c, _, _ = _parts(ladder)
+    return _average_precision(e[::-1], c[::-1], ladder.open[::-1])
+
+
+def aupr_success(ladder: Ladder) -> Bounded:
+    """As `aupr_error`, for right pixels found by certainty. Undefined without right pixels."""
+    e, c, _, _ = _parts(ladder)
+    return _average_precision(c, e, ladder.open)
+
+
+def _average_precision(hit: NDArray[Any], miss: NDArray[Any], open_: NDArray[Any]) -> Bounded:
+    import numpy as np
+
+    total = float(hit.sum())
+    if not total:
+        return None
+    hits, all_ = np.cumsum(hit), np.cumsum(hit + miss)
+    value = hit * (hits / all_)
+    before, n = hits - hit, all_ - hit - miss
+    with np.errstate(invalid="ignore"):
+        most = np.where(hit > 0, hit * ((before + hit) / (n + hit)), 0)
+    least = hit * ((before + 1) / (n + miss + 1))
+    spread = np.maximum(most - value, value - least)[open_ & (hit > 0)]
+    return float(value.sum()) / total, float(spread.sum()) / total
+
+
+def aurc(ladder: Ladder) -> Bounded:
+    """Σ n·E↑/N↑ / N: mean error rate of the k most certain pixels, k = 1 … N, ties as plateaus.
+
+    Geifman & El-Yaniv 2017; Geifman et al. 2019, eq. 1. A bin's own part lies between
+    n·E_b/(N_b + c) and n·(E_b + e)/(N_b + e). Undefined without pixels.
+    """
+    import numpy as np
+
+    e, c, wrong, right = _parts(ladder)
+    n, total = ladder.pixels, ladder.total
+    if not total:
+        return None
+    value = n * (wrong / (wrong + right))
+    below = wrong - e
+    with np.errstate(invalid="ignore"):
+        least = np.where(below > 0, n * (below / (wrong + right - e)), 0.0)
+        most = np.where(wrong > 0, n * (wrong / (wrong + right - c)), 0.0)
+    spread = np.maximum(most - value, value - least)[ladder.open]
+    return float(value.sum()) / total, float(spread.sum()) / total
+
+
+def e_aurc(ladder: Ladder) -> Bounded:
+    """AURC less that of the best ordering, which has all errors last: Geifman et al. 2019, eq. 2.
+
+    Undefined without pixels.
+    """
+    found = aurc(ladder)
+    if found is None:
+        return None
+    return found[0] - best_aurc(ladder.total, int(ladder.errors.sum())), found[1]
+
+
+def augrc(ladder: Ladder) -> Bounded:
+    """Area under E(k)/N over k/N, 0 to 1, ties averaged: Traub et al. 2024, eq. 5.
+
+    Equal to r·(1 - r)·(1 - AUROC) + r²/2 with r = E/N. A bin can move it by e·c/2. Undefined
+    without pixels.
+    """
+    e, c, wrong, _ = _parts(ladder)
+    total = ladder.total
+    if not total:
+        return None
+    area = float((ladder.pixels * (wrong - e / 2)).sum()) / total / total
+    return area, float((e * c / 2)[ladder.open].sum()) / total / total
+
+
+def best_aurc(pixels: int, wrong: int) -> float:
+    """AURC when all right pixels are more certain: (E - C·(H_N - H_C))/N, H the harmonic numbers."""
+    right = pixels - wrong
+    if wrong == 0:
+        return 0.0
+    return (wrong - right * harmonic(right, pixels)) / pixels
+
+
+def harmonic(a: int, b: int) -> float:
+    """H_b - H_a = 1/(a + 1) + … + 1/b."""
+    start = min(max(a, 64), b)
+    first = math.fsum(1 / m for m in range(a + 1, start + 1))
+    if start == b:
+        return first
+    tail = [math.log1p((b - start) / start), 1 / (2 * b), -1 / (2 * start)]
+    tail += [-1 / (12 * b**2), 1 / (12 * start**2), 1 / (120 * b**4), -1 / (120 * start**4)]
+    tail += [-1 / (252 * b**6), 1 / (252 * start**6)]
+    return math.fsum([first, *tail])
+
+
+def fpr95(ladder: Ladder) -> float | None:
+    """Share of the right pixels that are rejected with 95 % of the wrong ones.
+
+    At the highest threshold that rejects at least 95 % of the wrong pixels. Undefined without
+    wrong or without right pixels.
+    """
+    e, c, wrong, right = _parts(ladder)
+    if not e.sum() or not c.sum():
+        return None
+    at = _rung_of_95(ladder)
+    return int(right[-1] - right[at] + c[at]) / int(right[-1])
+
+
+def risk_at(ladder: Ladder, percent: int) -> float | None:
+    """Error rate of the most certain pixels, as few as make up the coverage, ties together."""
+    if not ladder.total:
+        return None
+    at = _rung_of_coverage(ladder, percent)
+    return int(ladder.errors_upto[at]) / int(ladder.upto[at])
+
+
+def coverage_at(ladder: Ladder, percent: int) -> float | None:
+    """Largest share of pixels, the most certain ones, with an error rate not above `percent` %.
+
+    0 where even the most certain tie has a higher one.
+    """
+    if not ladder.total:
+        return None
+    upto = ladder.upto
+    good = 100 * ladder.errors_upto <= percent * upto
+    return int(upto[good].max(initial=0)) / ladder.total
+
+
+def cut_rungs(ladder: Ladder) -> list[int]:
+    """Open rungs that have to be split before what cuts at given ranks is exact, in order of need.
+
+    The rungs that hold a wanted rank; and for the coverage at a risk, those above the last known
+    good rung in which a better one may hide.
+    """
+    import numpy as np
+
+    if not ladder.total:
+        return []
+    e, _, wrong, right = _parts(ladder)
+    upto = wrong + right
+    wanted = [_rung_of_coverage(ladder, percent) for percent in COVERAGES]
+    if wrong[-1] and right[-1]:
+        wanted.append(_rung_of_95(ladder))
+    for percent in RISKS:
+        good = np.flatnonzero(100 * wrong <= percent * upto)
+        hopeful = 100 * (wrong - e) <= percent * (upto - e)
+        hopeful[: good[-1] + 1 if good.size else 0] = False
+        wanted += np.flatnonzero(hopeful & ladder.open)[::-1].tolist()
+    return [i for i in dict.fromkeys(wanted) if ladder.open[i]]
+
+
+def widest_rungs(ladder: Ladder, count: int) -> list[int]:
+    """The open rungs that widen the bounds most."""
+    import numpy as np
+
+    e, c, wrong, right = _parts(ladder)
+    # What a rung adds to the bound of AUROC, and of AURC and AUPR, each as a share of its largest.
+    widths = (e * c / 2, ladder.pixels * (ladder.pixels / (wrong + right)))
+    width = sum(w / max(w.max(initial=0), 1e-300) for w in widths) * ladder.open
+    order = np.argsort(-width, kind="stable")[:count]
+    return [int(i) for i in order if width[i] > 0]
+
+
+def _rung_of_95(ladder: Ladder) -> int:
+    import numpy as np
+
+    wrong = ladder.errors_upto
+    above = wrong[-1] - wrong + ladder.errors
+    return int(np.flatnonzero(20 * above >= 19 * wrong[-1])[-1])
+
+
+def _rung_of_coverage(ladder: Ladder, percent: int) -> int:
+    import numpy as np
+
+    return int(np.flatnonzero(100 * ladder.upto >= percent * ladder.total)[0])
+
+
+def _parts(ladder: Ladder) -> tuple[NDArray[Any], ...]:
+    """e, c of each rung; wrong and right pixels up to its end."""
+    import numpy as np
+
+    e = ladder.errors
+    c = ladder.pixels - e
+    return e, c, np.cumsum(e), np.cumsum(c)
+
+
+def _value(area: Callable[[Ladder], Bounded]) -> Callable[[Ladder], float | None]:
+    def value(ladder: Ladder) -> float | None:
+        found = area(ladder)
+        return None if found is None else found[0]
+
+    return value
+
+
+_BOTH = "needs both right and wrong pixels"
+_WRONG = "no pixel is wrong"
+_RIGHT = "no pixel is right"
+_VOID = "no labelled pixel: all are void"
+_UNIT = (0.0, 1.0)
+
+AREAS: dict[str, Callable[[Ladder], Bounded]] = {
+    "auroc": auroc, "aupr_error": aupr_error, "aupr_success": aupr_success,
+    "aurc": aurc, "e_aurc": e_aurc, "augrc": augrc,
+}  # fmt: skip
+
+METRICS = (
+    Metric("failure", "auroc", "fraction", "higher", _UNIT, "Fawcett 2006, §7", _BOTH,
+           _value(auroc)),
+    Metric("failure", "aupr_error", "fraction", "higher", _UNIT,
+           "Hendrycks & Gimpel 2017, §3", _WRONG, _value(aupr_error)),
+    Metric("failure", "aupr_success", "fraction", "higher", _UNIT,
+           "Hendrycks & Gimpel 2017, §3", _RIGHT, _value(aupr_success)),
+    Metric("failure", "fpr95", "fraction", "lower", _UNIT, "Liang et al. 2018, §4", _BOTH, fpr95),
+    Metric("failure", "aurc", "fraction", "lower", _UNIT,
+           "Geifman et al. 2019, eq. 1", _VOID, _value(aurc)),
+    Metric("failure", "e_aurc", "fraction", "lower", _UNIT,
+           "Geifman et al. 2019, eq. 2", _VOID, _value(e_aurc)),
+    Metric("failure", "augrc", "fraction", "lower", (0.0, 0.5),
+           "Traub et al. 2024, eq. 5", _VOID, _value(augrc)),
+    Metric("failure", "risk_at_coverage", "fraction", "lower", _UNIT,
+           "Geifman & El-Yaniv 2017, §2", _VOID, risk_at),
+    Metric("failure", "coverage_at_risk", "fraction", "higher", _UNIT,
+           "Geifman & El-Yaniv 2017, §2", _VOID, coverage_at),
+    Metric("failure", "undetected_error_rate", "fraction", "lower", _UNIT,
+           "docs/metrics.md, Failure detection", _VOID,
+           lambda pixels, undetected: undetected / pixels if pixels else None),
+)  # fmt: skip
+BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}
+
+
+def scores(ladder: Ladder) -> dict[str, Any]:
+    """All scores that a ladder gives, with the bounds of the areas."""
+    record: dict[str, Any] = {}
+    for field in ("auroc", "aupr_error", "aupr_success"):
+        _put_area(record, field, ladder)
+    put(record, "fpr95", fpr95(ladder), _BOTH)
+    for field in ("aurc", "e_aurc", "augrc"):
+        _put_area(record, field, ladder)
+    for field, formula, percents in (
+        ("risk_at_coverage", risk_at, COVERAGES), ("coverage_at_risk", coverage_at, RISKS),
+    ):  # fmt: skip
+        record[field] = {}
+        for percent in percents:
+            put(record[field], str(percent), formula(ladder, percent), _VOID)
+    return record
+
+
+def _put_area(record: dict[str, Any], field: str, ladder: Ladder) -> None:
+    found = AREAS[field](ladder)
+    put(record, field, None if found is None else found[0], BY_FIELD[field].undefined)
+    record[f"{field}_bound"] = None if found is None else found[1]
+    if found is None:
+        record[f"{field}_bound_reason"] = BY_FIELD[field].undefined

@@ -1,0 +1,301 @@
+"""The family `sparsification`: settings, presets, and the plan from tallies to a section.
+
+A first pass counts pixels and sums errors by the high 19 bits of the uncertainty's key, and by
+those of the error's own for the oracle; a second does so by all bits in the bins that hold a cut.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import UsageError
+from uqeval.metrics import sparsification_curves as sc
+from uqeval.metrics._family import Facts, Family, variants
+from uqeval.metrics._ladder import Ladder
+from uqeval.metrics._plan import Plan, Section
+from uqeval.metrics.pavpu import check_uncertainty
+
+if TYPE_CHECKING:
+    from uqeval.metrics._plan import Counted
+    from uqeval.tallies import Cuts, ItemCurves, RankedErrors
+
+#: What each definition in use changes of the defaults, which are Gustafsson et al.'s paper.
+DEFINITIONS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "gustafsson-code": {"keep": "truncate"},
+    "mono-uncertainty": {
+        "steps": 50, "keep": "quantile", "ties": "together", "normalise": "none", "end": "zero",
+        "scope": "item",
+    },
+    "torch-uncertainty-0.13": {"grid": "every-rank"},
+}  # fmt: skip
+
+CHOICES = {
+    "error": ("brier", "zero-one", "rmse", "mse", "mae", "abs-rel"),
+    "scope": ("set", "item"),
+    "keep": ("floor", "truncate", "quantile"),
+    "ties": ("averaged", "together"),
+    "normalise": ("first", "none"),
+    "end": ("last", "zero"),
+    "grid": ("steps", "every-rank"),
+    "definition": tuple(DEFINITIONS),
+}
+ERRORS = {"classes": ("brier", "zero-one"), "regression": ("rmse", "mse", "mae", "abs-rel")}
+UNCERTAINTY = {"classes": "entropy", "regression": "sigma"}
+#: Bins that are split where the area is over every rank: those that widen its bound most.
+WIDEST = 128
+
+
+@dataclass(frozen=True)
+class SparsificationSettings:
+    """Choices behind a sparsification; the defaults are those of Gustafsson et al. 2020.
+
+    `uncertainty` (default: entropy, or sigma), `error` (default: brier, or rmse). `scope`: pooled
+    over the set, or the mean over items of their own curves. `steps`: curves at the fractions
+    k/steps removed, k = 0 … steps - 1. `keep`, `ties`: see `uqeval.tallies.Cuts`. `normalise`:
+    both curves divided by their value at 0, or not. `end`: areas up to the last fraction, or to 1
+    with a 0 appended there. `grid`: areas of these curves, or of those over every rank k/N.
+
+    Raises `UsageError` for what cannot be.
+    """
+
+    uncertainty: str = ""
+    error: str = ""
+    scope: str = "set"
+    steps: int = 100
+    keep: str = "floor"
+    ties: str = "averaged"
+    normalise: str = "first"
+    end: str = "last"
+    grid: str = "steps"
+    definition: str = "paper"
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.steps <= 10_000:
+            raise UsageError(f"--steps {self.steps}; expected 2 to 10000.")
+        for name, choices in CHOICES.items():
+            value = getattr(self, name)
+            if value not in choices and (name, value) != ("error", ""):
+                raise UsageError(
+                    f"--{name.replace('_', '-')} {value!r}; expected one of {', '.join(choices)}."
+                )
+        if self.grid == "every-rank" and (self.end, self.ties) != ("last", "averaged"):
+            raise UsageError(
+                "--grid every-rank averages ties and ends at the last rank; give neither "
+                "--end zero nor --ties together with it."
+            )
+
+    @classmethod
+    def of(cls, **given: Any) -> SparsificationSettings:
+        """Settings of a definition, with what is `given` in place of its choices."""
+        definition = given.get("definition", "paper")
+        if definition not in DEFINITIONS:
+            raise UsageError(
+                f"--definition {definition!r}; expected one of {', '.join(DEFINITIONS)}."
+            )
+        return cls(**(DEFINITIONS[definition] | given))
+
+    def for_data(self, kind: str, where: str) -> SparsificationSettings:
+        """These settings with the defaults for a kind of data. Raises `UsageError`."""
+        # Over every rank there is no root: torch-uncertainty takes the mean of any errors.
+        default = "mse" if self.grid == "every-rank" and kind == "regression" else ERRORS[kind][0]
+        error = self.error or default
+        if error not in ERRORS[kind]:
+            raise UsageError(
+                f"--error {error}: {where} holds {kind} data; expected one of "
+                f"{', '.join(ERRORS[kind])}."
+            )
+        if self.grid == "every-rank" and error == "rmse":
+            raise UsageError("--grid every-rank takes means of errors; expected --error mse.")
+        return dataclasses.replace(
+            self, error=error, uncertainty=self.uncertainty or UNCERTAINTY[kind]
+        )
+
+    @property
+    def cuts(self) -> Cuts:
+        """How many pixels are kept."""
+        from uqeval.tallies import Cuts
+
+        return Cuts(self.steps, self.keep, self.ties)
+
+    def curves(
+        self, kept: list[int], model: list[float], oracle: list[float], **more: Any
+    ) -> sc.Curves | str:
+        """Curves of some sums by these settings."""
+        return sc.curves(
+            kept, model, oracle, rooted=self.error == "rmse",
+            normalised=self.normalise == "first", zero_at_1=self.end == "zero", **more,
+        )  # fmt: skip
+
+
+def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, SparsificationSettings]:
+    found: dict[str, SparsificationSettings] = variants(
+        "sparsification", SparsificationSettings, options, ("uncertainty", "error")
+    )
+    found = {key: own.for_data(facts.kind, facts.where) for key, own in found.items()}
+    for own in found.values():
+        check_uncertainty(own.uncertainty, facts)
+    return found
+
+
+def _maps(settings: SparsificationSettings, facts: Facts) -> set[str]:
+    from uqeval.tallies import Error
+
+    return {*Error(settings.error).inputs, settings.uncertainty}
+
+
+def plan(settings: SparsificationSettings, classes: int) -> Plan:
+    """Sum errors by rank, and return the section of one variant."""
+    from uqeval.tallies import Error, ItemCurves, Uncertainty
+
+    score, error = Uncertainty(settings.uncertainty), Error(settings.error)
+    every = settings.grid == "every-rank"
+    own = ItemCurves(score, error, classes, settings.cuts, every)
+    if settings.scope == "item":
+        items = _items(settings, own, (yield (own,))[own])
+        found = _mean(settings, items)
+    else:
+        found, items = yield from _pooled(settings, own)
+    results: dict[str, Any] = {
+        "uncertainty": settings.uncertainty,
+        "error": settings.error,
+        **sc.scores(found),
+    }
+    if every:
+        results["ause_bound"] = None if isinstance(found, str) else found.bound
+        if isinstance(found, str):
+            results["ause_bound_reason"] = found
+    results |= _record(settings, found)
+    return Section(
+        results,
+        [sc.scores(one) for one in items],
+        settings=dataclasses.asdict(settings),
+        numerics={"items_undefined": sum(isinstance(one, str) for one in items)},
+        warnings=_warnings(found),
+    )
+
+
+def _pooled(settings: SparsificationSettings, own: ItemCurves) -> Any:
+    """The curves of the whole set, and of each item, in two passes."""
+    from uqeval.tallies import RankedErrors
+
+    error, cuts, every = own.error, own.cuts, own.every_rank
+    coarse = {s: RankedErrors(s, error, own.classes) for s in (own.score, error)}
+    counted = yield (*coarse.values(), own)
+    items = _items(settings, own, counted[own])
+    ladders = {s: Ladder.of(tally, counted[tally].total) for s, tally in coarse.items()}
+    if not ladders[error].total:
+        return sc.VOID, items
+
+    wanted: dict[Any, list[RankedErrors]] = {}
+    for s, ladder in ladders.items():
+        rungs = sc.cut_rungs(ladder, cuts)
+        wanted[s] = []
+        if every:
+            rungs += _widest(ladder)
+            blocks = tuple((0, p) for p in ladder.prefixes(slice(None), 9))
+            wanted[s].append(RankedErrors(s, error, own.classes, False, 9, 13, blocks))
+        if rungs:
+            bins = tuple((0, p) for p in ladder.prefixes(rungs, 19))
+            wanted[s].append(RankedErrors(s, error, own.classes, False, 19, 13, bins))
+    asked = tuple(dict.fromkeys(t for tallies in wanted.values() for t in tallies))
+    counted = (yield asked) if asked else {}
+    for s, tallies in wanted.items():
+        for tally in tallies:
+            finer = Ladder.of(tally, counted[tally].total)
+            prefixes = [p for _, p in tally.bins]
+            ladders[s] = ladders[s].with_split(finer, tally.skip, prefixes)
+
+    kept, model = sc.cut_ladder(ladders[own.score], cuts)
+    by_oracle, oracle = sc.cut_ladder(ladders[error], cuts)
+    more: dict[str, Any] = {"kept_by_oracle": by_oracle}
+    if every:
+        (a, a_bound), (b, b_bound) = (sc.area_of_every_rank(v) for v in ladders.values())
+        more |= {"every": (a, b), "bound": a_bound + b_bound}
+    return settings.curves(kept, model, oracle, **more), items
+
+
+def _widest(ladder: Ladder) -> list[int]:
+    """The first rung, and those whose ties widen the bound of the area over every rank most."""
+    import numpy as np
+
+    width = ladder.errors * (ladder.pixels / ladder.upto) * ladder.open
+    order = np.argsort(-width, kind="stable")[:WIDEST]
+    return [0, *(int(i) for i in order if width[i] > 0)]
+
+
+def _items(
+    settings: SparsificationSettings, tally: ItemCurves, counted: Counted
+) -> list[sc.Curves | str]:
+    found = []
+    for data in counted.items:
+        state = tally.unpack(data)
+        more: dict[str, Any] = {"kept_by_oracle": state["kept_by_oracle"].tolist()}
+        if tally.every_rank:
+            more["every"] = tuple(state["areas"].tolist())
+        sums = (state[name].tolist() for name in ("kept", "errors", "oracle"))
+        found.append(settings.curves(*sums, **more))
+    return found
+
+
+def _mean(settings: SparsificationSettings, items: list[sc.Curves | str]) -> sc.Curves | str:
+    """The mean of the items' curves, areas included; items without curves are left out."""
+    good = [one for one in items if isinstance(one, sc.Curves)]
+    if not good:
+        return next((one for one in items if isinstance(one, str) and one != sc.VOID), sc.VOID)
+
+    def mean(values: list[float]) -> float:
+        return math.fsum(values) / len(good)
+
+    model = [mean(list(v)) for v in zip(*(one.model for one in good), strict=True)]
+    oracle = [mean(list(v)) for v in zip(*(one.oracle for one in good), strict=True)]
+    # A span of its own makes AURG the mean of the items' AURG.
+    area = mean([one.areas[0] for one in good])
+    span = (mean([one.aurg for one in good]) + area) / model[0] if model[0] else 0.0
+    return sc.Curves(
+        model, oracle, (area, mean([one.areas[1] for one in good])), span,
+        mean([one.by for one in good]),
+    )  # fmt: skip
+
+
+def _record(settings: SparsificationSettings, found: sc.Curves | str) -> dict[str, Any]:
+    steps = settings.steps
+    record: dict[str, Any] = {"fractions": [k / steps for k in range(steps)]}
+    if isinstance(found, str):
+        for name in ("curve", "oracle", "error_curve", "normalisation"):
+            record |= {name: None, f"{name}_reason": found}
+        return record
+    model, oracle = list(found.model), list(found.oracle)
+    if settings.end == "zero":
+        record["fractions"].append(1.0)
+        model.append(0.0)
+        oracle.append(0.0)
+    return record | {
+        "curve": model,
+        "oracle": oracle,
+        "error_curve": [a - b for a, b in zip(model, oracle, strict=True)],
+        "normalisation": found.by,
+    }
+
+
+def _warnings(found: sc.Curves | str) -> list[str]:
+    if not isinstance(found, str) and found.aurg < 0:
+        return [
+            f"the AURG is {found.aurg:.4f}: removing the least certain pixels is worse than "
+            "removing random ones."
+        ]
+    return []
+
+
+FAMILY = Family(
+    "sparsification",
+    sc.METRICS,
+    _settings,
+    _maps,
+    lambda key, settings, facts: {key: plan(settings, facts.classes)},
+    kinds=("classes", "regression"),
+)

@@ -1,0 +1,169 @@
+"""Sparsification: the error of what is left when the least certain pixels are removed.
+
+Ilg et al. 2018, §5; Gustafsson et al. 2020, §4 and supplement. Curves over the fraction removed,
+against the oracle that removes the largest errors first.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics._contract import Metric, put
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._ladder import Ladder
+    from uqeval.tallies import Cuts
+
+VOID = "no pixel to evaluate"
+ZERO = "the error of all pixels is 0: there is nothing to divide the curves by"
+INFINITE = "the error of all pixels is infinite: |ε|/|target| where the target is 0"
+EMPTY = "too few pixels: a cut keeps none of them"
+
+
+@dataclass(frozen=True)
+class Curves:
+    """Mean errors of the pixels kept and of the oracle [step], and the areas under both.
+
+    `by`: what both were divided by. `bound`: how far the difference of the areas may be off.
+    """
+
+    model: list[float]
+    oracle: list[float]
+    areas: tuple[float, float]
+    span: float
+    by: float
+    bound: float = 0.0
+
+    @property
+    def ause(self) -> float:
+        """Area between the curve and the oracle."""
+        return self.areas[0] - self.areas[1]
+
+    @property
+    def aurg(self) -> float:
+        """Area between the curve of a random order, which is constant, and the curve."""
+        return self.model[0] * self.span - self.areas[0]
+
+
+def curves(
+    kept: Sequence[int],
+    model: Sequence[float],
+    oracle: Sequence[float],
+    *,
+    rooted: bool,
+    normalised: bool,
+    zero_at_1: bool = False,
+    kept_by_oracle: Sequence[int] | None = None,
+    every: tuple[float, float] | None = None,
+    bound: float = 0.0,
+) -> Curves | str:
+    """Curves from the sums of errors of the pixels `kept`; why there are none, if there are none.
+
+    `rooted`: the root of the mean; `normalised`: divided by the value at 0; `zero_at_1`: a point
+    (1, 0) is appended. `every`: the areas are not of these curves but of those over all ranks
+    k/N, given as Σ of the mean errors, ends halved.
+    """
+    if not kept or kept[0] == 0:
+        return VOID
+    if min(kept) == 0:
+        return EMPTY
+    if not math.isfinite(model[0]):
+        return INFINITE
+    means = []
+    for counts, sums in ((kept, model), (kept_by_oracle or kept, oracle)):
+        values = [s / n for s, n in zip(sums, counts, strict=True)]
+        means.append([math.sqrt(v) for v in values] if rooted else values)
+    by = means[0][0] if normalised else 1.0
+    if by == 0:
+        return ZERO
+    means = [[v / by for v in values] for values in means]
+    n, span = kept[0], (len(kept) - 1) / len(kept)
+    if every is not None:
+        areas = tuple(area / n / by for area in every)
+        span = (n - 1) / n
+    else:
+        areas = tuple(_trapezoid(v + [0.0] if zero_at_1 else v, len(kept)) for v in means)
+        span = 1.0 if zero_at_1 else span
+    return Curves(means[0], means[1], (areas[0], areas[1]), span, by, bound / n / by)
+
+
+def _trapezoid(values: Sequence[float], steps: int) -> float:
+    return math.fsum([*values, -values[0] / 2, -values[-1] / 2]) / steps
+
+
+def cut_ladder(ladder: Ladder, cuts: Cuts) -> tuple[list[int], list[float]]:
+    """Pixels kept and their error sums at each cut; exact once `cut_rungs` is empty."""
+    kept, sums = cuts.sums(ladder.upto, ladder.errors_upto.astype(float))
+    return kept.tolist(), sums.tolist()
+
+
+def cut_rungs(ladder: Ladder, cuts: Cuts) -> list[int]:
+    """The open rungs in which a cut falls."""
+    import numpy as np
+
+    upto = ladder.upto
+    if not upto.size:
+        return []
+    kept = np.array(cuts.kept(int(upto[-1])))
+    rungs = np.searchsorted(upto, kept)
+    inside = (upto[rungs] != kept) & (kept > 0) & ladder.open[rungs]
+    return np.unique(rungs[inside]).tolist()  # type: ignore[no-any-return]
+
+
+def area_of_every_rank(ladder: Ladder) -> tuple[float, float]:
+    """Σ over m = 1 … N of the mean error of the m first pixels, ends halved, and its bound.
+
+    Within a rung of n pixels of error e after N_b of error E_b: Σ (E_b + j·e/n)/(N_b + j), which
+    its order can move by no more than Σ e/(N_b + j).
+    """
+    import numpy as np
+
+    n, e = ladder.pixels, ladder.errors
+    upto, errors = ladder.upto, ladder.errors_upto
+    below = upto - n
+    spread = harmonics(below, upto)
+    part = e + (errors - e - below * (e / n)) * spread
+    ends = (e[0] / n[0] + errors[-1] / upto[-1]) / 2
+    # The first pixel's error may be anything in its rung.
+    bound = float((e * spread)[ladder.open].sum()) + (float(e[0]) / 2 if ladder.open[0] else 0.0)
+    return float(np.sum(part)) - float(ends), bound
+
+
+def harmonics(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """H_b - H_a = 1/(a + 1) + … + 1/b of integers [i], a < b, to the last places."""
+    import numpy as np
+
+    few = 64
+    table = np.append(0.0, np.cumsum(1 / np.arange(1, few + 1)))
+    start, stop = np.maximum(a, few), np.maximum(b, few)
+
+    def rest(m: NDArray[Any]) -> NDArray[Any]:
+        m = m.astype(np.float64)
+        found: NDArray[Any] = 1 / (2 * m) - 1 / (12 * m**2) + 1 / (120 * m**4) - 1 / (252 * m**6)
+        return found
+
+    tail = np.log1p((stop - start) / start) + rest(stop) - rest(start)
+    found: NDArray[Any] = table[np.minimum(b, few)] - table[np.minimum(a, few)] + tail
+    return found
+
+
+METRICS = (
+    Metric("sparsification", "ause", "area", "lower", (0.0, None),
+           "Gustafsson et al. 2020, §4.1", ZERO, lambda curves: curves.ause),
+    Metric("sparsification", "aurg", "area", "higher", (None, None),
+           "Poggi et al. 2020, §4.2", ZERO, lambda curves: curves.aurg),
+)  # fmt: skip
+
+
+def scores(found: Curves | str) -> dict[str, Any]:
+    """AUSE and AURG, or None with the reason."""
+    record: dict[str, Any] = {}
+    for metric in METRICS:
+        value = None if isinstance(found, str) else metric.formula(found)
+        put(record, metric.field, value, found if isinstance(found, str) else metric.undefined)
+    return record

@@ -1,0 +1,130 @@
+"""Files of ground truth in a folder, matched with items by the stem of their names."""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path, PurePosixPath
+
+from uqeval.errors import StoreError
+from uqeval.stores.names import listed
+
+#: What may end the name of an item that is called after a file.
+_SUFFIXES = frozenset(
+    {".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pfm", ".npy", ".npz"}
+)
+_ENDINGS = (
+    "_leftImg8bit", "_gtFine_labelIds", "_gtFine_labelTrainIds",
+    "_gtCoarse_labelIds", "_gtCoarse_labelTrainIds",
+)  # fmt: skip
+
+
+def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
+    """All files below `folder` that end so, relative to it, sorted; symbolic links are followed.
+
+    Raises `StoreError` if a folder cannot be listed.
+    """
+    ends = tuple(suffixes)
+    found: list[str] = []
+    seen: set[str] = set()
+
+    def fail(error: OSError) -> None:
+        raise StoreError(f"{error.filename}: cannot be listed: {error.strerror}.") from error
+
+    for at, folders, files in os.walk(folder, followlinks=True, onerror=fail):
+        real = os.path.realpath(at)
+        if real in seen:  # a link to a folder above would never end
+            folders.clear()
+            continue
+        seen.add(real)
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        found += [
+            os.path.relpath(os.path.join(at, name), folder)  # noqa: PTH118 - 10 times faster
+            for name in files
+            if name.lower().endswith(ends) and not name.startswith(".")
+        ]
+    return sorted(found)
+
+
+def match_files(
+    path: str | Path, files: Sequence[str], names: Sequence[str], noun: str
+) -> dict[str, str]:
+    """The one file of each item, by the item's name; `noun` says what the files are.
+
+    Raises `StoreError` if items have no file, or more than one, or share one.
+    """
+    by_stem: dict[str, list[str]] = defaultdict(list)
+    for file in files:
+        by_stem[_without(PurePosixPath(file).stem, _ENDINGS)].append(file)
+    chosen: dict[str, str] = {}
+    absent: list[str] = []
+    for name in names:
+        match = _file_of(name, by_stem, path, noun)
+        if match is None:
+            absent.append(name)
+        else:
+            chosen[name] = match
+    if absent:
+        looks = f"files there look like {listed(files, 2)}" if files else "no such files are there"
+        raise StoreError(
+            f"{path}: {len(absent)} of {len(names)} items have no {noun}: {listed(absent)} "
+            f"({looks}). Add the files, or give the names that match them with --names."
+        )
+    _refuse_shared(chosen, path, noun)
+    return chosen
+
+
+def _without(stem: str, endings: tuple[str, ...]) -> str:
+    for ending in endings:
+        if stem.endswith(ending):
+            return stem.removesuffix(ending)
+    return stem
+
+
+def _without_suffix(name: str) -> str:
+    path = PurePosixPath(name)
+    return name[: -len(path.suffix)] if path.suffix.lower() in _SUFFIXES else name
+
+
+def _file_of(
+    name: str, by_stem: dict[str, list[str]], path: str | Path, noun: str
+) -> str | None:
+    """The one file of an item; names are compared with files, never opened as paths."""
+    plain = _without_suffix(name)
+    last = PurePosixPath(name).name
+    candidates: list[str] = []
+    for stem in (last, PurePosixPath(plain).name):
+        stripped = _without(stem, _ENDINGS)
+        candidates = by_stem.get(stem) or by_stem.get(stripped) or []
+        if candidates:
+            break
+    if len(candidates) > 1:
+        exact = [f for f in candidates if _without_suffix(f) in (name, plain)]
+        near = [
+            f for f in candidates if _same_end(PurePosixPath(f).parts, PurePosixPath(name).parts)
+        ]
+        candidates = exact or near or candidates
+    if len(candidates) > 1:
+        raise StoreError(
+            f"{path}: item {name!r} could have the {noun} {candidates[0]} or {candidates[1]}. "
+            "Take one away, or name the items by their path in the folder."
+        )
+    return candidates[0] if candidates else None
+
+
+def _same_end(file: tuple[str, ...], name: tuple[str, ...]) -> bool:
+    """Whether all folders that file and name both have, from the last one up, are the same."""
+    folders = list(zip(reversed(file[:-1]), reversed(name[:-1]), strict=False))
+    return bool(folders) and all(one == other for one, other in folders)
+
+
+def _refuse_shared(chosen: dict[str, str], path: str | Path, noun: str) -> None:
+    owners: dict[str, str] = {}
+    for name, file in chosen.items():
+        if file in owners:
+            raise StoreError(
+                f"{path}: the items {owners[file]!r} and {name!r} both match {file}. Put their "
+                f"{noun}s into folders that are named as the items are."
+            )
+        owners[file] = name

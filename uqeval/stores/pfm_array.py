@@ -1,0 +1,86 @@
+"""One .pfm file of numbers as an array: grey, 32-bit floats, rows from the bottom up."""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import StoreError
+from uqeval.stores.array import Region, StoredArray
+
+#: `Pf`, width and height, and a scale whose sign says the byte order; one line break ends it.
+_HEADER = re.compile(
+    rb"(P[fF])\s+([0-9]{1,9})\s+([0-9]{1,9})\s+([-+]?[0-9]*\.?[0-9]+(?:[eE][-+]?[0-9]{1,3})?)\r?\n"
+)
+_LONGEST = 512
+
+
+class PfmArray(StoredArray):
+    """A PFM file of shape [H, W], row 0 at the top; header and size are checked at once.
+
+    A negative scale says little-endian, a positive one big-endian; its size is a unit that nobody
+    applies (Middlebury's own reader does not) and is not applied here. Infinite: unknown.
+    """
+
+    axes = ("y", "x")
+
+    def __init__(self, path: Path) -> None:
+        try:
+            with path.open("rb") as file:
+                head = file.read(_LONGEST)
+                size = file.seek(0, 2)
+        except OSError as error:
+            raise StoreError(f"{path}: cannot be read: {error.strerror}.") from error
+        found = _HEADER.match(head)
+        if found is None:
+            raise StoreError(
+                f"{path}: is not a PFM file: expected Pf, width and height, and a scale in its "
+                "first lines. Copy it again, or take it out of the folder."
+            )
+        if found[1] == b"PF":
+            raise StoreError(f"{path}: is a colour PFM (PF); a target is grey (Pf).")
+        width, height, scale = int(found[2]), int(found[3]), float(found[4])
+        if scale == 0 or not math.isfinite(scale):
+            raise StoreError(
+                f"{path}: has the scale {scale:g}, whose sign says the byte order; expected a "
+                "number other than 0."
+            )
+        expected = found.end() + 4 * width * height
+        if size != expected or not width or not height:
+            raise StoreError(
+                f"{path}: is {size} bytes, but {width} × {height} numbers after its header are "
+                f"{expected}. Copy it again."
+            )
+        self.where = str(path)
+        self.shape = (height, width)
+        self.dtype = np.dtype(np.float32)
+        self.chunks = self.shape
+        self.attributes = {}
+        self._path = path
+        self._start = found.end()
+        self._stored = np.dtype("<f4" if scale < 0 else ">f4")
+
+    def read(self, region: Region) -> NDArray[Any]:
+        """The numbers in `region`. Raises `StoreError` if the file cannot be read."""
+        try:
+            values = np.fromfile(self._path, self._stored, offset=self._start)
+        except OSError as error:
+            raise StoreError(f"{self._path}: cannot be read: {error.strerror}.") from error
+        if values.size != self.shape[0] * self.shape[1]:
+            raise StoreError(f"{self._path}: changed while it was read. Start again.")
+        upright = values.reshape(self.shape)[::-1]
+        return np.ascontiguousarray(upright[region], self.dtype)
+
+    def stored_bytes(self) -> int:
+        """The size of the file."""
+        return self._path.stat().st_size
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the file."""
+        return hashlib.sha256(self._path.read_bytes()).hexdigest()

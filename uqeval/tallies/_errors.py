@@ -1,0 +1,67 @@
+"""The error of a pixel: which maps it is read from, and how it is summed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._contract import Maps
+
+#: The maps behind each error, by kind of data.
+INPUTS: dict[str, dict[str, tuple[str, ...]]] = {
+    "classes": {"brier": ("label", "brier"), "zero-one": ("label", "prediction")},
+    "regression": {
+        "rmse": ("label", "error"),
+        "mse": ("label", "error"),
+        "mae": ("label", "error"),
+        "abs-rel": ("label", "error", "target"),
+    },
+}
+
+
+@dataclass(frozen=True)
+class Error:
+    """An error by name, of one pixel.
+
+    brier: Σ_c (p̄_c - y_c)²; zero-one: 1 where the prediction is wrong; rmse, mse: ε², of which
+    the first takes the root after averaging; mae: |ε|; abs-rel: |ε|/|target|, infinite where
+    the target is 0 and ε is not.
+    """
+
+    name: str
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        """The maps that it is made of."""
+        return next(inputs[self.name] for inputs in INPUTS.values() if self.name in inputs)
+
+    @property
+    def squared(self) -> bool:
+        """Whether what `of` gives is squared before it is summed."""
+        return self.name in ("rmse", "mse")
+
+    @property
+    def rooted(self) -> bool:
+        """Whether the root of the mean is taken."""
+        return self.name == "rmse"
+
+    @property
+    def dtype(self) -> str:
+        """Of sums: numbers of wrong pixels are counted."""
+        return "int64" if self.name == "zero-one" else "float64"
+
+    def of(self, maps: Maps) -> NDArray[Any]:
+        """float32 [y, x], in the order of the errors: squares are left to who sums them."""
+        import numpy as np
+
+        if self.name == "zero-one":
+            return (maps["prediction"] != maps["label"]).astype(np.float32)
+        if self.name == "abs-rel":
+            error = maps["error"].astype(np.float64)
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                relative = error / np.abs(maps["target"].astype(np.float64))
+                return np.where(error == 0, 0.0, relative).astype(np.float32)
+        return maps["brier" if self.name == "brier" else "error"]

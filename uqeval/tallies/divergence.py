@@ -1,0 +1,44 @@
+"""KL divergence to a reference predictive distribution, summed over pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uqeval.maps.names import of_reference
+from uqeval.tallies._contract import Field, Tally
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import Maps, State
+
+
+@dataclass(frozen=True)
+class Divergence(Tally):
+    """Sum of the finite divergences, and pixels where it is finite and infinite, each [1].
+
+    `kind`: "classes" compares mean probabilities, clipped at `clip` from below and renormalised if
+    that is above 0; "regression" Gaussians.
+    """
+
+    id: ClassVar[str] = "divergence"
+    kind: str = "classes"
+    clip: float = 0.0
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        own = ("mean_probs",) if self.kind == "classes" else ("mean", "sigma")
+        return (*own, *(of_reference(name) for name in own))
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        count = Field((1,), "int64")
+        return {"total": Field((1,), "float64"), "finite": count, "infinite": count}
+
+    def update(self, state: State, maps: Maps) -> None:
+        from uqeval.kernels.divergence import kl_categorical, kl_gaussian
+
+        given = [maps[name] for name in self.inputs]
+        if self.kind == "classes":
+            kl_categorical(*given, self.clip, *state.values())
+        else:
+            kl_gaussian(*given, *state.values())

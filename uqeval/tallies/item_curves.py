@@ -1,0 +1,102 @@
+"""Sparsification of each item by itself, exact: an item fits in memory and is sorted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._errors import Error
+from uqeval.tallies._sorted import cumulated
+from uqeval.tallies._values import Uncertainty, void_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._contract import Maps, State
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """How many of n pixels are kept after each of `steps` removals, and what of ties.
+
+    `keep`: n - ⌊kn/steps⌋ ("floor"); ⌊(1 - k/steps)·n⌋ in floating point ("truncate", as Python's
+    int); or those up to the (1 - k/steps) quantile, n - ⌈k(n - 1)/steps⌉ ("quantile"). `ties` are
+    averaged, or kept together.
+    """
+
+    steps: int = 100
+    keep: str = "floor"
+    ties: str = "averaged"
+
+    def kept(self, n: int) -> list[int]:
+        """Pixels kept at fraction k/steps, k = 0 … steps - 1."""
+        every = range(self.steps)
+        if self.keep == "truncate":
+            return [int((1.0 - k * (1 / self.steps)) * n) for k in every]
+        if self.keep == "quantile":
+            return [n - -(-k * (n - 1) // self.steps) for k in every]
+        return [n - k * n // self.steps for k in every]
+
+    def sums(self, upto: NDArray[Any], errors: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Pixels kept and their error sums at each step, from both up to the end of each tie."""
+        import numpy as np
+
+        kept = np.array(self.kept(int(upto[-1])), np.int64)
+        if self.ties == "together":
+            kept = upto[np.searchsorted(upto, kept)]
+        last = np.searchsorted(upto, kept)
+        pixels, total = np.append(0, upto), np.append(0.0, errors)
+        n, e = np.diff(pixels)[last], np.diff(total)[last]
+        inside = (kept - pixels[last]) / n
+        # At the end of a tie the sum as it was added up, so that equal sets have equal sums.
+        return kept, np.where(kept == upto[last], errors[last], total[last] + inside * e)
+
+
+@dataclass(frozen=True)
+class ItemCurves(Tally):
+    """Pixels kept, their errors, and those of the oracle, at each step of each item's own order.
+
+    State: `kept` and `kept_by_oracle` int64 (they differ where ties are kept together), `errors`
+    and `oracle` float64 [step]; with `every_rank`, `areas` [2]: Σ over
+    m = 1 … n of the mean error of the m most certain pixels, ends halved, and the oracle's. Merged:
+    each item loses the same share.
+    """
+
+    id: ClassVar[str] = "item_curves"
+    score: Uncertainty
+    error: Error
+    classes: int
+    cuts: Cuts = Cuts()
+    every_rank: bool = False
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys((*self.error.inputs, self.score.name)))
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        count, each = (Field((self.cuts.steps,), dtype) for dtype in ("int64", "float64"))
+        fields = {"kept": count, "kept_by_oracle": count, "errors": each, "oracle": each}
+        return fields | ({"areas": Field((2,), "float64")} if self.every_rank else {})
+
+    def update(self, state: State, maps: Maps) -> None:
+        known = maps["label"] != void_of(self.classes)
+        error = self.error.of(maps)[known]
+        if not error.size:
+            return
+        for i, score in enumerate((self.score.of(maps)[known], error)):
+            ties = cumulated(score, error, self.error.squared)
+            kept, sums = self.cuts.sums(*ties)
+            state[("kept", "kept_by_oracle")[i]] += kept
+            state[("errors", "oracle")[i]] += sums
+            if self.every_rank:
+                state["areas"][i] += _area(*ties)
+
+
+def _area(upto: NDArray[Any], errors: NDArray[Any]) -> float:
+    import numpy as np
+
+    m = np.arange(1, upto[-1] + 1)
+    risk = np.interp(m, np.append(0, upto), np.append(0.0, errors)) / m
+    return float(risk.sum() - (risk[0] + risk[-1]) / 2)

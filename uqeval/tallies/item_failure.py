@@ -1,0 +1,64 @@
+"""Failure detection within each item, exact: an item fits in memory and is sorted."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._errors import Error
+from uqeval.tallies._sorted import cumulated
+from uqeval.tallies._values import Uncertainty, void_of
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import Maps, State
+
+
+@dataclass(frozen=True)
+class ItemFailure(Tally):
+    """What the scores of one item by itself are read from; ties are not told apart.
+
+    `counts`: pixels; wrong ones; right ones that are as uncertain as the 95 % of the wrong ones
+    found first. `pairs`: pairs of a wrong and a right pixel, twice those in order plus the ties.
+    `sums`: over wrong pixels, the precision where they are found; over right ones, likewise; over
+    all, the error rate of the pixels not less certain. Merged, they speak of pairs within items.
+    """
+
+    id: ClassVar[str] = "item_failure"
+    uncertainty: Uncertainty
+    classes: int
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "prediction", self.uncertainty.name)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {
+            "counts": Field((3,), "int64"),
+            "pairs": Field((2,), "int64"),
+            "sums": Field((3,), "float64"),
+        }
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        known = maps["label"] != void_of(self.classes)
+        wrong = Error("zero-one").of(maps)[known]
+        if not wrong.size:
+            return
+        upto, sums = cumulated(self.uncertainty.of(maps)[known], wrong)
+        wrong_upto = sums.astype(np.int64)
+        right_upto = upto - wrong_upto
+        pixels, wrongs, rights = int(upto[-1]), int(wrong_upto[-1]), int(right_upto[-1])
+        n, e, c = (np.diff(v, prepend=0) for v in (upto, wrong_upto, right_upto))
+        # From each tie on upwards.
+        above, wrong_above = pixels - upto + n, wrongs - wrong_upto + e
+        found = np.flatnonzero(20 * wrong_above >= 19 * wrongs)[-1]
+        state["counts"] += (pixels, wrongs, int((above - wrong_above)[found]) if wrongs else 0)
+        state["pairs"] += (wrongs * rights, int((e * (2 * right_upto - c)).sum()))
+        state["sums"] += (
+            (e * (wrong_above / above)).sum(),
+            (c * (right_upto / upto)).sum(),
+            (n * (wrong_upto / upto)).sum(),
+        )

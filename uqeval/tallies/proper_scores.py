@@ -1,0 +1,39 @@
+"""Sums of the proper scores: Brier 1950, and the negative log-likelihood."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._values import void_of
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import Maps, State
+
+
+@dataclass(frozen=True)
+class ProperScores(Tally):
+    """Over the non-void pixels: `sums` [2] of -ln max(p̄_y, clip) and of Σ_c (p̄_c - y_c)².
+
+    `counts` [3]: pixels, those with p̄_y < clip, and those where p̄_y is no probability (negative,
+    or above 2).
+    """
+
+    id: ClassVar[str] = "proper_scores"
+    classes: int
+    clip: float
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "label_probability", "brier")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {"counts": Field((3,), "int64"), "sums": Field((2,), "float64")}
+
+    def update(self, state: State, maps: Maps) -> None:
+        from uqeval.kernels.calibration import sum_scores
+
+        flat = [maps[name].reshape(-1) for name in ("label_probability", "brier", "label")]
+        sum_scores(*flat, void_of(self.classes), self.clip, state["counts"], state["sums"])

@@ -1,0 +1,76 @@
+"""Errors by the rank of a score, without sorting: what sparsification and failure detection need.
+
+As in `ranks`, the bits of a float order like the number: a pass counts pixels and sums errors by
+some bits of the score's key, the next does so by the bits that follow, where it matters.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._errors import Error
+from uqeval.tallies._values import Uncertainty, void_of
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import Maps, State
+
+#: Bits of a rank key.
+KEY_BITS = 32
+
+
+@dataclass(frozen=True)
+class RankedErrors(Tally):
+    """Non-void pixels and the sums of their errors by score, of all or by class of label.
+
+    `bins`: (group, the high `skip` bits of a key), each a row of the state, in which the next
+    `bits` bits of the key are told apart. The group is the label where `by_class`, else 0. By
+    default: all pixels by the high 19 bits (relative width 2⁻¹⁰).
+    State: `pixels` and `errors` [row, bin].
+    """
+
+    id: ClassVar[str] = "ranked_errors"
+    keeps_items: ClassVar[bool] = False
+    score: Uncertainty | Error
+    error: Error
+    classes: int
+    by_class: bool = False
+    skip: int = 0
+    bits: int = 19
+    bins: tuple[tuple[int, int], ...] = ((0, 0),)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        score = self.score.inputs if isinstance(self.score, Error) else (self.score.name,)
+        return tuple(dict.fromkeys((*self.error.inputs, *score)))
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        shape = (len(self.bins), 1 << self.bits)
+        return {"pixels": Field(shape, "int64"), "errors": Field(shape, self.error.dtype)}
+
+    @property
+    def rest(self) -> int:
+        """The low bits of a key that are not told apart."""
+        return KEY_BITS - self.skip - self.bits
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.ranked import count_ranked
+
+        prefixes = sorted({prefix for _, prefix in self.bins})
+        column = np.zeros(1 << self.skip, np.int32)
+        column[prefixes] = np.arange(1, len(prefixes) + 1)
+        groups = self.classes if self.by_class else 1
+        slot = np.full((groups, len(prefixes) + 1), -1, np.int32)
+        for row, (group, prefix) in enumerate(self.bins):
+            slot[group, column[prefix]] = row
+        error = self.error.of(maps)
+        score = error if self.score == self.error else self.score.of(maps)
+        count_ranked(
+            score, error, maps["label"], void_of(self.classes), self.by_class, self.error.squared,
+            column, slot, KEY_BITS - self.skip, self.rest, (1 << self.bits) - 1,
+            state["pixels"], state["errors"],
+        )  # fmt: skip

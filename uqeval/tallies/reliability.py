@@ -1,0 +1,165 @@
+"""Confidence against accuracy by bin: what calibration errors and their diagrams are read from.
+
+Guo et al. 2017, "On Calibration of Modern Neural Networks", §2; Naeini et al. 2015.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._values import void_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._contract import Maps, State
+
+#: Which bin has a confidence that lies on an edge.
+EDGES = ("lower", "upper", "upper-float32")
+
+
+@dataclass(frozen=True)
+class Bins:
+    """`count` bins of equal width over [0, 1], and one more for confidences not below 1.
+
+    `edge`: a confidence on an edge lies in the bin below it ("lower": the bins are (lo, hi]), in
+    the one above ("upper": [lo, hi)), or in the one above with edges rounded to float32, as codes
+    have them that compare in float32 ("upper-float32").
+    """
+
+    count: int = 15
+    edge: str = "lower"
+
+    @property
+    def upper(self) -> bool:
+        """Whether a confidence on an edge lies in the bin above it."""
+        return self.edge != "lower"
+
+    def edges(self) -> NDArray[Any]:
+        """The edges k / count, float64 [count + 1]."""
+        import numpy as np
+
+        exact = np.arange(self.count + 1) / self.count
+        if self.edge == "upper-float32":
+            return exact.astype(np.float32).astype(np.float64)
+        return exact
+
+    def fields(self) -> dict[str, Field]:
+        """Pixels, right ones, and the sum of their confidences, each [bin + 1]."""
+        shape = (self.count + 1,)
+        return {
+            "count": Field(shape, "int64"),
+            "correct": Field(shape, "int64"),
+            "confidence": Field(shape, "float64"),
+        }
+
+
+@dataclass(frozen=True)
+class Reliability(Tally):
+    """Non-void pixels by confidence: `count`, `correct` and the sum `confidence`, [bin + 1].
+
+    `special` [3]: pixels at confidence exactly 1, on an inner edge, and where the confidence is no
+    probability (negative, or above 2).
+    """
+
+    id: ClassVar[str] = "reliability"
+    classes: int
+    bins: Bins
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "prediction", "confidence")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return self.bins.fields() | {"special": Field((3,), "int64")}
+
+    def update(self, state: State, maps: Maps) -> None:
+        hit = maps["prediction"] == maps["label"]
+        add_bins(self.bins, maps["confidence"], hit, maps["label"], self.classes, state)
+
+
+@dataclass(frozen=True)
+class ClassReliability(Tally):
+    """Non-void pixels by the probability of each class, the label being that class or another.
+
+    `count`, `correct` and the sum `confidence`, [class, bin + 1]; `special` as of `Reliability`,
+    over all classes.
+    """
+
+    id: ClassVar[str] = "class_reliability"
+    classes: int
+    bins: Bins
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "mean_probs")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        each = {
+            name: Field((self.classes, *field.shape), field.dtype)
+            for name, field in self.bins.fields().items()
+        }
+        return each | {"special": Field((3,), "int64")}
+
+    def update(self, state: State, maps: Maps) -> None:
+        label = maps["label"]
+        for c in range(self.classes):
+            one = {name: state[name][c] for name in self.bins.fields()}
+            one["special"] = state["special"]
+            add_bins(self.bins, maps["mean_probs"][c], label == c, label, self.classes, one)
+
+
+@dataclass(frozen=True)
+class AdaptiveReliability(Tally):
+    """As `Reliability`, by how many of `edges` (ascending float32) lie below the confidence.
+
+    `count`, `correct` and the sum `confidence`, [edges + 1].
+    """
+
+    id: ClassVar[str] = "adaptive_reliability"
+    classes: int
+    edges: tuple[float, ...]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "prediction", "confidence")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return Bins(len(self.edges)).fields()
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.calibration import count_intervals
+
+        hit = (maps["prediction"] == maps["label"]).view(np.uint8)
+        count_intervals(
+            maps["confidence"].reshape(-1), hit.reshape(-1), maps["label"].reshape(-1),
+            void_of(self.classes), np.array(self.edges, np.float32),
+            state["count"], state["correct"], state["confidence"],
+        )  # fmt: skip
+
+
+def add_bins(
+    bins: Bins,
+    value: NDArray[Any],
+    hit: NDArray[Any],
+    label: NDArray[Any],
+    classes: int,
+    state: State,
+) -> None:
+    """Add values float32 [y, x], right where `hit` (bool), to a state of bins, in place."""
+    import numpy as np
+
+    from uqeval.kernels.calibration import count_bins
+
+    count_bins(
+        value.reshape(-1), hit.view(np.uint8).reshape(-1), label.reshape(-1), void_of(classes),
+        bins.edges(), bins.upper,
+        state["count"], state["correct"], state["confidence"], state["special"],
+    )  # fmt: skip

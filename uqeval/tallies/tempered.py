@@ -1,0 +1,113 @@
+"""Tempered probabilities p̄^β / Σ p̄^β, β = 1 / T: where their NLL is least, and scores there.
+
+Guo et al. 2017, §4.2, on the mean probabilities: their logarithms stand for the logits.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._values import void_of
+from uqeval.tallies.reliability import Bins, add_bins
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._contract import Maps, State
+
+
+@dataclass(frozen=True)
+class TemperatureSlopes(Tally):
+    """Derivatives by β of the summed NLL of p̄^β / Σ p̄^β over the non-void pixels, at several β.
+
+    The β are lowest, lowest + step … (`count` of them), or lowest, 2·lowest, 4·lowest … with a step
+    of 0. `slope` [β] sums E_β[ln p̄] - ln p̄_y, `curvature` [β] sums Var_β[ln p̄], never negative:
+    the NLL is convex in β. `pixels` [2]: those that enter, and those with p̄_y = 0, which do not,
+    since their clipped NLL is the same at every β.
+    """
+
+    id: ClassVar[str] = "temperature_slopes"
+    classes: int
+    lowest: float
+    step: float
+    count: int
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "mean_probs")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        each = Field((self.count,), "float64")
+        return {"slope": each, "curvature": each, "pixels": Field((2,), "int64")}
+
+    def betas(self) -> list[float]:
+        """The β, ascending."""
+        if self.step:
+            return [self.lowest + j * self.step for j in range(self.count)]
+        return [self.lowest * 2.0**j for j in range(self.count)]
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.tempering import BLOCK, add_slopes
+
+        lanes = np.zeros((2, self.count, BLOCK))
+        add_slopes(
+            _flat(maps), maps["label"].reshape(-1), void_of(self.classes), self.lowest, self.step,
+            np.empty((5, BLOCK)), np.empty((3, self.count, BLOCK)), lanes, state["pixels"],
+        )  # fmt: skip
+        slope, curvature = lanes.sum(axis=2)
+        state["slope"] += slope
+        state["curvature"] += curvature
+
+
+@dataclass(frozen=True)
+class Tempered(Tally):
+    """Calibration at one β: non-void pixels by bin of max p̄^β / Σ p̄^β, and their NLL.
+
+    `count`, `correct` and the sum `confidence`, [bin + 1], and `special`, as of `Reliability`;
+    `nll` [1] sums -ln max(p̄_y^β / Σ p̄^β, clip).
+    """
+
+    id: ClassVar[str] = "tempered"
+    classes: int
+    beta: float
+    bins: Bins
+    clip: float
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "prediction", "mean_probs")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return self.bins.fields() | {
+            "special": Field((3,), "int64"),
+            "nll": Field((1,), "float64"),
+        }
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.calibration import sum_scores
+        from uqeval.kernels.tempering import BLOCK, temper
+
+        label = maps["label"].reshape(-1)
+        confidence = np.empty(label.shape, np.float32)
+        probability = np.empty(label.shape, np.float64)
+        void = void_of(self.classes)
+        temper(_flat(maps), label, void, self.beta, np.empty((2, BLOCK)), confidence, probability)
+        hit = (maps["prediction"] == maps["label"]).reshape(-1)
+        add_bins(self.bins, confidence, hit, label, self.classes, state)
+        counts, sums = np.zeros(3, np.int64), np.zeros(2)
+        sum_scores(probability, confidence, label, void, self.clip, counts, sums)
+        state["nll"] += sums[0]
+
+
+def _flat(maps: Maps) -> NDArray[Any]:
+    """p̄ as float32 [class, pixel]."""
+    probs = maps["mean_probs"]
+    return probs.reshape(len(probs), -1)

@@ -1,0 +1,43 @@
+"""Errors that an uncertainty does not point out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._values import Uncertainty, void_of
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import Maps, State
+
+
+@dataclass(frozen=True)
+class Undetected(Tally):
+    """Non-void pixels, wrong ones, and wrong ones whose uncertainty is not above the threshold.
+
+    The threshold is compared as float32. State: `counts` [class of label, 3].
+    """
+
+    id: ClassVar[str] = "undetected"
+    uncertainty: Uncertainty
+    classes: int
+    threshold: float
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "prediction", self.uncertainty.name)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {"counts": Field((self.classes, 3), "int64")}
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.ranked import count_undetected
+
+        count_undetected(
+            self.uncertainty.of(maps), maps["prediction"], maps["label"], void_of(self.classes),
+            np.float32(self.threshold), state["counts"],
+        )  # fmt: skip
