@@ -10,6 +10,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import laws_calibration
+import laws_ranked
 import naive
 import numpy as np
 import pytest
@@ -24,6 +26,7 @@ from uqeval.tallies import (
     PatchCounts,
     Patches,
     Ranks,
+    RawMap,
     Tally,
     Uncertainty,
 )
@@ -66,6 +69,8 @@ EXAMPLES: tuple[Tally, ...] = (
     ItemPatchCounts(PATCHES, "range", 0.5),
     ItemPatchCounts(PATCHES, "max-surplus"),
     ItemPatchCounts(PATCHES, "value", 0.3),
+    *laws_calibration.EXAMPLES,
+    *laws_ranked.EXAMPLES,
 )
 
 SHAPES = [(7, 9), (1, 12), (12, 1), (1, 1), (8, 8)]
@@ -238,8 +243,10 @@ LAWS = (
 # Oracles --------------------------------------------------------------------------------------
 
 
-def uncertainty_of(u: Uncertainty, maps: Maps) -> Any:
+def uncertainty_of(u: Uncertainty | RawMap, maps: Maps) -> Any:
     """The float32 uncertainties of an item."""
+    if isinstance(u, RawMap):
+        return maps[u.name]
     values = naive.uncertainty(maps, u.name)
     if u.name == "entropy" and u.log_base != math.e:
         return (values.astype(np.float64) / math.log(u.log_base)).astype(np.float32)
@@ -391,4 +398,6 @@ ORACLES: dict[type[Tally], Callable[[Any, Sequence[Maps]], State]] = {
     Moments: _moments,
     PatchCounts: _patch_counts,
     Ranks: _ranks,
+    **laws_calibration.ORACLES,
+    **laws_ranked.ORACLES,
 }

@@ -14,7 +14,7 @@ import numpy as np
 
 
 def flatten(probs: Any, label: Any, void: int = 255) -> tuple[Any, Any]:
-    """Probabilities [class, i] and labels [i] of the non-void pixels of [n, class, y, x], [n, y, x]."""
+    """[class, i] and [i] of the non-void pixels of probabilities [n, class, y, x] and labels."""
     p = np.moveaxis(np.asarray(probs), 1, 0).reshape(np.shape(probs)[1], -1)
     y = np.asarray(label).reshape(-1)
     return p[:, y != void], y[y != void].astype(int)
@@ -127,7 +127,8 @@ def netcal_ece(conf: Any, hit: Any, bins: int = 10) -> float:
     """netcal: histogram bins [lo, hi), the last one closed."""
     edges = np.linspace(0, 1, bins + 1)
     count, right, total = (
-        np.histogram(conf.astype(float), edges, weights=w)[0] for w in (None, hit, conf.astype(float))
+        np.histogram(conf.astype(float), edges, weights=w)[0]
+        for w in (np.ones(len(conf)), hit.astype(float), conf.astype(float))
     )
     return float(np.abs(right - total).sum() / count.sum())
 

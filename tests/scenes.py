@@ -97,6 +97,24 @@ def item_maps(seed: int, height: int, width: int, classes: int, void: float = 0.
         "confidence": (1 - rng.integers(0, 30, label.shape) / 64).astype(np.float32),
         "anything": rng.normal(size=label.shape).astype(np.float32),
         "label_rank": rank.astype(np.uint16),
+        **_probabilities(rng, label, classes),
+    }
+
+
+def _probabilities(rng: np.random.Generator, label: Any, classes: int) -> Maps:
+    """`mean_probs`, with zeros and saturated pixels, and what labels say of it."""
+    p = np.exp(2 * rng.normal(size=(classes, *label.shape)))
+    p[rng.random(p.shape) < 0.1] = 0
+    p[0][rng.random(label.shape) < 0.1] = 1e30
+    p[0][p.sum(axis=0) == 0] = 1
+    mean = (p / p.sum(axis=0)).astype(np.float32)
+    known = label < classes
+    mine = np.take_along_axis(mean, np.where(known, label, 0)[None].astype(int), 0)[0]
+    brier = (mean.astype(float) ** 2).sum(axis=0) - 2 * mine + 1
+    return {
+        "mean_probs": mean,
+        "label_probability": np.where(known, mine, 0).astype(np.float32),
+        "brier": np.where(known, brier, 0).astype(np.float32),
     }
 
 

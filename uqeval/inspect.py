@@ -11,9 +11,11 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UqevalError
 from uqeval.inputs import Given, InputOptions, Inputs, open_inputs
 from uqeval.maps.names import void_of
+from uqeval.maps.sources import Source
 from uqeval.run import Progress, RunOptions, Silent
 
 if TYPE_CHECKING:
+    from uqeval.maps.contract import MapSource
     from uqeval.stores.array import Store, StoredArray
 
 #: Items whose values are looked at unless all are asked for: spread over the store.
@@ -81,16 +83,31 @@ def inspect(
         return found
     found.warnings += inputs.warnings
     source = inputs.source
-    found.facts |= {
-        "samples": source.samples,
-        "classes": source.classes,
-        "ignore_index": inputs.ignore_index,
-        "labels": source.labels is not None,
-    }
+    found.facts |= {"kind": source.kind, "samples": inputs.record["samples"]}
+    if isinstance(source, Source):
+        found.facts |= {"classes": source.classes, "ignore_index": inputs.ignore_index}
+    found.facts["ground truth"] = "yes" if _truth(source) else "none given"
     # Missing chunks are told above; reading them as fill would only say so again, less clearly.
     if not found.problems:
         _values(found, inputs, full, memory, RunOptions(workers).threads(), progress or Silent())
     return found
+
+
+def _truth(source: MapSource) -> bool:
+    if isinstance(source, Source):
+        return source.labels is not None
+    return getattr(source, "target", None) is not None
+
+
+def _readable(source: MapSource) -> list[str]:
+    """Maps that make the source look at all its values."""
+    truth = ["label"] if _truth(source) else []
+    if not isinstance(source, Source):
+        return ["mean", "sigma", *truth]
+    if source.stack:
+        return ["entropy", "confidence", *truth]
+    held = [n for n, planes in source.stored.items() if planes.arrays[0].dtype.kind == "f"]
+    return [n for n in held if n != "mean_probs"] + truth
 
 
 def _facts(store: Store) -> Inspection:
@@ -153,11 +170,7 @@ def _values(
 ) -> None:
     """Read some items with every check on, and tell from that what all would cost."""
     source = inputs.source
-    if source.stack:
-        source.want(["entropy", "confidence", *(["label"] if source.labels else [])])
-    else:
-        held = [n for n, planes in source.stored.items() if planes.arrays[0].dtype.kind == "f"]
-        source.want([n for n in held if n != "mean_probs"] + (["label"] if source.labels else []))
+    source.want(_readable(source))
     batches = source.batches()
     if not full and len(batches) > _SAMPLE:
         batches = [batches[round(i * (len(batches) - 1) / (_SAMPLE - 1))] for i in range(_SAMPLE)]
@@ -176,7 +189,7 @@ def _values(
         for batch in batches:
             try:
                 for maps in source.read(batch, heartbeat):
-                    pixels += maps["prediction"].size
+                    pixels += next(iter(maps.values())).size
                     if "label" in maps:
                         void += int((maps["label"] == void_of(source.classes)).sum())
                     if "confidence" in maps:
@@ -192,8 +205,10 @@ def _values(
         progress.end()
     # The first batch compiles the kernels, which is no part of what reading costs.
     seconds = time.perf_counter() - began
-    found.values = {"items_checked": checked, "pixels": pixels, "confidence_1": confident}
-    if source.labels:
+    found.values = {"items_checked": checked, "pixels": pixels}
+    if source.kind == "classes":
+        found.values["confidence_1"] = confident
+    if _truth(source):
         found.values["void"] = void
     total = seconds / max(timed, 1) * source.items
     found.cost = {

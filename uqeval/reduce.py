@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from uqeval.errors import OutputError, UsageError
 from uqeval.inputs import Inputs
 from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, UNCERTAINTIES, void_of
+from uqeval.maps.sources import Source, with_samples
 from uqeval.run import RunOptions
 
 if TYPE_CHECKING:
@@ -19,13 +20,12 @@ if TYPE_CHECKING:
 _STORED = {"prediction": "predictions", "label": "labels"}
 
 
-def default_maps(inputs: Inputs, mean_probs: bool = True) -> tuple[str, ...]:
+def default_maps(source: Source, mean_probs: bool = True) -> tuple[str, ...]:
     """All maps that are defined for the number of samples, and with labels those of labels."""
-    samples = inputs.source.samples
-    names = [n for n in COMPUTED if samples != 1 or n not in OF_SEVERAL_SAMPLES]
+    names = [n for n in COMPUTED if source.samples != 1 or n not in OF_SEVERAL_SAMPLES]
     if not mean_probs:
         names.remove("mean_probs")
-    return (*names, *(OF_LABELS if inputs.source.labels else ()))
+    return (*names, *(OF_LABELS if source.labels else ()))
 
 
 def reduce(
@@ -59,10 +59,8 @@ def reduce(
         raise OutputError(f"{destination}: is an input; give the maps another path.")
     if zw.is_taken(target) and not overwrite:
         raise OutputError(f"{destination}: is there already; give --overwrite or another path.")
-    source = inputs.source
-    if source.stack is None:
-        raise UsageError(f"{source.where} is a maps store already; reduce takes samples.")
-    wanted = default_maps(inputs, mean_probs)
+    source = with_samples(inputs.source, "reduce")
+    wanted = default_maps(source, mean_probs)
     if maps is not None:
         unknown = [name for name in maps if name not in UNCERTAINTIES]
         if unknown:

@@ -14,7 +14,10 @@ from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_in
 from uqeval.report.schema import Report
 
 if TYPE_CHECKING:
-    from uqeval.metrics._plan import Plan
+    from uqeval.lockstep import Lockstep
+    from uqeval.metrics import Family
+    from uqeval.metrics._family import Facts
+    from uqeval.metrics._plan import Plan, Section
 
 
 class Progress(Protocol):
@@ -103,84 +106,117 @@ def evaluate(
 
 def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunOptions) -> Report:
     """Run the plans of all families over opened inputs and assemble the report."""
-    import uqeval
     from uqeval.lockstep import Lockstep
-    from uqeval.metrics import FAMILIES
 
     began = time.perf_counter()
+    plans, wanted = _plans(inputs.facts(), families)
+    inputs.source.want(sorted(wanted))
+    lockstep = Lockstep(inputs, options)
+    record = _collect(lockstep.run(plans), inputs.source.names)
+    states = str(options.states) if options.states else None
+    return report_of(inputs, record, lockstep, time.perf_counter() - began, states)
+
+
+def known_families(families: Mapping[str, Any]) -> list[Family]:
+    """The families of these names. Raises `UsageError` for a name that is none, and for none."""
+    from uqeval.metrics import FAMILIES
+
     unknown = [name for name in families if name not in FAMILIES]
     if unknown or not families:
         raise UsageError(
             f"metrics {', '.join(unknown) or 'none'}; expected some of {', '.join(FAMILIES)}."
         )
-    source = inputs.source
-    facts = inputs.facts()
+    return [FAMILIES[name] for name in families]
+
+
+def _plans(
+    facts: Facts, families: Mapping[str, Mapping[str, Any]]
+) -> tuple[dict[str, Plan], set[str]]:
+    """The plans of all variants by key, and the maps that they read."""
+    known_families(families)
+    given = dict(families)
+    if facts.kind == "classes" and not facts.reference:
+        # The segmentation scores stand beside everything that has labels: they cost nothing.
+        given = {"segmentation": {}, **given}
     plans: dict[str, Plan] = {}
     wanted: set[str] = set()
-    # The segmentation scores stand beside everything that has labels: they cost nothing.
-    given: dict[str, Mapping[str, Any]] = dict(families)
-    if facts.kind == "classes" and not facts.reference:
-        given = {"segmentation": {}, **given}
-    for name, choices in given.items():
-        family = FAMILIES[name]
+    for family in known_families(given):
         if facts.kind not in family.kinds:
             raise UsageError(
-                f"{facts.where} holds {facts.kind} data; {name} evaluates {family.kinds[0]} only."
+                f"{facts.where} holds {facts.kind} data; {family.name} evaluates "
+                f"{family.kinds[0]} only."
             )
-        for key, settings in family.settings(choices, facts).items():
+        for key, settings in family.settings(given[family.name], facts).items():
             wanted |= family.maps(settings, facts)
             plans |= family.plans(key, settings, facts)
-    source.want(sorted(wanted))
-    lockstep = Lockstep(inputs, options)
-    sections = lockstep.run(plans)
+    return plans, wanted
 
+
+def _collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, Any]:
+    """What sections say, as the keys of a report that hold it."""
     results: dict[str, Any] = {}
-    items: list[dict[str, Any]] = [{"name": name} for name in source.names]
+    items: list[dict[str, Any]] = [{"name": name} for name in names]
     numerics: dict[str, Any] = {}
-    warnings = list(inputs.warnings)
-    said: dict[str, Any] = {}
+    settings: dict[str, Any] = {}
+    warnings: list[str] = []
     for key, section in sections.items():
         whole, _, part = key.partition("/")
+        warnings += [f"{whole}: {text}" for text in section.warnings]
         if part:
             results[whole][part] = section.results
-            warnings += [f"{whole}: {text}" for text in section.warnings]
             continue
         results[key] = section.results
         for item, record in zip(items, section.items, strict=True):
             item[key] = record
         if section.settings:
-            said[key] = section.settings
+            settings[key] = section.settings
         if section.numerics:
             numerics[key] = section.numerics
-        warnings += [f"{key}: {text}" for text in section.warnings]
     void = [i["name"] for i in items if i.get("segmentation", {}).get("pixels") == 0]
     if void:
         shown = ", ".join(void[:5]) + (" …" if len(void) > 5 else "")
         warnings.append(f"{len(void)} of {len(items)} items have void labels only: {shown}.")
+    return {
+        "results": results,
+        "items": items,
+        "settings": settings,
+        "numerics": numerics,
+        "warnings": warnings,
+    }
+
+
+def report_of(
+    inputs: Inputs,
+    record: Mapping[str, Any],
+    lockstep: Lockstep,
+    seconds: float,
+    states: str | None = None,
+) -> Report:
+    """A report of `record` (results, items, settings, …), with what the run itself has to say."""
+    import uqeval
+    from uqeval.metrics import FAMILIES
+
+    warnings = [*inputs.warnings, *record.get("warnings", [])]
     if inputs.partial:
         warnings.append(
             f"partial: {inputs.record['evaluated']} of {inputs.record['items']} items (--limit)."
         )
-    seconds = time.perf_counter() - began
+    families = dict.fromkeys(key.split("[")[0] for key in record["settings"])
+    known = [FAMILIES[name] for name in families if name in FAMILIES]
     return Report(
-        uqeval_version=uqeval.__version__,
-        inputs=inputs.record,
-        settings=said,
-        results=results,
-        items=items,
-        states=str(options.states) if options.states else None,
-        numerics=numerics,
-        metrics={
-            m.id: m.record()
-            for name in dict.fromkeys(key.split("[")[0] for key in results)
-            for m in FAMILIES[name].metrics
-        },
-        partial=inputs.partial,
-        warnings=warnings,
-        timing={
-            "seconds": seconds,
-            "bytes_read": lockstep.bytes_read,
-            "passes": lockstep.passes,
-            "workers": lockstep.workers,
-        },
+        **{
+            "metrics": {m.id: m.record() for family in known for m in family.metrics},
+            **record,
+            "uqeval_version": uqeval.__version__,
+            "inputs": inputs.record,
+            "states": states,
+            "partial": inputs.partial,
+            "warnings": warnings,
+            "timing": {
+                "seconds": seconds,
+                "bytes_read": lockstep.bytes_read,
+                "passes": lockstep.passes,
+                "workers": lockstep.workers,
+            },
+        }
     )

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UsageError
 from uqeval.inputs import Given, InputOptions, Inputs, open_inputs
 from uqeval.report.schema import Report
-from uqeval.run import Progress, RunOptions, Silent
+from uqeval.run import Progress, RunOptions, Silent, known_families, report_of
 
 if TYPE_CHECKING:
     from uqeval.metrics import Family
@@ -77,24 +77,21 @@ def sweep(
     `metrics`, `workers`, `memory` and `inputs` as in `uqeval.evaluate`, one value an option. Raises
     `UqevalError`: for more samples than stored, for a maps store, and as `evaluate` does.
     """
-    import uqeval
     from uqeval.lockstep import Lockstep
+    from uqeval.maps.sources import with_samples
     from uqeval.maps.subsets import Subsets
 
     began = time.perf_counter()
     opened = open_inputs(predictions, labels, InputOptions(**inputs))
-    total = opened.source.samples
-    if total is None:
-        raise UsageError(
-            f"{opened.source.where} is a maps store: its samples are gone; give the samples."
-        )
-    ms = _checked_samples(samples, total, opened.source.where)
+    stack = with_samples(opened.source, "a sweep")
+    total = stack.samples or 1
+    ms = _checked_samples(samples, total, stack.where)
     counts = _checked_repeats(repeats, len(ms))
     drawn = draw(total, ms, counts, seed)
     subsets = [subset for group in drawn for subset in group]
     families = dict(metrics) if isinstance(metrics, Mapping) else {name: {} for name in metrics}
-    plans, wanted, said, families_used = _plans(opened, families, subsets)
-    source = Subsets(opened.source, subsets)
+    plans, wanted, said, used = _plans(opened, families, subsets)
+    source = Subsets(stack, subsets)
     source.want(sorted(wanted))
     lockstep = Lockstep(
         dataclasses.replace(opened, source=source),
@@ -103,31 +100,19 @@ def sweep(
     sections = lockstep.run(plans)
     place = itertools.count()
     groups = [[next(place) for _ in group] for group in drawn]
-    results = {"sweep": _summary(sections, families_used, ms, groups)}
-    warnings = list(opened.warnings)
-    if opened.partial:
-        warnings.append(
-            f"partial: {opened.record['evaluated']} of {opened.record['items']} items (--limit)."
-        )
-    return Report(
-        uqeval_version=uqeval.__version__,
-        inputs=opened.record,
-        settings=said
-        | {"sweep": {"samples": ms, "repeats": [len(g) for g in drawn], "seed": seed,
-                     "subsets": [[list(s) for s in group] for group in drawn],
-                     "definition": "paper"}},
-        results=results,
-        items=[{"name": name} for name in source.names],
-        metrics={m.id: m.record() for family in families_used for m in family.metrics},
-        partial=opened.partial,
-        warnings=warnings,
-        timing={
-            "seconds": time.perf_counter() - began,
-            "bytes_read": lockstep.bytes_read,
-            "passes": lockstep.passes,
-            "workers": lockstep.workers,
-        },
-    )  # fmt: skip
+    said["sweep"] = {
+        "samples": ms,
+        "repeats": [len(group) for group in drawn],
+        "seed": seed,
+        "subsets": [[list(subset) for subset in group] for group in drawn],
+        "definition": "paper",
+    }
+    record = {
+        "results": {"sweep": _summary(sections, used, ms, groups)},
+        "items": [{"name": name} for name in source.names],
+        "settings": said,
+    }
+    return report_of(opened, record, lockstep, time.perf_counter() - began)
 
 
 def _checked_samples(samples: Sequence[int] | None, total: int, where: str) -> list[int]:
@@ -159,18 +144,12 @@ def _plans(
 ) -> tuple[dict[str, Plan], set[str], dict[str, Any], list[Family]]:
     """Plans of every subset, keyed `<subset>:<family>`, and the maps that they read."""
     from uqeval.maps.names import OF_SEVERAL_SAMPLES
-    from uqeval.metrics import FAMILIES
 
-    unknown = [name for name in families if name not in FAMILIES]
-    if unknown or not families:
-        raise UsageError(
-            f"metrics {', '.join(unknown) or 'none'}; expected some of {', '.join(FAMILIES)}."
-        )
     facts = opened.facts()
     plans: dict[str, Plan] = {}
     wanted: set[str] = set()
     said: dict[str, Any] = {}
-    used = [FAMILIES[name] for name in families]
+    used = known_families(families)
     for family in used:
         settings = family.settings(families[family.name], facts)
         if len(settings) > 1:

@@ -33,7 +33,11 @@ def test_any_confidence(edge: str, conf: float, bins: int) -> None:
 def test_around_the_edges(bins: int, edge: str) -> None:
     for k in range(0, bins, max(1, bins // 64)):
         middle = np.float32(k / bins)
-        for conf in (np.nextafter(middle, np.float32(0)), middle, np.nextafter(middle, np.float32(1))):
+        for conf in (
+            np.nextafter(middle, np.float32(0)),
+            middle,
+            np.nextafter(middle, np.float32(1)),
+        ):
             assert found(conf, bins, edge) == naive.bin_of(conf, bins, edge, "own")
 
 
@@ -58,7 +62,12 @@ def test_special_values_are_counted() -> None:
     label = np.array([0, 255, 0, 0, 0, 0, 0, 0, 0, 255, 0], "u1")
     hit = np.ones(11, "u1")
     for edge in ("lower", "upper"):
-        count, right, total, special = np.zeros(5, int), np.zeros(5, int), np.zeros(5), np.zeros(3, int)
+        count, right, total, special = (
+            np.zeros(5, int),
+            np.zeros(5, int),
+            np.zeros(5),
+            np.zeros(3, int),
+        )
         rule = Bins(4, edge)
         count_bins(value, hit, label, 255, rule.edges(), rule.upper, count, right, total, special)
         assert special.tolist() == [2, 3, 2]

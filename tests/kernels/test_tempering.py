@@ -45,10 +45,10 @@ def exact(p: Any, label: Any, beta: float) -> tuple[float, float]:
 
 
 @pytest.mark.parametrize(("classes", "n", "sharp"), [(2, 1, 1), (4, 40, 2), (3, 2 * BLOCK + 7, 8)])
-@pytest.mark.parametrize(("lowest", "step", "count"), [(1 / 32, 0.0, 11), (0.9, 0.01, 5), (3, 0.5, 3)])
-def test_slopes(
-    classes: int, n: int, sharp: float, lowest: float, step: float, count: int
-) -> None:
+@pytest.mark.parametrize(
+    ("lowest", "step", "count"), [(1 / 32, 0.0, 11), (0.9, 0.01, 5), (3, 0.5, 3)]
+)
+def test_slopes(classes: int, n: int, sharp: float, lowest: float, step: float, count: int) -> None:
     p, label = scene(n, classes, n, sharp)
     found, pixels = slopes(p, label, lowest, step, count)
     betas = [lowest + j * step if step else lowest * 2**j for j in range(count)]

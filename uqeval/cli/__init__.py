@@ -23,8 +23,10 @@ from uqeval.cli import (
     divergence,
     failure,
     inspect,
+    nmerci,
     pavpu,
     reduce,
+    regression,
     sparsification,
     sweep,
 )
@@ -58,6 +60,8 @@ def _root(
 app.command("pavpu")(pavpu.pavpu)
 app.command("calibration")(calibration.calibration)
 app.command("failure")(failure.failure)
+app.command("regression")(regression.regression)
+app.command("nmerci")(nmerci.nmerci)
 app.command("sparsification")(sparsification.sparsification)
 app.command("sweep")(sweep.sweep)
 app.command("divergence")(divergence.divergence)

@@ -13,7 +13,13 @@ from uqeval.cli import options as o
 
 _INPUTS = (
     "ignore_index", "names", "classes", "label_map", "sum_tolerance", "missing_chunks", "limit",
+    "nan_samples",
 )  # fmt: skip
+#: Options that make sense for one kind of data only.
+_ONLY = {
+    "classes": ("ignore_index", "classes", "label_map", "sum_tolerance"),
+    "regression": ("nan_samples",),
+}
 
 
 def _shared(
@@ -28,6 +34,7 @@ def _shared(
     label_map: o.LabelMap = None,
     sum_tolerance: o.SumTolerance = None,
     missing_chunks: o.MissingChunks = o.Missing.error,
+    nan_samples: o.SkipNan = o.NanSamples.error,
     limit: o.Limit = None,
     workers: o.Workers = None,
     memory: o.Memory = "512MB",
@@ -39,12 +46,17 @@ def evaluating(declared: Callable[..., None]) -> Callable[..., None]:
     """The command of the family that `declared` is named after.
 
     `declared` holds the family's own options in its signature and the help in its docstring; paths
-    come before them and the shared options after.
+    come before them and those of the shared options after that concern the family's kinds of data.
     """
+    from uqeval.metrics import FAMILIES
+
     family = declared.__name__
     own = inspect.signature(declared).parameters
-    shared = inspect.signature(_shared).parameters
-    hints = {"paths": o.Paths} | _hints(declared) | _hints(_shared)
+    kinds = FAMILIES[family].kinds
+    hidden = {name for kind, names in _ONLY.items() if kind not in kinds for name in names}
+    shared = {k: v for k, v in inspect.signature(_shared).parameters.items() if k not in hidden}
+    takes = o.TargetPaths if "regression" in kinds else o.Paths
+    hints = {"paths": takes} | _hints(declared) | _hints(_shared)
 
     def command(**given: Any) -> None:
         from uqeval.cli.finish import check_outputs, deliver, states_path
@@ -52,7 +64,7 @@ def evaluating(declared: Callable[..., None]) -> Callable[..., None]:
         from uqeval.run import evaluate
 
         settings = o.given(**{name: given[name] for name in own})
-        inputs = o.given(**{name: given[name] for name in _INPUTS})
+        inputs = o.given(**{name: given[name] for name in _INPUTS if name in shared})
         beside = states_path(given["output"], given["states"])
         check_outputs(given["output"], given["csv"], beside, inputs=given["paths"])
         predictions, labels = o.split_paths(given["paths"])
@@ -69,7 +81,7 @@ def evaluating(declared: Callable[..., None]) -> Callable[..., None]:
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [p.replace(annotation=hints[p.name]) for p in parameters]
     )
-    command.__annotations__ = hints
+    command.__annotations__ = {p.name: hints[p.name] for p in parameters}
     command.__name__ = family
     command.__doc__ = declared.__doc__
     return command

@@ -22,6 +22,13 @@ class Format(StrEnum):
     markdown = "markdown"
 
 
+class NanSamples(StrEnum):
+    """What to do about samples that are NaN."""
+
+    error = "error"
+    skip = "skip"
+
+
 class Missing(StrEnum):
     """What to do about chunks that a store does not hold."""
 
@@ -36,6 +43,17 @@ Paths = Annotated[
         help="Store of predictions (Zarr folder, .zip or URL, .npy, .npz), or several: members of "
         "one ensemble. Then the labels: a folder of label PNGs, a store or a .npy; not needed "
         "where the predictions' store holds `labels`.",
+        show_default=False,
+    ),
+]
+TargetPaths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PREDS... [TARGET]",
+        help="Store of predictions (Zarr folder, .zip or URL, or .npz) with `mean` and `std` or "
+        "`variance`, or `samples`; or several: members of one ensemble. Then the target: a store, "
+        "a .npy, or a folder of 16-bit KITTI PNGs, .npy or .pfm files (of label PNGs for "
+        "classes); not needed where the predictions' store holds it.",
         show_default=False,
     ),
 ]
@@ -91,6 +109,11 @@ SumTolerance = Annotated[
 MissingChunks = Annotated[
     Missing,
     typer.Option(help="Chunks that the store does not hold: an error, or the fill value.",
+                 rich_help_panel=_IN),
+]  # fmt: skip
+SkipNan = Annotated[
+    NanSamples,
+    typer.Option("--nan-samples", help="NaN among the `samples` of a pixel: an error, or left out.",
                  rich_help_panel=_IN),
 ]  # fmt: skip
 Limit = Annotated[

@@ -72,12 +72,12 @@ def add_spreads(tile, label, void, y0, x0, member, squared, spread, bad, negativ
 
 @kernel
 def join_members(
-    label, void, target, several, members, count, shift, total, first, second, spread,
+    label, void, target, several, spreads, members, count, total, first, second, spread,
     mean, error, sigma, bad, beyond,
 ):  # fmt: skip
     """μ, |μ - y| and σ of the mixture [y, x], rounded to float32; 0 where not evaluated.
 
-    σ² = mean σ_m² + mean (μ_m - μ)². Pixels without any number into `bad`, those beyond float32
+    σ² = mean σ_m² (if there are `spreads`) + mean (μ_m - μ)² (if there are `several`). Pixels without any number into `bad`, those beyond float32
     into `beyond`, as in `add_means`.
     """
     height, width = label.shape
@@ -95,7 +95,7 @@ def join_members(
                 continue
             mu = total[y, x] / n
             variance = 0.0
-            if spread.shape[0] > 1 or spread.shape[1] > 1 or height * width == 1:
+            if spreads:
                 variance = spread[y, x] / members
             if several:
                 d = first[y, x]
@@ -116,39 +116,27 @@ def sum_errors(error, sigma, target, label, void, group, count, sums, zero, leas
     """Sums of evaluated pixels [y, x] by `group` [y, x], into [group]; not evaluated ones of -1.
 
     `count`; `sums` [group, (ε, ε², σ, σ², y)]; `zero` [group, (σ = 0, λ infinite)]; the ends of the
-    target, `least` and `most`; `within` [group], Σ (y - ȳ)² about the mean of these pixels. Rows are
-    summed apart, so that sums of many pixels stay exact to the last digits.
+    target, `least` and `most`; `within` [group], Σ (y - ȳ)² about the mean of these pixels, which
+    is right if the arrays were empty before.
     """
     height, width = label.shape
-    groups = count.shape[0]
     for y in range(height):
-        row = np.zeros((groups if groups == 1 else 1, 5))
         for x in range(width):
             g = group[y, x]
             if label[y, x] == void or g < 0:
                 continue
             e, s, t = np.float64(error[y, x]), np.float64(sigma[y, x]), np.float64(target[y, x])
             count[g] += 1
-            if groups == 1:
-                row[0, 0] += e
-                row[0, 1] += e * e
-                row[0, 2] += s
-                row[0, 3] += s * s
-                row[0, 4] += t
-            else:
-                sums[g, 0] += e
-                sums[g, 1] += e * e
-                sums[g, 2] += s
-                sums[g, 3] += s * s
-                sums[g, 4] += t
+            sums[g, 0] += e
+            sums[g, 1] += e * e
+            sums[g, 2] += s
+            sums[g, 3] += s * s
+            sums[g, 4] += t
             if s == 0.0:
                 zero[g, 0] += 1
                 zero[g, 1] += e > 0.0
             least[g] = min(least[g], t)
             most[g] = max(most[g], t)
-        if groups == 1:
-            for k in range(5):
-                sums[0, k] += row[0, k]
     for y in range(height):
         for x in range(width):
             g = group[y, x]

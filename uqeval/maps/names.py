@@ -43,6 +43,11 @@ def of_reference(name: str) -> str:
     return f"reference/{name}"
 
 
+def lambda_of(sigma: str) -> str:
+    """The name of the map ε/σ for the σ map of this name: `lambda`, or `lambda:NAME`."""
+    return "lambda" if sigma == "sigma" else f"lambda:{sigma}"
+
+
 def void_of(classes: int) -> int:
     """The value that marks void pixels in a `label` map: the largest of its dtype."""
     return 255 if classes <= 255 else 65535

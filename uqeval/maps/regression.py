@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.members import Members
+from uqeval.maps.names import lambda_of
 
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
@@ -23,11 +24,6 @@ VOID = 255
 _OF_MEMBERS = frozenset({"mean", "error", "sigma"})
 #: λ of a σ of the user's own is called `lambda:NAME`.
 _LAMBDA = "lambda"
-
-
-def lambda_of(sigma: str) -> str:
-    """The name of the map ε/σ for the σ map of this name."""
-    return _LAMBDA if sigma == "sigma" else f"{_LAMBDA}:{sigma}"
 
 
 @dataclass(frozen=True)
@@ -122,8 +118,10 @@ class RegressionSource:
         height, width = self.size(batch[0])
         pixels = len(batch) * height * width
         kept = sum(planes.kept_bytes() for planes in self._planes())
-        return self.members.tile_bytes(batch) + kept + pixels * (
-            self.members.pixel_bytes + 4 * (len(self.wanted) + 3) + 24
+        return (
+            self.members.tile_bytes(batch)
+            + kept
+            + pixels * (self.members.pixel_bytes + 4 * (len(self.wanted) + 3) + 24)
         )
 
     def _planes(self) -> list[Planes]:
@@ -166,7 +164,7 @@ class RegressionSource:
         planes = self.target.planes
         plane = planes.read(item)
         where = f"{planes.where(item)}, item {self.names[item]}"
-        self._check_size(plane, where, "the target is")
+        self._check_size(plane, where, item, "the target is")
         target = plane.astype(np.float64)
         invalid = planes.parts[item].array.attributes.get("invalid")
         good = np.isfinite(target)
@@ -174,18 +172,56 @@ class RegressionSource:
             good &= target != invalid
         for mask in self.target.valid:
             values = mask.read(item)
-            self._check_size(values, f"{mask.where(item)}, item {self.names[item]}", "valid is")
+            where = f"{mask.where(item)}, item {self.names[item]}"
+            self._check_size(values, where, item, "valid is")
             good &= (values != 0) & (values == values)
         target[~good] = 0.0
         return np.where(good, np.uint8(0), np.uint8(VOID)), target
 
-    def _check_size(self, plane: NDArray[Any], where: str, what: str) -> None:
-        item = self.size(0) if self.items == 1 else None
-        del item
-        size = plane.shape
-        expected = self._size_of(where)
+    def _check_size(self, plane: NDArray[Any], where: str, item: int, what: str) -> None:
+        size, expected = plane.shape, self.size(item)
         if size != expected:
             raise StoreError(
-                f"{where}: {what} {size[0]}×{size[1]} (height×width), predictions are "
+                f"{where}: {what} {size[0]}×{size[1]} (height×width), the predictions are "
                 f"{expected[0]}×{expected[1]}; they must have the same size."
             )
+
+    def _rounded(self, target: NDArray[Any], item: int) -> NDArray[Any]:
+        assert self.target is not None
+        return self._float32(target, self.target.planes, item, "targets")
+
+    def _extra_map(self, name: str, item: int, label: NDArray[Any]) -> NDArray[Any]:
+        planes = self.extra[name]
+        plane = planes.read(item)
+        self._check_size(plane, f"{planes.where(item)}, item {self.names[item]}", item, "it is")
+        values = np.where(label == VOID, 0.0, plane.astype(np.float64))
+        return self._float32(values, planes, item, "values")
+
+    def _float32(self, values: NDArray[Any], planes: Planes, item: int, what: str) -> NDArray[Any]:
+        with np.errstate(over="ignore"):
+            rounded = values.astype(np.float32) + np.float32(0.0)  # -0.0 becomes 0.0
+        bad = ~np.isfinite(rounded)
+        if bad.any():
+            y, x = (int(k[0]) for k in np.nonzero(bad))
+            raise DataError(
+                f"{planes.where(item)}, item {self.names[item]}: {int(bad.sum())} evaluated {what} "
+                f"are NaN, infinite or beyond float32, first at row {y}, column {x}. Mask them with "
+                "`valid`, or write them again."
+            )
+        return rounded
+
+    def _ratio(
+        self, error: NDArray[Any], sigma: NDArray[Any], name: str, item: int
+    ) -> NDArray[Any]:
+        """λ = ε/σ rounded to float32."""
+        if (sigma < 0).any():
+            y, x = (int(k[0]) for k in np.nonzero(sigma < 0))
+            raise DataError(
+                f"{self.extra[name].where(item)}, item {self.names[item]}: "
+                f"{int((sigma < 0).sum())} evaluated values are negative, first at row {y}, column "
+                f"{x}. An uncertainty that stands for σ is not negative."
+            )
+        found = np.where(error > 0, np.float32(np.inf), np.float32(0.0))
+        with np.errstate(over="ignore", under="ignore"):
+            np.divide(error, sigma, out=found, where=sigma > 0)
+        return found

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.maps.checks import TOLERANCE, SumCheck
-from uqeval.maps.contract import Heartbeat
+from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.labels import label_map
 from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, id_dtype, void_of
 from uqeval.maps.reduction import (
@@ -361,3 +361,14 @@ class Source:
 
 def _flat(label: NDArray[Any] | None, region: tuple[slice, slice]) -> NDArray[Any] | None:
     return None if label is None else np.ascontiguousarray(label[region]).reshape(-1)
+
+
+def with_samples(source: MapSource, what: str) -> Source:
+    """The source, if it has samples of class probabilities, which `what` takes; `UsageError` else."""
+    if not isinstance(source, Source):
+        raise UsageError(f"{source.where} holds {source.kind} data; {what} takes probabilities.")
+    if source.stack is None:
+        raise UsageError(
+            f"{source.where} is a maps store, whose samples are gone; {what} takes samples."
+        )
+    return source

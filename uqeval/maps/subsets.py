@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import UsageError
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.names import OF_SEVERAL_SAMPLES, id_dtype
@@ -27,15 +26,10 @@ class Subsets(Source):
     """As `Source`, for several subsets of the samples at once: maps are named `<subset>/<name>`.
 
     `subsets` holds positions of samples, ascending. `label` is the same for all and has no prefix.
-    The samples and classes of a box are put together in memory before they are reduced. Raises
-    `UsageError` for a source without samples.
+    The samples and classes of a box are put together in memory before they are reduced.
     """
 
     def __init__(self, source: Source, subsets: Sequence[Sequence[int]]) -> None:
-        if source.stack is None:
-            raise UsageError(
-                f"{source.where} is a maps store: its samples are gone. Give the samples."
-            )
         super().__init__(
             source.names, source.classes, stack=source.stack, stored={}, labels=source.labels,
             where=source.where, sum_tolerance=source.sum_tolerance,

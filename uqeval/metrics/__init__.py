@@ -1,6 +1,15 @@
 """What is concluded: formulas over tallies, with unit, direction, range and reference."""
 
-from uqeval.metrics import calibration, divergence, failure, pavpu, segmentation, sparsification
+from uqeval.metrics import (
+    calibration,
+    divergence,
+    failure,
+    nmerci,
+    pavpu,
+    regression,
+    segmentation,
+    sparsification,
+)
 from uqeval.metrics._contract import Metric
 from uqeval.metrics._family import Family
 
@@ -14,6 +23,8 @@ FAMILIES: dict[str, Family] = {
         calibration.FAMILY,
         failure.FAMILY,
         sparsification.FAMILY,
+        regression.FAMILY,
+        nmerci.FAMILY,
         divergence.FAMILY,
     )
 }

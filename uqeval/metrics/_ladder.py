@@ -45,7 +45,7 @@ class Ladder:
         )._sorted()
 
     def with_split(self, finer: Ladder, skip: int, prefixes: Collection[int]) -> Ladder:
-        """This ladder, with `finer` in place of the rungs whose high `skip` bits are in `prefixes`."""
+        """This ladder with `finer` in place of the rungs that have one of the `prefixes`."""
         import numpy as np
 
         kept = ~np.isin(self.key >> (32 - skip), list(prefixes))

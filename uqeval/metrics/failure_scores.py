@@ -120,7 +120,7 @@ def augrc(ladder: Ladder) -> Bounded:
 
 
 def best_aurc(pixels: int, wrong: int) -> float:
-    """AURC when all right pixels are more certain: (E - C·(H_N - H_C))/N, H the harmonic numbers."""
+    """AURC with all errors last: (E - C·(H_N - H_C))/N, H the harmonic numbers."""
     right = pixels - wrong
     if wrong == 0:
         return 0.0
@@ -145,7 +145,7 @@ def fpr95(ladder: Ladder) -> float | None:
     At the highest threshold that rejects at least 95 % of the wrong pixels. Undefined without
     wrong or without right pixels.
     """
-    e, c, wrong, right = _parts(ladder)
+    e, c, _, right = _parts(ladder)
     if not e.sum() or not c.sum():
         return None
     at = _rung_of_95(ladder)

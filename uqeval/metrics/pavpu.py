@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UsageError
 from uqeval.maps.names import NO_UNCERTAINTY, UNCERTAINTIES
 from uqeval.metrics import patch_scores
+from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Plan, Section
 from uqeval.metrics.thresholds import Fitted, Rule, fit
@@ -81,6 +82,10 @@ class PavpuSettings:
                 f"--threshold-from takes one threshold; --threshold-scope {self.threshold_scope} "
                 "fits several. Give one of them."
             )
+        for name in ("window", "stride", "top_k"):
+            value = getattr(self, name)
+            if type(value) is not int:
+                raise UsageError(f"--{name.replace('_', '-')} {value!r}; expected a whole number.")
         if self.window < 1:
             raise UsageError(f"--window {self.window}; expected at least 1 pixel.")
         if self.stride < 0:
@@ -295,7 +300,8 @@ def _results(
             "name": "mixed" if mixed else class_names[c],
         }
         if fitted and not one:
-            row["uncertainty_threshold"] = fitted.threshold[c]
+            own = fitted.threshold[c] if state["counts"][c].any() else None
+            put(row, "uncertainty_threshold", own, "no patch of this class")
         rows.append(row | patch_scores.scores(*_four(four)))
     results["per_class"] = rows
     ends = fitted.ends[0] if fitted and one else None

@@ -87,7 +87,7 @@ def curves(
         areas = tuple(area / n / by for area in every)
         span = (n - 1) / n
     else:
-        areas = tuple(_trapezoid(v + [0.0] if zero_at_1 else v, len(kept)) for v in means)
+        areas = tuple(_trapezoid([*v, 0.0] if zero_at_1 else v, len(kept)) for v in means)
         span = 1.0 if zero_at_1 else span
     return Curves(means[0], means[1], (areas[0], areas[1]), span, by, bound / n / by)
 

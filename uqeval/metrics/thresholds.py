@@ -70,7 +70,7 @@ def fit(rule: Rule, patches: Patches, by_category: bool, **operators: Any) -> Fi
     """Fit a rule on the set, or on each category of patches apart.
 
     Pixels of a class are those that its labels mark; `mixed` has the pixels of the whole set. A
-    category without pixels or patches takes the threshold of the whole set.
+    category without patches has an entry that is never used.
     """
     from uqeval.tallies import Moments, PatchCounts, Ranks
     from uqeval.tallies.ranks import bins_of

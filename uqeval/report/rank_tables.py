@@ -97,10 +97,10 @@ def sparsification_tables(results: dict[str, Any]) -> list[Table]:
     found = [
         Table(
             "Sparsification",
-            ["", "uncertainty", "error", "AUSE", "AURG", "error of all"],
+            ["", "uncertainty", "error", "AUSE", "AURG", "divided by"],
             rows,
             "AUSE: area between the curve and the oracle, 0 is best. AURG: gain over removing at "
-            "random; < 0: worse than that. error of all: what the curves are divided by.",
+            "random; < 0: worse than that. divided by: the error of all pixels, unless told otherwise.",
             left=frozenset({0, 1, 2}),
         )
     ]

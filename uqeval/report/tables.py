@@ -47,6 +47,7 @@ def shown(value: Any, digits: int = 4) -> str:
 
 def tables_of(report: Report) -> list[Table]:
     """The tables of a report, in the order in which a reader asks for them."""
+    from uqeval.report.number_tables import nmerci_tables, regression_tables
     from uqeval.report.rank_tables import failure_tables, sparsification_tables
 
     found = []
@@ -64,6 +65,8 @@ def tables_of(report: Report) -> list[Table]:
         found.append(_reliability(results[calibration_keys[0]], calibration_keys[0]))
     found += failure_tables(results)
     found += sparsification_tables(results)
+    found += regression_tables(results)
+    found += nmerci_tables(results)
     if keys := [key for key in results if key.split("[")[0] == "divergence"]:
         found.append(_divergence(results, keys))
     if "sweep" in results:

@@ -87,9 +87,7 @@ def _without_suffix(name: str) -> str:
     return name[: -len(path.suffix)] if path.suffix.lower() in _SUFFIXES else name
 
 
-def _file_of(
-    name: str, by_stem: dict[str, list[str]], path: str | Path, noun: str
-) -> str | None:
+def _file_of(name: str, by_stem: dict[str, list[str]], path: str | Path, noun: str) -> str | None:
     """The one file of an item; names are compared with files, never opened as paths."""
     plain = _without_suffix(name)
     last = PurePosixPath(name).name

@@ -5,6 +5,9 @@ from uqeval.tallies._errors import Error
 from uqeval.tallies._values import RawMap, Uncertainty
 from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
 from uqeval.tallies.divergence import Divergence
+from uqeval.tallies.digits import Digits
+from uqeval.tallies.error_sums import ErrorSums, ItemErrors, SumsBelow
+from uqeval.tallies.intervals import IntervalCounts, PredictiveScores
 from uqeval.tallies.item_curves import Cuts, ItemCurves
 from uqeval.tallies.item_failure import ItemFailure
 from uqeval.tallies.moments import Moments
@@ -24,16 +27,22 @@ TALLIES = (
     AdaptiveReliability,
     ClassCounts,
     ClassReliability,
+    Digits,
     Divergence,
+    ErrorSums,
+    IntervalCounts,
     ItemCurves,
+    ItemErrors,
     ItemFailure,
     ItemPatchCounts,
     Moments,
     PatchCounts,
+    PredictiveScores,
     ProperScores,
     RankedErrors,
     Ranks,
     Reliability,
+    SumsBelow,
     TemperatureSlopes,
     Tempered,
     Undetected,
@@ -47,21 +56,27 @@ __all__ = [
     "ClassCounts",
     "ClassReliability",
     "Cuts",
+    "Digits",
     "Divergence",
     "Error",
+    "ErrorSums",
     "Field",
+    "IntervalCounts",
     "ItemCurves",
+    "ItemErrors",
     "ItemFailure",
     "ItemPatchCounts",
     "Moments",
     "OfSubset",
     "PatchCounts",
     "Patches",
+    "PredictiveScores",
     "ProperScores",
     "RankedErrors",
     "Ranks",
     "RawMap",
     "Reliability",
+    "SumsBelow",
     "Tally",
     "TemperatureSlopes",
     "Tempered",

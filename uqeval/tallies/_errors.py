@@ -63,5 +63,6 @@ class Error:
             error = maps["error"].astype(np.float64)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 relative = error / np.abs(maps["target"].astype(np.float64))
-                return np.where(error == 0, 0.0, relative).astype(np.float32)
+                found: NDArray[Any] = np.where(error == 0, 0.0, relative).astype(np.float32)
+                return found
         return maps["brier" if self.name == "brier" else "error"]

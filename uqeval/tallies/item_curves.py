@@ -47,10 +47,11 @@ class Cuts:
             kept = upto[np.searchsorted(upto, kept)]
         last = np.searchsorted(upto, kept)
         pixels, total = np.append(0, upto), np.append(0.0, errors)
-        n, e = np.diff(pixels)[last], np.diff(total)[last]
-        inside = (kept - pixels[last]) / n
+        share = (kept - pixels[last]) / (upto[last] - pixels[last])
+        with np.errstate(invalid="ignore"):  # errors may be infinite
+            inside = total[last] + share * (errors[last] - total[last])
         # At the end of a tie the sum as it was added up, so that equal sets have equal sums.
-        return kept, np.where(kept == upto[last], errors[last], total[last] + inside * e)
+        return kept, np.where(kept == upto[last], errors[last], inside)
 
 
 @dataclass(frozen=True)

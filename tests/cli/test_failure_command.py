@@ -1,0 +1,132 @@
+"""`uqeval failure` through the real executable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import naive_ranked as naive
+import numpy as np
+import pytest
+from command import refused, run_uqeval, run_well
+from scenes import read_maps
+from small_stores import CLASS_NAMES, NAMES, labels, probs, save
+from sklearn.metrics import average_precision_score, roc_auc_score
+
+import uqeval
+
+
+def failure(*arguments: str | Path, **options: Any) -> dict[str, Any]:
+    """The report that `uqeval failure` prints as JSON."""
+    report = json.loads(run_well("failure", *arguments, "--format", "json", **options).stdout)
+    assert isinstance(report, dict)
+    return report
+
+
+@pytest.fixture(scope="module")
+def expected(complete: Path) -> dict[str, Any]:
+    return failure(complete)
+
+
+def arrays(store: Path) -> tuple[Any, Any, Any]:
+    """Uncertainty, wrong pixels and label of all evaluated pixels."""
+    wanted = ("entropy", "prediction", "label")
+    found = read_maps(str(store), None, wanted)
+    u, prediction, label = (np.stack([maps[name] for maps in found]) for name in wanted)
+    known = label != 255
+    return u[known], (prediction != label)[known].astype(int), label[known]
+
+
+def test_numbers_are_the_oracles(expected: dict[str, Any], complete: Path) -> None:
+    results = expected["results"]["failure"]
+    u, wrong, label = arrays(complete)
+    assert (results["pixels"], results["errors"]) == (wrong.size, wrong.sum())
+    for field, value in naive.failure(u, wrong).items():
+        assert results[field] == pytest.approx(value, rel=1e-9), field
+    assert results["auroc"] == pytest.approx(roc_auc_score(wrong, u), abs=1e-9)
+    assert results["aupr_error"] == pytest.approx(average_precision_score(wrong, u), abs=1e-9)
+    limit = np.float32(results["uncertainty_threshold"])
+    assert results["undetected_error_rate"] == (wrong & (u <= limit)).mean()
+    assert [row["name"] for row in results["per_class"]] == CLASS_NAMES
+    for c, row in enumerate(results["per_class"]):
+        own = naive.failure(u[label == c], wrong[label == c])
+        assert row["auroc"] == pytest.approx(own["auroc"], rel=1e-9)
+        assert row["risk_at_coverage"] == pytest.approx(own["risk_at_coverage"], rel=1e-9)
+
+
+def test_what_a_report_says(expected: dict[str, Any]) -> None:
+    settings = expected["settings"]["failure"]
+    assert settings == {"uncertainty": "entropy", "threshold": "mean", "definition": "paper"}
+    assert expected["metrics"]["failure.auroc"]["direction"] == "higher"
+    assert expected["metrics"]["failure.aurc"]["direction"] == "lower"
+    assert [item["name"] for item in expected["items"]] == NAMES
+    assert sum(item["failure"]["errors"] for item in expected["items"]) == (
+        expected["results"]["failure"]["errors"]
+    )
+    assert expected["results"]["failure"]["auroc_bound"] >= 0
+
+
+def test_the_same_bits_from_maps_parts_and_workers(
+    expected: dict[str, Any], complete: Path, stores: Path, tmp_path: Path
+) -> None:
+    maps = tmp_path / "maps.zarr"
+    run_well("reduce", complete, "-o", maps, "-q")
+    chunked = save(
+        tmp_path / "chunked.zarr", {"probs": probs(), "labels": labels()},
+        {"names": NAMES, "class_names": CLASS_NAMES}, together=2,
+    )  # fmt: skip
+    report = failure(chunked, "--workers", "3")
+    assert report["results"]["failure"] == expected["results"]["failure"]
+    for given, workers in (((maps, stores / "labels.zarr"), 2), ((complete,), 1)):
+        report = uqeval.evaluate(*given, metrics=["failure"], workers=workers).model_dump()
+        assert report["results"]["failure"] == expected["results"]["failure"]
+        for one, other in zip(report["items"], expected["items"], strict=True):
+            assert one["failure"] == other["failure"]
+    report = uqeval.evaluate(probs(), labels(), ["failure"])
+    assert report.results["failure"]["auroc"] == expected["results"]["failure"]["auroc"]
+
+
+def test_variants_thresholds_and_files(complete: Path, tmp_path: Path) -> None:
+    run_well(
+        "failure", complete, "--uncertainty", "confidence", "--uncertainty", "mutual_information",
+        "--threshold", "mean", "--threshold", "median", "-o", "r.json", "--csv", "i.csv", "-q",
+        cwd=tmp_path,
+    )  # fmt: skip
+    results = json.loads((tmp_path / "r.json").read_text())["results"]
+    assert set(results) == {
+        "segmentation",
+        "failure",
+        "failure[mutual_information]",
+        "failure[threshold=median]",
+        "failure[mutual_information,threshold=median]",
+    }
+    assert results["failure"]["uncertainty"] == "confidence"
+    assert results["failure"]["auroc"] == results["failure[threshold=median]"]["auroc"]
+    assert (tmp_path / "r.states.zip").exists()
+    assert "failure.auroc" in (tmp_path / "i.csv").read_text().splitlines()[0]
+
+
+def test_the_table(complete: Path) -> None:
+    shown = run_well("failure", complete).stdout
+    for word in ("AUROC", "AUPR error", "undetected", "By ground-truth class", "person", "risk"):
+        assert word in shown
+
+
+def test_no_errors_are_null_with_reasons(tmp_path: Path) -> None:
+    right = np.zeros((1, 8, 8), "u1")
+    p = np.full((1, 2, 2, 8, 8), 0.25, "f4")
+    p[:, :, 0] = 0.75
+    store = save(tmp_path / "right.zarr", {"probs": p, "labels": right})
+    results = uqeval.evaluate(store, metrics=["failure"]).results["failure"]
+    for field in ("auroc", "aupr_error", "fpr95"):
+        assert results[field] is None and results[f"{field}_reason"]
+    assert results["aurc"] == 0.0
+    assert results["per_class"][1]["aurc"] is None
+
+
+def test_refusals(complete: Path, stores: Path) -> None:
+    refused(run_uqeval("failure", complete, "--threshold", "middle"), "middle", "median")
+    refused(run_uqeval("failure", stores / "preds.zarr"), "labels")
+    with pytest.raises(uqeval.UqevalError, match="brier is no uncertainty"):
+        uqeval.evaluate(complete, metrics={"failure": {"uncertainty": "brier"}})

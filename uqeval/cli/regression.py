@@ -1,0 +1,43 @@
+"""`uqeval regression`: errors, calibration and proper scores of predicted numbers."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated
+
+import typer
+
+from uqeval.cli.evaluating import evaluating
+from uqeval.metrics.regression import CHOICES
+
+
+def _choice(name: str) -> type[Enum]:
+    return Enum(name, {value: value for value in CHOICES[name]}, type=str)  # type: ignore[return-value]
+
+
+Distribution, Definition = _choice("distribution"), _choice("definition")
+
+
+@evaluating
+def regression(
+    uncertainty: Annotated[list[str] | None, typer.Option(
+        metavar="NAME", show_default=False,
+        help="sigma (default), the predicted standard deviation; or a map of the store in its "
+        "place; give it again for more.")] = None,
+    distribution: Annotated[list[Distribution] | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False,
+        help="Whose standard deviation σ is: gaussian (default) or laplace.")] = None,
+    levels: Annotated[list[int] | None, typer.Option(
+        metavar="K", show_default=False,
+        help="Calibration at the levels k/(K + 1), k = 1 … K (default 99).")] = None,
+    definition: Annotated[Definition | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False,
+        help="Whose definition: sets the options above as that paper or code has them.")] = None,
+) -> None:  # fmt: skip
+    """Regression: are the predicted numbers right, and their standard deviations honest?
+
+    RMSE, MAE, AUCE with its over- and under-confident parts and its calibration plot, NLL, CRPS,
+    sharpness, interval scores and coverage.
+
+    Example: uqeval regression depth.zarr kitti/ -o report.json
+    """

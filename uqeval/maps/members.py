@@ -1,0 +1,205 @@
+"""Joining the members of an ensemble, or samples, to one mean and one standard deviation."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import DataError
+from uqeval.maps.contract import Heartbeat
+
+if TYPE_CHECKING:
+    from uqeval.maps.reduction import Maps
+    from uqeval.stores.stack import Stack, Tile
+
+VOID = 255
+_NOWHERE = np.iinfo(np.int64).max
+
+
+def _none() -> NDArray[Any]:
+    """Bad values: how many, and the first place."""
+    return np.array([0, _NOWHERE], np.int64)
+
+
+@dataclass
+class _Item:
+    """What has come of one item so far: maps [y, x] in float64."""
+
+    label: NDArray[Any]
+    count: NDArray[Any]
+    total: NDArray[Any]
+    shift: NDArray[Any]
+    first: NDArray[Any]
+    second: NDArray[Any]
+    spread: NDArray[Any]
+    bad: dict[str, NDArray[Any]] = field(default_factory=dict)
+    negative: NDArray[Any] = field(default_factory=_none)
+
+
+class Members:
+    """Means μ_m with standard deviations σ_m, or samples, of all items.
+
+    μ = mean μ_m and σ² = mean (σ_m² + (μ_m - μ)²): the mean and variance of the mixture
+    (Gustafsson et al. 2020, §2; Lakshminarayanan et al. 2017); of samples, the population standard
+    deviation. Numbers are added member after member in float64, so that chunks do not matter;
+    squares are taken about the first member's number, which loses no digits.
+    """
+
+    def __init__(self, stacks: dict[str, Stack], names: Sequence[str], skip_nan: bool) -> None:
+        self.means = stacks["samples"] if "samples" in stacks else stacks["mean"]
+        self.squared = "variance" in stacks
+        self.spreads = stacks.get("variance") or stacks.get("std")
+        self.names = names
+        self.skip_nan = skip_nan
+
+    @property
+    def count(self) -> int:
+        """M."""
+        return self.means.samples
+
+    @property
+    def has_sigma(self) -> bool:
+        """Whether there is a standard deviation."""
+        return self.spreads is not None or self.count > 1
+
+    def size(self, item: int) -> tuple[int, int]:
+        """Height and width of an item."""
+        return self.means.size(item)
+
+    def batches(self) -> list[range]:
+        """Items that have to be read together because chunks hold several of them."""
+        found = [stack.batches() for stack in (self.means, self.spreads) if stack]
+        return max(found, key=lambda batches: len(batches[0]))
+
+    def tile_bytes(self, batch: range) -> int:
+        """Bytes of the largest tile, decoded, and of one member of it as the kernel takes it."""
+        return 2 * max(s.tile_bytes(batch) for s in (self.means, self.spreads) if s)
+
+    @property
+    def pixel_bytes(self) -> int:
+        """Bytes of accumulators a pixel."""
+        return 12 + 24 * (self.count > 1) + 8 * (self.spreads is not None)
+
+    def join(
+        self,
+        batch: range,
+        labels: Sequence[NDArray[Any]],
+        targets: Sequence[NDArray[Any]],
+        heartbeat: Heartbeat,
+    ) -> list[Maps]:
+        """`mean`, `error` and `sigma` of the items of a batch; 0 where `labels` are void.
+
+        Raises `DataError` for what is not finite, or negative, where it is evaluated.
+        """
+        items = [self._empty(label) for label in labels]
+        self._add(self.means, batch, items, heartbeat, spread=False)
+        if self.spreads is not None:
+            self._add(self.spreads, batch, items, heartbeat, spread=True)
+        for item, found in zip(batch, items, strict=True):
+            self._refuse(item, found)
+        return [
+            self._finish(item, found, target)
+            for item, found, target in zip(batch, items, targets, strict=True)
+        ]
+
+    def _empty(self, label: NDArray[Any]) -> _Item:
+        def zeros(needed: bool = True, dtype: str = "f8") -> NDArray[Any]:
+            return np.zeros(label.shape if needed else (1, 1), dtype)
+
+        several = self.count > 1
+        return _Item(
+            label, zeros(dtype="i4"), zeros(), zeros(several), zeros(several), zeros(several),
+            zeros(self.spreads is not None),
+        )  # fmt: skip
+
+    def _add(
+        self, stack: Stack, batch: range, items: list[_Item], heartbeat: Heartbeat, spread: bool
+    ) -> None:
+        from uqeval.kernels.regression import add_means, add_spreads
+
+        for box in stack.boxes(batch[0]):
+            for tile in stack.tiles(batch, box):
+                heartbeat(tile.values.nbytes)
+                found = items[tile.item - batch[0]]
+                bad = found.bad.setdefault(stack.kind, _none())
+                for t in range(tile.values.shape[0]):
+                    values = _plain(stack, tile, t)
+                    if spread:
+                        add_spreads(
+                            values, found.label, VOID, box.y0, box.x0, tile.t0 + t, self.squared,
+                            found.spread, bad, found.negative,
+                        )  # fmt: skip
+                    else:
+                        add_means(
+                            values, found.label, VOID, box.y0, box.x0, tile.t0 + t, self.skip_nan,
+                            self.count > 1, found.count, found.shift, found.total, found.first,
+                            found.second, bad,
+                        )  # fmt: skip
+
+    def _refuse(self, item: int, found: _Item) -> None:
+        for stack in (self.means, self.spreads):
+            if stack and found.bad.get(stack.kind, _none())[0]:
+                hint = "Mask these pixels with `valid`, or write them again."
+                if stack.kind == "samples":
+                    hint = "Mask them with `valid`, or leave NaN out with --nan-samples skip."
+                raise DataError(
+                    self._told(stack, item, found, found.bad[stack.kind], "NaN or infinite", hint)
+                )
+        if found.negative[0]:
+            assert self.spreads is not None
+            hint = f"A {'variance' if self.squared else 'standard deviation'} is not negative."
+            raise DataError(self._told(self.spreads, item, found, found.negative, "negative", hint))
+
+    def _told(
+        self, stack: Stack, item: int, found: _Item, bad: NDArray[Any], what: str, hint: str
+    ) -> str:
+        height, width = found.label.shape
+        member, place = divmod(int(bad[1]), height * width)
+        count = int((found.label != VOID).sum()) * stack.samples
+        before, where = 0, ""
+        for parts in stack.members:
+            samples = parts[item].size("sample")
+            if before <= member < before + samples:
+                where = parts[item].source.array.where
+            before += samples
+        whose = f" of member {member}" if stack.samples > 1 else ""
+        return (
+            f"{where}, item {self.names[item]}: {int(bad[0])} of {count} evaluated values are "
+            f"{what}, first at row {place // width}, column {place % width}{whose}. {hint}"
+        )
+
+    def _finish(self, item: int, found: _Item, target: NDArray[Any]) -> Maps:
+        from uqeval.kernels.regression import join_members
+
+        shape = found.label.shape
+        mean, error, sigma = (np.empty(shape, np.float32) for _ in range(3))
+        empty, beyond = _none(), _none()
+        join_members(
+            found.label, VOID, target, self.count > 1, self.spreads is not None, self.count,
+            found.count, found.total, found.first, found.second, found.spread,
+            mean, error, sigma, empty, beyond,
+        )  # fmt: skip
+        for bad, what in ((empty, "have no sample that is a number"), (beyond, "beyond float32")):
+            if bad[0]:
+                y, x = divmod(int(bad[1]), shape[1])
+                raise DataError(
+                    f"{self.means.members[0][item].source.array.where}, item {self.names[item]}: "
+                    f"{int(bad[0])} evaluated pixels {'are ' if bad is beyond else ''}{what}, first "
+                    f"at row {y}, column {x}. Mask them with `valid`."
+                )
+        return {"mean": mean, "error": error, "sigma": sigma}
+
+
+def _plain(stack: Stack, tile: Tile, t: int) -> NDArray[Any]:
+    """One member of a tile [y, x] as the kernels take it: float32 or float64, C order."""
+    values = tile.values[t]
+    if values.ndim == 3:  # a class axis of one class
+        values = values[0]
+    if values.dtype.kind == "u":
+        return np.ascontiguousarray(values * stack.scale(tile.array), np.float64)
+    dtype = np.float64 if values.dtype == np.float64 else np.float32
+    return np.ascontiguousarray(values, dtype)

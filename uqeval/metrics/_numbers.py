@@ -1,0 +1,97 @@
+"""What the families over predicted numbers have in common: settings, and refusing empty targets."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import DataError, UsageError
+from uqeval.metrics._family import Facts
+
+if TYPE_CHECKING:
+    from uqeval.metrics._plan import Counted
+    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import State
+
+#: What asks for tallies, is sent what was counted, and returns something.
+Steps = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Any]
+
+NOTHING = "no pixel is evaluated"
+
+
+def check_choices(settings: Any, choices: Mapping[str, tuple[str, ...]]) -> None:
+    """Raises `UsageError` for a setting that is none of its choices."""
+    for name, known in choices.items():
+        if getattr(settings, name) not in known:
+            raise UsageError(
+                f"--{name.replace('_', '-')} {getattr(settings, name)!r}; expected one of "
+                f"{', '.join(known)}."
+            )
+
+
+def of_definition(kind: Any, definitions: Mapping[str, Mapping[str, Any]], given: Any) -> Any:
+    """Settings of a definition with what is `given` in place of its choices."""
+    definition = given.get("definition", "paper")
+    if definition not in definitions:
+        raise UsageError(f"--definition {definition!r}; expected one of {', '.join(definitions)}.")
+    return kind(**{**definitions[definition], **given})
+
+
+def sigma_map(uncertainty: str) -> str:
+    """The map that an uncertainty's name stands for: the predicted σ, or one of the store."""
+    return "sigma" if uncertainty in ("std", "sigma") else uncertainty
+
+
+def check_sigma(uncertainty: str, facts: Facts) -> None:
+    """Raise `UsageError` for a map that says how wrong a pixel is."""
+    if uncertainty.split(":")[0] in ("label", "mean", "target", "error", "lambda", "valid"):
+        raise UsageError(
+            f"--uncertainty {uncertainty} is no uncertainty of {facts.where}; expected sigma, or "
+            "the name of a map in the store."
+        )
+
+
+def refuse_nothing(pixels: int, facts: Facts) -> None:
+    """Raise `DataError` where no pixel of the set has a valid target."""
+    if pixels == 0:
+        raise DataError(
+            f"{facts.where}: nothing is left to evaluate: the target of all "
+            f"{len(facts.names)} items is invalid everywhere (not finite, not `valid`, or 0 in a "
+            "KITTI PNG). Check the target and the mask."
+        )
+
+
+def counts_of(state: State) -> dict[str, int]:
+    """What a report's numerics say of a state of `ErrorSums`."""
+    return {
+        "sigma_zero": int(state["zero"][:, 0].sum()),
+        "lambda_infinite": int(state["zero"][:, 1].sum()),
+        "invalid": int(state["invalid"][0]),
+    }
+
+
+def void_items(names: tuple[str, ...], pixels: list[int]) -> list[str]:
+    """A warning of items without an evaluated pixel, if there are any."""
+    void = [name for name, n in zip(names, pixels, strict=True) if n == 0]
+    if not void:
+        return []
+    shown = ", ".join(void[:5]) + (" …" if len(void) > 5 else "")
+    return [f"{len(void)} of {len(names)} items have no valid target: {shown}."]
+
+
+def together(*steps: Steps) -> Steps:
+    """Several generators as one, each pass serving all; returns what each returns, in order."""
+    results: list[Any] = [None] * len(steps)
+    asked: dict[int, tuple[Tally, ...]] = {}
+    sent: dict[int, Any] = dict.fromkeys(range(len(steps)))
+    while True:
+        for i, found in sent.items():
+            try:
+                asked[i] = steps[i].send(found)
+            except StopIteration as stop:
+                results[i] = stop.value
+                asked.pop(i, None)
+        if not asked:
+            return results
+        counted = yield tuple(dict.fromkeys(t for wanted in asked.values() for t in wanted))
+        sent = {i: {t: counted[t] for t in wanted} for i, wanted in asked.items()}

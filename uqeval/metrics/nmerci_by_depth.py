@@ -1,0 +1,117 @@
+"""n-MeRCI by interval of the ground truth, each with its own percentiles: Moukari et al., Figure 5."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import UsageError
+from uqeval.maps.names import lambda_of
+from uqeval.metrics import nmerci_scores as ns
+from uqeval.metrics._contract import put
+from uqeval.metrics._numbers import Steps
+
+if TYPE_CHECKING:
+    from uqeval.metrics.nmerci import NmerciSettings
+    from uqeval.tallies.error_sums import Intervals
+
+MOST = 256
+
+
+def by_depth(settings: NmerciSettings, least: float, most: float) -> Steps:
+    """`by_depth`, a row for each interval that has pixels, and `by_depth_mean` of defined values.
+
+    `least` and `most`: ends of the target. Raises `UsageError` for more than 256 intervals.
+    """
+    from uqeval.metrics.nmerci import running
+    from uqeval.tallies import ErrorSums, SumsBelow
+
+    assert settings.depth_step is not None
+    intervals = intervals_of(settings.depth_step, least, most)
+    sums = ErrorSums(settings.sigma, intervals)
+    ratio = lambda_of(settings.sigma)
+    found: dict[str, list[float | None]] = {}
+    total: Any = None
+    # All passes of both maps together: ranks digit by digit, then what lies up to the percentiles.
+    finding = {name: _ranks(name, settings, intervals) for name in (ratio, "error")}
+    asked = {name: next(steps) for name, steps in finding.items()}
+    while asked:
+        extra = (sums,) if total is None else ()
+        counted = yield (*extra, *(t for wanted in asked.values() for t in wanted))
+        total = counted[sums].total if total is None else total
+        for name in list(asked):
+            try:
+                asked[name] = finding[name].send({t: counted[t] for t in asked[name]})
+            except StopIteration as stop:
+                found[name] = stop.value
+                del asked[name]
+    # Nothing lies below -1: that stands for a percentile that is infinite or is none.
+    limits = [
+        (v,) if v is not None and math.isfinite(v) else (-1.0,) for v in found[settings.trimmed_by]
+    ]
+    tally = SumsBelow(settings.trimmed_by, tuple(limits), settings.sigma, intervals)
+    below = (yield (tally,))[tally].total
+    rows = []
+    for g in range(intervals.count):
+        every = ns.Sums(
+            int(total["count"][g]), float(total["sums"][g, 0]), float(total["sums"][g, 2])
+        )
+        if not every.pixels:
+            continue
+        kept = running(below, g)[0]
+        parts = ns.Parts(every, found[ratio][g], found["error"][g], kept if kept.pixels else None)
+        full = ns.record(parts, settings.alpha, settings.over, settings.mae)
+        row: dict[str, Any] = {
+            "lower": (intervals.base + g) * intervals.step,
+            "upper": (intervals.base + g + 1) * intervals.step,
+        }
+        for field in ("pixels", "mae", "mae_trimmed", "nmerci"):
+            row |= {k: v for k, v in full.items() if k in (field, f"{field}_reason")}
+        rows.append(row)
+    return {"by_depth": rows, "by_depth_mean": _mean(rows)}
+
+
+def _ranks(name: str, settings: NmerciSettings, intervals: Intervals) -> Steps:
+    """The percentile of a map in every interval."""
+    from uqeval.tallies.digits import DIGITS, Digits, GroupRanks
+
+    tally = Digits(name, intervals, 0, tuple((g, 0) for g in range(intervals.count)))
+    counts = (yield (tally,))[tally].total["counts"]
+    ranks = GroupRanks(counts.sum(axis=1), settings.alpha, settings.interpolation)
+    ranks.refine(tally, counts)
+    for level in range(1, len(DIGITS)):
+        wanted = ranks.wanted()
+        if not wanted:
+            break
+        tally = Digits(name, intervals, level, wanted)
+        ranks.refine(tally, (yield (tally,))[tally].total["counts"])
+    return ranks.values()
+
+
+def _mean(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    mean: dict[str, Any] = {}
+    for field in ("mae_trimmed", "nmerci"):
+        defined = [row[field] for row in rows if row[field] is not None]
+        value = math.fsum(defined) / len(defined) if defined else None
+        put(mean, field, value, "it is undefined in every interval")
+        mean[f"{field}_intervals"] = len(defined)
+    return mean
+
+
+def intervals_of(step: float, least: float, most: float) -> Intervals:
+    """The intervals of this width that hold all targets from `least` to `most`.
+
+    Raises `UsageError`, naming a width that fits, for more than 256.
+    """
+    from uqeval.tallies.error_sums import Intervals
+
+    first, last = math.floor(least / step), math.floor(most / step)
+    if last - first < MOST:
+        return Intervals(step, first, last - first + 1)
+    fits = (most - least) / (MOST - 1)
+    digits = 10.0 ** (math.floor(math.log10(fits)) - 1)
+    fits = math.ceil(fits / digits) * digits
+    raise UsageError(
+        f"--depth-step {step:g} cuts the targets, {least:g} to {most:g}, into {last - first + 1} "
+        f"intervals; at most {MOST} are evaluated. Give --depth-step {fits:.2g} or more."
+    )

@@ -1,0 +1,123 @@
+"""n-MeRCI from sums and percentiles: Moukari et al. 2019, equations 1 and 2."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from uqeval.metrics._contract import Metric, put
+
+
+def merci(ratio: float | None, sigma: float | None) -> float | None:
+    """λ^α · mean σ (eq. 1); undefined where λ^α is infinite."""
+    if ratio is None or sigma is None or not math.isfinite(ratio):
+        return None
+    return ratio * sigma
+
+
+def nmerci(merci: float | None, mae: float | None, most: float | None) -> float | None:
+    """(MeRCI - MAE) / (max^α - MAE) (eq. 2); undefined where the denominator is not positive."""
+    if merci is None or mae is None or most is None or most - mae <= 0:
+        return None
+    return (merci - mae) / (most - mae)
+
+
+_INFINITE = "λ^α is infinite: too many pixels have σ = 0 and an error"
+_SMALL = "max^α is not above the MAE, or λ^α is infinite"
+_NONE = "no pixel is evaluated"
+_PAPER = "Moukari et al. 2019"
+
+
+def same(value: float | None) -> float | None:
+    """A percentile or a mean as it is."""
+    return value
+
+
+METRICS = (
+    Metric("nmerci", "nmerci", "fraction", "lower", (None, None), f"{_PAPER}, eq. 2", _SMALL,
+           nmerci),
+    Metric("nmerci", "merci", "target", "lower", (0.0, None), f"{_PAPER}, eq. 1", _INFINITE, merci),
+    Metric("nmerci", "lambda", "fraction", None, (0.0, None), f"{_PAPER}, §III-C", _INFINITE, same),
+    Metric("nmerci", "mae", "target", "lower", (0.0, None), f"{_PAPER}, §III-B", _NONE, same),
+    Metric("nmerci", "mae_trimmed", "target", "lower", (0.0, None), f"{_PAPER}, Figure 4", _NONE,
+           same),
+    Metric("nmerci", "max_alpha", "target", "lower", (0.0, None), f"{_PAPER}, §III-D", _NONE, same),
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Sums:
+    """Pixels, and their Σε, Σσ and largest ε."""
+
+    pixels: int
+    error: float
+    sigma: float
+    most: float = math.inf
+
+    @property
+    def mae(self) -> float | None:
+        """Σε / N."""
+        return self.error / self.pixels if self.pixels else None
+
+    @property
+    def mean_sigma(self) -> float | None:
+        """Σσ / N."""
+        return self.sigma / self.pixels if self.pixels else None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What an n-MeRCI is made of: all pixels, λ^α, max^α, and the pixels up to a percentile.
+
+    `trimmed` are the pixels with ε ≤ max^α, or with λ ≤ λ^α where the means are taken `over` those
+    alone; None where λ^α is infinite or undefined.
+    """
+
+    every: Sums
+    ratio: float | None
+    most: float | None
+    trimmed: Sums | None
+
+
+def score(parts: Parts, over: str, mae: str) -> tuple[float | None, float | None, float | None]:
+    """λ^α, MeRCI and n-MeRCI.
+
+    `over` "all": as the paper defines it; "kept": MAE, mean σ and the largest error of the pixels
+    with λ ≤ λ^α alone. `mae` "trimmed": the MAE of the pixels with ε ≤ max^α in place of all.
+    """
+    ratio, trimmed = parts.ratio, parts.trimmed
+    if over == "kept":
+        if trimmed is None or not trimmed.pixels:
+            return None, None, None
+        found = merci(ratio, trimmed.mean_sigma)
+        return ratio, found, nmerci(found, trimmed.mae, trimmed.most)
+    by = trimmed.mae if mae == "trimmed" and trimmed else parts.every.mae
+    found = merci(ratio, parts.every.mean_sigma)
+    finite = ratio if ratio is not None and math.isfinite(ratio) else None
+    return finite, found, nmerci(found, by, parts.most)
+
+
+def record(parts: Parts, alpha: float, over: str, mae: str) -> dict[str, Any]:
+    """All fields of a set, an item or an interval of the target, with reasons."""
+    n = parts.every.pixels
+    ratio, found, normalised = score(parts, over, mae)
+    trimmed = parts.trimmed.mae if parts.trimmed and parts.trimmed.pixels else None
+    nothing = _NONE if not n else "no pixel is kept at this α"
+    infinite = f"λ^{alpha:g} is infinite: at more than {100 - alpha:g} % of the {n} pixels σ = 0 "
+    infinite = nothing if not n or parts.ratio is None else infinite + "and there is an error"
+    small = (
+        f"the denominator max^α - MAE is not positive: max^{alpha:g} of the errors is "
+        f"{parts.most!r}, their MAE {parts.every.mae!r}"
+    )
+    if over == "kept":
+        small = "the largest error of the kept pixels is not above their MAE"
+    result: dict[str, Any] = {}
+    put(result, "nmerci", normalised, infinite if found is None else small)
+    put(result, "merci", found, infinite)
+    put(result, "lambda", ratio, infinite)
+    put(result, "mae", parts.every.mae, nothing)
+    put(result, "mae_trimmed", trimmed, infinite if over == "kept" else nothing)
+    put(result, "max_alpha", parts.most, nothing)
+    result["pixels"] = n
+    return result

@@ -1,0 +1,97 @@
+"""Scores of predicted numbers with a predicted standard deviation, from sums and counts.
+
+N evaluated pixels, ε = |μ - y|. Gustafsson et al. 2020 (AUCE, supplementary §B.2), Gneiting & Raftery
+2007 (CRPS, interval score), Quiñonero-Candela et al. 2006 (nMSE, NLPD).
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+
+from uqeval.metrics._contract import Metric
+
+#: Levels of coverage that are always told.
+LEVELS = (0.5, 0.9, 0.95)
+
+
+def factors(levels: Sequence[float], distribution: str) -> tuple[float, ...]:
+    """Half widths, in units of σ, of the central intervals that shall hold these shares.
+
+    Gaussian: Φ⁻¹((p + 1)/2). Laplace with standard deviation σ: -ln(1 - p)/√2.
+    """
+    if distribution == "laplace":
+        return tuple(-math.log1p(-p) / math.sqrt(2) for p in levels)
+    return tuple(NormalDist().inv_cdf((p + 1) / 2) for p in levels)
+
+
+def mean(total: float, pixels: int) -> float | None:
+    """Σ / N."""
+    return total / pixels if pixels else None
+
+
+def root_mean(total: float, pixels: int) -> float | None:
+    """√(Σ / N)."""
+    return math.sqrt(total / pixels) if pixels else None
+
+
+def nmse(squares: float, spread: float) -> float | None:
+    """Σ ε² / Σ (y - ȳ)²: the mean squared error in units of the target's variance."""
+    return squares / spread if spread > 0 else None
+
+
+def nll(total: float, pixels: int, zero: int) -> float | None:
+    """Mean negative log likelihood; undefined where σ = 0 for some pixel."""
+    return total / pixels if pixels and not zero else None
+
+
+def area(p: Sequence[float], gaps: Sequence[float]) -> float | None:
+    """Trapezoidal area of gaps over the levels."""
+    if None in gaps or len(p) < 2:
+        return None
+    steps = itertools.pairwise(zip(p, gaps, strict=True))
+    return math.fsum((q - a) * (x + y) / 2 for (a, x), (q, y) in steps)
+
+
+def auce(p: Sequence[float], observed: Sequence[float]) -> float | None:
+    """Area of |p - p̂|."""
+    return area(p, [abs(a - b) for a, b in zip(p, observed, strict=True)])
+
+
+def auce_over(p: Sequence[float], observed: Sequence[float]) -> float | None:
+    """Area of max(p - p̂, 0): intervals that hold too little are over-confident."""
+    return area(p, [max(a - b, 0.0) for a, b in zip(p, observed, strict=True)])
+
+
+def auce_under(p: Sequence[float], observed: Sequence[float]) -> float | None:
+    """Area of max(p̂ - p, 0): intervals that hold too much are under-confident."""
+    return area(p, [max(b - a, 0.0) for a, b in zip(p, observed, strict=True)])
+
+
+_NONE = "no pixel is evaluated"
+_ZERO = "σ = 0 at some evaluated pixel: its likelihood is 0 or unbounded"
+_FLAT = "no pixel is evaluated, or the target has one value only"
+_CODE = "Gustafsson et al. 2020, §4.1 and supplementary §B.2"
+_RULES = "Gneiting & Raftery 2007"
+METRICS = (
+    Metric("regression", "rmse", "target", "lower", (0.0, None),
+           "Gustafsson et al. 2020, §4.1", _NONE, root_mean),
+    Metric("regression", "mae", "target", "lower", (0.0, None),
+           "Moukari et al. 2019, §III-B", _NONE, mean),
+    Metric("regression", "nmse", "fraction", "lower", (0.0, None),
+           "Quiñonero-Candela et al. 2006, eq. 4", _FLAT, nmse),
+    Metric("regression", "auce", "fraction", "lower", (0.0, 0.98), _CODE, _NONE, auce),
+    Metric("regression", "auce_over", "fraction", "lower", (0.0, 0.98), _CODE, _NONE, auce_over),
+    Metric("regression", "auce_under", "fraction", "lower", (0.0, 0.98), _CODE, _NONE, auce_under),
+    Metric("regression", "nll", "nats", "lower", (None, None),
+           "Quiñonero-Candela et al. 2006, eq. 5 (NLPD)", _ZERO, nll),
+    Metric("regression", "crps", "target", "lower", (0.0, None), f"{_RULES}, eq. 21", _NONE, mean),
+    Metric("regression", "sharpness", "target", "lower", (0.0, None),
+           f"{_RULES}, §1: root of the mean predicted variance", _NONE, root_mean),
+    Metric("regression", "interval_score", "target", "lower", (0.0, None),
+           f"{_RULES}, eq. 43", _NONE, mean),
+    Metric("regression", "coverage", "fraction", None, (0.0, 1.0), _CODE, _NONE, mean),
+)  # fmt: skip
+BY_FIELD = {metric.field: metric for metric in METRICS}

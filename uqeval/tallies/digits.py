@@ -1,0 +1,96 @@
+"""Exact ranks in many groups at once: keys are counted by 12, 10 and 10 bits in three passes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies.error_sums import VOID, Intervals, groups_of
+from uqeval.tallies.percentiles import between, ranks_of, value_of
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._contract import Maps, State
+
+#: Bits of a key that each pass counts, from the highest on.
+DIGITS = (12, 10, 10)
+
+
+@dataclass(frozen=True)
+class Digits(Tally):
+    """Evaluated pixels by some bits of their rank key in map `of`, by interval of the target.
+
+    `level` says which of `DIGITS`; `wanted` (group, bits above), ascending, says of which keys: at
+    level 0 of each group once. `counts` [entry of wanted, bits].
+    """
+
+    id: ClassVar[str] = "digits"
+    keeps_items: ClassVar[bool] = False
+    of: str
+    intervals: Intervals
+    level: int
+    wanted: tuple[tuple[int, int], ...]
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "target") if self.of == "target" else ("label", "target", self.of)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {"counts": Field((len(self.wanted), 1 << DIGITS[self.level]), "int64")}
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.regression import count_digits
+
+        bits = np.ascontiguousarray(maps[self.of]).view(np.int32).astype(np.int64)
+        key = np.where(bits >= 0, bits + 2**31, -bits - 1)
+        groups = np.array([g for g, _ in self.wanted], np.int64)
+        first = np.searchsorted(groups, np.arange(self.intervals.count + 1))
+        count_digits(
+            key, maps["label"], VOID, groups_of(self.intervals, maps), DIGITS[self.level],
+            sum(DIGITS[self.level + 1 :]), np.array([b for _, b in self.wanted], np.int64), first,
+            state["counts"],
+        )  # fmt: skip
+
+
+class GroupRanks:
+    """The order statistics that one percentile of every group needs, found digit by digit."""
+
+    def __init__(self, counts: NDArray[Any], percentile: float, rule: str) -> None:
+        """`counts` [group]: how many values each has."""
+        self.ranks = [ranks_of(int(n), percentile, rule) for n in counts]
+        # By group and rank: the bits so far, and the rank among the keys that share them.
+        self._so_far: dict[tuple[int, int], tuple[int, int]] = {
+            (g, rank): (0, rank) for g, found in enumerate(self.ranks) if found
+            for rank in found[:2]
+        }  # fmt: skip
+
+    def wanted(self) -> tuple[tuple[int, int], ...]:
+        """What `Digits` shall count next."""
+        return tuple(sorted({(g, bits) for (g, _), (bits, _) in self._so_far.items()}))
+
+    def refine(self, tally: Digits, counts: NDArray[Any]) -> None:
+        """Take in what was counted of `wanted`."""
+        import numpy as np
+
+        entry = {wanted: i for i, wanted in enumerate(tally.wanted)}
+        below = np.cumsum(counts, axis=1)
+        for (g, rank), (bits, within) in self._so_far.items():
+            row = below[entry[g, bits]]
+            digit = int(np.searchsorted(row, within, side="right"))
+            rest = within - (int(row[digit - 1]) if digit else 0)
+            self._so_far[g, rank] = ((bits << DIGITS[tally.level]) | digit, rest)
+
+    def values(self) -> list[float | None]:
+        """The percentile of every group; None where it has no values."""
+        return [
+            None if found is None else between(
+                value_of(self._so_far[g, found[0]][0]), value_of(self._so_far[g, found[1]][0]),
+                found[2],
+            )
+            for g, found in enumerate(self.ranks)
+        ]  # fmt: skip

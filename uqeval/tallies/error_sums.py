@@ -1,0 +1,179 @@
+"""Sums of errors and of their predicted standard deviations, in all or by interval of the target."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._contract import Maps, State
+
+VOID = 255
+
+
+@dataclass(frozen=True)
+class Intervals:
+    """`count` intervals [k·step, (k + 1)·step) of the target from k = `base` on.
+
+    A pixel's interval is ⌊y / step⌋ in float64.
+    """
+
+    step: float
+    base: int
+    count: int
+
+    def of(self, maps: Maps) -> NDArray[Any]:
+        """The interval [y, x] of each pixel, counted from `base`; -1 outside of all."""
+        import numpy as np
+
+        k = np.floor(maps["target"].astype(np.float64) / self.step) - self.base
+        k[(k < 0) | (k >= self.count)] = -1
+        return k.astype(np.int32)
+
+
+def groups_of(intervals: Intervals | None, maps: Maps) -> NDArray[Any]:
+    """The interval of each pixel, or 0 where there are none."""
+    import numpy as np
+
+    return np.zeros(maps["label"].shape, np.int32) if intervals is None else intervals.of(maps)
+
+
+@dataclass(frozen=True)
+class ErrorSums(Tally):
+    """Evaluated pixels: how many, and sums [group, (ε, ε², σ, σ², y)].
+
+    `zero` [group, (σ = 0, of them ε > 0)]; `least` and `most` of the target; `within` [group],
+    Σ (y - ȳ)² about the mean of each item, so that the variance of the target is found without
+    cancellation (Chan et al. 1983); `invalid` [1], pixels that are not evaluated.
+    """
+
+    id: ClassVar[str] = "error_sums"
+    sigma: str = "sigma"
+    intervals: Intervals | None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "error", "target", self.sigma)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        n = self.intervals.count if self.intervals else 1
+        return {
+            "count": Field((n,), "int64"),
+            "sums": Field((n, 5), "float64"),
+            "zero": Field((n, 2), "int64"),
+            "least": Field((n,), "float64", "min"),
+            "most": Field((n,), "float64", "max"),
+            "within": Field((n,), "float64"),
+            "invalid": Field((1,), "int64"),
+        }
+
+    def update(self, state: State, maps: Maps) -> None:
+        from uqeval.kernels.regression import sum_errors
+
+        own = self.empty()
+        sum_errors(
+            maps["error"], maps[self.sigma], maps["target"], maps["label"], VOID,
+            groups_of(self.intervals, maps), own["count"], own["sums"], own["zero"],
+            own["least"], own["most"], own["within"],
+        )  # fmt: skip
+        own["invalid"] += int((maps["label"] == VOID).sum())
+        self.merge(state, own)
+
+
+@dataclass(frozen=True)
+class SumsBelow(Tally):
+    """Evaluated pixels by how many of the ascending `limits` of their group lie below map `of`.
+
+    [group, limits below]: `count`, `sums` of (ε, σ), and `most`, the largest ε. What lies at or
+    below limit k are the first k + 1 entries. Compared in float64.
+    """
+
+    id: ClassVar[str] = "sums_below"
+    of: str
+    limits: tuple[tuple[float, ...], ...]
+    sigma: str = "sigma"
+    intervals: Intervals | None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(("label", "error", self.of, self.sigma))) + (
+            ("target",) if self.intervals else ()
+        )
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        shape = (len(self.limits), len(self.limits[0]) + 1)
+        return {
+            "count": Field(shape, "int64"),
+            "sums": Field((*shape, 2), "float64"),
+            "most": Field(shape, "float64", "max"),
+        }
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.regression import sum_below
+
+        sum_below(
+            maps[self.of], maps["error"], maps[self.sigma], maps["label"], VOID,
+            groups_of(self.intervals, maps), np.array(self.limits, np.float64),
+            state["count"], state["sums"], state["most"],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ItemErrors(Tally):
+    """What n-MeRCI needs of each item alone: percentiles of λ and ε in the item, and sums below.
+
+    `own` [(λ, ε)]: the item's percentiles by `rule` (-∞ without pixels), of many items the largest;
+    `count`, `sums` of (ε, σ) and `most`, the largest ε, of the item's pixels whose map `of` is at or
+    below its percentile.
+    """
+
+    id: ClassVar[str] = "item_errors"
+    ratio: str
+    percentile: float
+    rule: str
+    trimmed_by_ratio: bool = False
+    sigma: str = "sigma"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "error", self.sigma, self.ratio)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {
+            "own": Field((2,), "float64", "max"),
+            "count": Field((1,), "int64"),
+            "sums": Field((2,), "float64"),
+            "most": Field((1,), "float64", "max"),
+        }
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.tallies.percentiles import between, ranks_of
+
+        counted = maps["label"] != VOID
+        values = [maps[self.ratio][counted], maps["error"][counted]]
+        ranks = ranks_of(values[0].size, self.percentile, self.rule)
+        if ranks is None:
+            return
+        lower, upper, weight = ranks
+        own = []
+        for v in values:
+            ordered = np.partition(v, sorted({lower, upper}))
+            own.append(between(float(ordered[lower]), float(ordered[upper]), weight))
+        chosen = values[0 if self.trimmed_by_ratio else 1].astype(np.float64)
+        below = chosen <= own[0 if self.trimmed_by_ratio else 1]
+        error = values[1][below].astype(np.float64)
+        state["own"][...] = np.maximum(state["own"], own)
+        state["count"] += error.size
+        state["sums"] += [error.sum(), maps[self.sigma][counted][below].sum(dtype=np.float64)]
+        state["most"][...] = np.maximum(state["most"], error.max(initial=-np.inf))

@@ -1,0 +1,83 @@
+"""Predictive distributions: proper scores, and how many targets their intervals hold."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import Maps, State
+
+VOID = 255
+
+
+@dataclass(frozen=True)
+class PredictiveScores(Tally):
+    """Sums over evaluated pixels of a Gaussian or `laplace` distribution with mean μ and σ.
+
+    `nll` [1] where σ > 0; `crps` [1], |ε| where σ = 0 (Gneiting & Raftery 2007, eq. 21); `intervals`
+    [level], the interval score (eq. 43) of μ ± factor·σ with `levels` of coverage, which is
+    2·factor·σ + 2/(1 - level)·max(ε - factor·σ, 0).
+    """
+
+    id: ClassVar[str] = "predictive_scores"
+    laplace: bool
+    levels: tuple[float, ...]
+    factors: tuple[float, ...]
+    sigma: str = "sigma"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "error", self.sigma)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {
+            "nll": Field((1,), "float64"),
+            "crps": Field((1,), "float64"),
+            "intervals": Field((len(self.levels),), "float64"),
+        }
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.regression import sum_scores
+
+        shares = 2.0 / (1.0 - np.array(self.levels))
+        sum_scores(
+            maps["error"], maps[self.sigma], maps["label"], VOID, self.laplace,
+            np.array(self.factors), shares, state["nll"], state["crps"], state["intervals"],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class IntervalCounts(Tally):
+    """Evaluated pixels by the first of the ascending intervals μ ± factor·σ that holds the target.
+
+    Closed: ε <= factor·σ, in float64. `counts` [interval, and none last]; `ties` [1], pixels whose
+    target is the end of that interval (σ > 0).
+    """
+
+    id: ClassVar[str] = "interval_counts"
+    factors: tuple[float, ...]
+    sigma: str = "sigma"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "error", self.sigma)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {"counts": Field((len(self.factors) + 1,), "int64"), "ties": Field((1,), "int64")}
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.regression import count_levels
+
+        count_levels(
+            maps["error"], maps[self.sigma], maps["label"], VOID, np.array(self.factors),
+            state["counts"], state["ties"],
+        )  # fmt: skip

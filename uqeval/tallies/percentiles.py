@@ -1,0 +1,87 @@
+"""Percentiles from exact order statistics: which ranks a rule needs, and what it makes of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: `linear` and `inverted_cdf` are NumPy's; `truncated` is the last of the first ⌊N·p/100⌋ values.
+RULES = ("linear", "inverted_cdf", "truncated")
+
+
+def ranks_of(n: int, p: float, rule: str) -> tuple[int, int, float] | None:
+    """Ranks below and above the p-th percentile of n values, and the weight of the one above.
+
+    None without values, or where `truncated` keeps none.
+    """
+    if n == 0:
+        return None
+    if rule == "linear":
+        position = (n - 1) * (p / 100.0)
+        lower = min(math.floor(position), n - 1)
+        return lower, min(lower + 1, n - 1), position - lower
+    if rule == "inverted_cdf":
+        rank = min(max(math.ceil(n * (p / 100.0) - 1), 0), n - 1)
+    else:
+        rank = int(n * (p / 100.0)) - 1
+        if rank < 0:
+            return None
+    return rank, rank, 0.0
+
+
+def between(a: float, b: float, weight: float) -> float:
+    """Linear interpolation between two order statistics, as NumPy rounds it; ∞ is no trouble."""
+    if weight == 0 or a == b:
+        return a
+    return b - (b - a) * (1 - weight) if weight >= 0.5 else a + (b - a) * weight
+
+
+def value_of(key: int) -> float:
+    """The float32 whose rank key this is (`uqeval.kernels.counting.rank_key`)."""
+    import numpy as np
+
+    bits = key - 2**31 if key >= 2**31 else -key - 1
+    return float(np.array(bits, np.int64).astype(np.int32).view(np.float32))
+
+
+class Wanted:
+    """Percentiles of one population, found in two passes of `Ranks`.
+
+    After the first pass, `bins` are the coarse bins that hold the ranks which the percentiles need;
+    after the second, `values` gives the percentiles.
+    """
+
+    def __init__(self, coarse: NDArray[Any], percentiles: Iterable[float], rule: str) -> None:
+        import numpy as np
+
+        self.n = int(coarse.sum())
+        self.rule = rule
+        self.percentiles = tuple(percentiles)
+        self._below = np.cumsum(coarse)
+        self._ranks = sorted(
+            {r for p in self.percentiles if (found := ranks_of(self.n, p, rule)) for r in found[:2]}
+        )
+        self._bin_of = np.searchsorted(self._below, self._ranks, side="right").tolist()
+        self.bins = tuple(sorted({(0, b) for b in self._bin_of}))
+
+    def values(self, fine: NDArray[Any]) -> Mapping[float, float | None]:
+        """Each percentile; None where there is none. `fine` [entry of bins, low bits]."""
+        import numpy as np
+
+        below_in = {b: np.cumsum(fine[i]) for i, (_, b) in enumerate(self.bins)}
+        statistic = {}
+        for rank, b in zip(self._ranks, self._bin_of, strict=True):
+            within = rank - (int(self._below[b - 1]) if b else 0)
+            low = int(np.searchsorted(below_in[b], within, side="right"))
+            statistic[rank] = value_of(b * fine.shape[1] + low)
+        found: dict[float, float | None] = {}
+        for p in self.percentiles:
+            ranks = ranks_of(self.n, p, self.rule)
+            found[p] = None if ranks is None else between(
+                statistic[ranks[0]], statistic[ranks[1]], ranks[2]
+            )  # fmt: skip
+        return found
