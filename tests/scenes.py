@@ -98,6 +98,7 @@ def item_maps(seed: int, height: int, width: int, classes: int, void: float = 0.
         "anything": rng.normal(size=label.shape).astype(np.float32),
         "label_rank": rank.astype(np.uint16),
         **_probabilities(rng, label, classes),
+        "reference/mean_probs": _probabilities(rng, label, classes)["mean_probs"],
     }
 
 

@@ -32,7 +32,8 @@ def nmerci(
         help="Share of the pixels that the rescaled intervals hold (default 95).")] = None,
     depth_step: Annotated[float | None, typer.Option(
         metavar="STEP", show_default=False,
-        help="Also by interval of the target of this width, each with its own percentiles.")] = None,
+        help="Also by interval of the target of this width, each with its own "
+        "percentiles.")] = None,
     interpolation: Annotated[list[Interpolation] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_CHOICES,
         help="Percentiles: linear (default), inverted_cdf, or truncated: the last of the first "

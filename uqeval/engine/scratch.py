@@ -10,8 +10,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from uqeval.maps.reduction import Maps
     from uqeval.maps.contract import Heartbeat, MapSource
+    from uqeval.maps.reduction import Maps
 
 #: Disk that is left free.
 _SPARE = 1 << 30

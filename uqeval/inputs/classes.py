@@ -49,8 +49,8 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
         found = Labels(Planes(label_parts), ignore)
     limit = min(options.limit or count, count)
     source = Source(
-        opened.shown_names(count)[:limit], classes, stack=stack, stored=stored, labels=found, where=where,
-        sum_tolerance=options.sum_tolerance,
+        opened.shown_names(count)[:limit], classes, stack=stack, stored=stored, labels=found,
+        where=where, sum_tolerance=options.sum_tolerance,
     )  # fmt: skip
     warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
     record = {
@@ -58,7 +58,7 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
             record_of(store, [kind] if kind else sorted(stored), given_as)
             for store, given_as in zip(stores, opened.given, strict=True)
         ],
-        "labels": record_of(label_store, ["labels"], labels if labels is not None else opened.given[0])
+        "labels": record_of(label_store, ["labels"], opened.given[0] if labels is None else labels)
         if label_store else None,
         "items": count,
         "evaluated": limit,

@@ -29,7 +29,7 @@ def is_regression(opened: Opened) -> bool:
 
 def open_regression(opened: Opened, target: Given | None, options: InputOptions) -> Inputs:
     """Predicted numbers with their target. Raises `StoreError` or `UsageError`."""
-    from uqeval.maps.regression import RegressionSource, Target
+    from uqeval.maps.regression import RegressionSource
     from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack
 
@@ -55,8 +55,8 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
     source = RegressionSource(
         opened.shown_names(count)[:limit],
         stacks,
-        target=Target(Planes(target_parts), [Planes(parts) for parts in valid])
-        if target_parts else None,
+        target=Planes(target_parts) if target_parts else None,
+        valid=[Planes(parts) for parts in valid],
         extra={name: Planes(parts) for name, parts in extra.items()},
         where=where,
         skip_nan=options.nan_samples == "skip",
@@ -100,8 +100,8 @@ def _parts(stores: list[Store]) -> list[str]:
         held = [name for name in _PARTS if name in store.arrays]
         if "samples" in held and len(held) > 1:
             raise StoreError(
-                f"{store.path} holds samples and {', '.join(held[:-1])}; keep one of them: the mean "
-                "and the standard deviation are computed from the samples."
+                f"{store.path} holds samples and {', '.join(held[:-1])}; keep one of them: the "
+                "mean and the standard deviation are computed from the samples."
             )
         if {"std", "variance"} <= set(held):
             raise StoreError(f"{store.path} holds both std and variance; keep one of them.")

@@ -77,8 +77,8 @@ def join_members(
 ):  # fmt: skip
     """μ, |μ - y| and σ of the mixture [y, x], rounded to float32; 0 where not evaluated.
 
-    σ² = mean σ_m² (if there are `spreads`) + mean (μ_m - μ)² (if there are `several`). Pixels without any number into `bad`, those beyond float32
-    into `beyond`, as in `add_means`.
+    σ² = mean σ_m² (if there are `spreads`) + mean (μ_m - μ)² (if there are `several`). Pixels
+    without any number into `bad`, those beyond float32 into `beyond`, as in `add_means`.
     """
     height, width = label.shape
     for y in range(height):

@@ -183,12 +183,13 @@ class Members:
             found.count, found.total, found.first, found.second, found.spread,
             mean, error, sigma, empty, beyond,
         )  # fmt: skip
-        for bad, what in ((empty, "have no sample that is a number"), (beyond, "beyond float32")):
+        said = ((empty, "have no sample that is a number"), (beyond, "are beyond float32"))
+        for bad, what in said:
             if bad[0]:
                 y, x = divmod(int(bad[1]), shape[1])
                 raise DataError(
                     f"{self.means.members[0][item].source.array.where}, item {self.names[item]}: "
-                    f"{int(bad[0])} evaluated pixels {'are ' if bad is beyond else ''}{what}, first "
+                    f"{int(bad[0])} evaluated pixels {what}, first "
                     f"at row {y}, column {x}. Mask them with `valid`."
                 )
         return {"mean": mean, "error": error, "sigma": sigma}

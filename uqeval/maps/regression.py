@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,23 +25,16 @@ _OF_MEMBERS = frozenset({"mean", "error", "sigma"})
 _LAMBDA = "lambda"
 
 
-@dataclass(frozen=True)
-class Target:
-    """Ground truth of all items, and masks of where it is valid (all of them have to agree)."""
-
-    planes: Planes
-    valid: list[Planes]
-
-
 class RegressionSource:
     """Maps [y, x] of predicted numbers, by name.
 
     `label` uint8: 0 where evaluated (`valid` is true and the target finite), 255 elsewhere; there
     the other maps are 0 and nothing of the predictions is looked at. float32: `mean` μ, `target` y,
-    `error` ε = |μ - y| (computed in float64), `sigma` σ, `lambda` ε/σ (σ = 0: ∞ where ε > 0, 0 where
-    ε = 0), any map of the store by its own name, and `lambda:NAME` its λ.
+    `error` ε = |μ - y| (computed in float64), `sigma` σ, `lambda` ε/σ (σ = 0: ∞ where ε > 0,
+    0 where ε = 0), any map of the store by its own name, and `lambda:NAME` its λ.
 
-    `stacks`: `samples`, or `mean` and, if there is one, `std` or `variance`.
+    `stacks`: `samples`, or `mean` and, if there is one, `std` or `variance`. `valid`: masks, all of
+    which have to be true. Without a `target` there are only the maps that need none.
     """
 
     kind = "regression"
@@ -53,7 +45,8 @@ class RegressionSource:
         names: Sequence[str],
         stacks: dict[str, Stack],
         *,
-        target: Target | None,
+        target: Planes | None,
+        valid: Sequence[Planes] = (),
         extra: dict[str, Planes],
         where: str,
         skip_nan: bool = False,
@@ -61,6 +54,7 @@ class RegressionSource:
         self.names = tuple(names)
         self.members = Members(stacks, self.names, skip_nan)
         self.target = target
+        self.valid = tuple(valid)
         self.extra = extra
         self.where = where
         self.wanted: frozenset[str] = frozenset()
@@ -84,7 +78,8 @@ class RegressionSource:
 
         Raises `UsageError` without a target, `StoreError` for a map that the store cannot give.
         """
-        if self.target is None:
+        without = ("label", "mean", "sigma", *self.extra)
+        if self.target is None and not set(names) <= set(without):
             raise UsageError(
                 f"{self.where} comes without a target; give a store with `target`, a .npy, or a "
                 "folder of 16-bit PNGs, .npy or .pfm files after the predictions."
@@ -126,7 +121,7 @@ class RegressionSource:
 
     def _planes(self) -> list[Planes]:
         own = [planes for name, planes in self.extra.items() if self._uses(name)]
-        return own + ([self.target.planes, *self.target.valid] if self.target else [])
+        return [*own, *([self.target] if self.target else []), *self.valid]
 
     def _uses(self, name: str) -> bool:
         return bool(self.wanted & {name, lambda_of(name)})
@@ -146,7 +141,9 @@ class RegressionSource:
             joined = self.members.join(batch, labels, targets, heartbeat)
         results = []
         for item, label, target, maps in zip(batch, labels, targets, joined, strict=True):
-            every = {"label": label, "target": self._rounded(target, item), **maps}
+            every = {"label": label, **maps}
+            if "target" in self.wanted:
+                every["target"] = self._rounded(target, item)
             for name in self.extra:
                 if self._uses(name):
                     every[name] = self._extra_map(name, item, label)
@@ -159,18 +156,19 @@ class RegressionSource:
         return results
 
     def _truth(self, item: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """`label`, and the target in float64 with 0 where it is not evaluated."""
-        assert self.target is not None
-        planes = self.target.planes
-        plane = planes.read(item)
-        where = f"{planes.where(item)}, item {self.names[item]}"
-        self._check_size(plane, where, item, "the target is")
-        target = plane.astype(np.float64)
-        invalid = planes.parts[item].array.attributes.get("invalid")
-        good = np.isfinite(target)
-        if isinstance(invalid, int | float):
-            good &= target != invalid
-        for mask in self.target.valid:
+        """`label`, and the target in float64 0 where it is not evaluated or there is none."""
+        target = np.zeros(self.size(item))
+        good = np.ones(target.shape, bool)
+        if self.target is not None:
+            plane = self.target.read(item)
+            where = f"{self.target.where(item)}, item {self.names[item]}"
+            self._check_size(plane, where, item, "the target is")
+            target = plane.astype(np.float64)
+            good = np.isfinite(target)
+            invalid = self.target.parts[item].array.attributes.get("invalid")
+            if isinstance(invalid, int | float):
+                good &= target != invalid
+        for mask in self.valid:
             values = mask.read(item)
             where = f"{mask.where(item)}, item {self.names[item]}"
             self._check_size(values, where, item, "valid is")
@@ -188,7 +186,7 @@ class RegressionSource:
 
     def _rounded(self, target: NDArray[Any], item: int) -> NDArray[Any]:
         assert self.target is not None
-        return self._float32(target, self.target.planes, item, "targets")
+        return self._float32(target, self.target, item, "targets")
 
     def _extra_map(self, name: str, item: int, label: NDArray[Any]) -> NDArray[Any]:
         planes = self.extra[name]
@@ -205,8 +203,8 @@ class RegressionSource:
             y, x = (int(k[0]) for k in np.nonzero(bad))
             raise DataError(
                 f"{planes.where(item)}, item {self.names[item]}: {int(bad.sum())} evaluated {what} "
-                f"are NaN, infinite or beyond float32, first at row {y}, column {x}. Mask them with "
-                "`valid`, or write them again."
+                f"are NaN, infinite or beyond float32, first at row {y}, column {x}. Mask them "
+                "with `valid`, or write them again."
             )
         return rounded
 

@@ -364,7 +364,7 @@ def _flat(label: NDArray[Any] | None, region: tuple[slice, slice]) -> NDArray[An
 
 
 def with_samples(source: MapSource, what: str) -> Source:
-    """The source, if it has samples of class probabilities, which `what` takes; `UsageError` else."""
+    """The source, if it has samples of class probabilities; `UsageError` for `what` else."""
     if not isinstance(source, Source):
         raise UsageError(f"{source.where} holds {source.kind} data; {what} takes probabilities.")
     if source.stack is None:

@@ -1,4 +1,4 @@
-"""n-MeRCI by interval of the ground truth, each with its own percentiles: Moukari et al., Figure 5."""
+"""n-MeRCI by interval of the ground truth, each with percentiles of its own: Moukari, Figure 5."""
 
 from __future__ import annotations
 

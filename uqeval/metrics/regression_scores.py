@@ -1,7 +1,7 @@
 """Scores of predicted numbers with a predicted standard deviation, from sums and counts.
 
-N evaluated pixels, ε = |μ - y|. Gustafsson et al. 2020 (AUCE, supplementary §B.2), Gneiting & Raftery
-2007 (CRPS, interval score), Quiñonero-Candela et al. 2006 (nMSE, NLPD).
+N evaluated pixels, ε = |μ - y|. Gustafsson et al. 2020 (AUCE, supplementary §B.2), Gneiting &
+Raftery 2007 (CRPS, interval score), Quiñonero-Candela et al. 2006 (nMSE, NLPD).
 """
 
 from __future__ import annotations

@@ -66,7 +66,7 @@ def open_target_folder(path: str | Path, names: Sequence[str] | None) -> Store:
     files = target_files(path)
     chosen = match_files(path, files, names, "target")
     unused = sorted(set(files) - set(chosen.values()))
-    warnings = ()
+    warnings: tuple[str, ...] = ()
     if unused:
         warnings = (f"{path}: {len(unused)} target files belong to no item: {listed(unused)}.",)
     parts = tuple(ItemArray(_open(Path(path) / chosen[name]), None) for name in names)

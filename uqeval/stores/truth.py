@@ -40,7 +40,7 @@ def looks_like_labels(path: str | Path) -> bool:
 
 
 def looks_like_truth(path: str | Path) -> bool:
-    """Whether what is at `path` is labels, or a target: files of them, or arrays called or typed so.
+    """Whether what is at `path` is labels or a target: files of them, or arrays called or typed so.
 
     An array without a name is a target if it has the shape [N, H, W] or less and no class axis.
     Raises `StoreError` as `open_store` does for what cannot be opened at all.

@@ -4,8 +4,8 @@ from uqeval.tallies._contract import Field, Tally
 from uqeval.tallies._errors import Error
 from uqeval.tallies._values import RawMap, Uncertainty
 from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
-from uqeval.tallies.divergence import Divergence
 from uqeval.tallies.digits import Digits
+from uqeval.tallies.divergence import Divergence
 from uqeval.tallies.error_sums import ErrorSums, ItemErrors, SumsBelow
 from uqeval.tallies.intervals import IntervalCounts, PredictiveScores
 from uqeval.tallies.item_curves import Cuts, ItemCurves

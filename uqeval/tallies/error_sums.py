@@ -1,4 +1,4 @@
-"""Sums of errors and of their predicted standard deviations, in all or by interval of the target."""
+"""Sums of errors and of their predicted standard deviations, also by interval of the target."""
 
 from __future__ import annotations
 
@@ -131,8 +131,8 @@ class ItemErrors(Tally):
     """What n-MeRCI needs of each item alone: percentiles of λ and ε in the item, and sums below.
 
     `own` [(λ, ε)]: the item's percentiles by `rule` (-∞ without pixels), of many items the largest;
-    `count`, `sums` of (ε, σ) and `most`, the largest ε, of the item's pixels whose map `of` is at or
-    below its percentile.
+    `count`, `sums` of (ε, σ) and `most`, the largest ε, of the item's pixels with ε up to its
+    percentile, or, `trimmed_by_ratio`, with λ up to its own.
     """
 
     id: ClassVar[str] = "item_errors"

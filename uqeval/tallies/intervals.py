@@ -17,8 +17,8 @@ VOID = 255
 class PredictiveScores(Tally):
     """Sums over evaluated pixels of a Gaussian or `laplace` distribution with mean μ and σ.
 
-    `nll` [1] where σ > 0; `crps` [1], |ε| where σ = 0 (Gneiting & Raftery 2007, eq. 21); `intervals`
-    [level], the interval score (eq. 43) of μ ± factor·σ with `levels` of coverage, which is
+    `nll` [1] where σ > 0; `crps` [1], |ε| where σ = 0 (Gneiting & Raftery 2007, eq. 21);
+    `intervals` [level], the interval score (eq. 43) of μ ± factor·σ with `levels` of coverage:
     2·factor·σ + 2/(1 - level)·max(ε - factor·σ, 0).
     """
 

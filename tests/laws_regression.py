@@ -1,0 +1,172 @@
+"""Examples and slow oracles of the tallies over predicted numbers."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import naive_regression as naive
+import numpy as np
+
+from uqeval.tallies import (
+    Digits,
+    ErrorSums,
+    IntervalCounts,
+    ItemErrors,
+    PredictiveScores,
+    SumsBelow,
+    Tally,
+)
+from uqeval.tallies.error_sums import Intervals
+
+State = dict[str, Any]
+Maps = dict[str, Any]
+
+DEPTH = Intervals(2.5, -1, 4)
+EXAMPLES: tuple[Tally, ...] = (
+    ErrorSums(),
+    ErrorSums("energy", DEPTH),
+    PredictiveScores(False, (0.5, 0.9), (0.6745, 1.6449)),
+    PredictiveScores(True, (0.75,), (0.98,), "energy"),
+    IntervalCounts((0.25, 0.5, 1.0, 2.0)),
+    SumsBelow("error", ((0.5, 1.0),)),
+    SumsBelow("lambda", ((-1.0,), (0.5,), (1.0,), (2.0,)), "sigma", DEPTH),
+    ItemErrors("lambda", 95.0, "linear"),
+    ItemErrors("lambda", 60.0, "truncated", True),
+    Digits("error", DEPTH, 0, tuple((g, 0) for g in range(4))),
+    Digits("lambda", DEPTH, 1, ((0, 3064), (1, 3064), (1, 3068))),
+    Digits("error", DEPTH, 2, ((1, 3064 << 10), (2, 3056 << 10))),
+)
+
+
+def number_maps(seed: int, height: int, width: int, void: float = 0.2) -> Maps:
+    """Maps of one item, with ties, σ = 0 and infinite λ; 0 where not evaluated."""
+    rng = np.random.default_rng(seed)
+    size = (height, width)
+    error = rng.integers(0, 16, size).astype("f4") / 8
+    sigma = rng.integers(0, 8, size).astype("f4") / 4
+    target = (rng.integers(-20, 60, size) / 4).astype("f4")
+    label = np.where(rng.random(size) < void, 255, 0).astype("u1")
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(error > 0, error / sigma, np.float32(0))
+    maps = {"error": error, "sigma": sigma, "target": target, "lambda": ratio.astype("f4"),
+            "energy": rng.uniform(0.1, 1, size).astype("f4")}  # fmt: skip
+    for values in maps.values():
+        values[label == 255] = 0
+    return {"label": label, **maps}
+
+
+def _pixels(maps: Maps, sigma: str = "sigma") -> list[tuple[float, ...]]:
+    """(y, ε, σ, λ) of the evaluated pixels."""
+    names = ("target", "error", sigma, "lambda")
+    known = maps["label"] == 0
+    return [tuple(map(float, row)) for row in zip(*(maps[n][known] for n in names), strict=True)]
+
+
+def _group(intervals: Intervals | None, y: float) -> int | None:
+    if intervals is None:
+        return 0
+    g = math.floor(y / intervals.step) - intervals.base
+    return g if 0 <= g < intervals.count else None
+
+
+def _error_sums(tally: Any, items: Sequence[Maps]) -> State:
+    state: State = tally.empty()
+    for maps in items:
+        state["invalid"] += int((maps["label"] == 255).sum())
+        groups: dict[int, list[tuple[float, ...]]] = {}
+        for pixel in _pixels(maps, tally.sigma):
+            g = _group(tally.intervals, pixel[0])
+            if g is not None:
+                groups.setdefault(g, []).append(pixel)
+        for g, found in groups.items():
+            ys = [y for y, *_ in found]
+            state["count"][g] += len(found)
+            state["within"][g] += sum((y - math.fsum(ys) / len(ys)) ** 2 for y in ys)
+            state["least"][g] = min(state["least"][g], *ys)
+            state["most"][g] = max(state["most"][g], *ys)
+            for y, e, s, _ in found:
+                state["sums"][g] += (e, e * e, s, s * s, y)
+                state["zero"][g] += (s == 0, s == 0 and e > 0)
+    return state
+
+
+def _scores(tally: Any, items: Sequence[Maps]) -> State:
+    found = [p[:3] for maps in items for p in _pixels(maps, tally.sigma)]
+    name = "laplace" if tally.laplace else "gaussian"
+    positive = [p for p in found if p[2] > 0]
+    intervals = [
+        sum(2 * f * s + 2 / (1 - p) * max(e - f * s, 0) for _, e, s in found)
+        for p, f in zip(tally.levels, tally.factors, strict=True)
+    ]
+    return {
+        "nll": [naive.regression(positive, name, 3)["nll"] * len(positive)],
+        "crps": [naive.regression(found, name, 3)["crps"] * len(found)],
+        "intervals": intervals,
+    }
+
+
+def _interval_counts(tally: Any, items: Sequence[Maps]) -> State:
+    state: State = tally.empty()
+    for maps in items:
+        for _, e, s, _ in _pixels(maps, tally.sigma):
+            holding = [k for k, f in enumerate(tally.factors) if e <= f * s]
+            state["counts"][holding[0] if holding else len(tally.factors)] += 1
+            state["ties"] += bool(holding) and s > 0 and e == tally.factors[holding[0]] * s
+    return state
+
+
+def _sums_below(tally: Any, items: Sequence[Maps]) -> State:
+    state: State = tally.empty()
+    for maps in items:
+        for y, e, s, ratio in _pixels(maps, tally.sigma):
+            g = _group(tally.intervals, y)
+            if g is not None:
+                value = {"error": e, "lambda": ratio}[tally.of]
+                k = sum(limit < value for limit in tally.limits[g])
+                state["count"][g, k] += 1
+                state["sums"][g, k] += (e, s)
+                state["most"][g, k] = max(state["most"][g, k], e)
+    return state
+
+
+def _item_errors(tally: Any, items: Sequence[Maps]) -> State:
+    state: State = tally.empty()
+    for maps in items:
+        found = _pixels(maps, tally.sigma)
+        if int(len(found) * tally.percentile / 100) < 1:
+            continue
+        own = [
+            naive.percentile([p[k] for p in found], tally.percentile, tally.rule) for k in (3, 1)
+        ]
+        k, limit = (3, own[0]) if tally.trimmed_by_ratio else (1, own[1])
+        kept = [p for p in found if p[k] <= limit]
+        state["own"] = np.maximum(state["own"], own)
+        state["count"] += len(kept)
+        state["sums"] += (sum(p[1] for p in kept), sum(p[2] for p in kept))
+        state["most"] = np.maximum(state["most"], max(p[1] for p in kept))
+    return state
+
+
+def _digits(tally: Any, items: Sequence[Maps]) -> State:
+    state: State = tally.empty()
+    bits = 12 if tally.level == 0 else 10
+    shift = (20, 10, 0)[tally.level]
+    for maps in items:
+        for y, e, _, ratio in _pixels(maps):
+            key = int(np.float32(e if tally.of == "error" else ratio).view(np.uint32)) + 2**31
+            row = (_group(tally.intervals, y), key >> (shift + bits))
+            if row in tally.wanted:
+                state["counts"][tally.wanted.index(row), (key >> shift) % 2**bits] += 1
+    return state
+
+
+ORACLES: dict[type[Tally], Callable[[Any, Sequence[Maps]], State]] = {
+    Digits: _digits,
+    ErrorSums: _error_sums,
+    IntervalCounts: _interval_counts,
+    ItemErrors: _item_errors,
+    PredictiveScores: _scores,
+    SumsBelow: _sums_below,
+}

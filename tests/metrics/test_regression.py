@@ -1,0 +1,175 @@
+"""`regression` against the slow oracle, uncertainty-toolbox, and what must hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import naive_regression as naive
+import numpy as np
+import pytest
+from number_stores import SHAPE, close, evaluated, numbers
+
+import uqeval
+from uqeval.errors import DataError, UsageError
+
+
+def save(path: Path, arrays: dict[str, Any]) -> Path:
+    np.savez(path, **arrays)
+    return path
+
+
+def scores(path: Path, **options: Any) -> dict[str, Any]:
+    report = uqeval.evaluate(path, None, {"regression": options}, workers=1)
+    return report.results["regression"]  # type: ignore[no-any-return]
+
+
+def oracle(arrays: dict[str, Any], items: slice = slice(None), **options: Any) -> dict[str, Any]:
+    cut = {name: values[items] for name, values in arrays.items()}
+    found = naive.pixels(cut["mean"], cut["std"], cut["target"], cut.get("valid"))
+    return naive.regression(found, **options)
+
+
+def same(found: dict[str, Any], expected: dict[str, Any]) -> None:
+    for name, value in expected.items():
+        if isinstance(value, dict):
+            for key, own in value.items():
+                assert found[name][key] == pytest.approx(own, rel=1e-9), (name, key)
+        else:
+            assert close(found[name], value), (name, found[name], value)
+
+
+@pytest.mark.parametrize("distribution", ["gaussian", "laplace"])
+@pytest.mark.parametrize("levels", [99, 7])
+def test_oracle(tmp_path: Path, distribution: str, levels: int) -> None:
+    arrays = numbers(1)
+    path = save(tmp_path / "r.npz", arrays)
+    options = {"distribution": distribution, "levels": levels}
+    report = uqeval.evaluate(path, None, {"regression": options})
+    expected = oracle(arrays, **options)  # type: ignore[arg-type]
+    same(report.results["regression"], expected)
+    assert (
+        report.results["regression"]["calibration"]["observed"]
+        == expected["calibration"]["observed"]
+    )
+    for i, item in enumerate(report.items):
+        alone = oracle(arrays, slice(i, i + 1), **options)  # type: ignore[arg-type]
+        same(item["regression"], {k: v for k, v in alone.items() if not isinstance(v, dict)})
+    assert report.numerics["regression"]["invalid"] == (~evaluated(arrays)).sum()
+
+
+def test_uncertainty_toolbox(tmp_path: Path) -> None:
+    calibration = pytest.importorskip("uncertainty_toolbox.metrics_calibration")
+    from uncertainty_toolbox.metrics_scoring_rule import crps_gaussian, nll_gaussian
+
+    arrays = numbers(2)
+    keep = evaluated(arrays)
+    error = np.abs(arrays["mean"].astype(float) - arrays["target"].astype(float))[keep]
+    mean, std = error.astype("f4").astype(float), arrays["std"][keep].astype(float)
+    truth = np.zeros_like(mean)
+    found = scores(save(tmp_path / "r.npz", arrays))
+    assert found["nll"] == pytest.approx(nll_gaussian(mean, std, truth), rel=1e-9)
+    assert found["crps"] == pytest.approx(crps_gaussian(mean, std, truth), rel=1e-9)
+    _, observed = calibration.get_proportion_lists_vectorized(mean, std, truth, num_bins=101)
+    assert found["calibration"]["observed"] == observed[1:-1].tolist()
+
+
+def test_extreme_uncertainties_have_the_same_area(tmp_path: Path) -> None:
+    arrays = numbers(3)
+    for name, std, over in (("zero", 1e-20, 0.49), ("large", 1e20, 0.0)):
+        arrays["std"] = np.full(SHAPE, std, "f4")
+        found = scores(save(tmp_path / f"{name}.npz", arrays))
+        assert found["auce"] == pytest.approx(0.49, rel=1e-9)
+        assert found["auce_over"] == pytest.approx(over, rel=1e-9)
+        assert found["auce_under"] == pytest.approx(0.49 - over, rel=1e-9)
+
+
+@pytest.mark.parametrize("distribution", ["gaussian", "laplace"])
+def test_a_calibrated_model_has_no_area(tmp_path: Path, distribution: str) -> None:
+    rng = np.random.default_rng(4)
+    std = rng.uniform(0.5, 2, (2, 300, 400))
+    noise = rng.normal(size=std.shape)
+    if distribution == "laplace":
+        noise = rng.laplace(0, 1 / np.sqrt(2), std.shape)
+    path = save(tmp_path / "r.npz", {"mean": std * noise, "std": std, "target": 0 * std})
+    found = scores(path, distribution=distribution)
+    assert found["auce"] < 0.002
+    assert found["coverage"]["95"] == pytest.approx(0.95, abs=0.002)
+    assert found["nmse"] is None and "one value" in found["nmse_reason"]
+
+
+def test_sigma_of_zero(tmp_path: Path) -> None:
+    arrays = numbers(5)
+    keep = evaluated(arrays)
+    first, second = (tuple(k) for k in np.argwhere(keep)[:2])
+    arrays["std"][first] = arrays["std"][second] = 0
+    arrays["mean"][first] = arrays["target"][first]
+    path = save(tmp_path / "r.npz", arrays)
+    report = uqeval.evaluate(path, None, {"regression": {}})
+    found = report.results["regression"]
+    assert found["nll"] is None and found["nll_reason"].startswith("σ = 0 at 2 of ")
+    assert report.numerics["regression"]["sigma_zero"] == 2
+    assert report.numerics["regression"]["lambda_infinite"] == 1
+    assert any("σ = 0 at 2" in text for text in report.warnings)
+    same(found, oracle(arrays))
+
+
+def test_a_far_target_loses_no_digits_of_its_variance(tmp_path: Path) -> None:
+    rng = np.random.default_rng(6)
+    target = (30_000 + rng.normal(size=(4, 40, 50))).astype("f4")
+    path = save(
+        tmp_path / "r.npz", {"mean": target + 1, "std": np.ones_like(target), "target": target}
+    )
+    assert scores(path)["nmse"] == pytest.approx(
+        1 / np.var(target.astype("f8")), rel=1e-9
+    )  # fmt: skip
+
+
+def test_any_split_gives_the_same_bits(tmp_path: Path) -> None:
+    import zarr
+
+    arrays = numbers(7, members=3)
+    reports = []
+    for i, chunks in enumerate([(3, 3, 12, 16), (1, 1, 5, 7), (2, 2, 12, 3)]):
+        group = zarr.create_group(str(tmp_path / f"{i}.zarr"))
+        for name, values in arrays.items():
+            own = chunks if values.ndim == 4 else (chunks[0], *chunks[2:])
+            array = group.create_array(
+                name, shape=values.shape, dtype=values.dtype, chunks=own,
+                config={"write_empty_chunks": True},
+            )  # fmt: skip
+            array[...] = values
+        for workers in (1, 3):
+            report = uqeval.evaluate(
+                tmp_path / f"{i}.zarr", None,
+                {"regression": {}, "nmerci": {"depth_step": 3.0}}, workers=workers,
+            )  # fmt: skip
+            reports.append((report.results, report.items))
+    assert all(found == reports[0] for found in reports)
+
+
+def test_what_cannot_be(tmp_path: Path) -> None:
+    arrays = numbers(8)
+    path = save(tmp_path / "r.npz", arrays)
+    for options, word in [
+        ({"levels": 1}, "--levels 1"), ({"distribution": "cauchy"}, "expected one of gaussian"),
+        ({"definition": "mine"}, "--definition 'mine'"), ({"sigma": 1}, "unknown regression"),
+        ({"uncertainty": "error"}, "no uncertainty"),
+    ]:  # fmt: skip
+        with pytest.raises(UsageError, match=word):
+            scores(path, **options)
+    arrays["valid"][...] = False
+    with pytest.raises(DataError, match="nothing is left to evaluate"):
+        scores(save(tmp_path / "void.npz", arrays))
+
+
+def test_an_item_without_a_target_is_told(tmp_path: Path) -> None:
+    arrays = numbers(9)
+    arrays["target"][1] = np.nan
+    report = uqeval.evaluate(
+        save(tmp_path / "r.npz", arrays), None, ["regression", "nmerci"]
+    )  # fmt: skip
+    assert "regression: 1 of 3 items have no valid target: 1." in report.warnings
+    assert report.items[1]["regression"]["rmse"] is None
+    assert report.items[1]["regression"]["rmse_reason"] == "no pixel is evaluated"
+    assert report.items[1]["nmerci"]["nmerci"] is None
