@@ -13,6 +13,7 @@ from typing import Any
 import laws_calibration
 import laws_divergence
 import laws_ranked
+import laws_regression
 import naive
 import numpy as np
 import pytest
@@ -22,6 +23,7 @@ from uqeval.maps.names import void_of
 from uqeval.tallies import (
     AccuracyByUncertainty,
     ClassCounts,
+    ErrorSums,
     ItemPatchCounts,
     Moments,
     PatchCounts,
@@ -73,6 +75,7 @@ EXAMPLES: tuple[Tally, ...] = (
     *laws_calibration.EXAMPLES,
     *laws_divergence.EXAMPLES,
     *laws_ranked.EXAMPLES,
+    *laws_regression.EXAMPLES,
 )
 
 SHAPES = [(7, 9), (1, 12), (12, 1), (1, 1), (8, 8)]
@@ -86,6 +89,10 @@ def classes_of(tally: Any) -> int:
 
 def items_for(tally: Tally) -> list[Maps]:
     """Items of several sizes; one is void, one holds a single class."""
+    if type(tally) in laws_regression.ORACLES:
+        numbers = [laws_regression.number_maps(seed, *shape) for seed, shape in enumerate(SHAPES)]
+        numbers[3] = laws_regression.number_maps(3, 1, 1, void=1.0)
+        return numbers
     classes = classes_of(tally)
     items = [item_maps(seed, *shape, classes) for seed, shape in enumerate(SHAPES)]
     items[3]["label"][...] = void_of(classes)
@@ -197,6 +204,8 @@ def void_items_count_nothing(tally: Tally) -> None:
     expected_ = tally.empty()
     if isinstance(tally, ClassCounts):
         expected_["void"] += maps["label"].size
+    if isinstance(tally, ErrorSums):
+        expected_["invalid"] += maps["label"].size
     if isinstance(tally, PatchCounts | ItemPatchCounts | Ranks) and "inaccurate" in str(tally):
         return  # void pixels count as wrong ones
     agree(tally, state, expected_)
@@ -406,4 +415,5 @@ ORACLES: dict[type[Tally], Callable[[Any, Sequence[Maps]], State]] = {
     **laws_calibration.ORACLES,
     **laws_divergence.ORACLES,
     **laws_ranked.ORACLES,
+    **laws_regression.ORACLES,
 }

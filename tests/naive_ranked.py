@@ -4,6 +4,7 @@ Nothing of uqeval is imported. Ties are averaged by expanding groups of equal va
 of a group stands for the group's mean.
 """
 
+import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -107,7 +108,7 @@ def coverage_at(score: Any, wrong: Any, percent: int) -> float:
     """Largest coverage at which the risk is not above."""
     found = risks(score, wrong)
     good = [k for k, g in enumerate(found, 1) if round(g * k) * 100 <= percent * k]
-    ends = np.cumsum([len(g) for g in groups(score, wrong)]).tolist()
+    ends = set(np.cumsum([len(g) for g in groups(score, wrong)]).tolist())
     return max([k for k in good if k in ends], default=0) / len(found)
 
 
@@ -139,7 +140,7 @@ def curve(score: Any, error: Any, rooted: bool = False, steps: int = 100) -> lis
 
 def trapezoid(values: Sequence[float], width: float) -> float:
     """Area under points `width` apart."""
-    return math.fsum((a + b) / 2 * width for a, b in zip(values, values[1:], strict=False))
+    return math.fsum((a + b) / 2 * width for a, b in itertools.pairwise(values))
 
 
 def sparsification(score: Any, error: Any, rooted: bool = False) -> dict[str, Any]:

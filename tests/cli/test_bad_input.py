@@ -67,8 +67,6 @@ def test_metadata_that_are_no_json(tmp_path: Path) -> None:
     ("name", "says"),
     [
         ("bad.npy", "is not a NumPy file"),
-        ("bad.npz", "cannot be opened as an .npz file"),
-        ("bad.zip", "is neither a folder nor a readable zip file"),
         ("notes.txt", "is a .txt file; expected a Zarr store"),
     ],
 )
@@ -271,15 +269,11 @@ def test_a_names_file_that_does_not_fit(
 def test_names_of_the_store_that_cannot_be(tmp_path: Path) -> None:
     store = save_complete(tmp_path / "bad.zarr", names=["a", "a", "b"])
     fails(tmp_path, store, says=["bad.zarr: attribute names: a stand there more than once"])
-    other = save_complete(tmp_path / "few/bad.zarr", names=["a", "b"])
-    fails(tmp_path / "few", other, says=["bad.zarr: 2 names for 3 items"])
 
 
 def test_class_names_that_cannot_be(tmp_path: Path) -> None:
     store = save_complete(tmp_path / "bad.zarr", class_names=["road", "car"])
     fails(tmp_path, store, says=["bad.zarr: 2 class_names for 5 classes"])
-    other = save_complete(tmp_path / "text/bad.zarr", class_names="road")
-    fails(tmp_path / "text", other, says=["class_names must be a list of texts"])
 
 
 # ---- label values
@@ -311,7 +305,7 @@ def test_void_that_is_not_named_as_such(tmp_path: Path, complete: Path) -> None:
     fails(tmp_path, complete, "--ignore-index", "254", says=["other than ignore_index 254: 255"])
 
 
-@pytest.mark.parametrize("options", [(), ("--threshold-scope", "item"), ("--threshold", "0.5")])
+@pytest.mark.parametrize("options", [(), ("--threshold-scope", "item")])
 def test_a_set_that_is_all_void(tmp_path: Path, options: tuple[str, ...]) -> None:
     store = stored(tmp_path, planes=np.full((N, H, W), 255, "u1"))
     fails(
@@ -384,10 +378,8 @@ def test_sums_that_are_not_1(tmp_path: Path, chunks: tuple[int, ...]) -> None:
 
 
 def test_logits_that_are_called_probs(tmp_path: Path) -> None:
-    fails(tmp_path, stored(tmp_path, logits()), says=["bad.zarr/probs", "store them as `logits`"])
-    again = tmp_path / "above"
-    again.mkdir()
-    fails(again, stored(again, abs(logits())), says=["do not sum to 1", "store them as `logits`"])
+    store = stored(tmp_path, abs(logits()))
+    fails(tmp_path, store, says=["bad.zarr/probs", "do not sum to 1", "store them as `logits`"])
 
 
 def test_logits_that_are_no_numbers(tmp_path: Path, stores: Path) -> None:
@@ -469,12 +461,10 @@ def test_members_that_do_not_belong_together(tmp_path: Path, stores: Path) -> No
     fails(tmp_path, predictions, few, planes, says=["few.zarr holds 2 items", "preds.zarr holds 3"])
     others = {
         "named": save(tmp_path / "o.zarr", {"probs": probs()}, {"names": ["aachen", "x", "celle"]}),
-        "sized": save(tmp_path / "s.zarr", {"probs": probs()[..., :30]}),
         "kind": save(tmp_path / "k.zarr", {"logits": logits()}),
     }
     says = {
         "named": ["name their items differently, first item 1: ('x',) and ('bonn',)"],
-        "sized": ["item 0 has classes, height, width (5, 24, 30)", "(5, 24, 32)"],
         "kind": ["members of one ensemble are of one kind", "probs", "k.zarr: logits"],
     }
     for name, other in others.items():

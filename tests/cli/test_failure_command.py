@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from command import refused, run_uqeval, run_well
 from scenes import read_maps
-from small_stores import CLASS_NAMES, NAMES, labels, probs, save
 from sklearn.metrics import average_precision_score, roc_auc_score
+from small_stores import CLASS_NAMES, NAMES, labels, probs, save
 
 import uqeval
 
@@ -61,8 +61,9 @@ def test_what_a_report_says(expected: dict[str, Any]) -> None:
     assert expected["metrics"]["failure.auroc"]["direction"] == "higher"
     assert expected["metrics"]["failure.aurc"]["direction"] == "lower"
     assert [item["name"] for item in expected["items"]] == NAMES
-    assert sum(item["failure"]["errors"] for item in expected["items"]) == (
-        expected["results"]["failure"]["errors"]
+    assert (
+        sum(item["failure"]["errors"] for item in expected["items"])
+        == (expected["results"]["failure"]["errors"])
     )
     assert expected["results"]["failure"]["auroc_bound"] >= 0
 

@@ -51,14 +51,14 @@ def test_counts_of_ranks_lie_at_their_keys() -> None:
     group = np.zeros(len(values), np.int32)
     group[-1] = -1
     coarse = np.zeros((1, 1 << (32 - FINE_BITS)), np.int64)
-    count_ranks(values, group, -1, coarse)
+    count_ranks(values, group, -1, True, coarse)
     keys = [int(rank_key(v)) for v in values[:-1]]
     expected = np.bincount([k >> FINE_BITS for k in keys], minlength=coarse.shape[1])
     np.testing.assert_array_equal(coarse[0], expected)
     slot = np.full(coarse.shape, -1, np.int16)
     slot[0, keys[-1] >> FINE_BITS] = 0
     fine = np.zeros((1, FINE), np.int64)
-    count_ranks_finely(values, group, -1, slot, fine)
+    count_ranks_finely(values, group, -1, True, slot, fine)
     assert fine.sum() == 3  # 1.0 twice, and the number after it
     assert fine[0, keys[-1] & (FINE - 1)] == 2
 

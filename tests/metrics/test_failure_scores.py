@@ -140,7 +140,11 @@ def test_undetected_errors() -> None:
     u, wrong = arrays(items)
     found = results(items)
     assert found["uncertainty_threshold"] == pytest.approx(u.astype("f8").mean(), rel=1e-12)
-    for rule, limit in (("mean", u.astype("f8").mean()), ("0.25", 0.25), ("range:0.5", u.max() / 2)):
+    for rule, limit in (
+        ("mean", u.astype("f8").mean()),
+        ("0.25", 0.25),
+        ("range:0.5", u.max() / 2),
+    ):
         expected = float((wrong & (u <= np.float32(limit))).mean())
         assert results(items, threshold=rule)["undetected_error_rate"] == expected, rule
 

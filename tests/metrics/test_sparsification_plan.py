@@ -275,7 +275,10 @@ def facts(kind: str) -> Facts:
 
 def test_defaults_by_kind_of_data() -> None:
     assert set(FAMILY.kinds) == {"classes", "regression"}
-    for kind, uncertainty, error in (("classes", "entropy", "brier"), ("regression", "sigma", "rmse")):
+    for kind, uncertainty, error in (
+        ("classes", "entropy", "brier"),
+        ("regression", "sigma", "rmse"),
+    ):
         own = FAMILY.settings({}, facts(kind))["sparsification"]
         assert (own.uncertainty, own.error) == (uncertainty, error)
         assert uncertainty in FAMILY.maps(own, facts(kind))

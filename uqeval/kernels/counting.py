@@ -54,25 +54,28 @@ def measure(value, label, void, count, total, least, most):
 
 
 @kernel
-def count_ranks(value, group, void, coarse):
-    """Numbers [i] of each group by the high bits of their keys, into [group, coarse bin]."""
+def count_ranks(value, group, void, apart, coarse):
+    """Numbers [i] by the high bits of their keys, into [group, coarse bin].
+
+    `group` [i] is `void` for what does not count; unless groups are kept `apart`, all are one.
+    """
     for i in range(value.shape[0]):
         g = group[i]
         if g != void:
-            coarse[g, rank_key(value[i]) >> FINE_BITS] += 1
+            coarse[g if apart else 0, rank_key(value[i]) >> FINE_BITS] += 1
 
 
 @kernel
-def count_ranks_finely(value, group, void, slot, fine):
+def count_ranks_finely(value, group, void, apart, slot, fine):
     """Numbers [i] in the coarse bins that have a slot, into [slot, low bits].
 
-    `slot` [group, coarse bin] is -1 where a bin is not wanted.
+    `slot` [group, coarse bin] is -1 where a bin is not wanted; else as `count_ranks`.
     """
     for i in range(value.shape[0]):
         g = group[i]
         if g != void:
             key = rank_key(value[i])
-            s = slot[g, key >> FINE_BITS]
+            s = slot[g if apart else 0, key >> FINE_BITS]
             if s >= 0:
                 fine[s, key & (FINE - 1)] += 1
 

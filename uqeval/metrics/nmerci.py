@@ -46,8 +46,8 @@ class NmerciSettings:
 
     `uncertainty`: sigma, or a map of the store. `alpha` in (0, 100], in percent. `interpolation` of
     percentiles: see `uqeval.tallies.percentiles`. `over`: means over all pixels, or over the kept
-    ones, with λ up to λ^α. `mae`: of all pixels, or trimmed to errors up to max^α. `depth_step`: width of
-    the intervals of the target that are evaluated apart.
+    ones, with λ up to λ^α. `mae`: of all pixels, or trimmed to errors up to max^α. `depth_step`:
+    width of the intervals of the target that are evaluated apart.
 
     Raises `UsageError` for what cannot be.
     """

@@ -46,7 +46,7 @@ CHOICES = {
 }
 ERRORS = {"classes": ("brier", "zero-one"), "regression": ("rmse", "mse", "mae", "abs-rel")}
 UNCERTAINTY = {"classes": "entropy", "regression": "sigma"}
-#: Bins that are split where the area is over every rank: those that widen its bound most.
+#: Bins split where the area is over every rank: those that widen its bound most.
 WIDEST = 128
 
 
@@ -190,7 +190,6 @@ def _pooled(settings: SparsificationSettings, own: ItemCurves) -> Any:
     ladders = {s: Ladder.of(tally, counted[tally].total) for s, tally in coarse.items()}
     if not ladders[error].total:
         return sc.VOID, items
-
     wanted: dict[Any, list[RankedErrors]] = {}
     for s, ladder in ladders.items():
         rungs = sc.cut_rungs(ladder, cuts)

@@ -100,7 +100,7 @@ def sparsification_tables(results: dict[str, Any]) -> list[Table]:
             ["", "uncertainty", "error", "AUSE", "AURG", "divided by"],
             rows,
             "AUSE: area between the curve and the oracle, 0 is best. AURG: gain over removing at "
-            "random; < 0: worse than that. divided by: the error of all pixels, unless told otherwise.",
+            "random; < 0: worse than that. divided by: the error of all pixels, or 1.",
             left=frozenset({0, 1, 2}),
         )
     ]

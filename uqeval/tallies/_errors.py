@@ -58,7 +58,8 @@ class Error:
         import numpy as np
 
         if self.name == "zero-one":
-            return (maps["prediction"] != maps["label"]).astype(np.float32)
+            wrong: NDArray[Any] = (maps["prediction"] != maps["label"]).astype(np.float32)
+            return wrong
         if self.name == "abs-rel":
             error = maps["error"].astype(np.float64)
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):

@@ -19,13 +19,12 @@ def cumulated(
     """
     import numpy as np
 
-    bits = (score + np.float32(0)).view(np.int32).astype(np.int64)
-    key = np.where(bits >= 0, bits + 2**31, -bits - 1).astype(np.uint64)
-    both = (key << np.uint64(32)) | (error + np.float32(0)).view(np.uint32).astype(np.uint64)
-    both.sort()
-    key = both >> np.uint64(32)
-    values = (both & np.uint64(2**32 - 1)).astype(np.uint32).view(np.float32).astype(np.float64)
-    if squared:
-        values *= values
-    ends = np.flatnonzero(np.append(key[1:] != key[:-1], True)) if key.size else np.arange(0)
-    return ends + 1, np.cumsum(values)[ends]
+    from uqeval.kernels.sorting import DIGITS, RADIX, pack_keys, radix_sort, sum_ties
+
+    keys, spare = np.empty((2, score.size), np.uint64)
+    pack_keys(score, error, keys)
+    if radix_sort(keys, spare, np.zeros((DIGITS, RADIX), np.int64)):
+        keys, spare = spare, keys
+    upto, sums = spare.view(np.int64), np.empty(score.size, np.float64)
+    ties = sum_ties(keys, squared, upto, sums)
+    return upto[:ties], sums[:ties]

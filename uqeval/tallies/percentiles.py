@@ -37,6 +37,8 @@ def between(a: float, b: float, weight: float) -> float:
     """Linear interpolation between two order statistics, as NumPy rounds it; ∞ is no trouble."""
     if weight == 0 or a == b:
         return a
+    if math.isinf(b):
+        return b
     return b - (b - a) * (1 - weight) if weight >= 0.5 else a + (b - a) * weight
 
 

@@ -59,31 +59,25 @@ class Ranks(Tally):
 
         from uqeval.kernels.counting import count_ranks, count_ranks_finely
 
-        values, group = self._values(maps)
+        values, group, void = self._values(maps)
         if not self.bins:
-            count_ranks(values, group, -1, state["coarse"])
+            count_ranks(values, group, void, self.by_category, state["coarse"])
             return
         slot = np.full((self.groups, COARSE), -1, np.int16)
         for i, (g, b) in enumerate(self.bins):
             slot[g, b] = i
-        count_ranks_finely(values, group, -1, slot, state["fine"])
+        count_ranks_finely(values, group, void, self.by_category, slot, state["fine"])
 
-    def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Values [i] and their groups [i], -1 for what does not count."""
+    def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any], int]:
+        """Values [i], their groups [i], and the group of what does not count."""
         import numpy as np
 
         void = void_of(self.classes)
-        if isinstance(self.of, Patches):
-            table = self.of.table(maps)
-            category = table["category"]
-            group = np.where(category == void, self.classes, category)
-            values = table["mean"]
-        else:
-            values = self.of.of(maps).reshape(-1)
-            group = np.where(maps["label"].reshape(-1) == void, -1, 0)
-        if not self.by_category:
-            group = np.minimum(group, 0)
-        return values, group.astype(np.int32)
+        if not isinstance(self.of, Patches):
+            return self.of.of(maps).reshape(-1), maps["label"].reshape(-1), void
+        table = self.of.table(maps)
+        category = table["category"]
+        return table["mean"], np.where(category == void, self.classes, category), -1
 
 
 def bins_of(coarse: NDArray[Any], percentiles: tuple[float, ...]) -> tuple[tuple[int, int], ...]:

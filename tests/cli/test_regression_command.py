@@ -1,0 +1,121 @@
+"""`uqeval regression` through the real executable, with every kind of target."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import naive_regression as naive
+import numpy as np
+import pytest
+from command import refused, run_uqeval, run_well
+from number_stores import NAMES, close, numbers
+from PIL import Image
+from small_stores import save
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`all.zarr`; `preds.zarr` without target; the same target as files of every kind."""
+    at = tmp_path_factory.mktemp("numbers")
+    arrays = numbers(2)
+    # In steps of 1/256 and nowhere 0, as a KITTI PNG can hold them.
+    target = np.round(arrays["target"] * 256) / 256
+    arrays["target"] = target.astype("f4")
+    save(at / "all.zarr", arrays, {"names": NAMES})
+    own = {k: arrays[k] for k in ("mean", "std", "valid")}
+    save(at / "preds.zarr", own, {"names": NAMES})
+    save(at / "anonymous.zarr", own)
+    np.save(at / "target.npy", arrays["target"])
+    save(at / "target.zarr", {"target": arrays["target"]}, {"names": NAMES})
+    for kind in ("kitti", "npy", "pfm"):
+        (at / kind).mkdir()
+    for name, values in zip(NAMES, arrays["target"], strict=True):
+        depth = np.nan_to_num(values * 256).astype(np.uint16)
+        Image.fromarray(depth).save(at / f"kitti/{name}.png")
+        np.save(at / f"npy/{name}.npy", values)
+        header = f"Pf\n{values.shape[1]} {values.shape[0]}\n-1\n".encode()
+        (at / f"pfm/{name}.pfm").write_bytes(header + values[::-1].astype("<f4").tobytes())
+    return at
+
+
+@pytest.fixture(scope="module")
+def expected(folder: Path) -> dict[str, Any]:
+    return report(folder / "all.zarr")["results"]
+
+
+def report(*arguments: Any) -> dict[str, Any]:
+    done = run_well("regression", *arguments, "--format", "json")
+    return json.loads(done.stdout)  # type: ignore[no-any-return]
+
+
+def test_oracle(folder: Path, expected: dict[str, Any]) -> None:
+    arrays = numbers(2)
+    found = naive.pixels(
+        arrays["mean"], arrays["std"], np.load(folder / "target.npy"), arrays["valid"]
+    )
+    for name, value in naive.regression(found).items():
+        if not isinstance(value, dict):
+            assert close(expected["regression"][name], value), name
+
+
+@pytest.mark.parametrize("target", ["target.npy", "target.zarr", "kitti", "npy", "pfm"])
+def test_targets(folder: Path, expected: dict[str, Any], target: str) -> None:
+    found = report(folder / "preds.zarr", folder / target)
+    assert found["results"] == expected
+    assert found["inputs"]["target"]["path"] == str(folder / target)
+
+
+def test_tables(folder: Path) -> None:
+    done = run_well(
+        "regression", folder / "all.zarr", "--distribution", "gaussian", "--distribution",
+        "laplace", "--format", "markdown",
+    )  # fmt: skip
+    assert "### Regression" in done.stdout and "### Calibration of intervals" in done.stdout
+    assert "laplace" in done.stdout
+
+
+def test_samples_with_nan(tmp_path: Path) -> None:
+    samples = numbers(3, members=4)["mean"]
+    samples[0, 1, 2, 3] = np.nan
+    np.savez(tmp_path / "r.npz", samples=samples, target=np.ones((3, 12, 16)))
+    refused(
+        run_uqeval("regression", tmp_path / "r.npz"),
+        "r.npz[samples], item 0: 1 of 768 evaluated values are NaN or infinite, first at row 2, "
+        "column 3 of member 1", "--nan-samples skip",
+    )  # fmt: skip
+    found = report(tmp_path / "r.npz", "--nan-samples", "skip")
+    assert found["results"]["regression"]["pixels"] == 576
+
+
+def test_members_in_several_stores(tmp_path: Path) -> None:
+    arrays = numbers(4, members=2)
+    whole = save(tmp_path / "whole.zarr", arrays)
+    paths = [
+        save(tmp_path / f"{m}.zarr", {k: arrays[k][:, m] for k in ("mean", "std")})
+        for m in range(2)
+    ]
+    np.savez(tmp_path / "t.npz", target=arrays["target"], valid=arrays["valid"])
+    found = report(*paths, tmp_path / "t.npz")
+    assert found["results"] == report(whole)["results"]
+    assert found["inputs"]["samples"] == 2
+
+
+def test_what_cannot_be(folder: Path, tmp_path: Path) -> None:
+    preds = folder / "preds.zarr"
+    bad: list[tuple[list[Any], str]] = [
+        ([preds], "comes without a target"),
+        ([folder / "target.npy"], "holds targets; give the predictions before them"),
+        ([folder / "target.npy", preds], "one store of targets, after all predictions"),
+        ([folder / "anonymous.zarr", folder / "kitti"], "gives its 3 items no names"),
+        ([preds, folder / "kitti", "--levels", "1"], "--levels 1"),
+        ([preds, tmp_path / "nothing"], "there is nothing here"),
+    ]
+    for arguments, words in bad:
+        refused(run_uqeval("regression", *arguments), words)
+    np.save(tmp_path / "void.npy", np.full((3, 12, 16), np.nan))
+    refused(run_uqeval("regression", preds, tmp_path / "void.npy"), "nothing is left to evaluate")
+    np.save(tmp_path / "two.npy", np.ones((2, 12, 16)))
+    refused(run_uqeval("regression", preds, tmp_path / "two.npy"), "holds 2 targets")
+    refused(run_uqeval("pavpu", folder / "all.zarr"), "holds regression data")

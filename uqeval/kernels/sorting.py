@@ -1,0 +1,76 @@
+"""Sorting 64-bit keys by counting their digits: several times as fast as comparing them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from uqeval.kernels._jit import bits_of_float32, float32_of, kernel
+from uqeval.kernels.counting import rank_key
+
+_BITS = 11
+#: Digits of a 64-bit key.
+DIGITS = 6
+#: Values of a digit.
+RADIX = 1 << _BITS
+
+
+@kernel
+def radix_sort(keys, spare, counts):
+    """Sort `keys` uint64 [i] ascending; True if the sorted ones are in `spare` [i].
+
+    `counts` int64 [DIGITS, RADIX] of zeros is worked in. Digits that all keys share cost nothing.
+    """
+    n = keys.shape[0]
+    mask = np.uint64(RADIX - 1)
+    for i in range(n):
+        key = keys[i]
+        for d in range(DIGITS):
+            counts[d, np.int64((key >> np.uint64(d * _BITS)) & mask)] += 1
+    source, target = keys, spare
+    swapped = False
+    for d in range(DIGITS):
+        shift = np.uint64(d * _BITS)
+        if n == 0 or counts[d, np.int64((source[0] >> shift) & mask)] == n:
+            continue
+        begin = 0
+        for value in range(RADIX):
+            begin, counts[d, value] = begin + counts[d, value], begin
+        for i in range(n):
+            key = source[i]
+            v = np.int64((key >> shift) & mask)
+            target[counts[d, v]] = key
+            counts[d, v] += 1
+        source, target = target, source
+        swapped = not swapped
+    return swapped
+
+
+@kernel
+def pack_keys(score, error, keys):
+    """Scores and non-negative errors, float32 [i], as keys that order by score, then by error."""
+    for i in range(score.shape[0]):
+        low = np.int64(bits_of_float32(error[i] + np.float32(0.0)))
+        keys[i] = np.uint64(rank_key(score[i] + np.float32(0.0)) << 32 | low)
+
+
+@kernel
+def sum_ties(keys, squared, upto, sums):
+    """Pixels and errors up to the end of each tie of sorted keys, into [tie]; returns how many.
+
+    With `squared`, errors are squared in float64 before they are added.
+    """
+    n = keys.shape[0]
+    ties = 0
+    total = 0.0
+    for i in range(n):
+        bits = np.int64(keys[i] & np.uint64(0xFFFFFFFF))
+        narrow: Any = np.int32(bits)
+        error = np.float64(float32_of(narrow))
+        total += error * error if squared else error
+        if i + 1 == n or keys[i] >> np.uint64(32) != keys[i + 1] >> np.uint64(32):
+            upto[ties] = i + 1
+            sums[ties] = total
+            ties += 1
+    return ties
