@@ -115,7 +115,7 @@ def _fit_items(settings: CalibrationSettings, facts: Facts) -> list[int] | None:
     """The places of the items that the temperature is fitted on; None for all."""
     if settings.fit_on is None:
         return None
-    from uqeval.stores.store import read_names_file
+    from uqeval.stores.names import read_names_file
 
     names = read_names_file(settings.fit_on)
     place = {name: i for i, name in enumerate(facts.names)}
