@@ -377,11 +377,11 @@ def test_no_labels(scene: Any) -> None:
         uqeval.evaluate(scene[0])
 
 
-def test_no_predictions() -> None:
+def test_no_predictions(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="no predictions"):
         uqeval.evaluate([])
     with pytest.raises(StoreError, match="nothing here"):
-        uqeval.evaluate("/nowhere")
+        uqeval.evaluate(tmp_path / "nowhere")
 
 
 # Parts and void

@@ -63,7 +63,10 @@ def convert(
         )
     if zw.is_taken(target):
         if not overwrite:
-            raise OutputError(f"{destination}: exists. Choose another path, or say overwrite.")
+            raise OutputError(
+                f"{destination}: is there already. Choose another path, or give --overwrite "
+                "(overwrite=True)."
+            )
         zw.check_replaceable(target)
     pieces = find_pieces(os.fspath(source), kind, names, axes, key)
     if labels is not None:
@@ -72,8 +75,8 @@ def convert(
         pieces.warnings += store.warnings
     if class_names is not None:
         pieces.attributes["class_names"] = list(class_names)
-    with zw.writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.parent.is_dir():
+        raise OutputError(f"{destination}: the folder {target.parent} does not exist; make it.")
     beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
     try:
         _write(pieces, beside, compression, progress)
