@@ -64,7 +64,7 @@ def convert(
     if zw.is_taken(target):
         if not overwrite:
             raise OutputError(
-                f"{destination}: is there already. Choose another path, or give --overwrite "
+                f"{destination}: exists already. Choose another path, or give --overwrite "
                 "(overwrite=True)."
             )
         zw.check_replaceable(target)
