@@ -2,8 +2,8 @@
 
     python benchmarks/ranks.py [--pixels 1e6 1e7 1e8]
 
-Means, deviations and targets of N pixels in one `.npz`. Every way is a process of its own, reads the
-same file, and reports its own peak memory.
+Means, deviations and targets of N pixels in one `.npz`. Every way is a process of its own, reads
+the same file, and reports its own peak memory.
 """
 
 from __future__ import annotations

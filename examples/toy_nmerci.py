@@ -6,9 +6,9 @@ other epochs of one training) give a mean and a standard deviation σ at each po
 judges: is σ large where the error is? n-MeRCI is 0 where σ is the error but for a factor, 1 where
 σ is constant, above 1 where it misleads.
 
-Expect: the RMSE of all four is alike; Bagging has by far the best n-MeRCI (and AUCE, and AUSE), MC
-dropout the worst, as in the paper, at α = 85 %, the share of points that are not biased. The
-curves over α are rough: twenty points are few, and another seed moves them.
+Expect: the RMSE of all four is alike; Bagging has by far the best n-MeRCI (and AUCE, and AUSE), as
+in the paper, at α = 85 %, the share of points that are not biased. MC dropout is the worst here, as
+there; with some other seeds Multi Epochs is: twenty points are few, and the curves over α rough.
 Needs `pip install 'uqeval[examples]'`; takes a quarter of a minute.
 """
 
