@@ -71,7 +71,7 @@ def usable_cpus() -> int:
 def evaluate(
     predictions: Given | Sequence[Given],
     labels: Given | None = None,
-    metrics: Sequence[str] | Mapping[str, Mapping[str, Any]] = ("pavpu",),
+    metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] = ("pavpu",),
     *,
     workers: int | None = None,
     memory: int = 512 * 10**6,
@@ -92,7 +92,7 @@ def evaluate(
 
     Raises `UqevalError` (`UsageError`, `StoreError`, `DataError`), which says what is wrong.
     """
-    families = dict(metrics) if isinstance(metrics, Mapping) else {name: {} for name in metrics}
+    families = families_of(metrics)
     known = InputOptions.__dataclass_fields__
     strange = [name for name in inputs if name not in known]
     if strange:
@@ -115,6 +115,15 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     record = _collect(lockstep.run(plans), inputs.source.names)
     states = str(options.states) if options.states else None
     return report_of(inputs, record, lockstep, time.perf_counter() - began, states)
+
+
+def families_of(
+    metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None],
+) -> dict[str, Mapping[str, Any]]:
+    """Families and their options, however they were given."""
+    if isinstance(metrics, Mapping):
+        return {name: options or {} for name, options in metrics.items()}
+    return {name: {} for name in ([metrics] if isinstance(metrics, str) else metrics)}
 
 
 def known_families(families: Mapping[str, Any]) -> list[Family]:
@@ -208,7 +217,7 @@ def report_of(
             "metrics": {m.id: m.record() for family in known for m in family.metrics},
             **record,
             "uqeval_version": uqeval.__version__,
-            "inputs": inputs.record,
+            "inputs": inputs.record | {"options": inputs.options},
             "states": states,
             "partial": inputs.partial,
             "warnings": warnings,

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UsageError
 from uqeval.inputs import Given, InputOptions, Inputs, open_inputs
 from uqeval.report.schema import Report
-from uqeval.run import Progress, RunOptions, Silent, known_families, report_of
+from uqeval.run import Progress, RunOptions, Silent, families_of, known_families, report_of
 
 if TYPE_CHECKING:
     from uqeval.metrics import Family
@@ -89,7 +89,7 @@ def sweep(
     counts = _checked_repeats(repeats, len(ms))
     drawn = draw(total, ms, counts, seed)
     subsets = [subset for group in drawn for subset in group]
-    families = dict(metrics) if isinstance(metrics, Mapping) else {name: {} for name in metrics}
+    families = families_of(metrics)
     plans, wanted, said, used = _plans(opened, families, subsets)
     source = Subsets(stack, subsets)
     source.want(sorted(wanted))

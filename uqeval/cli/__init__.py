@@ -73,7 +73,8 @@ app.command("demo")(demo.demo)
 
 def main() -> None:
     """Run the command line; the process ends with the status that `uqeval.cli` lists."""
-    signal.signal(signal.SIGTERM, _terminated)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _terminated)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names may hold what the locale cannot

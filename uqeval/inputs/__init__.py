@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from uqeval.inputs.given import Given, InputOptions, Inputs
@@ -14,8 +15,6 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
 
     Raises `StoreError` where the two are not of the same items, sizes, classes and kind.
     """
-    import dataclasses
-
     from uqeval.maps.reference import WithReference
 
     other = open_inputs(reference, None, options)
@@ -41,6 +40,6 @@ def open_inputs(
 
     options.check()
     opened = open_predictions(predictions, options)
-    if is_regression(opened):
-        return open_regression(opened, truth, options)
-    return open_classes(opened, truth, options)
+    inputs = (open_regression if is_regression(opened) else open_classes)(opened, truth, options)
+    said = {name: value for name, value in dataclasses.asdict(options).items() if name != "names"}
+    return dataclasses.replace(inputs, options=said)

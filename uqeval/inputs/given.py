@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -65,6 +65,7 @@ class Inputs:
     warnings: list[str]
     partial: bool
     reference: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
 
     def facts(self) -> Facts:
         """What metrics may know of the data before any of it is read."""

@@ -17,8 +17,14 @@ from numba.extending import intrinsic
 
 
 def kernel(function: Callable[..., Any]) -> Any:
-    """Compile `function` lazily, for the dtypes of its first call, cached on disk."""
-    return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    """Compile `function` lazily, for the dtypes of its first call, cached on disk.
+
+    Without a place to write the cache (a read-only install and home) it is compiled in every run.
+    """
+    try:
+        return numba.njit(nogil=True, cache=True, error_model="numpy")(function)
+    except RuntimeError:  # "no locator available"
+        return numba.njit(nogil=True, error_model="numpy")(function)
 
 
 def _reinterpret(source: Any, target: Any) -> Any:

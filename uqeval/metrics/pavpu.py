@@ -331,6 +331,8 @@ def _curve(by_threshold: Any, ends: tuple[float, float] | None) -> dict[str, Any
     for field in fields:
         formula = patch_scores.BY_FIELD[field].formula
         curve[field] = [formula(*four) for four in counts]
+        if None in curve[field]:
+            curve[f"{field}_reason"] = patch_scores.BY_FIELD[field].undefined
     # Ma et al. 2024, §6: where the Surplus is negative the uncertainty says less than nothing, and
     # the PAvPU there should not be read.
     curve["misleading"] = [value is not None and value < 0 for value in curve["surplus"]]

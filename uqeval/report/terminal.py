@@ -3,29 +3,83 @@
 from __future__ import annotations
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table as RichTable
 
 from uqeval.report.safe import printable
 from uqeval.report.schema import Report
-from uqeval.report.tables import tables_of
+from uqeval.report.tables import Table, tables_of
+
+#: Tables of at most so many rows are turned where they are too wide: scores down, variants across.
+_FEW = 4
+
+
+def turned(table: Table) -> Table:
+    """The table with its rows as columns."""
+    first, *others = table.columns
+    columns = [first, *(row[0] for row in table.rows)]
+    rows = [[name, *(row[i] for row in table.rows)] for i, name in enumerate(others, 1)]
+    return Table(table.title, columns, rows, table.note)
+
+
+def split(table: Table, width: int) -> list[Table]:
+    """The table as several that fit `width`, each with the first column; numbers are never cut."""
+    widths = _widths(table)
+    groups: list[list[int]] = [[]]
+    for i in range(1, len(table.columns)):
+        used = widths[0] + sum(widths[k] for k in groups[-1])
+        if groups[-1] and used + widths[i] > width:
+            groups.append([])
+        groups[-1].append(i)
+    parts = []
+    for n, group in enumerate(groups):
+        chosen = [0, *group]
+        parts.append(
+            Table(
+                table.title if n == 0 else f"{table.title}, continued",
+                [table.columns[i] for i in chosen],
+                [[row[i] for i in chosen] for row in table.rows],
+                table.note if n == len(groups) - 1 else "",
+                frozenset(k for k, i in enumerate(chosen) if i in table.left),
+            )
+        )
+    return parts
+
+
+def _widths(table: Table) -> list[int]:
+    """Characters that each column takes with the space beside it."""
+    cells = [table.columns, *table.rows]
+    return [max(len(printable(row[i])) for row in cells) + 3 for i in range(len(table.columns))]
+
+
+def _width(table: Table) -> int:
+    return sum(_widths(table))
 
 
 def show(report: Report, console: Console) -> None:
     """Print the tables, then what to know about the numbers."""
     for table in tables_of(report):
-        shown = RichTable(
-            title=table.title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD,
-            pad_edge=False, caption=table.note or None, caption_justify="left",
-        )  # fmt: skip
-        for i, column in enumerate(table.columns):
-            shown.add_column(column, justify="left" if i in table.left else "right")
-        for row in table.rows:
-            shown.add_row(*(escape(printable(cell)) for cell in row))
-        console.print(shown)
+        if _width(table) > console.width and len(table.rows) <= _FEW:
+            table = turned(table)
+        for part in split(table, console.width):
+            _print(part, console)
     if report.partial:
         console.print("[bold yellow]partial:[/] not all items were evaluated; a gate refuses this.")
+
+
+def _print(table: Table, console: Console) -> None:
+    shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
+    for i, column in enumerate(table.columns):
+        justify: JustifyMethod = "left" if i in table.left else "right"
+        shown.add_column(escape(printable(column)), justify=justify)
+    for row in table.rows:
+        shown.add_row(*(escape(printable(cell)) for cell in row))
+    console.print(f"[bold]{escape(printable(table.title))}[/]", highlight=False)
+    console.print(shown)
+    if table.note:
+        console.print(f"[dim]{escape(table.note)}[/]", highlight=False)
+        console.print()
 
 
 def show_warnings(report: Report, console: Console) -> None:

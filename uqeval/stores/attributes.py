@@ -26,7 +26,7 @@ def check_attributes(attributes: Mapping[str, Any], path: str) -> None:
         if ours.get("complete") is False:
             raise StoreError(
                 f"{path}: is unfinished: the job that writes it has not closed it. Wait for it, "
-                "or run it again."
+                "or run it again with resume=True (or overwrite=True)."
             )
     classes = attributes.get("class_names")
     if classes is not None and not (

@@ -151,9 +151,10 @@ def _explain(values: NDArray[Any], stored: NDArray[Any], row: int) -> str:
     off = np.abs(sums - 1.0)
     y, x = (int(at) for at in np.unravel_index(int(off.argmax()), off.shape))
     count = int((off > tolerance).sum())
-    hint = "Take the softmax over the class axis"
-    if values.dtype == np.float16 or stored.dtype != np.float16:
-        hint += ", in float32 (bfloat16 and float16 are too coarse to sum to one)"
+    hint = (
+        "Take the softmax over the class axis, in float32 (`logits.float().softmax(…)`: bfloat16 "
+        "and float16 are too coarse to sum to one), or write logits with kind='logits'"
+    )
     return (
         f"the class probabilities of {count} of {off.size} pixels do not sum to 1, the worst to "
         f"{sums[y, x]:.6g} in row {row + y}, column {x} (tolerance {tolerance:g} for "
