@@ -1,0 +1,103 @@
+"""README and docs run as they stand: every shell and Python block, in order, on small data."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from uqeval import PredictionWriter
+
+ROOT = Path(__file__).parents[1]
+PAGES = ("README.md", "docs/stores.md", "docs/metrics.md", "docs/reports.md", "docs/development.md")
+BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+#: What `.ci/run` does, in environments of its own.
+INSTALLS = ("pip install", "pytest")
+
+
+class Tensor:
+    """As much of a tensor as the README's loop asks for."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = np.asarray(values)
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.values
+
+    def __getitem__(self, index: Any) -> Tensor:
+        return Tensor(self.values[index])
+
+    def float(self) -> Tensor:
+        return Tensor(self.values.astype(np.float32))
+
+    def softmax(self, axis: int) -> Tensor:
+        p = np.exp(self.values - self.values.max(axis=axis, keepdims=True))
+        return Tensor(p / p.sum(axis=axis, keepdims=True))
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with `preds.zarr` and `labels/`, as the pages suppose."""
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    with PredictionWriter(
+        "preds.zarr", names=["a", "b"], samples=3, classes=4, size=(24, 32)
+    ) as writer:
+        for name in ("a", "b"):
+            p = rng.dirichlet(np.ones(4), (3, 24, 32)).astype(np.float32)
+            writer.add(name, np.moveaxis(p, -1, 1))
+    Path("labels").mkdir()
+    for name in ("a", "b"):
+        Image.fromarray(rng.integers(0, 4, (24, 32)).astype(np.uint8)).save(f"labels/{name}.png")
+    return tmp_path
+
+
+def shell(text: str) -> None:
+    lines = [line.split(" && ")[-1] for line in text.splitlines() if line.strip()]
+    for line in lines:
+        if line.startswith(INSTALLS) or "pytest" in line:
+            continue
+        path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+        done = subprocess.run(
+            line, shell=True, capture_output=True, text=True, env={**os.environ, "PATH": path}
+        )
+        assert done.returncode == 0, f"{line}\n{done.stderr}"
+
+
+def python(text: str) -> None:
+    images = {f"image_{i}": np.zeros((3, 1024, 2048), np.float32) for i in range(1)}
+    if "PredictionWriter" in text:
+        text = text.replace("size=(1024, 2048)", "size=(12, 16)").replace('"preds', '"dumped')
+    rng = np.random.default_rng(1)
+    names: dict[str, Any] = {
+        "names": list(images),
+        "dataset": images.items(),
+        "model": lambda batch: Tensor(rng.normal(size=(1, 19, 12, 16))),
+    }
+    exec(compile(text, "<docs>", "exec"), names)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_block_of_a_page_runs(page: str, folder: Path) -> None:
+    text = (ROOT / page).read_text("utf-8")
+    blocks = BLOCK.findall(text)
+    for kind, block in blocks:
+        (shell if kind == "sh" else python)(block)
+    assert folder.exists() and len(blocks) == text.count("```sh\n") + text.count("```python\n")
+
+
+def test_every_command_is_in_the_readme() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "uqeval", "--help"], capture_output=True, text=True, check=True
+    )
+    commands = re.findall(r"^│ ([a-z]+) ", done.stdout.split("Commands")[1], re.MULTILINE)
+    readme = (ROOT / "README.md").read_text("utf-8")
+    assert len(commands) > 5
+    assert [c for c in commands if f"`uqeval {c}" not in readme] == []
