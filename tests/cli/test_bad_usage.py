@@ -37,6 +37,8 @@ from small_stores import labels
         ("--uncertainty label", ["--uncertainty label is no uncertainty"]),
         ("--uncertainty mean_probs", ["--uncertainty mean_probs is no uncertainty"]),
         ("--threshold mean --threshold-from x.json", ["exclude each other"]),
+        ("--threshold=-1", ["--threshold -1 cannot be: entropy", "lies between 0 and"]),
+        ("--threshold 100", ["--threshold 100 cannot be: entropy", "lies between 0 and"]),
         ("--memory lots", ["--memory 'lots'; expected a size such as 512MB"]),
         ("--memory -5MB", ["--memory '-5MB'; expected a size"]),
     ],

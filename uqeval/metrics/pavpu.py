@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
-from uqeval.maps.names import NO_UNCERTAINTY, UNCERTAINTIES
+from uqeval.maps.names import IN_NATS, NO_UNCERTAINTY, UNCERTAINTIES
 from uqeval.metrics import patch_scores
 from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
@@ -202,6 +202,7 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, PavpuSettin
         }
     for own in found.values():
         check_uncertainty(own.uncertainty, facts)
+        _check_threshold(own, facts)
         if own.top_k >= facts.classes:
             raise UsageError(
                 f"--top-k {own.top_k} of {facts.classes} classes: every pixel would be right."
@@ -213,6 +214,24 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, PavpuSettin
                     f"{height}×{width} (height×width); give a smaller window, or --border partial."
                 )
     return found
+
+
+def _check_threshold(settings: PavpuSettings, facts: Facts) -> None:
+    """Raise `UsageError` for a number that no value of a computed uncertainty can pass or reach."""
+    rule = Rule.parse(settings.threshold)
+    fitted = settings.threshold_from is not None  # may pass the bound by rounding
+    if rule.kind != "value" or fitted or settings.uncertainty not in UNCERTAINTIES:
+        return
+    most = 1.0
+    if settings.uncertainty in IN_NATS:
+        most = math.log(facts.classes) / math.log(
+            settings.patches(facts.classes).uncertainty.log_base
+        )
+    if not 0 <= rule.value <= most:
+        raise UsageError(
+            f"--threshold {settings.threshold} cannot be: {settings.uncertainty} of "
+            f"{facts.classes} classes lies between 0 and {most:.6g}."
+        )
 
 
 def check_uncertainty(name: str, facts: Facts) -> None:
@@ -373,7 +392,10 @@ def _accuracy_curve(by_accuracy: Any) -> dict[str, list[Any]]:
             curve[metric.field].append(
                 metric.formula(sum(certain) - ic, sum(uncertain) - iu, ic, iu)
             )
-    return curve
+    reasons: dict[str, Any] = {
+        f"{m.field}_reason": m.undefined for m in METRICS if None in curve[m.field]
+    }
+    return curve | reasons
 
 
 def _item(tally: PatchCounts, data: bytes, own: bool) -> dict[str, Any]:
