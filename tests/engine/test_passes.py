@@ -122,6 +122,18 @@ def test_totals_are_the_fold_of_what_is_kept() -> None:
         assert {k: v.tobytes() for k, v in total.items()} == totals[tally.id]
 
 
+def test_only_named_tallies_are_packed_and_the_totals_are_the_same() -> None:
+    names: list[str] = []
+    with Scratch(10**6) as scratch:
+        expected, _ = counted(1, scratch)
+        totals = run_pass(
+            source_of(), scratch, TALLIES, 2, silent, lambda *kept: names.append(kept[1].id),
+            TALLIES[:1],
+        )  # fmt: skip
+    assert names == ["class_counts"] * 9
+    assert {t.id: {k: v.tobytes() for k, v in s.items()} for t, s in totals.items()} == expected
+
+
 def test_progress_tells_bytes_and_items() -> None:
     told: list[tuple[int, int]] = []
     with Scratch(0, False) as scratch:

@@ -55,6 +55,16 @@ def test_what_is_kept_is_not_read_again(folder: Path, held: int, enabled: bool, 
     assert list(folder.iterdir()) == []
 
 
+def test_maps_of_a_mapped_source_stay_off_the_disk(folder: Path) -> None:
+    source = chunked_source(stack(), truth=labels(0, N, H, W, classes=3))
+    source.mapped = True
+    plain = [m for batch in source.batches() for m in source.read(batch)]
+    with Scratch(2 * item_bytes()) as scratch:
+        for _ in range(2):
+            all_same(read_all(scratch, source), plain)
+        assert list(folder.iterdir()) == []
+
+
 def test_kept_maps_are_good_for_kernels(folder: Path) -> None:
     # Maps of 1 byte a pixel before others, of an odd number of pixels.
     from uqeval.tallies import ClassCounts, Moments, Patches, Ranks, Uncertainty

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
@@ -19,8 +19,9 @@ from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
+    from uqeval.maps.reduction import Maps
     from uqeval.tallies import Tally
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._contract import State, Thin
 
 
 Result = TypeVar("Result")
@@ -93,26 +94,61 @@ def run_pass(
     workers: int,
     progress: Progress,
     keep: Callable[[int, Tally, bytes], None],
+    kept: Collection[Tally] | None = None,
+    known: Mapping[Tally, Mapping[int, bytes]] | None = None,
 ) -> dict[Tally, State]:
-    """Count `tallies` over all items; returns totals, and gives each item's state to `keep`."""
+    """Count `tallies` over all items; returns totals.
 
-    def work(batch: range, check: Callable[[], None]) -> list[list[bytes]]:
+    Each item's state is given to `keep`, packed; of the `kept` tallies alone, if they are named.
+    `known`: packed states by item that an earlier run has counted; a batch of which all are known
+    is not read, unless a tally carries on from item to item.
+    """
+    kept = tallies if kept is None else kept
+    known = {} if known is None or any(tally.carries_on for tally in tallies) else known
+
+    #: Frames of a video that two pairs share are kept until both have had them.
+    skip: Callable[[range], None] = getattr(source, "skip", lambda _: None)
+
+    def is_known(batch: range) -> bool:
+        return all(item in known.get(tally, ()) for tally in tallies for item in batch)
+
+    def known_of(item: int) -> list[tuple[Thin, bytes | None]]:
+        found: list[tuple[Thin, bytes | None]] = []
+        for tally in tallies:
+            data = known[tally][item]
+            found.append((tally.thin(tally.unpack(data)), data if tally in kept else None))
+        return found
+
+    def states_of(maps: Maps) -> list[tuple[Thin, bytes | None]]:
+        made: dict[Tally, State] = {}
+        found: list[tuple[Thin, bytes | None]] = []
+        for tally in tallies:
+            state = tally.state_of(maps, made)
+            found.append((tally.thin(state), tally.pack(state) if tally in kept else None))
+        return found
+
+    def work(batch: range, check: Callable[[], None]) -> list[list[tuple[Thin, bytes | None]]]:
         def heartbeat(nbytes: int) -> None:
             check()
             progress(nbytes, 0)
 
-        found = scratch.read(source, batch, heartbeat)
-        packed = [[tally.pack(tally.state_of(maps)) for tally in tallies] for maps in found]
+        if is_known(batch):
+            check()
+            skip(batch)
+            states = [known_of(item) for item in batch]
+        else:
+            states = [states_of(maps) for maps in scratch.read(source, batch, heartbeat)]
         progress(0, len(batch))
-        return packed
+        return states
 
     totals = {tally: tally.empty() for tally in tallies}
     with closing(in_order(source.batches(), work, workers)) as done:
         for batch, found in done:
             for item, states in zip(batch, found, strict=True):
-                for tally, data in zip(tallies, states, strict=True):
-                    tally.merge(totals[tally], tally.unpack(data))
-                    keep(item, tally, data)
+                for tally, (thin, data) in zip(tallies, states, strict=True):
+                    tally.fold(totals[tally], thin)
+                    if data is not None:
+                        keep(item, tally, data)
     return totals
 
 

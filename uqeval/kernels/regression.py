@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -112,37 +113,166 @@ def join_members(
 
 
 @kernel
+def set_errors(tile, target, label, void, y0, x0, mean, error, bad, beyond):
+    """μ and |μ - y| of a box of a single member's numbers, rounded to float32; 0 where void.
+
+    `mean` may be [0, 0]: then it is not wanted. `bad` and `beyond` as in `join_members`.
+    """
+    n = tile.shape[1]
+    for i in range(tile.shape[0]):
+        # Rows without a branch and from 0 on: the compiler takes several pixels at a time.
+        y = y0 + i
+        true, known, errors = target[y, x0 : x0 + n], label[y, x0 : x0 + n], error[y, x0 : x0 + n]
+        good: Any = True
+        for j in range(n):
+            e = np.float32(abs(np.float64(tile[i, j]) - np.float64(true[j])))
+            counted = known[j] != void
+            errors[j] = e if counted else np.float32(0.0)
+            good &= (e < np.inf) | (not counted)
+        if mean.shape[0] > 0:
+            means = mean[y, x0 : x0 + n]
+            for j in range(n):
+                m = np.float32(tile[i, j]) + np.float32(0.0)
+                counted = known[j] != void
+                means[j] = m if counted else np.float32(0.0)
+                good &= (abs(m) < np.inf) | (not counted)
+        if not good:
+            for j in range(n):
+                v = np.float64(tile[i, j])
+                place = y * label.shape[1] + x0 + j
+                if known[j] == void:
+                    continue
+                if not math.isfinite(v):
+                    bad[0] += 1
+                    bad[1] = min(bad[1], place)
+                elif not (math.isfinite(np.float32(v)) and math.isfinite(errors[j])):
+                    beyond[0] += 1
+                    beyond[1] = min(beyond[1], place)
+
+
+@kernel
+def set_sigmas(tile, label, void, y0, x0, squared, error, sigma, bad, negative, beyond):
+    """σ of a box of a single member's σ (or σ², `squared`), rounded to float32; 0 where void.
+
+    `bad`, `negative` and `beyond` as in `add_spreads` and `join_members`: pixels whose `error` is
+    beyond float32 are counted already.
+    """
+    n = tile.shape[1]
+    for i in range(tile.shape[0]):
+        y = y0 + i
+        known, errors, found = label[y, x0 : x0 + n], error[y, x0 : x0 + n], sigma[y, x0 : x0 + n]
+        good: Any = True
+        for j in range(n):
+            v = np.float64(tile[i, j])
+            s = np.float32(math.sqrt(max(v, 0.0)) if squared else v) + np.float32(0.0)
+            counted = known[j] != void
+            found[j] = s if counted else np.float32(0.0)
+            good &= ((v >= 0.0) & (s < np.inf)) | (not counted)
+        if not good:
+            for j in range(n):
+                v = np.float64(tile[i, j])
+                place = y * label.shape[1] + x0 + j
+                if known[j] == void:
+                    continue
+                if not math.isfinite(v):
+                    bad[0] += 1
+                    bad[1] = min(bad[1], place)
+                elif v < 0.0:
+                    negative[0] += 1
+                    negative[1] = min(negative[1], place)
+                elif math.isfinite(errors[j]) and not math.isfinite(found[j]):
+                    beyond[0] += 1
+                    beyond[1] = min(beyond[1], place)
+
+
+@kernel
+def round_values(value, label, void, rounded):
+    """Numbers [y, x] rounded to float32, -0.0 to 0.0, 0 where void; False if any is not finite."""
+    good: Any = True
+    for y in range(label.shape[0]):
+        for x in range(label.shape[1]):
+            v = np.float32(value[y, x]) + np.float32(0.0)
+            counted = label[y, x] != void
+            rounded[y, x] = v if counted else np.float32(0.0)
+            good &= (abs(v) < np.inf) | (not counted)
+    return good
+
+
+@kernel
+def set_ratios(error, sigma, ratio):
+    """λ = ε/σ [y, x] in float32, ∞ or 0 where σ = 0; returns False if any σ is negative."""
+    good: Any = True
+    for y in range(error.shape[0]):
+        for x in range(error.shape[1]):
+            e, s = error[y, x], sigma[y, x]
+            at_zero = np.float32(np.inf) if e > 0 else np.float32(0.0)
+            ratio[y, x] = e / s if s > 0 else at_zero
+            good &= s >= 0
+    return good
+
+
+@kernel
 def sum_errors(error, sigma, target, label, void, group, count, sums, zero, least, most, within):
     """Sums of evaluated pixels [y, x] by `group` [y, x], into [group]; not evaluated ones of -1.
 
     `count`; `sums` [group, (ε, ε², σ, σ², y)]; `zero` [group, (σ = 0, λ infinite)]; the ends of the
     target, `least` and `most`; `within` [group], Σ (y - ȳ)² about the mean of these pixels, which
-    is right if the arrays were empty before.
+    is right if the arrays were empty before. Returns how many pixels are void.
     """
     height, width = label.shape
+    voids = 0
     for y in range(height):
-        for x in range(width):
+        x = 0
+        while x < width:
+            # A run of one group is added up in registers: several times as fast as in memory.
             g = group[y, x]
-            if label[y, x] == void or g < 0:
-                continue
-            e, s, t = np.float64(error[y, x]), np.float64(sigma[y, x]), np.float64(target[y, x])
-            count[g] += 1
-            sums[g, 0] += e
-            sums[g, 1] += e * e
-            sums[g, 2] += s
-            sums[g, 3] += s * s
-            sums[g, 4] += t
-            if s == 0.0:
-                zero[g, 0] += 1
-                zero[g, 1] += e > 0.0
-            least[g] = min(least[g], t)
-            most[g] = max(most[g], t)
+            n, zeros = 0, 0
+            infinite: Any = 0
+            e1, e2, s1, s2, t1 = 0.0, 0.0, 0.0, 0.0, 0.0
+            low, high = np.inf, -np.inf
+            while x < width and group[y, x] == g:
+                if label[y, x] != void:
+                    e, s = np.float64(error[y, x]), np.float64(sigma[y, x])
+                    t = np.float64(target[y, x])
+                    n += 1
+                    e1 += e
+                    e2 += e * e
+                    s1 += s
+                    s2 += s * s
+                    t1 += t
+                    if s == 0.0:
+                        zeros += 1
+                        infinite += e > 0.0
+                    low = min(low, t)
+                    high = max(high, t)
+                else:
+                    voids += 1
+                x += 1
+            if g >= 0 and n > 0:
+                count[g] += n
+                sums[g, 0] += e1
+                sums[g, 1] += e2
+                sums[g, 2] += s1
+                sums[g, 3] += s2
+                sums[g, 4] += t1
+                zero[g, 0] += zeros
+                zero[g, 1] += infinite
+                least[g] = min(least[g], low)
+                most[g] = max(most[g], high)
     for y in range(height):
-        for x in range(width):
+        x = 0
+        while x < width:
             g = group[y, x]
-            if label[y, x] != void and g >= 0:
-                d = np.float64(target[y, x]) - sums[g, 4] / count[g]
-                within[g] += d * d
+            mean = sums[g, 4] / count[g] if g >= 0 and count[g] > 0 else 0.0
+            total = 0.0
+            while x < width and group[y, x] == g:
+                if label[y, x] != void:
+                    d = np.float64(target[y, x]) - mean
+                    total += d * d
+                x += 1
+            if g >= 0:
+                within[g] += total
+    return voids
 
 
 @kernel
@@ -216,6 +346,17 @@ def count_levels(error, sigma, label, void, factors, levels, ties):
 
 
 @kernel
+def _limits_below(limits, g, value):
+    """How many of the ascending `limits` [group, limit] of group `g` lie below the `value`."""
+    low, rest = 0, limits.shape[1]
+    while rest > 1:  # without a branch that depends on the value: it would be guessed wrong
+        half = rest // 2
+        low = low + half if limits[g, low + half - 1] < value else low
+        rest -= half
+    return low + (1 if rest == 1 and limits[g, low] < value else 0)
+
+
+@kernel
 def sum_below(value, error, sigma, label, void, group, limits, count, sums, most):
     """Evaluated pixels by how many of their group's ascending `limits` lie below `value` [y, x].
 
@@ -224,23 +365,31 @@ def sum_below(value, error, sigma, label, void, group, limits, count, sums, most
     """
     height, width = label.shape
     for y in range(height):
-        for x in range(width):
+        x = 0
+        while x < width:
+            # Runs are added up in registers, as in `sum_errors`.
             g = group[y, x]
             if label[y, x] == void or g < 0:
+                x += 1
                 continue
-            v = np.float64(value[y, x])
-            low, high = 0, limits.shape[1]
-            while low < high:
-                middle = (low + high) // 2
-                if limits[g, middle] < v:
-                    low = middle + 1
-                else:
-                    high = middle
-            e = np.float64(error[y, x])
-            count[g, low] += 1
-            sums[g, low, 0] += e
-            sums[g, low, 1] += np.float64(sigma[y, x])
-            most[g, low] = max(most[g, low], e)
+            b = _limits_below(limits, g, np.float64(value[y, x]))
+            lower = limits[g, b - 1] if b > 0 else -np.inf
+            upper = limits[g, b] if b < limits.shape[1] else np.inf
+            n, e1, s1, high = 0, 0.0, 0.0, -np.inf
+            while x < width and group[y, x] == g and label[y, x] != void:
+                v = np.float64(value[y, x])
+                if n > 0 and not (v <= upper and (b == 0 or v > lower)):
+                    break
+                e = np.float64(error[y, x])
+                n += 1
+                e1 += e
+                s1 += np.float64(sigma[y, x])
+                high = max(high, e)
+                x += 1
+            count[g, b] += n
+            sums[g, b, 0] += e1
+            sums[g, b, 1] += s1
+            most[g, b] = max(most[g, b], high)
 
 
 @kernel

@@ -48,29 +48,59 @@ def radix_sort(keys, spare, counts):
 
 
 @kernel
-def pack_keys(score, error, keys):
-    """Scores and non-negative errors, float32 [i], as keys that order by score, then by error."""
-    for i in range(score.shape[0]):
-        low = np.int64(bits_of_float32(error[i] + np.float32(0.0)))
-        keys[i] = np.uint64(rank_key(score[i] + np.float32(0.0)) << 32 | low)
+def collect(value, label, void, low, high, found):
+    """How many non-void values [i] lie below `low`, and how many from it up to `high`.
+
+    The latter into `found` [j], as many as it holds.
+    """
+    below, inside = 0, 0
+    for i in range(value.shape[0]):
+        v = value[i]
+        if label[i] != void:
+            if v < low:
+                below += 1
+            elif v <= high:
+                if inside < found.shape[0]:
+                    found[inside] = v
+                inside += 1
+    return below, inside
 
 
 @kernel
-def sum_ties(keys, squared, upto, sums):
-    """Pixels and errors up to the end of each tie of sorted keys, into [tie]; returns how many.
+def pack_keys(score, error, label, void, chosen, rest, keys):
+    """Non-void scores and non-negative errors, float32 [i], as keys [j] that order by score, then
+    by error: those whose rank key, without its low `rest` bits, is `chosen`.
+    """
+    n = 0
+    for i in range(score.shape[0]):
+        if label[i] != void:
+            key = rank_key(score[i])
+            if chosen[key >> rest]:
+                low = np.int64(bits_of_float32(error[i] + np.float32(0.0)))
+                keys[n] = np.uint64(key << 32 | low)
+                n += 1
 
-    With `squared`, errors are squared in float64 before they are added.
+
+@kernel
+def sum_ties(keys, squared, count, sums):
+    """Pixels and errors of each tie of sorted keys, into [tie]; returns how many ties there are.
+
+    The tie's rank key takes the place of its number among `keys`. With `squared`, errors are
+    squared in float64 before they are added.
     """
     n = keys.shape[0]
-    ties = 0
+    ties, first = 0, 0
     total = 0.0
     for i in range(n):
+        score = keys[i] >> np.uint64(32)
         bits = np.int64(keys[i] & np.uint64(0xFFFFFFFF))
         narrow: Any = np.int32(bits)
         error = np.float64(float32_of(narrow))
         total += error * error if squared else error
-        if i + 1 == n or keys[i] >> np.uint64(32) != keys[i + 1] >> np.uint64(32):
-            upto[ties] = i + 1
+        if i + 1 == n or score != keys[i + 1] >> np.uint64(32):
+            keys[ties] = score
+            count[ties] = i + 1 - first
             sums[ties] = total
             ties += 1
+            first, total = i + 1, 0.0
     return ties

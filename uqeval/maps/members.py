@@ -14,6 +14,7 @@ from uqeval.maps.contract import Heartbeat
 
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
+    from uqeval.stores.array import StoredArray
     from uqeval.stores.stack import Stack, Tile
 
 VOID = 255
@@ -26,18 +27,26 @@ def _none() -> NDArray[Any]:
 
 
 @dataclass
-class _Item:
-    """What has come of one item so far: maps [y, x] in float64."""
+class _Checks:
+    """What has been seen of one item that cannot be evaluated."""
 
     label: NDArray[Any]
+    bad: dict[str, NDArray[Any]] = field(default_factory=dict)
+    negative: NDArray[Any] = field(default_factory=_none)
+    empty: NDArray[Any] = field(default_factory=_none)
+    beyond: NDArray[Any] = field(default_factory=_none)
+
+
+@dataclass(kw_only=True)
+class _Item(_Checks):
+    """What has come of one item so far: maps [y, x] in float64."""
+
     count: NDArray[Any]
     total: NDArray[Any]
     shift: NDArray[Any]
     first: NDArray[Any]
     second: NDArray[Any]
     spread: NDArray[Any]
-    bad: dict[str, NDArray[Any]] = field(default_factory=dict)
-    negative: NDArray[Any] = field(default_factory=_none)
 
 
 class Members:
@@ -62,6 +71,11 @@ class Members:
         return self.means.samples
 
     @property
+    def arrays(self) -> list[StoredArray]:
+        """The distinct arrays that hold the numbers."""
+        return [array for s in (self.means, self.spreads) if s for array in s.arrays]
+
+    @property
     def has_sigma(self) -> bool:
         """Whether there is a standard deviation."""
         return self.spreads is not None or self.count > 1
@@ -80,8 +94,15 @@ class Members:
         return 2 * max(s.tile_bytes(batch) for s in (self.means, self.spreads) if s)
 
     @property
+    def single(self) -> bool:
+        """Whether what one member says is what there is: nothing is accumulated."""
+        return self.count == 1 and not self.skip_nan
+
+    @property
     def pixel_bytes(self) -> int:
         """Bytes of accumulators a pixel."""
+        if self.single:
+            return 0
         return 12 + 24 * (self.count > 1) + 8 * (self.spreads is not None)
 
     def join(
@@ -90,11 +111,15 @@ class Members:
         labels: Sequence[NDArray[Any]],
         targets: Sequence[NDArray[Any]],
         heartbeat: Heartbeat,
+        mean: bool = True,
     ) -> list[Maps]:
-        """`mean`, `error` and `sigma` of the items of a batch; 0 where `labels` are void.
+        """`mean` (if asked for), `error` and `sigma` of the items of a batch; 0 where `labels` are
+        void, where `targets` are not looked at.
 
         Raises `DataError` for what is not finite, or negative, where it is evaluated.
         """
+        if self.single:
+            return self._read(batch, labels, targets, heartbeat, mean)
         items = [self._empty(label) for label in labels]
         self._add(self.means, batch, items, heartbeat, spread=False)
         if self.spreads is not None:
@@ -106,14 +131,57 @@ class Members:
             for item, found, target in zip(batch, items, targets, strict=True)
         ]
 
+    def _read(
+        self,
+        batch: range,
+        labels: Sequence[NDArray[Any]],
+        targets: Sequence[NDArray[Any]],
+        heartbeat: Heartbeat,
+        mean: bool,
+    ) -> list[Maps]:
+        """`join` of a single member."""
+        from uqeval.kernels.regression import set_errors, set_sigmas
+
+        seen = [_Checks(label) for label in labels]
+        maps: list[Maps] = [
+            {
+                "mean": np.empty(label.shape if mean else (0, 0), np.float32),
+                "error": np.empty(label.shape, np.float32),
+                "sigma": (np.zeros if self.spreads is None else np.empty)(label.shape, np.float32),
+            }
+            for label in labels
+        ]
+        for stack in (self.means, self.spreads):
+            for box in stack.boxes(batch[0]) if stack else ():
+                for tile in stack.tiles(batch, box) if stack else ():
+                    heartbeat(tile.values.nbytes)
+                    i = tile.item - batch[0]
+                    found, own = seen[i], maps[i]
+                    bad = found.bad.setdefault(stack.kind if stack else "", _none())
+                    values = _plain(stack, tile, 0) if stack else tile.values
+                    if stack is self.means:
+                        set_errors(
+                            values, targets[i], found.label, VOID, box.y0, box.x0, own["mean"],
+                            own["error"], bad, found.beyond,
+                        )  # fmt: skip
+                    else:
+                        set_sigmas(
+                            values, found.label, VOID, box.y0, box.x0, self.squared, own["error"],
+                            own["sigma"], bad, found.negative, found.beyond,
+                        )  # fmt: skip
+        for item, found in zip(batch, seen, strict=True):
+            self._refuse(item, found)
+            self._refuse_maps(item, found)
+        return [own if mean else {n: own[n] for n in ("error", "sigma")} for own in maps]
+
     def _empty(self, label: NDArray[Any]) -> _Item:
         def zeros(needed: bool = True, dtype: str = "f8") -> NDArray[Any]:
             return np.zeros(label.shape if needed else (1, 1), dtype)
 
         several = self.count > 1
         return _Item(
-            label, zeros(dtype="i4"), zeros(), zeros(several), zeros(several), zeros(several),
-            zeros(self.spreads is not None),
+            label, count=zeros(dtype="i4"), total=zeros(), shift=zeros(several),
+            first=zeros(several), second=zeros(several), spread=zeros(self.spreads is not None),
         )  # fmt: skip
 
     def _add(
@@ -140,7 +208,7 @@ class Members:
                             found.second, bad,
                         )  # fmt: skip
 
-    def _refuse(self, item: int, found: _Item) -> None:
+    def _refuse(self, item: int, found: _Checks) -> None:
         for stack in (self.means, self.spreads):
             if stack and found.bad.get(stack.kind, _none())[0]:
                 hint = "Mask these pixels with `valid`, or write them again."
@@ -155,7 +223,7 @@ class Members:
             raise DataError(self._told(self.spreads, item, found, found.negative, "negative", hint))
 
     def _told(
-        self, stack: Stack, item: int, found: _Item, bad: NDArray[Any], what: str, hint: str
+        self, stack: Stack, item: int, found: _Checks, bad: NDArray[Any], what: str, hint: str
     ) -> str:
         height, width = found.label.shape
         member, place = divmod(int(bad[1]), height * width)
@@ -177,22 +245,26 @@ class Members:
 
         shape = found.label.shape
         mean, error, sigma = (np.empty(shape, np.float32) for _ in range(3))
-        empty, beyond = _none(), _none()
         join_members(
             found.label, VOID, target, self.count > 1, self.spreads is not None, self.count,
             found.count, found.total, found.first, found.second, found.spread,
-            mean, error, sigma, empty, beyond,
+            mean, error, sigma, found.empty, found.beyond,
         )  # fmt: skip
-        said = ((empty, "have no sample that is a number"), (beyond, "are beyond float32"))
+        self._refuse_maps(item, found)
+        return {"mean": mean, "error": error, "sigma": sigma}
+
+    def _refuse_maps(self, item: int, found: _Checks) -> None:
+        said = (
+            (found.empty, "have no sample that is a number"), (found.beyond, "are beyond float32"),
+        )  # fmt: skip
         for bad, what in said:
             if bad[0]:
-                y, x = divmod(int(bad[1]), shape[1])
+                y, x = divmod(int(bad[1]), found.label.shape[1])
                 raise DataError(
                     f"{self.means.members[0][item].source.array.where}, item {self.names[item]}: "
                     f"{int(bad[0])} evaluated pixels {what}, first "
                     f"at row {y}, column {x}. Mask them with `valid`."
                 )
-        return {"mean": mean, "error": error, "sigma": sigma}
 
 
 def _plain(stack: Stack, tile: Tile, t: int) -> NDArray[Any]:

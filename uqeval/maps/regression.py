@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -113,10 +115,20 @@ class RegressionSource:
         height, width = self.size(batch[0])
         pixels = len(batch) * height * width
         kept = sum(planes.kept_bytes() for planes in self._planes())
+        own = 10 if self.members.single else 24  # the target as it is stored, masks
         return (
             self.members.tile_bytes(batch)
             + kept
-            + pixels * (self.members.pixel_bytes + 4 * (len(self.wanted) + 3) + 24)
+            + pixels * (self.members.pixel_bytes + 4 * (len(self.wanted) + 3) + own)
+        )
+
+    @cached_property
+    def mapped(self) -> bool:
+        """Whether the maps are made of single numbers that lie on disk as they are."""
+        arrays = [array for planes in self._planes() for array in planes.arrays]
+        return self.members.single and all(
+            array.stored_bytes() == math.prod(array.shape) * array.dtype.itemsize
+            for array in (*arrays, *self.members.arrays)
         )
 
     def _planes(self) -> list[Planes]:
@@ -134,20 +146,36 @@ class RegressionSource:
         `heartbeat` is called with the bytes of each tile. Raises `DataError` or `StoreError` for
         values that cannot be evaluated, naming item and store.
         """
-        found = [self._truth(item) for item in batch]
-        labels, targets = [label for label, _ in found], [target for _, target in found]
+        given = [self._given(item, heartbeat) for item in batch]
+        return self._joined(batch, given, self.members, heartbeat)
+
+    def _given(self, item: int, heartbeat: Heartbeat) -> tuple[Maps, NDArray[Any]]:
+        """Maps that do not depend on the members, `label` among them, and the target."""
+        label, target = self._truth(item)
+        maps = {"label": label}
+        if "target" in self.wanted:
+            maps["target"] = self._rounded(target, item, label)
+        for name in self.extra:
+            if self._uses(name):
+                maps[name] = self._extra_map(name, item, label)
+                heartbeat(maps[name].nbytes)
+        return maps, target
+
+    def _joined(
+        self,
+        batch: range,
+        given: Sequence[tuple[Maps, NDArray[Any]]],
+        members: Members,
+        heartbeat: Heartbeat,
+    ) -> list[Maps]:
+        """The wanted maps: those `given`, and those of some members."""
         joined: list[Maps] = [{} for _ in batch]
         if self.wanted & (_OF_MEMBERS | {_LAMBDA}) or any(":" in name for name in self.wanted):
-            joined = self.members.join(batch, labels, targets, heartbeat)
+            labels, targets = [maps["label"] for maps, _ in given], [target for _, target in given]
+            joined = members.join(batch, labels, targets, heartbeat, "mean" in self.wanted)
         results = []
-        for item, label, target, maps in zip(batch, labels, targets, joined, strict=True):
-            every = {"label": label, **maps}
-            if "target" in self.wanted:
-                every["target"] = self._rounded(target, item)
-            for name in self.extra:
-                if self._uses(name):
-                    every[name] = self._extra_map(name, item, label)
-                    heartbeat(every[name].nbytes)
+        for item, (maps, _), own in zip(batch, given, joined, strict=True):
+            every = maps | own
             for name in self.wanted:
                 if name.split(":")[0] == _LAMBDA:
                     sigma = name.removeprefix(_LAMBDA).removeprefix(":") or "sigma"
@@ -156,14 +184,14 @@ class RegressionSource:
         return results
 
     def _truth(self, item: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """`label`, and the target in float64 0 where it is not evaluated or there is none."""
-        target = np.zeros(self.size(item))
+        """`label`, and the target, anything where it is not evaluated and 0 if there is none."""
+        target: NDArray[Any] = np.broadcast_to(np.float32(0), self.size(item))
         good = np.ones(target.shape, bool)
         if self.target is not None:
             plane = self.target.read(item)
             where = f"{self.target.where(item)}, item {self.names[item]}"
             self._check_size(plane, where, item, "the target is")
-            target = plane.astype(np.float64)
+            target = _plain(plane)
             good = np.isfinite(target)
             invalid = self.target.parts[item].array.attributes.get("invalid")
             if isinstance(invalid, int | float):
@@ -173,8 +201,7 @@ class RegressionSource:
             where = f"{mask.where(item)}, item {self.names[item]}"
             self._check_size(values, where, item, "valid is")
             good &= (values != 0) & (values == values)
-        target[~good] = 0.0
-        return np.where(good, np.uint8(0), np.uint8(VOID)), target
+        return np.multiply(~good, np.uint8(VOID), dtype=np.uint8), target
 
     def _check_size(self, plane: NDArray[Any], where: str, item: int, what: str) -> None:
         size, expected = plane.shape, self.size(item)
@@ -184,22 +211,24 @@ class RegressionSource:
                 f"{expected[0]}×{expected[1]}; they must have the same size."
             )
 
-    def _rounded(self, target: NDArray[Any], item: int) -> NDArray[Any]:
+    def _rounded(self, target: NDArray[Any], item: int, label: NDArray[Any]) -> NDArray[Any]:
         assert self.target is not None
-        return self._float32(target, self.target, item, "targets")
+        return self._float32(target, label, self.target, item, "targets")
 
     def _extra_map(self, name: str, item: int, label: NDArray[Any]) -> NDArray[Any]:
         planes = self.extra[name]
         plane = planes.read(item)
         self._check_size(plane, f"{planes.where(item)}, item {self.names[item]}", item, "it is")
-        values = np.where(label == VOID, 0.0, plane.astype(np.float64))
-        return self._float32(values, planes, item, "values")
+        return self._float32(_plain(plane), label, planes, item, "values")
 
-    def _float32(self, values: NDArray[Any], planes: Planes, item: int, what: str) -> NDArray[Any]:
-        with np.errstate(over="ignore"):
-            rounded = values.astype(np.float32) + np.float32(0.0)  # -0.0 becomes 0.0
-        bad = ~np.isfinite(rounded)
-        if bad.any():
+    def _float32(
+        self, values: NDArray[Any], label: NDArray[Any], planes: Planes, item: int, what: str
+    ) -> NDArray[Any]:
+        from uqeval.kernels.regression import round_values
+
+        rounded = np.empty(label.shape, np.float32)
+        if not round_values(values, label, VOID, rounded):
+            bad = ~np.isfinite(rounded)
             y, x = (int(k[0]) for k in np.nonzero(bad))
             raise DataError(
                 f"{planes.where(item)}, item {self.names[item]}: {int(bad.sum())} evaluated {what} "
@@ -212,14 +241,20 @@ class RegressionSource:
         self, error: NDArray[Any], sigma: NDArray[Any], name: str, item: int
     ) -> NDArray[Any]:
         """λ = ε/σ rounded to float32."""
-        if (sigma < 0).any():
+        from uqeval.kernels.regression import set_ratios
+
+        found = np.empty(error.shape, np.float32)
+        if not set_ratios(error, sigma, found):
             y, x = (int(k[0]) for k in np.nonzero(sigma < 0))
             raise DataError(
                 f"{self.extra[name].where(item)}, item {self.names[item]}: "
                 f"{int((sigma < 0).sum())} evaluated values are negative, first at row {y}, column "
                 f"{x}. An uncertainty that stands for σ is not negative."
             )
-        found = np.where(error > 0, np.float32(np.inf), np.float32(0.0))
-        with np.errstate(over="ignore", under="ignore"):
-            np.divide(error, sigma, out=found, where=sigma > 0)
         return found
+
+
+def _plain(values: NDArray[Any]) -> NDArray[Any]:
+    """Stored numbers [y, x] as the kernels take them, none of them changed: float32 or float64."""
+    exact = values.dtype.itemsize < 3 or values.dtype == np.float32
+    return np.asarray(values, np.float32 if exact else np.float64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
+import mmap
 import tempfile
 import threading
 import zipfile
@@ -18,6 +19,8 @@ from uqeval.errors import StoreError
 from uqeval.stores.array import Region, StoredArray
 
 _TILE_BYTES = 8 * 2**20
+#: Bytes read of a mapped file, after which its pages are given back: they count as memory in use.
+_TOUCHED = 64 * 2**20
 _BLOCK = 4096
 _BLOCKS = 64
 
@@ -51,13 +54,21 @@ class NumpyArray(StoredArray):
         self._load = load
         self._values: NDArray[Any] | None = None
         self._lock = threading.Lock()
+        self._touched = 0
 
     def read(self, region: Region) -> NDArray[Any]:
         """The values of `region`, C-contiguous and in native byte order; see `StoredArray.read`.
 
         Raises `StoreError` if the file cannot be mapped or unpacked.
         """
-        return np.require(self._mapped()[region], self.dtype, requirements=["C", "A"])
+        values = self._mapped()
+        found = np.require(values[region], self.dtype, requirements=["C", "A"])
+        with self._lock:
+            self._touched += found.nbytes
+            if self._touched > _TOUCHED:
+                self._touched = 0
+                _give_back(values)
+        return found
 
     def reshaped(self, shape: tuple[int, ...]) -> NumpyArray:
         """The same numbers in another shape; still mapped when they are first read."""
@@ -239,6 +250,15 @@ def _map(
         name = file if isinstance(file, str) else "temporary file"
         raise StoreError(f"{name}: cannot be mapped: {error}. Copy or save it again.") from error
     return np.asarray(mapped)
+
+
+def _give_back(values: NDArray[Any]) -> None:
+    """Let go of the pages of a mapped file; who still reads them finds them again."""
+    base: Any = values
+    while base is not None and not isinstance(base, mmap.mmap):
+        base = getattr(base, "base", None)
+    if base is not None and hasattr(mmap, "MADV_DONTNEED"):
+        base.madvise(mmap.MADV_DONTNEED)
 
 
 def _bands(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

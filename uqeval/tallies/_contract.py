@@ -16,8 +16,12 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uqeval.maps.names import Betas
+
     State = dict[str, NDArray[Any]]
     Maps = dict[str, NDArray[Any]]
+    #: Of each field of a state, in order: places of its flat array (None: all), and values there.
+    Thin = list[tuple[NDArray[Any] | None, NDArray[Any]]]
 
 #: Fields with more numbers than this are saved as the places and values of those that differ from
 #: the empty state: rank counts of one item are mostly zeros.
@@ -40,6 +44,18 @@ class Tally(ABC):
     id: ClassVar[str]
     #: Whether plans want each item's state after a pass, or the total alone (large states).
     keeps_items: ClassVar[bool] = True
+    #: Whether the maps of an item depend on the items before it, so that none can be passed over.
+    carries_on: ClassVar[bool] = False
+
+    @property
+    def saved(self) -> bool:
+        """Whether each item's state is worth a place beside the report, to be read off again."""
+        return self.keeps_items
+
+    @property
+    def tempering(self) -> Betas | None:
+        """Temperatures of the samples that the maps are of; None for the samples as they are."""
+        return None
 
     @property
     @abstractmethod
@@ -63,23 +79,47 @@ class Tally(ABC):
         """The state of no items: the identity of `merge`."""
         import numpy as np
 
+        # Zeros cost nothing until they are written to: a state of ranks is large and mostly empty.
         return {
-            name: np.full(field.shape, _identity(field), field.dtype)
+            name: np.zeros(field.shape, field.dtype)
+            if field.merge == "sum"
+            else np.full(field.shape, _identity(field), field.dtype)
             for name, field in self.fields.items()
         }
 
     def merge(self, into: State, other: State) -> None:
         """Add `other` to `into`, in place."""
+        self.fold(into, [(None, other[name].reshape(-1)) for name in self.fields])
+
+    def thin(self, state: State) -> Thin:
+        """A state without the numbers of large fields that are as in the empty state."""
+        import numpy as np
+
+        found: Thin = []
+        for name, field in self.fields.items():
+            values = np.ascontiguousarray(state[name], field.dtype).reshape(-1)
+            places = np.flatnonzero(values != _identity(field)) if values.size > _DENSE else None
+            found.append((places, values if places is None else values[places]))
+        return found
+
+    def fold(self, into: State, other: Thin) -> None:
+        """Add a state as `thin` gives it to `into`, in place: the same bits as `merge`."""
         import numpy as np
 
         join = {"sum": np.add, "min": np.minimum, "max": np.maximum}
-        for name, field in self.fields.items():
-            join[field.merge](into[name], other[name], out=into[name])
+        for (name, field), (places, values) in zip(self.fields.items(), other, strict=True):
+            flat, at = into[name].reshape(-1), slice(None) if places is None else places
+            flat[at] = join[field.merge](flat[at], values)
 
-    def state_of(self, maps: Maps) -> State:
-        """The state of one item."""
+    def state_of(self, maps: Maps, made: dict[Tally, State] | None = None) -> State:
+        """The state of one item. `made`: states of other tallies of the same item, which may be
+        read, and among which this one is put."""
+        if made is not None and self in made:
+            return made[self]
         state = self.empty()
         self.update(state, maps)
+        if made is not None:
+            made[self] = state
         return state
 
     def pack(self, state: State) -> bytes:
@@ -88,13 +128,10 @@ class Tally(ABC):
 
         buffer = io.BytesIO(self._mark())
         buffer.seek(0, io.SEEK_END)
-        for name, field in self.fields.items():
-            values = np.ascontiguousarray(state[name], field.dtype).reshape(-1)
-            if values.size > _DENSE:
-                places = np.flatnonzero(values != _identity(field))
+        for places, values in self.thin(state):
+            if places is not None:
                 buffer.write(np.int64(places.size).tobytes())
                 buffer.write(np.diff(places, prepend=0).astype("<i4").tobytes())
-                values = values[places]
             buffer.write(values.astype(values.dtype.newbyteorder("<")).tobytes())
         return zlib.compress(buffer.getvalue(), 1)
 

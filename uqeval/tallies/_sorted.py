@@ -1,30 +1,73 @@
-"""One item's errors in the order of a score, exact, ties together."""
+"""One item's errors in the order of a score, exact: sorted, or sorted where it matters."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uqeval.tallies._contract import State
 
-def cumulated(
-    score: NDArray[Any], error: NDArray[Any], squared: bool = False
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Pixels (int64) and error sums (float64) up to the end of each tie, scores ascending.
+    #: Keys of ties, scores ascending, or of bins; their pixels (never 0) and sums of errors.
+    Rungs = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
-    `score` and `error` are float32 [i], the error not negative. Between the ends of a tie the
-    pixels count as each having the tie's mean error. Errors of a tie are added in the order of
-    their size: the sums do not depend on the order of pixels.
+#: Low bits of a key that `RankedErrors` does not tell apart by default.
+_REST = 13
+
+
+def ties(
+    score: NDArray[Any],
+    error: NDArray[Any],
+    label: NDArray[Any],
+    void: int,
+    pixels: int,
+    bins: NDArray[Any] | None = None,
+    squared: bool = False,
+) -> Rungs:
+    """Ties of the non-void pixels [y, x], as many as `pixels`, in some `bins` of their key's high
+    bits (None: in all).
+
+    `score` and `error` are float32, the error not negative. Errors of a tie are added in the order
+    of their size.
     """
     import numpy as np
 
     from uqeval.kernels.sorting import DIGITS, RADIX, pack_keys, radix_sort, sum_ties
 
-    keys, spare = np.empty((2, score.size), np.uint64)
-    pack_keys(score, error, keys)
+    chosen = np.ones(1 << (32 - _REST), bool)
+    if bins is not None:
+        chosen[...] = False
+        chosen[bins] = True
+    keys, spare = np.empty((2, pixels), np.uint64)
+    pack_keys(
+        score.reshape(-1), error.reshape(-1), label.reshape(-1), void, chosen, _REST, keys
+    )  # fmt: skip
     if radix_sort(keys, spare, np.zeros((DIGITS, RADIX), np.int64)):
         keys, spare = spare, keys
-    upto, sums = spare.view(np.int64), np.empty(score.size, np.float64)
-    ties = sum_ties(keys, squared, upto, sums)
-    return upto[:ties], sums[:ties]
+    count, sums = spare.view(np.int64), np.empty(pixels, np.float64)
+    n = sum_ties(keys, squared, count, sums)
+    return keys[:n].astype(np.int64), count[:n], sums[:n]
+
+
+def rungs(
+    coarse: State, opened: Callable[[NDArray[Any]], NDArray[Any]], split: Callable[..., Rungs]
+) -> Rungs:
+    """The bins of a state of `RankedErrors`, and ties in place of those that are `opened`.
+
+    `opened` is given the pixels up to the end of each bin; `split(pixels, bins)` gives the ties.
+    """
+    import numpy as np
+
+    bins = np.flatnonzero(coarse["pixels"][0])
+    pixels = coarse["pixels"][0][bins]
+    errors = coarse["errors"][0][bins].astype(np.float64)
+    split_up = np.zeros(bins.size, bool)
+    split_up[opened(np.cumsum(pixels))] = True
+    split_up &= pixels > 1
+    finer = split(int(pixels[split_up].sum()), bins[split_up])
+    kept = (v[~split_up] for v in (bins << _REST, pixels, errors))
+    key, pixels, errors = (np.concatenate(both) for both in zip(kept, finer, strict=True))
+    order = np.argsort(key, kind="stable")
+    return key[order], pixels[order], errors[order]

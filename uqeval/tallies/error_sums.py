@@ -39,7 +39,9 @@ def groups_of(intervals: Intervals | None, maps: Maps) -> NDArray[Any]:
     """The interval of each pixel, or 0 where there are none."""
     import numpy as np
 
-    return np.zeros(maps["label"].shape, np.int32) if intervals is None else intervals.of(maps)
+    if intervals is not None:
+        return intervals.of(maps)
+    return np.broadcast_to(np.int32(0), maps["label"].shape)
 
 
 @dataclass(frozen=True)
@@ -48,7 +50,8 @@ class ErrorSums(Tally):
 
     `zero` [group, (σ = 0, of them ε > 0)]; `least` and `most` of the target; `within` [group],
     Σ (y - ȳ)² about the mean of each item, so that the variance of the target is found without
-    cancellation (Chan et al. 1983); `invalid` [1], pixels that are not evaluated.
+    cancellation (Chan et al. 1983), and `means` [group], Σ ȳ² over the pixels, for what lies
+    between the items; `invalid` [1], pixels that are not evaluated.
     """
 
     id: ClassVar[str] = "error_sums"
@@ -69,19 +72,22 @@ class ErrorSums(Tally):
             "least": Field((n,), "float64", "min"),
             "most": Field((n,), "float64", "max"),
             "within": Field((n,), "float64"),
+            "means": Field((n,), "float64"),
             "invalid": Field((1,), "int64"),
         }
 
     def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
         from uqeval.kernels.regression import sum_errors
 
         own = self.empty()
-        sum_errors(
+        own["invalid"] += sum_errors(
             maps["error"], maps[self.sigma], maps["target"], maps["label"], VOID,
             groups_of(self.intervals, maps), own["count"], own["sums"], own["zero"],
             own["least"], own["most"], own["within"],
         )  # fmt: skip
-        own["invalid"] += int((maps["label"] == VOID).sum())
+        own["means"] += own["sums"][:, 4] ** 2 / np.maximum(own["count"], 1)
         self.merge(state, own)
 
 
@@ -158,22 +164,22 @@ class ItemErrors(Tally):
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
+        from uqeval.tallies._select import order_statistics
         from uqeval.tallies.percentiles import between, ranks_of
 
-        counted = maps["label"] != VOID
-        values = [maps[self.ratio][counted], maps["error"][counted]]
-        ranks = ranks_of(values[0].size, self.percentile, self.rule)
+        label = maps["label"]
+        pixels = int(np.count_nonzero(label != VOID))
+        ranks = ranks_of(pixels, self.percentile, self.rule)
         if ranks is None:
             return
         lower, upper, weight = ranks
-        own = []
-        for v in values:
-            ordered = np.partition(v, sorted({lower, upper}))
-            own.append(between(float(ordered[lower]), float(ordered[upper]), weight))
-        chosen = values[0 if self.trimmed_by_ratio else 1].astype(np.float64)
-        below = chosen <= own[0 if self.trimmed_by_ratio else 1]
-        error = values[1][below].astype(np.float64)
+        own = [
+            between(*order_statistics(maps[name], label, VOID, pixels, lower, upper), weight)
+            for name in (self.ratio, "error")
+        ]
+        by, limit = (self.ratio, own[0]) if self.trimmed_by_ratio else ("error", own[1])
+        below = SumsBelow(by, ((limit,),), self.sigma).state_of(maps)
         state["own"][...] = np.maximum(state["own"], own)
-        state["count"] += error.size
-        state["sums"] += [error.sum(), maps[self.sigma][counted][below].sum(dtype=np.float64)]
-        state["most"][...] = np.maximum(state["most"], error.max(initial=-np.inf))
+        state["count"] += below["count"][0, :1]
+        state["sums"] += below["sums"][0, 0]
+        state["most"][...] = np.maximum(state["most"], below["most"][0, :1])

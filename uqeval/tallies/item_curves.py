@@ -1,14 +1,16 @@
-"""Sparsification of each item by itself, exact: an item fits in memory and is sorted."""
+"""Sparsification of each item by itself, exact: an item is sorted where a cut falls."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Field, Tally
 from uqeval.tallies._errors import Error
-from uqeval.tallies._sorted import cumulated
+from uqeval.tallies._sorted import rungs, ties
 from uqeval.tallies._values import Uncertainty, void_of
+from uqeval.tallies.ranked_errors import RankedErrors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -82,17 +84,40 @@ class ItemCurves(Tally):
         return fields | ({"areas": Field((2,), "float64")} if self.every_rank else {})
 
     def update(self, state: State, maps: Maps) -> None:
-        known = maps["label"] != void_of(self.classes)
-        error = self.error.of(maps)[known]
-        if not error.size:
-            return
-        for i, score in enumerate((self.score.of(maps)[known], error)):
-            ties = cumulated(score, error, self.error.squared)
-            kept, sums = self.cuts.sums(*ties)
+        self.merge(state, self.state_of(maps))
+
+    def state_of(self, maps: Maps, made: dict[Tally, State] | None = None) -> State:
+        import numpy as np
+
+        state, error = self.empty(), self.error.of(maps)
+        ways: tuple[Uncertainty | Error, ...] = (self.score, self.error)
+        for i, by in enumerate(ways):
+            coarse = RankedErrors(by, self.error, self.classes).state_of(maps, made)
+            if not coarse["pixels"].any():
+                break
+            split = partial(
+                ties, error if by == self.error else by.of(maps), error, maps["label"],
+                void_of(self.classes), squared=self.error.squared,
+            )  # fmt: skip
+            _, pixels, errors = rungs(coarse, self._opened, split)
+            upto, sums = np.cumsum(pixels), np.cumsum(errors)
+            kept, own = self.cuts.sums(upto, sums)
             state[("kept", "kept_by_oracle")[i]] += kept
-            state[("errors", "oracle")[i]] += sums
+            state[("errors", "oracle")[i]] += own
             if self.every_rank:
-                state["areas"][i] += _area(*ties)
+                state["areas"][i] += _area(upto, sums)
+        return state
+
+    def _opened(self, upto: NDArray[Any]) -> NDArray[Any]:
+        """The bins, of which each ends at so many pixels, whose order matters."""
+        import numpy as np
+
+        if self.every_rank:
+            return np.arange(upto.size)
+        kept = np.array(self.cuts.kept(int(upto[-1])), np.int64)
+        bins = np.searchsorted(upto, kept)
+        found: NDArray[Any] = bins[upto[bins] != kept]
+        return found
 
 
 def _area(upto: NDArray[Any], errors: NDArray[Any]) -> float:

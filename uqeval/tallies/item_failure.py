@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from uqeval.tallies._contract import Field, Tally
 from uqeval.tallies._errors import Error
-from uqeval.tallies._sorted import cumulated
+from uqeval.tallies._sorted import ties
 from uqeval.tallies._values import Uncertainty, void_of
 
 if TYPE_CHECKING:
@@ -43,15 +43,16 @@ class ItemFailure(Tally):
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
-        known = maps["label"] != void_of(self.classes)
-        wrong = Error("zero-one").of(maps)[known]
-        if not wrong.size:
+        void = void_of(self.classes)
+        pixels = int(np.count_nonzero(maps["label"] != void))
+        if not pixels:
             return
-        upto, sums = cumulated(self.uncertainty.of(maps)[known], wrong)
-        wrong_upto = sums.astype(np.int64)
-        right_upto = upto - wrong_upto
-        pixels, wrongs, rights = int(upto[-1]), int(wrong_upto[-1]), int(right_upto[-1])
-        n, e, c = (np.diff(v, prepend=0) for v in (upto, wrong_upto, right_upto))
+        wrong = Error("zero-one").of(maps)
+        _, n, sums = ties(self.uncertainty.of(maps), wrong, maps["label"], void, pixels)
+        e = sums.astype(np.int64)
+        c = n - e
+        upto, wrong_upto, right_upto = (np.cumsum(v) for v in (n, e, c))
+        wrongs, rights = int(wrong_upto[-1]), int(right_upto[-1])
         # From each tie on upwards.
         above, wrong_above = pixels - upto + n, wrongs - wrong_upto + e
         found = np.flatnonzero(20 * wrong_above >= 19 * wrongs)[-1]
