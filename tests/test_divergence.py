@@ -71,16 +71,19 @@ def test_gaussian() -> None:
     sigma[0, 0] = 0
     sigma[0, 1] = width[0, 1] = 0
     other[0, 1] = mean[0, 1]
+    label, label_too = np.zeros((2, 5, 7), np.uint8)
+    label[4, 0] = label_too[4, 1] = 255
     maps = {
         "mean": mean, "sigma": sigma, "reference/mean": other, "reference/sigma": width,
+        "label": label, "reference/label": label_too,
     }  # fmt: skip
     state = Divergence("regression").state_of(maps)
     total = 0.0
-    for m, s, n, t in zip(*(a.ravel().astype(float) for a in maps.values()), strict=True):
-        if s and t:
+    for m, s, n, t, a, b in zip(*(a.ravel().astype(float) for a in maps.values()), strict=True):
+        if s and t and not a and not b:
             total += math.log(t / s) + (s**2 + (m - n) ** 2) / (2 * t**2) - 0.5
     assert state["total"][0] == pytest.approx(total, rel=1e-12)
-    assert (state["finite"][0], state["infinite"][0]) == (34, 1)
+    assert (state["finite"][0], state["infinite"][0]) == (32, 1)
 
 
 @pytest.mark.parametrize(

@@ -43,15 +43,19 @@ def kl_categorical(p, q, clip, total, finite, infinite):
 
 
 @kernel
-def kl_gaussian(mean, sigma, other_mean, other_sigma, total, finite, infinite):
+def kl_gaussian(
+    label, mean, sigma, other_label, other_mean, other_sigma, void, total, finite, infinite
+):  # fmt: skip
     """ln(σ₂/σ₁) + (σ₁² + (μ₁ - μ₂)²)/(2σ₂²) - ½ over pixels [y, x], into float64 and int64 [1].
 
-    Infinite where just one of the deviations is 0, or both are and the means differ; 0 where both
-    are 0 and the means agree.
+    Pixels whose labels are `void` in either are left out. Infinite where just one of the deviations
+    is 0, or both are and the means differ; 0 where both are 0 and the means agree.
     """
     height, width = mean.shape
     for y in range(height):
         for x in range(width):
+            if label[y, x] == void or other_label[y, x] == void:
+                continue
             s, t = np.float64(sigma[y, x]), np.float64(other_sigma[y, x])
             d = np.float64(mean[y, x]) - np.float64(other_mean[y, x])
             if s > 0.0 and t > 0.0:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import astuple, dataclass
+
 from uqeval.errors import UsageError
 
 #: Uncertainties that `uqeval` computes; each is also the name of the map that it is read from.
@@ -13,6 +16,23 @@ UNCERTAINTIES = (
     "variation_ratio",
     "std",
 )
+
+
+@dataclass(frozen=True)
+class Betas:
+    """Inverse temperatures β: lowest, lowest + step …, or doubling from lowest with a step of 0."""
+
+    lowest: float
+    step: float = 0.0
+    count: int = 1
+
+    def values(self) -> list[float]:
+        """The β, ascending."""
+        if self.step:
+            return [self.lowest + j * self.step for j in range(self.count)]
+        return [self.lowest * 2.0**j for j in range(self.count)]
+
+
 #: Undefined for a single sample.
 OF_SEVERAL_SAMPLES = frozenset({"mutual_information", "variation_ratio", "std"})
 #: Entropies, which `log_base` rescales.
@@ -28,10 +48,6 @@ COMPUTED = (
     "std",
     "mean_probs",
 )
-#: The same for every subset of the samples.
-OF_ALL_SUBSETS = frozenset(
-    {"label", "target", "reference/mean_probs", "reference/mean", "reference/sigma"}
-)
 #: Computed where labels are there.
 OF_LABELS = ("label", "label_probability", "label_rank", "brier")
 #: Maps that say which class a pixel has, or how wrong it is: nobody knows them beforehand.
@@ -41,6 +57,11 @@ NO_UNCERTAINTY = frozenset({"prediction", "predictions", "labels", "mean_probs",
 def of_reference(name: str) -> str:
     """What a map of the reference is called beside those of the predictions."""
     return f"reference/{name}"
+
+
+def of_subset(subset: int, name: str) -> str:
+    """What a map of one subset of the samples is called among those of many."""
+    return f"{subset}/{name}"
 
 
 def lambda_of(sigma: str) -> str:
@@ -58,3 +79,74 @@ def id_dtype(classes: int) -> str:
     if classes > 65535:
         raise UsageError(f"{classes} classes; at most 65535 can be evaluated.")
     return "uint8" if classes <= 255 else "uint16"
+
+
+#: The shortest track of each bin of lengths, in frames: 2, 3, 4, 5–8, 9–16, …, 513–1024, and more.
+TRACK_LENGTHS = (2, 3, 4, *(2**k + 1 for k in range(2, 11)))
+
+
+@dataclass(frozen=True)
+class TrackRules:
+    """How tracks begin, when they stop, and which count (Sundaram et al. 2010, and their code).
+
+    `step`: seeds lie on a grid of this many pixels; `structure`: only where the image has some.
+    `min_length`: frames that a track has to last. A pixel is lost where its way there and back, of
+    flows w and ŵ, has |w + ŵ|² ≥ `round_trip_slope`·(|w|² + |ŵ|²) + `round_trip_offset`, and at a
+    motion boundary: |∇u|² + |∇v|² > `boundary_slope`·|w|² + `boundary_offset`.
+    """
+
+    step: int = 8
+    min_length: int = 2
+    structure: bool = True
+    round_trip_slope: float = 0.01
+    round_trip_offset: float = 0.5
+    boundary_slope: float = 0.01
+    boundary_offset: float = 0.002
+
+    def __post_init__(self) -> None:
+        if self.step < 1:
+            raise UsageError(f"step {self.step} between tracks; expected at least 1 pixel.")
+        if self.min_length < 2:
+            raise UsageError(f"tracks of length {self.min_length}; expected at least 2 frames.")
+        for limit in (
+            self.round_trip_slope, self.round_trip_offset,
+            self.boundary_slope, self.boundary_offset,
+        ):  # fmt: skip
+            if not 0 <= limit < math.inf:
+                raise UsageError(f"a threshold of tracks is {limit}; expected 0 or more.")
+
+
+def of_tracks(flow: str, rules: TrackRules) -> str:
+    """The name of the counts of tracks by these rules along the flow of this name."""
+    return f"tracks:{','.join(map(str, astuple(rules)))}:{flow}"
+
+
+def rules_of(name: str) -> tuple[TrackRules, str]:
+    """The rules and the flow that `of_tracks` was given."""
+    _, rules, flow = name.split(":", 2)
+    step, min_length, structure, *limits = rules.split(",")
+    return TrackRules(int(step), int(min_length), structure == "True", *map(float, limits)), flow
+
+
+def track_columns(classes: int) -> dict[str, int]:
+    """What a pair of frames adds to the counts of tracks, in order, and in how many columns.
+
+    Of tracks that ended with this pair, lasted `min_length` frames and touched no void: `tracks`,
+    and `consistent` ones, by first label; their `points`; and how many have which of
+    `TRACK_LENGTHS`. `dropped`: tracks that ended, long enough, but touched void. Of tracks that
+    reached the pair's second frame without touching void: how many are `alive`, and of how many the
+    label `changed` from the first frame to the second. `unreliable` pixels of all `pixels` of the
+    first frame, and `seeds` placed there, are the same for all models.
+    """
+    return {
+        "tracks": classes,
+        "consistent": classes,
+        "points": 1,
+        "lengths": len(TRACK_LENGTHS),
+        "dropped": 1,
+        "alive": 1,
+        "changed": 1,
+        "unreliable": 1,
+        "pixels": 1,
+        "seeds": 1,
+    }

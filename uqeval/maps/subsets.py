@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import copy
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -10,24 +11,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.maps.checks import SumCheck
-from uqeval.maps.contract import Heartbeat
-from uqeval.maps.names import OF_SEVERAL_SAMPLES, id_dtype
+from uqeval.maps.contract import Heartbeat, MapSource
+from uqeval.maps.members import Members
+from uqeval.maps.names import OF_SEVERAL_SAMPLES, id_dtype, of_subset
 from uqeval.maps.reduction import Maps, Reducer
-from uqeval.maps.sources import Source
-from uqeval.stores.stack import Box
+from uqeval.maps.regression import VOID, RegressionSource
+from uqeval.maps.sources import Source, with_samples
+from uqeval.stores.stack import Box, Stack, Tile
 
 
-def in_subset(subset: int, name: str) -> str:
-    """What a map of one subset is called among those of all."""
-    return f"{subset}/{name}"
+def subsets_of(source: MapSource, subsets: Sequence[Sequence[int]]) -> ClassSubsets | NumberSubsets:
+    """The maps of several subsets of the samples at once, named `<subset>/<name>`.
+
+    `subsets` holds positions of samples, ascending. What does not depend on the samples has no
+    prefix. Raises `UsageError` for a maps store.
+    """
+    if isinstance(source, RegressionSource):
+        return NumberSubsets(source, subsets)
+    return ClassSubsets(with_samples(source, "a sweep"), subsets)
 
 
-class Subsets(Source):
-    """As `Source`, for several subsets of the samples at once: maps are named `<subset>/<name>`.
+class ClassSubsets(Source):
+    """As `Source`, for several subsets of the samples at once.
 
-    `subsets` holds positions of samples, ascending. `label` is the same for all and has no prefix.
     The samples and classes of a box are put together in memory before they are reduced.
     """
+
+    #: Maps that one sample does not have.
+    of_several = OF_SEVERAL_SAMPLES
 
     def __init__(self, source: Source, subsets: Sequence[Sequence[int]]) -> None:
         super().__init__(
@@ -37,14 +48,14 @@ class Subsets(Source):
         self.subsets = [tuple(subset) for subset in subsets]
 
     def batch_bytes(self, batch: range) -> int:
-        """Peak bytes of reading a batch: a box of all its samples, and the maps of all subsets."""
+        """Peak bytes of reading a batch: boxes of all its samples, and the maps of all subsets."""
         assert self.stack is not None
         height, width = self.size(batch[0])
         form = self._form()
         box = max(b.pixels for b in self.stack.boxes(batch[0]))
-        stack = self.stack.samples * form.classes * form.dtype.itemsize * box
+        gathered = form.samples * form.classes * form.dtype.itemsize * box
         maps = len(self.subsets) * form.map_bytes() * height * width
-        return 2 * stack + self.stack.tile_bytes(batch) + len(batch) * maps
+        return super().batch_bytes(batch) + len(batch) * (gathered + maps)
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
         """The maps of the items of a batch: `label`, and `<subset>/<name>` for every subset."""
@@ -65,7 +76,7 @@ class Subsets(Source):
                     shape = (
                         (own.classes, height, width) if name == "mean_probs" else (height, width)
                     )
-                    maps[in_subset(k, name)] = np.empty(shape, dtypes.get(name, "f4"))
+                    maps[of_subset(k, name)] = np.empty(shape, dtypes.get(name, "f4"))
             results.append(maps)
         for box in stack.boxes(batch[0]):
             held = self._gather(batch, box, heartbeat)
@@ -83,7 +94,7 @@ class Subsets(Source):
                     found = reducer.reduce(values, flat, subset)
                     shape = (box.y1 - box.y0, box.x1 - box.x0)
                     for name, flat_map in found.items():
-                        target = results[item - batch[0]][in_subset(k, name)]
+                        target = results[item - batch[0]][of_subset(k, name)]
                         target[(..., *region)] = flat_map.reshape(*flat_map.shape[:-1], *shape)
         return results
 
@@ -99,3 +110,106 @@ class Subsets(Source):
             t, c = tile.t0, tile.c0
             whole[tile.item - batch[0]][t : t + values.shape[0], c : c + values.shape[1]] = values
         return whole
+
+
+class NumberSubsets(RegressionSource):
+    """As `RegressionSource`, for several subsets of the members at once.
+
+    The tiles of a batch are held in memory while the members of each subset are joined. Where NaN
+    are skipped, a pixel is evaluated in the subsets in which one of its samples is a number.
+    """
+
+    def __init__(self, source: RegressionSource, subsets: Sequence[Sequence[int]]) -> None:
+        vars(self).update(vars(source))
+        self.subsets = [tuple(subset) for subset in subsets]
+        #: Maps that one member does not have.
+        self.of_several = frozenset(() if source.members.spreads else ("sigma", "lambda"))
+
+    def batch_bytes(self, batch: range) -> int:
+        """Peak bytes of reading a batch: all its members, and the maps of all subsets."""
+        height, width = self.size(batch[0])
+        members = self.members
+        held = sum(
+            stack.samples * max(dtype.itemsize for dtype in stack.dtypes)
+            for stack in (members.means, members.spreads) if stack
+        )  # fmt: skip
+        if members.skip_nan:
+            held += members.count + 8  # where samples are numbers, and the targets of a subset
+        maps = len(self.subsets) * (4 * len(self.wanted) + members.skip_nan)
+        return super().batch_bytes(batch) + len(batch) * height * width * (held + maps)
+
+    def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
+        """The maps of the items of a batch, of every subset."""
+        given = [self._given(item, heartbeat) for item in batch]
+        means = _Held(self.members.means, batch, heartbeat)
+        spreads = _Held(self.members.spreads, batch, heartbeat) if self.members.spreads else None
+        known = [means.numbers(item) if self.members.skip_nan else None for item in batch]
+        results: list[Maps] = [{} for _ in batch]
+        # The largest subset first: what is wrong with any member is said as of all members.
+        for k in sorted(range(len(self.subsets)), key=lambda k: -len(self.subsets[k])):
+            subset = self.subsets[k]
+            members: Members = copy.copy(self.members)
+            members.means = means.of(subset)
+            members.spreads = spreads.of(subset) if spreads else None
+            own = [_within(*one, subset) for one in zip(given, known, strict=True)]
+            joined = self._joined(batch, own, members, lambda _: heartbeat(0))
+            for maps, (shared, _), found in zip(results, given, joined, strict=True):
+                for name, values in found.items():
+                    all_share = values is shared.get(name)
+                    maps[name if all_share else of_subset(k, name)] = values
+        return results
+
+
+def _within(
+    given: tuple[Maps, NDArray[Any]], known: NDArray[Any] | None, subset: Sequence[int]
+) -> tuple[Maps, NDArray[Any]]:
+    """What is given of an item, void where no sample of a subset is a number but others are.
+
+    `known` [sample, y, x] says which are, or that all are.
+    """
+    if known is None:
+        return given
+    maps, target = given
+    lost = known.any(axis=0) & ~known[list(subset)].any(axis=0)
+    if not lost.any():
+        return given
+    return maps | {"label": np.where(lost, np.uint8(VOID), maps["label"])}, target
+
+
+class _Held(Stack):
+    """A stack whose tiles of one batch are in memory, read once."""
+
+    def __init__(self, stack: Stack, batch: range, heartbeat: Heartbeat) -> None:
+        vars(self).update(vars(stack))
+        self._tiles: dict[Box, list[Tile]] = {}
+        self._subset: Sequence[int] = range(stack.samples)
+        for box in stack.boxes(batch[0]):
+            held = self._tiles.setdefault(box, [])
+            for tile in stack.tiles(batch, box):
+                heartbeat(tile.values.nbytes)
+                held.append(tile)
+
+    def of(self, subset: Sequence[int]) -> _Held:
+        """The same stack with some of its samples only."""
+        own = copy.copy(self)
+        own._subset, own.samples = subset, len(subset)
+        return own
+
+    def numbers(self, item: int) -> NDArray[Any]:
+        """Which samples [sample, y, x] of an item are not NaN."""
+        found = np.zeros((self.samples, *self.size(item)), bool)
+        for box, tiles in self._tiles.items():
+            for tile in tiles:
+                if tile.item == item:
+                    values = tile.values[:, 0] if tile.values.ndim == 4 else tile.values
+                    rows = slice(tile.t0, tile.t0 + len(values))
+                    found[rows, box.y0 : box.y1, box.x0 : box.x1] = ~np.isnan(values)
+        return found
+
+    def tiles(self, batch: range, box: Box) -> Iterator[Tile]:
+        """The tiles of a box, one for each sample of the subset; `t0` is its place among all."""
+        for tile in self._tiles[box]:
+            for t in self._subset:
+                if tile.t0 <= t < tile.t0 + len(tile.values):
+                    own = tile.values[t - tile.t0 : t - tile.t0 + 1]
+                    yield replace(tile, t0=t, values=own)

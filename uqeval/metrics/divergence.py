@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
+from uqeval.metrics._again import Again
 from uqeval.metrics._contract import Metric, put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Plan, Section
@@ -74,7 +75,7 @@ def plan(settings: DivergenceSettings, facts: Facts) -> Plan:
     if results["infinite"]:
         warnings.append(
             f"{results['infinite']:.2%} of the pixels have an infinite divergence and are left out "
-            "of the mean; --clip makes them finite."
+            f"of the mean{'; --clip makes them finite' if facts.kind == 'classes' else ''}."
         )
     items = [_scores(tally.unpack(data)) for data in counted.items]
     return Section(results, items, dataclasses.asdict(settings), warnings=warnings)
@@ -89,6 +90,17 @@ def _scores(state: State) -> dict[str, Any]:
     return record | {"pixels": pixels, "infinite": infinite / pixels if pixels else None}
 
 
+def _again(
+    key: str, settings: DivergenceSettings, facts: Facts, fitted: Mapping[str, Any]
+) -> dict[str, Again]:
+    from uqeval.tallies import Divergence
+
+    tally = Divergence(facts.kind, settings.clip)
+    return {
+        key: Again((tally,), lambda states, whole: _scores(states[tally]) | {"clip": settings.clip})
+    }
+
+
 FAMILY = Family(
     "divergence",
     METRICS,
@@ -96,4 +108,6 @@ FAMILY = Family(
     _maps,
     lambda key, settings, facts: {key: plan(settings, facts)},
     kinds=("classes", "regression"),
+    again=_again,
+    settings_type=DivergenceSettings,
 )

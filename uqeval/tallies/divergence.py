@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from uqeval.maps.names import of_reference
+from uqeval.maps.names import of_reference, void_of
 from uqeval.tallies._contract import Field, Tally
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ class Divergence(Tally):
     """Sum of the finite divergences, and pixels where it is finite and infinite, each [1].
 
     `kind`: "classes" compares mean probabilities, clipped at `clip` from below and renormalised if
-    that is above 0; "regression" Gaussians.
+    that is above 0; "regression" Gaussians, where both are evaluated.
     """
 
     id: ClassVar[str] = "divergence"
@@ -26,7 +26,7 @@ class Divergence(Tally):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        own = ("mean_probs",) if self.kind == "classes" else ("mean", "sigma")
+        own = ("mean_probs",) if self.kind == "classes" else ("label", "mean", "sigma")
         return (*own, *(of_reference(name) for name in own))
 
     @property
@@ -41,4 +41,4 @@ class Divergence(Tally):
         if self.kind == "classes":
             kl_categorical(*given, self.clip, *state.values())
         else:
-            kl_gaussian(*given, *state.values())
+            kl_gaussian(*given, void_of(1), *state.values())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from uqeval.maps.names import OF_ALL_SUBSETS
+from uqeval.maps.names import of_subset
 from uqeval.tallies._contract import Field, Tally
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OfSubset(Tally):
-    """`tally` of the maps `<subset>/<name>`; what does not depend on the samples has no prefix."""
+    """`tally` of the maps `<subset>/<name>`, or `<name>` where all subsets share one."""
 
     id: ClassVar[str] = "of_subset"
     tally: Tally
@@ -22,10 +22,7 @@ class OfSubset(Tally):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        return tuple(
-            name if name in OF_ALL_SUBSETS else f"{self.subset}/{name}"
-            for name in self.tally.inputs
-        )
+        return tuple(of_subset(self.subset, name) for name in self.tally.inputs)
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -46,6 +43,7 @@ class OfSubset(Tally):
 
     def update(self, state: State, maps: Maps) -> None:
         own = {
-            name: maps[given] for name, given in zip(self.tally.inputs, self.inputs, strict=True)
+            name: maps[given if given in maps else name]
+            for name, given in zip(self.tally.inputs, self.inputs, strict=True)
         }
         self.tally.update(state, own)
