@@ -14,13 +14,16 @@ from uqeval.tallies import (
     AdaptiveReliability,
     Bins,
     ClassReliability,
+    ItemAdaptive,
     ProperScores,
     Ranks,
     RawMap,
     Reliability,
+    SampleLikelihoods,
     Tally,
     TemperatureSlopes,
     Tempered,
+    TemperedSamples,
 )
 
 EXAMPLES: tuple[Tally, ...] = (
@@ -31,6 +34,8 @@ EXAMPLES: tuple[Tally, ...] = (
     ClassReliability(4, Bins(7, "upper")),
     AdaptiveReliability(4, (0.5625, 0.75, 0.75, 0.875)),
     AdaptiveReliability(4, ()),
+    ItemAdaptive(4, 5),
+    ItemAdaptive(4, 1),
     ProperScores(4, 2.0**-24),
     ProperScores(300, 0.01),
     Ranks(RawMap("confidence"), 4),
@@ -39,6 +44,10 @@ EXAMPLES: tuple[Tally, ...] = (
     TemperatureSlopes(20, 0.75, 0.0625, 3),
     Tempered(4, 0.5, Bins(), 2.0**-24),
     Tempered(4, 1.75, Bins(6, "upper"), 0.125),
+    SampleLikelihoods(4, 0.5, 0.25, 3),
+    SampleLikelihoods(300, 0.5, 0.0, 3),
+    TemperedSamples(4, 0.5, Bins(), 2.0**-24),
+    TemperedSamples(4, 1.75, Bins(6, "upper"), 0.125),
 )
 
 State = dict[str, Any]
@@ -91,6 +100,19 @@ def _adaptive(tally: Any, items: Sequence[Any]) -> State:
     return state
 
 
+def _item_adaptive(tally: Any, items: Sequence[Any]) -> State:
+    state = {k: np.zeros(tally.bins) for k in ("count", "correct", "confidence")}
+    for maps in items:
+        known = maps["label"] != void_of(tally.classes)
+        conf, hit = maps["confidence"][known], (maps["label"] == maps["prediction"])[known]
+        for c, h in zip(conf, hit, strict=True):
+            b = int(tally.bins * (conf < c).sum()) // conf.size
+            state["count"][b] += 1
+            state["correct"][b] += h
+            state["confidence"][b] += float(c)
+    return state
+
+
 def _proper_scores(tally: Any, items: Sequence[Any]) -> State:
     p, brier = _known(tally, items, "label_probability"), _known(tally, items, "brier")
     logs = [-math.log(max(float(v), tally.clip)) for v in p]
@@ -126,11 +148,27 @@ def _tempered(tally: Any, items: Sequence[Any]) -> State:
     return state | {"nll": [math.fsum(-math.log(max(p, tally.clip)) for p in mine)]}
 
 
+def _sample_likelihoods(tally: Any, items: Sequence[Any]) -> State:
+    nll = _known(tally, items, "tempered_nll").astype(float)
+    finite = np.isfinite(nll[0])
+    sums = [math.fsum(row[finite]) for row in nll]
+    return {"nll": sums, "pixels": [finite.sum(), (~finite).sum()]}
+
+
+def _tempered_samples(tally: Any, items: Sequence[Any]) -> State:
+    p = _known(tally, items, "label_probability")
+    nll = [math.fsum(-math.log(max(float(v), tally.clip)) for v in p)]
+    return _reliability(tally, items) | {"nll": nll}
+
+
 ORACLES: dict[type[Tally], Callable[[Any, Sequence[Any]], State]] = {
     AdaptiveReliability: _adaptive,
     ClassReliability: _class_reliability,
+    ItemAdaptive: _item_adaptive,
     ProperScores: _proper_scores,
     Reliability: _reliability,
+    SampleLikelihoods: _sample_likelihoods,
     Tempered: _tempered,
+    TemperedSamples: _tempered_samples,
     TemperatureSlopes: _slopes,
 }

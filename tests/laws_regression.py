@@ -15,6 +15,7 @@ from uqeval.tallies import (
     IntervalCounts,
     ItemErrors,
     PredictiveScores,
+    QuantileCounts,
     SumsBelow,
     Tally,
 )
@@ -30,6 +31,8 @@ EXAMPLES: tuple[Tally, ...] = (
     PredictiveScores(False, (0.5, 0.9), (0.6745, 1.6449)),
     PredictiveScores(True, (0.75,), (0.98,), "energy"),
     IntervalCounts((0.25, 0.5, 1.0, 2.0)),
+    QuantileCounts((-2.0, -0.5, 0.0, 0.25, 1.0)),
+    QuantileCounts((0.5,), "energy"),
     SumsBelow("error", ((0.5, 1.0),)),
     SumsBelow("lambda", ((-1.0,), (0.5,), (1.0,), (2.0,)), "sigma", DEPTH),
     ItemErrors("lambda", 95.0, "linear"),
@@ -50,7 +53,10 @@ def number_maps(seed: int, height: int, width: int, void: float = 0.2) -> Maps:
     label = np.where(rng.random(size) < void, 255, 0).astype("u1")
     with np.errstate(divide="ignore", invalid="ignore"):
         ratio = np.where(error > 0, error / sigma, np.float32(0))
-    maps = {"error": error, "sigma": sigma, "target": target, "lambda": ratio.astype("f4"),
+    sign = rng.choice([-1, 1], size)
+    mean = (target + sign * error).astype("f4")
+    maps = {"error": error, "mean": mean, "sigma": sigma, "target": target,
+            "lambda": ratio.astype("f4"),
             "energy": rng.uniform(0.1, 1, size).astype("f4")}  # fmt: skip
     for values in maps.values():
         values[label == 255] = 0
@@ -84,6 +90,7 @@ def _error_sums(tally: Any, items: Sequence[Maps]) -> State:
             ys = [y for y, *_ in found]
             state["count"][g] += len(found)
             state["within"][g] += sum((y - math.fsum(ys) / len(ys)) ** 2 for y in ys)
+            state["means"][g] += math.fsum(ys) ** 2 / len(ys)
             state["least"][g] = min(state["least"][g], *ys)
             state["most"][g] = max(state["most"][g], *ys)
             for y, e, s, _ in found:
@@ -162,9 +169,20 @@ def _digits(tally: Any, items: Sequence[Maps]) -> State:
     return state
 
 
+def _quantiles(tally: Any, items: Sequence[Maps]) -> State:
+    counts = [0] * (len(tally.quantiles) + 1)
+    for maps in items:
+        known = maps["label"] == 0
+        for m, y, s in zip(*(maps[k][known] for k in ("mean", "target", tally.sigma)), strict=True):
+            held = [float(m) - float(y) <= q * float(s) for q in tally.quantiles]
+            counts[held.index(True) if any(held) else len(held)] += 1
+    return {"counts": counts}
+
+
 ORACLES: dict[type[Tally], Callable[[Any, Sequence[Maps]], State]] = {
     Digits: _digits,
     ErrorSums: _error_sums,
+    QuantileCounts: _quantiles,
     IntervalCounts: _interval_counts,
     ItemErrors: _item_errors,
     PredictiveScores: _scores,

@@ -71,7 +71,7 @@ def inspect(
 
     given: Any = predictions if isinstance(predictions, list | tuple) else [predictions]
     store = open_store(given[0], role="predictions", fill_missing=True)
-    found = _facts(store)
+    found = _facts(store, options.get("missing_chunks") == "fill")
     if "labels" in store.arrays and len(store.arrays) == 1:
         return found
     try:
@@ -110,8 +110,10 @@ def _readable(source: MapSource) -> list[str]:
     return [n for n in held if n != "mean_probs"] + truth
 
 
-def _facts(store: Store) -> Inspection:
+def _facts(store: Store, fill: bool) -> Inspection:
+    """What metadata say; missing chunks are a problem unless they stand for the fill value."""
     arrays = []
+    warnings = list(store.warnings)
     problems = []
     for name, parts in store.arrays.items():
         distinct: list[StoredArray] = list({id(p.array): p.array for p in parts}.values())
@@ -127,10 +129,15 @@ def _facts(store: Store) -> Inspection:
                 math.prod(-(-n // c) for n, c in zip(a.shape, a.chunks, strict=True))
                 for a in distinct
             )
-            problems.append(
-                f"{first.where}: {missing} of {total} chunks are missing; Zarr would read them as "
-                "the fill value. Write them again, with write_empty_chunks=True."
-            )
+            text = f"{first.where}: {missing} of {total} chunks are missing; "
+            if fill:
+                warnings.append(f"{text}they are read as the fill value (--missing-chunks fill).")
+            else:
+                problems.append(
+                    f"{text}Zarr would read them as the fill value. Write them again, with "
+                    "write_empty_chunks=True, or give --missing-chunks fill if that is what they "
+                    "hold."
+                )
         itemsize = first.dtype.itemsize
         arrays.append(
             ArrayFacts(
@@ -154,7 +161,7 @@ def _facts(store: Store) -> Inspection:
     items = max(len(parts) for parts in store.arrays.values())
     return Inspection(
         store.path, arrays, items, list(store.names) if store.names else None, facts,
-        problems=problems, warnings=list(store.warnings),
+        problems=problems, warnings=warnings,
     )  # fmt: skip
 
 

@@ -266,6 +266,21 @@ def test_maps_that_are_no_probabilities(name: str, tmp_path: Any) -> None:
         evaluated(bad, None)
 
 
+def test_items_have_their_own_adaptive_bins() -> None:
+    probs, label = scene(5)
+    label[1] = 255
+    for bins in (1, 15):
+        report = evaluated(probs, label, bins=bins)
+        for i in (0, 2):
+            _, _, conf, hit = counted(probs[i : i + 1], label[i : i + 1])
+            found = report.items[i]["calibration"]["adaptive_ece"]
+            assert found == pytest.approx(naive.adaptive_ece(conf, hit, bins), rel=1e-9)
+            alone = evaluated(probs[i : i + 1], label[i : i + 1], bins=bins)
+            assert found == alone.results["calibration"]["adaptive_ece"]
+        assert report.items[1]["calibration"]["adaptive_ece"] is None
+        assert report.items[1]["calibration"]["adaptive_ece_reason"]
+
+
 def test_workers_and_memory_do_not_change_a_bit() -> None:
     probs, label = scene(4, items=5)
     base = uqeval.evaluate(probs, label, ("calibration",), workers=1)

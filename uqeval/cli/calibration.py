@@ -18,6 +18,7 @@ def _choice(name: str) -> type[Enum]:
 
 
 Definition, Edge, AtOne = _choice("definition"), _choice("edge"), _choice("at_one")
+TemperatureOf = _choice("temperature_of")
 
 
 @evaluating
@@ -39,6 +40,10 @@ def calibration(
     temperature: Annotated[bool | None, typer.Option(
         "--temperature/--no-temperature", show_default=False, rich_help_panel=_TEMPERATURE,
         help="Fit a temperature and give the scores after it (default).")] = None,
+    temperature_of: Annotated[list[TemperatureOf] | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False, rich_help_panel=_TEMPERATURE,
+        help="It scales the mean of the samples (default), or each of the samples before they are "
+        "averaged, which reads the stack again; both make variants.")] = None,
     fit_on: Annotated[str | None, typer.Option(
         metavar="FILE", show_default=False, rich_help_panel=_TEMPERATURE,
         help="Fit it on the items that FILE names, a JSON list or one a line (default: all).",

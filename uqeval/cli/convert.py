@@ -50,6 +50,7 @@ def convert(
         metavar="A,B,…", show_default=False, help="Class names, with commas between.")] = None,
     compression: Annotated[Compression, typer.Option(
         help="lz4 reads fastest; zstd is smaller; none.")] = Compression.lz4,
+    missing_chunks: o.MissingChunks = o.Missing.error,
     overwrite: Annotated[bool, typer.Option(help="Replace a store that is there.")] = False,
     quiet: o.Quiet = False,
 ) -> None:  # fmt: skip
@@ -77,7 +78,10 @@ def convert(
         class_names=class_names.split(",") if class_names else None,
     )  # fmt: skip
     try:
-        warnings = write_store(source, destination, overwrite=overwrite, progress=progress, **given)
+        warnings = write_store(
+            source, destination, fill_missing=missing_chunks is o.Missing.fill,
+            overwrite=overwrite, progress=progress, **given,
+        )  # fmt: skip
     finally:
         if done:
             shown.end()

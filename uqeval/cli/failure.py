@@ -19,6 +19,9 @@ def failure(
         metavar="RULE", show_default=False,
         help="Uncertainty threshold of the undetected errors: mean (default) of the pixels; median "
         "or pNN of the 4×4 patches; range:T; max-surplus; or a number.")] = None,
+    log_base: Annotated[str | None, typer.Option(
+        metavar="e|2|classes", show_default=False,
+        help="Base of the entropies (default e): the unit of thresholds.")] = None,
 ) -> None:  # fmt: skip
     """Failure detection: are wrong pixels less certain than right ones?
 

@@ -32,6 +32,7 @@ def inspect(
     classes: o.Classes = None,
     label_map: o.LabelMap = None,
     sum_tolerance: o.SumTolerance = None,
+    missing_chunks: o.MissingChunks = o.Missing.error,
     workers: o.Workers = None,
     memory: o.Memory = "512MB",
 ) -> None:  # fmt: skip
@@ -49,7 +50,7 @@ def inspect(
 
     given = o.given(
         ignore_index=ignore_index, names=names, classes=classes, label_map=label_map,
-        sum_tolerance=sum_tolerance,
+        sum_tolerance=sum_tolerance, missing_chunks=missing_chunks,
     )  # fmt: skip
     predictions, labels = o.split_paths(paths, labels_alone=True)
     found = look(

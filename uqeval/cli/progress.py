@@ -59,7 +59,7 @@ def _rate_column() -> Any:
     class Rate(ProgressColumn):
         def render(self, task: Task) -> Text:
             seconds = task.elapsed or 0.0
-            if seconds < 0.1:
+            if seconds < 0.1 or not task.fields["nbytes"]:  # maps kept from an earlier pass
                 return Text("")
             speed = filesize.decimal(int(task.fields["nbytes"] / seconds))
             return Text(f"{speed}/s", style="progress.data.speed")

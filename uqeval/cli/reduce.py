@@ -23,6 +23,7 @@ def reduce(
     quiet: o.Quiet = False,
     ignore_index: o.IgnoreIndex = None,
     names: o.Names = None,
+    classes: o.Classes = None,
     label_map: o.LabelMap = None,
     sum_tolerance: o.SumTolerance = None,
     missing_chunks: o.MissingChunks = o.Missing.error,
@@ -42,7 +43,7 @@ def reduce(
     from uqeval.run import RunOptions
 
     given = o.given(
-        ignore_index=ignore_index, names=names, label_map=label_map,
+        ignore_index=ignore_index, names=names, classes=classes, label_map=label_map,
         sum_tolerance=sum_tolerance, missing_chunks=missing_chunks,
     )  # fmt: skip
     predictions, labels = o.split_paths(paths)

@@ -16,6 +16,8 @@ def _choice(name: str) -> type[Enum]:
 
 
 Distribution, Definition = _choice("distribution"), _choice("definition")
+Grid, Proportion, Area = _choice("grid"), _choice("proportion"), _choice("area")
+_PLOT = "Calibration plot"
 
 
 @evaluating
@@ -28,9 +30,21 @@ def regression(
         show_default=False,
         help="Whose standard deviation σ is: gaussian (default) or laplace.")] = None,
     levels: Annotated[list[int] | None, typer.Option(
-        metavar="K", show_default=False,
-        help="Calibration at the levels k/(K + 1), k = 1 … K (default 99).")] = None,
-    definition: Annotated[Definition | None, typer.Option(  # type: ignore[valid-type]
+        metavar="K", show_default=False, rich_help_panel=_PLOT,
+        help="Calibration at K levels (default 99).")] = None,
+    grid: Annotated[Grid | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False, rich_help_panel=_PLOT,
+        help="Where they lie: k/(K + 1), open (default); evenly from 0 to 1, closed; or evenly "
+        "from 0.05 to 0.95, 5-95.")] = None,
+    proportion: Annotated[list[Proportion] | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False, rich_help_panel=_PLOT,
+        help="Share of the targets in the central interval of a level (default), or on one side of "
+        "its quantile.")] = None,
+    area: Annotated[Area | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False, rich_help_panel=_PLOT,
+        help="AUCE of the gaps: trapezoid (default), crossing (cut where their line crosses 0), or "
+        "their mean.")] = None,
+    definition: Annotated[list[Definition] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False,
         help="Whose definition: sets the options above as that paper or code has them.")] = None,
 ) -> None:  # fmt: skip

@@ -90,6 +90,29 @@ def count_intervals(value, hit, label, void, edges, count, hits, total):
 
 
 @kernel
+def count_quantiles(mean, target, error, sigma, label, void, quantiles, counts):
+    """Evaluated pixels [i] by the first of the ascending quantiles with μ - y <= quantile·σ.
+
+    μ - y is ±ε, with the sign of `mean` - `target`; compared in float64. Into `counts` [quantile,
+    and none last].
+    """
+    for i in range(label.shape[0]):
+        if label[i] == void:
+            continue
+        e, s = np.float64(error[i]), np.float64(sigma[i])
+        if mean[i] < target[i]:
+            e = -e
+        low, high = 0, quantiles.shape[0]
+        while low < high:
+            middle = (low + high) // 2
+            if e <= quantiles[middle] * s:
+                high = middle
+            else:
+                low = middle + 1
+        counts[low] += 1
+
+
+@kernel
 def sum_scores(probability, brier, label, void, clip, counts, sums):
     """Proper scores of non-void pixels [i].
 

@@ -1,5 +1,7 @@
 """Tempered probabilities p^β / Σ p^β, β = 1 / T, of many temperatures at once.
 
+Of mean probabilities p̄, or of each sample's own before they are averaged.
+
 Loops run class by class over blocks of pixels, never pixel by pixel: that is what fills the vector
 registers. With ℓ_c = ln p̄_c - ln max p̄, q = e^(βℓ) is at most 1, and 1 for the likeliest class, so
 nothing overflows and Σ q >= 1. A class with p̄_c = 0 has q = 0 at every temperature.
@@ -127,3 +129,115 @@ def temper(probs, label, void, beta, work, confidence, probability):
                 p = np.float64(probs[y, start + i])
                 if p > 0:
                     probability[start + i] = exp_64(beta * (log_64(p) - lead[i])) / whole
+
+
+@kernel
+def temper_samples(probs, beta, work):
+    """p^β / Σ p^β of each sample, in place: `probs` float32 [sample, class, i]; `work` [2, BLOCK].
+
+    Samples without a probability above 0 stay as they are.
+    """
+    lead, z = work[0], work[1]
+    for t in range(probs.shape[0]):
+        for start in range(0, probs.shape[2], BLOCK):
+            n = min(BLOCK, probs.shape[2] - start)
+            _lead(probs[t], start, n, lead)
+            for i in range(n):
+                z[i] = 0.0
+            for c in range(probs.shape[1]):
+                row = probs[t, c, start : start + n]
+                for i in range(n):
+                    p = np.float64(row[i])
+                    q = exp_64(beta * (log_64(p) - lead[i]))
+                    z[i] += q if p > 0 else 0.0
+            for c in range(probs.shape[1]):
+                row = probs[t, c, start : start + n]
+                for i in range(n):
+                    p = np.float64(row[i])
+                    q = exp_64(beta * (log_64(p) - lead[i]))
+                    row[i] = q / z[i] if p > 0 else 0.0
+
+
+@kernel
+def add_label_logs(probs, label, void, lowest, step, work, z, top, sums):
+    """Add samples to ln Σ_t p_ty^β / Σ_c p_tc^β of each pixel's label y, at several β.
+
+    `probs` float32 [sample, class, i]; the β as of `add_slopes`. The sum is e^`top` · `sums`, both
+    [β, i] and 0 at first; samples with p_ty = 0 and void pixels add nothing. `work` [4, BLOCK] and
+    `z` [β, BLOCK] are worked in.
+    """
+    count = z.shape[0]
+    lead, log, power, factor = work[0], work[1], work[2], work[3]
+    for t in range(probs.shape[0]):
+        for start in range(0, probs.shape[2], BLOCK):
+            n = min(BLOCK, probs.shape[2] - start)
+            _lead(probs[t], start, n, lead)
+            z[:, :n] = 0.0
+            for c in range(probs.shape[1]):
+                row = probs[t, c, start : start + n]
+                for i in range(n):
+                    p = np.float64(row[i])
+                    value = log_64(p) - lead[i]
+                    q = exp_64(lowest * value)
+                    log[i] = value if p > 0 else 0.0
+                    power[i] = q if p > 0 else 0.0
+                if step > 0:
+                    for i in range(n):
+                        factor[i] = exp_64(step * log[i])
+                for j in range(count):
+                    whole = z[j]
+                    if step > 0:
+                        for i in range(n):
+                            whole[i] += power[i]
+                            power[i] *= factor[i]
+                    else:
+                        for i in range(n):
+                            q = power[i]
+                            whole[i] += q
+                            power[i] = q * q if q > _SMALL else 0.0
+            # What enters: 1 in `factor`; ln p_ty - ln max p_t in `log`.
+            for i in range(n):
+                y = label[start + i]
+                factor[i] = 0.0
+                log[i] = 0.0
+                if y != void:
+                    p = np.float64(probs[t, y, start + i])
+                    if p > 0:
+                        factor[i] = 1.0
+                        log[i] = log_64(p) - lead[i]
+            for j in range(count):
+                beta = lowest + j * step if step > 0 else lowest * 2.0**j
+                whole, high, total = z[j], top[j, start : start + n], sums[j, start : start + n]
+                for i in range(n):
+                    term = beta * log[i] - log_64(max(whole[i], 1.0))
+                    peak = max(term, high[i]) if total[i] > 0 else term
+                    both = total[i] * exp_64(min(high[i] - peak, 0.0)) + exp_64(term - peak)
+                    total[i] = both if factor[i] > 0 else total[i]
+                    high[i] = peak if factor[i] > 0 else high[i]
+
+
+@kernel
+def finish_label_logs(samples, top, sums, nll):
+    """-ln of the mean over `samples` into `nll` float32 [β, i]; infinite where the sum is 0."""
+    for j in range(nll.shape[0]):
+        for i in range(nll.shape[1]):
+            whole = sums[j, i]
+            value = log_64(np.float64(samples)) - top[j, i] - log_64(whole if whole > 0 else 1.0)
+            nll[j, i] = max(value, 0.0) if whole > 0 else np.inf
+
+
+@kernel
+def sum_label_logs(nll, label, void, sums, pixels):
+    """Add finite NLLs [β, i] of the non-void pixels to `sums` [β].
+
+    `pixels` [2] counts the pixels that enter, and those that are infinite, which do not.
+    """
+    for i in range(nll.shape[1]):
+        if label[i] != void:
+            pixels[0 if nll[0, i] < np.inf else 1] += 1
+    for j in range(nll.shape[0]):
+        total = 0.0
+        for i in range(nll.shape[1]):
+            if label[i] != void and nll[j, i] < np.inf:
+                total += np.float64(nll[j, i])
+        sums[j] += total

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import DataError, UsageError
 from uqeval.metrics import calibration_scores as cs
 from uqeval.metrics import temperature
+from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Counted, Plan, Section
@@ -35,6 +36,7 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
 CHOICES = {
     "edge": ("lower", "upper", "upper-float32"),
     "at_one": cs.AT_ONE,
+    "temperature_of": ("mean", "samples"),
     "definition": tuple(DEFINITIONS),
 }
 
@@ -49,7 +51,9 @@ class CalibrationSettings:
     `bins`: of equal width (and, for the adaptive ECE, of equal mass). `edge`: see
     `uqeval.tallies.Bins`. `at_one`: pixels whose confidence is not below 1 lie in the "last" bin,
     in one of their "own", or in none ("drop"; they count in N). `clip`: the least probability in
-    the NLL. `fit_on`: file of the names of the items that the temperature is fitted on (None: all).
+    the NLL. `temperature_of`: the temperature scales the logarithm of the "mean" probabilities, or
+    that of each of the "samples", which are then averaged. `fit_on`: file of the names of the items
+    that the temperature is fitted on (None: all).
 
     Raises `UsageError` for what cannot be.
     """
@@ -59,6 +63,7 @@ class CalibrationSettings:
     at_one: str = "last"
     clip: float = 2.0**-24
     temperature: bool = True
+    temperature_of: str = "mean"
     fit_on: str | None = None
     definition: str = "paper"
 
@@ -69,6 +74,10 @@ class CalibrationSettings:
             raise UsageError(f"--clip {self.clip}; expected a number above 0 and below 1.")
         if self.fit_on is not None and not self.temperature:
             raise UsageError("--fit-on fits the temperature, which --no-temperature leaves out.")
+        if self.temperature_of != "mean" and not self.temperature:
+            raise UsageError(
+                "--temperature-of says what is scaled, which --no-temperature leaves out."
+            )
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise UsageError(
@@ -108,6 +117,11 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, Calibration
     )
     for own in found.values():
         _fit_items(own, facts)
+        if own.temperature_of == "samples" and facts.samples is None:
+            raise UsageError(
+                f"--temperature-of samples: {facts.where} is a maps store, whose samples are gone. "
+                "Give the stores of the samples, or scale their mean (--temperature-of mean)."
+            )
     return found
 
 
@@ -141,7 +155,13 @@ def _plans(key: str, settings: CalibrationSettings, facts: Facts) -> dict[str, P
         fit = _fit_items(settings, facts)
         bins, classes = settings.binning(), facts.classes
         plans[f"{key}/temperature"] = temperature.plan(
-            classes, bins, settings.at_one, settings.clip, fit, settings.fit_on
+            classes,
+            bins,
+            settings.at_one,
+            settings.clip,
+            fit,
+            settings.fit_on,
+            settings.temperature_of,
         )
     return plans
 
@@ -153,22 +173,14 @@ def plan(settings: CalibrationSettings, classes: int, class_names: Sequence[str]
     v_k < c, where v_k is the ⌈kN/B⌉-th smallest confidence: at least k/B of the pixels, and so
     v_k, lie below c. Equal confidences stay together.
     """
-    from uqeval.tallies import (
-        AdaptiveReliability,
-        ClassReliability,
-        ProperScores,
-        Ranks,
-        RawMap,
-        Reliability,
-    )
+    from uqeval.tallies import AdaptiveReliability, ItemAdaptive, Ranks, RawMap
     from uqeval.tallies.ranks import bins_at, order_statistic
 
-    top = Reliability(classes, settings.binning())
-    each = ClassReliability(classes, settings.binning())
-    scores = ProperScores(classes, settings.clip)
+    top, each, scores = _tallies(settings, classes)
+    alone = ItemAdaptive(classes, settings.bins)
     confidence = RawMap("confidence")
     ranks = Ranks(confidence, classes)
-    counted = yield (top, each, scores, ranks)
+    counted = yield (top, each, scores, alone, ranks)
     _refuse_strange(counted, (top, each, scores))
 
     coarse = counted[ranks].total["coarse"][0]
@@ -186,30 +198,84 @@ def plan(settings: CalibrationSettings, classes: int, class_names: Sequence[str]
     adaptive = AdaptiveReliability(classes, edges)
     massed = (yield (adaptive,))[adaptive].total
 
-    results: dict[str, Any] = {"bins": settings.bins}
     state = counted[top].total
-    binned = cs.Binned.of(state, settings.at_one)
     whole = [counted[tally].total for tally in (top, each, scores)]
-    results |= _scores(settings, whole, cs.Binned.of(massed))
-    results["reliability"] = cs.reliability(binned, settings.binning().edges().tolist())
-    results["per_class"] = _per_class(settings, counted[each].total, pixels, class_names)
-    items = [
-        _scores(settings, [t.unpack(d) for t, d in zip((top, each, scores), own, strict=True)])
-        for own in zip(*(counted[t].items for t in (top, each, scores)), strict=True)
-    ]
+    results = _results(settings, whole, cs.Binned.of(massed), class_names)
+    items = []
+    for own in zip(*(counted[t].items for t in (top, each, scores, alone)), strict=True):
+        *states, mine = (t.unpack(d) for t, d in zip((top, each, scores, alone), own, strict=True))
+        items.append(_scores(settings, states, cs.Binned.of(mine)))
     numerics = {
         "confidence_one": int(state["special"][0]),
         "on_bin_edge": int(state["special"][1]),
         "ties_at_adaptive_edges": ties,
         "clipped": int(counted[scores].total["counts"][1]),
     }
-    return Section(results, items, dataclasses.asdict(settings), numerics)
+    return Section(
+        results, items, dataclasses.asdict(settings), numerics, fitted={"edges": list(edges)}
+    )
+
+
+def _tallies(settings: CalibrationSettings, classes: int) -> tuple[Tally, Tally, Tally]:
+    """What nothing has to be fitted for."""
+    from uqeval.tallies import ClassReliability, ProperScores, Reliability
+
+    bins = settings.binning()
+    return (
+        Reliability(classes, bins),
+        ClassReliability(classes, bins),
+        ProperScores(classes, settings.clip),
+    )
+
+
+def _again(
+    key: str, settings: CalibrationSettings, facts: Facts, fitted: Mapping[str, Any]
+) -> dict[str, Again]:
+    """All scores, the edges of bins of equal mass held fixed: without them no `adaptive_ece`."""
+    from uqeval.tallies import AdaptiveReliability
+
+    simple = _tallies(settings, facts.classes)
+    massed: tuple[Tally, ...] = ()
+    if "edges" in fitted.get(key, {}):
+        massed = (AdaptiveReliability(facts.classes, tuple(fitted[key]["edges"])),)
+
+    def scores(states: Mapping[Tally, State], whole: bool) -> dict[str, Any]:
+        adaptive = cs.Binned.of(states[massed[0]]) if massed else None
+        own = [states[tally] for tally in simple]
+        return _results(settings, own, adaptive, facts.class_names, whole)
+
+    found = {key: Again((*simple, *massed), scores)}
+    part = f"{key}/temperature"
+    if settings.temperature and {"beta", "record"} <= fitted.get(part, {}).keys():
+        found[part] = temperature.again(
+            facts.classes, settings.binning(), settings.at_one, settings.clip,
+            settings.temperature_of, fitted[part],
+        )  # fmt: skip
+    return found
+
+
+def _results(
+    settings: CalibrationSettings,
+    states: Sequence[State],
+    adaptive: cs.Binned | None,
+    class_names: Sequence[str],
+    whole: bool = True,
+) -> dict[str, Any]:
+    """What states as of `_scores` say of a set; without the reliability diagram unless `whole`."""
+    top, each, _ = states
+    results = {"bins": settings.bins} | _scores(settings, states, adaptive)
+    if whole:
+        binned = cs.Binned.of(top, settings.at_one)
+        results["reliability"] = cs.reliability(binned, settings.binning().edges().tolist())
+    results["per_class"] = _per_class(settings, each, int(top["count"].sum()), class_names)
+    return results
 
 
 def _scores(
-    settings: CalibrationSettings, states: Sequence[State], adaptive: cs.Binned | None = None
+    settings: CalibrationSettings, states: Sequence[State], adaptive: cs.Binned | None
 ) -> dict[str, Any]:
-    """The scores of states of `Reliability`, `ClassReliability` and `ProperScores`.
+    """The scores of states of `Reliability`, `ClassReliability` and `ProperScores`, and of bins of
+    equal mass, if there are any.
 
     Undefined ones have a reason beside them.
     """
@@ -278,4 +344,7 @@ def _refuse_strange(counted: Mapping[Tally, Counted], tallies: Sequence[Tally]) 
             )
 
 
-FAMILY = Family("calibration", METRICS, _settings, _maps, _plans)
+FAMILY = Family(
+    "calibration", METRICS, _settings, _maps, _plans,
+    again=_again, settings_type=CalibrationSettings,
+)  # fmt: skip

@@ -2,27 +2,31 @@
 
 Three passes over the maps: which powers of two the uncertainties of each class lie in; pixels and
 wrong ones by the high 22 bits of their keys, by class; and all 32 bits where a rank is cut or where
-the bounds are widest.
+the bounds are widest. The first also counts all classes together by the high 19 bits, of each item:
+nothing here needs that, but the scores are read off it again.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.metrics import failure_scores
+from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
-from uqeval.metrics._ladder import Ladder
-from uqeval.metrics._plan import Plan, Section
-from uqeval.metrics.pavpu import check_uncertainty
+from uqeval.metrics._ladder import BIN_WIDTH, Ladder
+from uqeval.metrics._plan import Plan, Pooling, Section
+from uqeval.metrics.pavpu import check_uncertainty, checked_log_base
 from uqeval.metrics.thresholds import Rule, fit
 
 if TYPE_CHECKING:
     from uqeval.tallies import ItemFailure, RankedErrors, Tally, Uncertainty
+    from uqeval.tallies._contract import State
 
 #: High bits of a key: sign and exponent; those that are told apart everywhere.
 BLOCK_BITS, POOLED_BITS = 9, 22
@@ -36,19 +40,23 @@ WIDEST = 512
 class FailureSettings:
     """Choices behind failure detection.
 
-    `uncertainty`: a map's name. `threshold`: rule of the threshold of `undetected_error_rate`, as
-    for patches (of 4×4 pixels, where a rule is about patches).
+    `uncertainty`: a map's name; `log_base` of entropies, a number or "classes". `threshold`: rule
+    of the threshold of `undetected_error_rate`, as for patches (of 4×4 pixels, where a rule is
+    about patches).
 
     Raises `UsageError` for what cannot be.
     """
 
     uncertainty: str = "entropy"
     threshold: str = "mean"
+    log_base: float | str = math.e
     definition: str = "paper"
 
     def __post_init__(self) -> None:
         if self.definition != "paper":
             raise UsageError(f"--definition {self.definition!r}; expected paper.")
+        if self.log_base != "classes":
+            object.__setattr__(self, "log_base", checked_log_base(self.log_base))
         object.__setattr__(self, "threshold", str(self.threshold))
         Rule.parse(self.threshold)
 
@@ -56,6 +64,13 @@ class FailureSettings:
     def of(cls, **given: Any) -> FailureSettings:
         """Settings as given."""
         return cls(**given)
+
+    def ranked(self, classes: int) -> Uncertainty:
+        """The uncertainty that pixels of so many classes are ranked by."""
+        from uqeval.tallies import Uncertainty
+
+        base = float(classes) if self.log_base == "classes" else float(self.log_base)
+        return Uncertainty(self.uncertainty, base)
 
 
 def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, FailureSettings]:
@@ -69,15 +84,15 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, FailureSett
 
 def plan(settings: FailureSettings, classes: int, class_names: Sequence[str]) -> Plan:
     """Rank the pixels of the set and of each class, and return the section of one variant."""
-    from uqeval.tallies import Error, ItemFailure, Patches, RankedErrors, Uncertainty
+    from uqeval.tallies import Error, ItemFailure, Patches, RankedErrors
     from uqeval.tallies.undetected import Undetected
 
-    uncertainty, wrong = Uncertainty(settings.uncertainty), Error("zero-one")
+    uncertainty, wrong = settings.ranked(classes), Error("zero-one")
     occupied = RankedErrors(
         uncertainty, wrong, classes, True, 0, BLOCK_BITS, tuple((c, 0) for c in range(classes))
     )
     fitting = fit(Rule.parse(settings.threshold), Patches(uncertainty, classes), False)
-    counted = yield (*next(fitting), occupied)
+    counted = yield (*next(fitting), occupied, _pooled(uncertainty, classes))
     blocks = counted[occupied].total["pixels"]
     while True:
         try:
@@ -105,18 +120,12 @@ def plan(settings: FailureSettings, classes: int, class_names: Sequence[str]) ->
             ladders[group] = ladders[group].joined(part) if group in ladders else part
     yield from _split(ladders, uncertainty, classes)
 
-    counts = hidden.total["counts"]
-    results: dict[str, Any] = {
-        "uncertainty": settings.uncertainty,
-        "uncertainty_threshold": threshold,
-        **_record(ladders[None], *counts.sum(axis=0).tolist()),
-        "per_class_by": "label",
-        "per_class": [],
-    }
     nothing = Ladder.of(occupied, occupied.empty())
-    for c, name in enumerate(class_names):
-        record = _record(ladders.get(c, nothing), *counts[c].tolist())
-        results["per_class"].append({"class": c, "name": name, **record})
+    results = _results(
+        settings, threshold, hidden.total, class_names,
+        failure_scores.scores(ladders[None]),
+        [failure_scores.scores(ladders.get(c, nothing)) for c in range(classes)],
+    )  # fmt: skip
     return Section(
         results,
         [
@@ -125,7 +134,79 @@ def plan(settings: FailureSettings, classes: int, class_names: Sequence[str]) ->
         ],
         settings=dataclasses.asdict(settings),
         warnings=_warnings(results),
+        fitted={"threshold": threshold},
     )
+
+
+def _again(
+    key: str, settings: FailureSettings, facts: Facts, fitted: Mapping[str, Any]
+) -> dict[str, Again]:
+    """The scores of the set by bins of uncertainties, whose pixels are a tie; of each class only
+    what takes no ranks. Without a fitted threshold, the ranked scores alone.
+    """
+    from uqeval.tallies.undetected import Undetected
+
+    uncertainty = settings.ranked(facts.classes)
+    pooled = _pooled(uncertainty, facts.classes)
+    threshold = fitted.get(key, {}).get("threshold")
+    held: tuple[Tally, ...] = ()
+    if threshold is not None:
+        held = (Undetected(uncertainty, facts.classes, threshold),)
+
+    def scores(states: Mapping[Tally, State], whole: bool) -> dict[str, Any]:
+        ladder = Ladder.of(pooled, states[pooled])
+        ranked = failure_scores.scores(ladder if whole else ladder.of_ties())
+        if not whole:  # bounds take as long as the scores
+            ranked = {k: v for k, v in ranked.items() if "_bound" not in k}
+        if held:
+            nothing: list[dict[str, Any]] = [{} for _ in facts.class_names]
+            return _results(
+                settings, threshold, states[held[0]], facts.class_names, ranked, nothing
+            )
+        counts = {"pixels": ladder.total, "errors": int(ladder.errors.sum())}
+        return {"uncertainty": settings.uncertainty} | counts | ranked
+
+    ranked = frozenset(failure_scores.BY_FIELD) - {"undetected_error_rate"}
+    return {key: Again((pooled, *held), scores, approximate=ranked, bound=BIN_WIDTH)}
+
+
+def _pooled_threshold(settings: FailureSettings, facts: Facts) -> Pooling:
+    from uqeval.tallies import Patches
+
+    patches = Patches(settings.ranked(facts.classes), facts.classes)
+    fitted = yield from fit(Rule.parse(settings.threshold), patches, False)
+    return {"threshold": repr(fitted.threshold[0])}
+
+
+def _pooled(uncertainty: Uncertainty, classes: int) -> RankedErrors:
+    """Pixels and wrong ones of all classes by the high 19 bits of their keys."""
+    from uqeval.tallies import Error, RankedErrors
+
+    return RankedErrors(uncertainty, Error("zero-one"), classes)
+
+
+def _results(
+    settings: FailureSettings,
+    threshold: float,
+    hidden: State,
+    class_names: Sequence[str],
+    pooled: Mapping[str, Any],
+    each: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:
+    """What counts of `Undetected` and scores by rank, of the set and of each class, say."""
+    counts = hidden["counts"]
+    return {
+        "uncertainty": settings.uncertainty,
+        "uncertainty_threshold": threshold,
+        **_record(pooled, *counts.sum(axis=0).tolist()),
+        "per_class_by": "label",
+        "per_class": [
+            {"class": c, "name": name, **_record(ranked, *own)}
+            for c, (name, own, ranked) in enumerate(
+                zip(class_names, counts.tolist(), each, strict=True)
+            )
+        ],
+    }
 
 
 def _batches(blocks: Any) -> Iterator[tuple[tuple[int, int], ...]]:
@@ -178,8 +259,8 @@ def _split(
                 ladders[key] = ladders[key].with_split(finer, POOLED_BITS, mine)
 
 
-def _record(ladder: Ladder, pixels: int, wrong: int, undetected: int) -> dict[str, Any]:
-    record = {"pixels": pixels, "errors": wrong, **failure_scores.scores(ladder)}
+def _record(ranked: Mapping[str, Any], pixels: int, wrong: int, undetected: int) -> dict[str, Any]:
+    record = {"pixels": pixels, "errors": wrong, **ranked}
     metric = failure_scores.BY_FIELD["undetected_error_rate"]
     put(record, metric.field, metric.formula(pixels, undetected), metric.undefined)
     return record
@@ -222,4 +303,7 @@ FAMILY = Family(
     _settings,
     lambda settings, facts: {"label", "prediction", settings.uncertainty},
     lambda key, settings, facts: {key: plan(settings, facts.classes, facts.class_names)},
+    again=_again,
+    settings_type=FailureSettings,
+    pooled=_pooled_threshold,
 )

@@ -34,11 +34,11 @@ def auroc(ladder: Ladder) -> Bounded:
     Fawcett 2006, §7. A bin can move it by e·c/2. Undefined without wrong or without right pixels.
     """
     e, c, _, right = _parts(ladder)
-    if not e.sum() or not c.sum():
+    if not e.any() or not c.any():
         return None
     pairs = float(e.sum()) * float(c.sum())
     value = float((e * (right - c + c / 2)).sum()) / pairs
-    return value, float((e * c / 2)[ladder.open].sum()) / pairs
+    return value, _swaps(ladder) / pairs
 
 
 def aupr_error(ladder: Ladder) -> Bounded:
@@ -65,11 +65,11 @@ def _average_precision(hit: NDArray[Any], miss: NDArray[Any], open_: NDArray[Any
         return None
     hits, all_ = np.cumsum(hit), np.cumsum(hit + miss)
     value = hit * (hits / all_)
-    before, n = hits - hit, all_ - hit - miss
-    with np.errstate(invalid="ignore"):
-        most = np.where(hit > 0, hit * ((before + hit) / (n + hit)), 0)
-    least = hit * ((before + 1) / (n + miss + 1))
-    spread = np.maximum(most - value, value - least)[open_ & (hit > 0)]
+    at = np.flatnonzero(open_ & (hit > 0))
+    own, hit, miss, hits, all_ = (v[at] for v in (value, hit, miss, hits, all_))
+    most = hit * (hits / (all_ - miss))
+    least = hit * ((hits - hit + 1) / (all_ - hit + 1))
+    spread = np.maximum(most - own, own - least)
     return float(value.sum()) / total, float(spread.sum()) / total
 
 
@@ -86,11 +86,13 @@ def aurc(ladder: Ladder) -> Bounded:
     if not total:
         return None
     value = n * (wrong / (wrong + right))
+    at = np.flatnonzero(ladder.open)
+    own, n, e, c, wrong, right = (v[at] for v in (value, n, e, c, wrong, right))
     below = wrong - e
     with np.errstate(invalid="ignore"):
         least = np.where(below > 0, n * (below / (wrong + right - e)), 0.0)
         most = np.where(wrong > 0, n * (wrong / (wrong + right - c)), 0.0)
-    spread = np.maximum(most - value, value - least)[ladder.open]
+    spread = np.maximum(most - own, own - least)
     return float(value.sum()) / total, float(spread.sum()) / total
 
 
@@ -99,7 +101,10 @@ def e_aurc(ladder: Ladder) -> Bounded:
 
     Undefined without pixels.
     """
-    found = aurc(ladder)
+    return _excess(ladder, aurc(ladder))
+
+
+def _excess(ladder: Ladder, found: Bounded) -> Bounded:
     if found is None:
         return None
     return found[0] - best_aurc(ladder.total, int(ladder.errors.sum())), found[1]
@@ -111,12 +116,19 @@ def augrc(ladder: Ladder) -> Bounded:
     Equal to r·(1 - r)·(1 - AUROC) + r²/2 with r = E/N. A bin can move it by e·c/2. Undefined
     without pixels.
     """
-    e, c, wrong, _ = _parts(ladder)
+    e, _, wrong, _ = _parts(ladder)
     total = ladder.total
     if not total:
         return None
     area = float((ladder.pixels * (wrong - e / 2)).sum()) / total / total
-    return area, float((e * c / 2)[ladder.open].sum()) / total / total
+    return area, _swaps(ladder) / total / total
+
+
+def _swaps(ladder: Ladder) -> float:
+    """Σ e·c/2 of the open rungs."""
+    open_ = ladder.open
+    e = ladder.errors[open_]
+    return float((e * (ladder.pixels[open_] - e) / 2).sum())
 
 
 def best_aurc(pixels: int, wrong: int) -> float:
@@ -223,11 +235,8 @@ def _rung_of_coverage(ladder: Ladder, percent: int) -> int:
 
 def _parts(ladder: Ladder) -> tuple[NDArray[Any], ...]:
     """e, c of each rung; wrong and right pixels up to its end."""
-    import numpy as np
-
-    e = ladder.errors
-    c = ladder.pixels - e
-    return e, c, np.cumsum(e), np.cumsum(c)
+    e, wrong = ladder.errors, ladder.errors_upto
+    return e, ladder.pixels - e, wrong, ladder.upto - wrong
 
 
 def _value(area: Callable[[Ladder], Bounded]) -> Callable[[Ladder], float | None]:
@@ -278,10 +287,12 @@ def scores(ladder: Ladder) -> dict[str, Any]:
     """All scores that a ladder gives, with the bounds of the areas."""
     record: dict[str, Any] = {}
     for field in ("auroc", "aupr_error", "aupr_success"):
-        _put_area(record, field, ladder)
+        _put_area(record, field, AREAS[field](ladder))
     put(record, "fpr95", fpr95(ladder), _BOTH)
-    for field in ("aurc", "e_aurc", "augrc"):
-        _put_area(record, field, ladder)
+    area = aurc(ladder)
+    _put_area(record, "aurc", area)
+    _put_area(record, "e_aurc", _excess(ladder, area))
+    _put_area(record, "augrc", augrc(ladder))
     for field, formula, percents in (
         ("risk_at_coverage", risk_at, COVERAGES), ("coverage_at_risk", coverage_at, RISKS),
     ):  # fmt: skip
@@ -291,8 +302,7 @@ def scores(ladder: Ladder) -> dict[str, Any]:
     return record
 
 
-def _put_area(record: dict[str, Any], field: str, ladder: Ladder) -> None:
-    found = AREAS[field](ladder)
+def _put_area(record: dict[str, Any], field: str, found: Bounded) -> None:
     put(record, field, None if found is None else found[0], BY_FIELD[field].undefined)
     record[f"{field}_bound"] = None if found is None else found[1]
     if found is None:

@@ -12,17 +12,30 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UsageError
 from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import regression_scores as rs
+from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Plan, Section
 
 if TYPE_CHECKING:
+    from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
 #: What each definition in use changes of the defaults. The paper says 100 values of p in ]0, 1[,
 #: its code takes 0.01 … 0.99, which is what the default follows.
-DEFINITIONS: dict[str, dict[str, Any]] = {"paper": {}, "gustafsson-code": {"levels": 99}}
-CHOICES = {"distribution": ("gaussian", "laplace"), "definition": tuple(DEFINITIONS)}
+DEFINITIONS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "gustafsson-code": {"levels": 99},
+    "uncertainty-toolbox": {"levels": 100, "grid": "closed", "area": "crossing"},
+    "torch-uncertainty-0.13": {"levels": 15, "grid": "5-95", "area": "mean"},
+}
+CHOICES = {
+    "distribution": ("gaussian", "laplace"),
+    "grid": ("open", "closed", "5-95"),
+    "proportion": ("interval", "quantile"),
+    "area": rs.AREAS,
+    "definition": tuple(DEFINITIONS),
+}
 _MOST_LEVELS = 9999
 
 
@@ -31,7 +44,10 @@ class RegressionSettings:
     """Choices behind the scores of a regression.
 
     `uncertainty`: sigma, or a map of the store that stands for σ. `distribution` whose standard
-    deviation σ is. `levels`: the calibration plot has the levels k/(levels + 1).
+    deviation σ is. `levels` of the calibration plot, evenly over a `grid`: "open" (]0, 1[,
+    k/(levels + 1)), "closed" ([0, 1], both ends levels) or "5-95" ([0.05, 0.95]). `proportion`:
+    of the targets in the central "interval" of a level, or on one side of its "quantile".
+    `area`: what becomes of the gaps, see `regression_scores.area`.
 
     Raises `UsageError` for what cannot be.
     """
@@ -39,6 +55,9 @@ class RegressionSettings:
     uncertainty: str = "sigma"
     distribution: str = "gaussian"
     levels: int = 99
+    grid: str = "open"
+    proportion: str = "interval"
+    area: str = "trapezoid"
     definition: str = "paper"
 
     def __post_init__(self) -> None:
@@ -62,17 +81,30 @@ class RegressionSettings:
     @property
     def plotted(self) -> tuple[float, ...]:
         """The levels of the calibration plot."""
-        return tuple(k / (self.levels + 1) for k in range(1, self.levels + 1))
+        n = self.levels
+        if self.grid == "open":
+            return tuple(k / (n + 1) for k in range(1, n + 1))
+        if self.grid == "closed":
+            return tuple(k / (n - 1) for k in range(n))
+        return tuple((n - 1 + 18 * k) / (20 * (n - 1)) for k in range(n))
 
     @property
-    def all_levels(self) -> tuple[float, ...]:
-        """These, and those whose coverage is always told, ascending."""
-        return tuple(sorted({*self.plotted, *rs.LEVELS}))
+    def interval_levels(self) -> tuple[float, ...]:
+        """Levels below 1 of intervals: plotted ones, and those always told, ascending."""
+        plotted = self.plotted if self.proportion == "interval" else ()
+        return tuple(sorted({*(p for p in plotted if p < 1), *rs.LEVELS}))
+
+    @property
+    def quantile_levels(self) -> tuple[float, ...]:
+        """Levels in ]0, 1[ of plotted quantiles, ascending."""
+        if self.proportion == "interval":
+            return ()
+        return tuple(p for p in self.plotted if 0 < p < 1)
 
 
 def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, RegressionSettings]:
     found: dict[str, RegressionSettings] = variants(
-        "regression", RegressionSettings, options, ("uncertainty", "distribution")
+        "regression", RegressionSettings, options, ("uncertainty", "distribution", "proportion")
     )
     for own in found.values():
         numbers.check_sigma(own.uncertainty, facts)
@@ -81,30 +113,25 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, RegressionS
 
 def plan(settings: RegressionSettings, facts: Facts) -> Plan:
     """Count once; return the section of one variant."""
-    from uqeval.tallies import ErrorSums, IntervalCounts, PredictiveScores
-
-    sigma = settings.sigma
-    sums = ErrorSums(sigma)
-    scores = PredictiveScores(
-        settings.distribution == "laplace", rs.LEVELS,
-        rs.factors(rs.LEVELS, settings.distribution), sigma,
-    )  # fmt: skip
-    held = IntervalCounts(rs.factors(settings.all_levels, settings.distribution), sigma)
-    counted = yield (sums, scores, held)
+    sums, scores, *shares = _tallies(settings)
+    counted = yield (sums, scores, *shares)
     total = counted[sums].total
     pixels = int(total["count"][0])
     numbers.refuse_nothing(pixels, facts)
     states = [sums.unpack(data) for data in counted[sums].items]
     results = _record(
-        settings, total, counted[scores].total, counted[held].total, _target_spread(states)
-    )
+        settings, total, counted[scores].total, [counted[t].total for t in shares],
+        _target_spread(states),
+    )  # fmt: skip
     items = []
-    for own, score, count in zip(
-        states, counted[scores].items, counted[held].items, strict=True
-    ):  # fmt: skip
+    for own, score, *counts in zip(
+        states, counted[scores].items, *(counted[t].items for t in shares), strict=True
+    ):
         record = _record(
-            settings, own, scores.unpack(score), held.unpack(count), float(own["within"][0])
-        )
+            settings, own, scores.unpack(score),
+            [tally.unpack(data) for tally, data in zip(shares, counts, strict=True)],
+            float(own["within"][0]),
+        )  # fmt: skip
         items.append({k: v for k, v in record.items() if not isinstance(v, dict)})
     warnings = numbers.void_items(facts.names, [int(own["count"][0]) for own in states])
     zero = int(total["zero"][0, 0])
@@ -115,8 +142,42 @@ def plan(settings: RegressionSettings, facts: Facts) -> Plan:
         )
     return Section(
         results, items, dataclasses.asdict(settings),
-        numbers.counts_of(total) | {"ties": int(counted[held].total["ties"][0])}, warnings,
+        numbers.counts_of(total) | {"ties": int(counted[shares[0]].total["ties"][0])}, warnings,
     )  # fmt: skip
+
+
+def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
+    """Sums, scores, and what lies in intervals, perhaps also below quantiles."""
+    from uqeval.tallies import ErrorSums, IntervalCounts, PredictiveScores, QuantileCounts
+
+    sigma, distribution = settings.sigma, settings.distribution
+    scores = PredictiveScores(
+        distribution == "laplace", rs.LEVELS, rs.factors(rs.LEVELS, distribution), sigma
+    )
+    held = IntervalCounts(rs.factors(settings.interval_levels, distribution), sigma)
+    below = QuantileCounts(rs.quantiles(settings.quantile_levels, distribution), sigma)
+    shares = (held, below) if settings.proportion == "quantile" else (held,)
+    return (ErrorSums(sigma), scores, *shares)
+
+
+def _again(
+    key: str, settings: RegressionSettings, facts: Facts, fitted: Mapping[str, Any]
+) -> dict[str, Again]:
+    tallies = _tallies(settings)
+
+    def scores(states: Mapping[Tally, State], whole: bool) -> dict[str, Any]:
+        sums, own, *held = (states[tally] for tally in tallies)
+        record = _record(settings, sums, own, held, _merged_spread(sums))
+        return record if whole else {k: v for k, v in record.items() if k != "calibration"}
+
+    return {key: Again(tallies, scores)}
+
+
+def _merged_spread(sums: State) -> float:
+    """Σ (y - ȳ)² of merged items: the same to the last places where ȳ is not far above σ_y."""
+    n, total = int(sums["count"][0]), float(sums["sums"][0, 4])
+    between = float(sums["means"][0]) - total * total / n if n else 0.0
+    return float(sums["within"][0]) + max(between, 0.0)
 
 
 def _target_spread(states: list[State]) -> float:
@@ -129,16 +190,20 @@ def _target_spread(states: list[State]) -> float:
 
 
 def _record(
-    settings: RegressionSettings, sums: State, scores: State, held: State, spread: float
+    settings: RegressionSettings, sums: State, scores: State, held: list[State], spread: float
 ) -> dict[str, Any]:
-    """All scores of the whole set or of one item."""
+    """All scores of the whole set or of one item; `held` of intervals, and of quantiles."""
     n, zero = int(sums["count"][0]), int(sums["zero"][0, 0])
     error, squares, _, variances, _ = (float(v) for v in sums["sums"][0])
-    found = dict(
-        zip(settings.all_levels, itertools.accumulate(held["counts"].tolist()), strict=False)
+    levels = (settings.interval_levels, settings.quantile_levels)
+    found, *quantiles = (
+        dict(zip(own, itertools.accumulate(state["counts"].tolist()), strict=False))
+        for own, state in zip(levels, held, strict=False)
     )
-    observed = [found[p] / n if n else None for p in settings.plotted]
-    gaps = (settings.plotted, observed)
+    ends = {0.0: 0, 1.0: n}  # nothing lies below -∞, everything below ∞
+    plotted = ends | (quantiles[0] if quantiles else found)
+    observed = [plotted[p] / n if n else None for p in settings.plotted]
+    gaps = (settings.plotted, observed, settings.area)
     values = {
         "rmse": (squares, n), "mae": (error, n), "nmse": (squares, spread),
         "auce": gaps, "auce_over": gaps, "auce_under": gaps,
@@ -150,6 +215,8 @@ def _record(
         metric = rs.BY_FIELD[field]
         value = None if field.startswith("auce") and not n else metric.formula(*given)
         reason = metric.undefined
+        if quantiles and field in ("auce_over", "auce_under"):
+            value, reason = None, "of quantiles the sign of a gap tells a bias, no confidence"
         if field == "nll" and zero:
             reason = f"σ = 0 at {zero} of {n} evaluated pixels: their likelihood is 0 or unbounded"
         put(record, field, value, reason)
@@ -170,7 +237,12 @@ FAMILY = Family(
     "regression",
     rs.METRICS,
     _settings,
-    lambda settings, facts: {"label", "error", "target", settings.sigma},
+    lambda settings, facts: (
+        {"label", "error", "target", settings.sigma}
+        | ({"mean"} if settings.proportion == "quantile" else set())
+    ),
     lambda key, settings, facts: {key: plan(settings, facts)},
     kinds=("regression",),
+    again=_again,
+    settings_type=RegressionSettings,
 )

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import NormalDist
 
 from uqeval.metrics._contract import Metric
 
 #: Levels of coverage that are always told.
 LEVELS = (0.5, 0.9, 0.95)
+#: What is made of the gaps between nominal and observed coverage.
+AREAS = ("trapezoid", "crossing", "mean")
 
 
 def factors(levels: Sequence[float], distribution: str) -> tuple[float, ...]:
@@ -25,6 +27,18 @@ def factors(levels: Sequence[float], distribution: str) -> tuple[float, ...]:
     if distribution == "laplace":
         return tuple(-math.log1p(-p) / math.sqrt(2) for p in levels)
     return tuple(NormalDist().inv_cdf((p + 1) / 2) for p in levels)
+
+
+def quantiles(levels: Sequence[float], distribution: str) -> tuple[float, ...]:
+    """The quantiles of these levels in ]0, 1[, in units of σ.
+
+    Gaussian: Φ⁻¹(p). Laplace with standard deviation σ: ln(2p)/√2, and -ln(2 - 2p)/√2 above ½.
+    """
+    if distribution == "laplace":
+        return tuple(
+            math.copysign(math.log(2 * min(p, 1 - p)) / math.sqrt(2), p - 0.5) for p in levels
+        )
+    return tuple(NormalDist().inv_cdf(p) for p in levels)
 
 
 def mean(total: float, pixels: int) -> float | None:
@@ -47,27 +61,40 @@ def nll(total: float, pixels: int, zero: int) -> float | None:
     return total / pixels if pixels and not zero else None
 
 
-def area(p: Sequence[float], gaps: Sequence[float]) -> float | None:
-    """Trapezoidal area of gaps over the levels."""
-    if None in gaps or len(p) < 2:
-        return None
-    steps = itertools.pairwise(zip(p, gaps, strict=True))
-    return math.fsum((q - a) * (x + y) / 2 for (a, x), (q, y) in steps)
+def area(
+    p: Sequence[float], observed: Sequence[float], rule: str, part: Callable[[float], float]
+) -> float:
+    """What a rule of `AREAS` makes of a `part` of the gaps p - p̂ over the levels.
+
+    "trapezoid": of the gaps' parts; "crossing": of the line through the gaps, cut where it crosses
+    0; "mean": of the gaps' parts, no area.
+    """
+    gaps = [a - b for a, b in zip(p, observed, strict=True)]
+    if rule == "mean":
+        return math.fsum(map(part, gaps)) / len(gaps)
+    total = []
+    for (a, x), (b, y) in itertools.pairwise(zip(p, gaps, strict=True)):
+        if rule == "crossing" and x * y < 0:
+            share = abs(x) / (abs(x) + abs(y))  # of the step, where the line crosses 0
+            total.append((b - a) * (part(x) * share + part(y) * (1 - share)) / 2)
+        else:
+            total.append((b - a) * (part(x) + part(y)) / 2)
+    return math.fsum(total)
 
 
-def auce(p: Sequence[float], observed: Sequence[float]) -> float | None:
+def auce(p: Sequence[float], observed: Sequence[float], rule: str = "trapezoid") -> float:
     """Area of |p - p̂|."""
-    return area(p, [abs(a - b) for a, b in zip(p, observed, strict=True)])
+    return area(p, observed, rule, abs)
 
 
-def auce_over(p: Sequence[float], observed: Sequence[float]) -> float | None:
+def auce_over(p: Sequence[float], observed: Sequence[float], rule: str = "trapezoid") -> float:
     """Area of max(p - p̂, 0): intervals that hold too little are over-confident."""
-    return area(p, [max(a - b, 0.0) for a, b in zip(p, observed, strict=True)])
+    return area(p, observed, rule, lambda gap: max(gap, 0.0))
 
 
-def auce_under(p: Sequence[float], observed: Sequence[float]) -> float | None:
+def auce_under(p: Sequence[float], observed: Sequence[float], rule: str = "trapezoid") -> float:
     """Area of max(p̂ - p, 0): intervals that hold too much are under-confident."""
-    return area(p, [max(b - a, 0.0) for a, b in zip(p, observed, strict=True)])
+    return area(p, observed, rule, lambda gap: max(-gap, 0.0))
 
 
 _NONE = "no pixel is evaluated"
@@ -82,9 +109,9 @@ METRICS = (
            "Moukari et al. 2019, §III-B", _NONE, mean),
     Metric("regression", "nmse", "fraction", "lower", (0.0, None),
            "Quiñonero-Candela et al. 2006, eq. 4", _FLAT, nmse),
-    Metric("regression", "auce", "fraction", "lower", (0.0, 0.98), _CODE, _NONE, auce),
-    Metric("regression", "auce_over", "fraction", "lower", (0.0, 0.98), _CODE, _NONE, auce_over),
-    Metric("regression", "auce_under", "fraction", "lower", (0.0, 0.98), _CODE, _NONE, auce_under),
+    Metric("regression", "auce", "fraction", "lower", (0.0, 1.0), _CODE, _NONE, auce),
+    Metric("regression", "auce_over", "fraction", "lower", (0.0, 1.0), _CODE, _NONE, auce_over),
+    Metric("regression", "auce_under", "fraction", "lower", (0.0, 1.0), _CODE, _NONE, auce_under),
     Metric("regression", "nll", "nats", "lower", (None, None),
            "Quiñonero-Candela et al. 2006, eq. 5 (NLPD)", _ZERO, nll),
     Metric("regression", "crps", "target", "lower", (0.0, None), f"{_RULES}, eq. 21", _NONE, mean),

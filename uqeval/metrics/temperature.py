@@ -1,18 +1,23 @@
-"""Temperature scaling fitted out of core: Guo et al. 2017, §4.2, on the mean probabilities.
+"""Temperature scaling fitted out of core: Guo et al. 2017, §4.2, of the mean or of each sample.
 
 The NLL of p̄^β / Σ p̄^β is convex in β = 1/T, with derivative g(β) = Σ (E_β[ln p̄] - ln p̄_y) and
 g'(β) = Σ Var_β[ln p̄]. One pass evaluates both at β = 1/32, 1/16 … 32; the next at nine β around
 where the polynomial through them crosses zero; T is read from the polynomial through those.
+
+Of samples that are scaled each by itself and then averaged the NLL is no longer convex: a pass
+gives its value at the same β, the next at nine β around the least, and T is where the polynomial
+through those is least.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics import calibration_scores as cs
+from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
 from uqeval.metrics._plan import Counted, Plan, Section
 
@@ -41,6 +46,13 @@ class Fit:
     left_out: int
 
 
+#: β around an estimate for samples, so far apart relative to it.
+_APART = 0.08
+#: Values are sums of float32: differences below this are none.
+_FLAT = 1e-7
+#: So many passes at most; each moves up to a third nearer.
+_TRIES = 8
+
 Point = tuple[float, float, float]  # β, g, g'
 Fitting = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Fit]
 
@@ -52,21 +64,24 @@ def plan(
     clip: float,
     items: Sequence[int] | None,
     source: str | None,
+    of: str = "mean",
 ) -> Plan:
     """Fit the temperature on `items` (None: all), count at it, and return the part `temperature`.
 
-    `source` names what the items came from. Scores are those of all items; where the fit had only
-    some, `held_out` has those of the others, before and after.
+    `of`: it scales the "mean" or the "samples". `source` names what the items came from. Scores are
+    those of all items; where the fit had only some, `held_out` has those of the others, before and
+    after.
     """
-    fitted = yield from fit(classes, items)
-    results: dict[str, Any] = {}
+    fitted = yield from (fit if of == "mean" else fit_samples)(classes, items)
+    fit_record: dict[str, Any] = {}
     temperature = (
         None if fitted.beta is None else cs.BY_FIELD["temperature.value"].formula(fitted.beta)
     )
-    put(results, "value", temperature, fitted.reason)
-    results["fitted_on"] = "all items" if items is None else source
-    results["pixels"] = fitted.pixels
-    results["label_probability_zero"] = fitted.left_out
+    put(fit_record, "value", temperature, fitted.reason)
+    fit_record["fitted_on"] = "all items" if items is None else source
+    fit_record["pixels"] = fitted.pixels
+    fit_record["label_probability_zero"] = fitted.left_out
+    held = {"beta": fitted.beta, "record": fit_record}
     warnings = []
     if items is None:
         warnings.append(
@@ -74,26 +89,49 @@ def plan(
             "--fit-on FILE names the items to fit it on."
         )
     if fitted.beta is None:
-        for name in ("ece", "mce", "nll"):
-            put(results, name, None, cs.BY_FIELD[f"temperature.{name}"].undefined)
-        return Section(results, [], warnings=warnings)
+        return Section(fit_record | _unfitted(), [], warnings=warnings, fitted=held)
 
     from uqeval.tallies import Tempered
 
-    after = Tempered(classes, fitted.beta, bins, clip)
+    after = _tempered(of, classes, fitted.beta, bins, clip)
     if items is None:
-        results |= _scores((yield (after,))[after].total, at_one)
-        return Section(results, [], warnings=warnings)
+        results = fit_record | _scores((yield (after,))[after].total, at_one)
+        return Section(results, [], warnings=warnings, fitted=held)
     before = Tempered(classes, 1.0, bins, clip)
     counted = yield (before, after)
-    results |= _scores(counted[after].total, at_one)
+    results = fit_record | _scores(counted[after].total, at_one)
     count = len(counted[after].items)
     others = sorted(set(range(count)) - set(items))
     held_out: dict[str, Any] = {"items": len(others)}
     for name, tally in (("before", before), ("after", after)):
         held_out[name] = _scores(_fold(tally, counted[tally], others), at_one)
     results["held_out"] = held_out
-    return Section(results, [], warnings=warnings)
+    return Section(results, [], warnings=warnings, fitted=held)
+
+
+def again(
+    classes: int, bins: Bins, at_one: str, clip: float, of: str, fitted: Mapping[str, Any]
+) -> Again:
+    """The scores after scaling again, at the same temperature; none of the held-out items alone."""
+    beta = fitted["beta"]
+    if beta is None:
+        return Again(scores=lambda states, whole: fitted["record"] | _unfitted())
+    after = _tempered(of, classes, beta, bins, clip)
+    return Again((after,), lambda states, whole: fitted["record"] | _scores(states[after], at_one))
+
+
+def _tempered(of: str, classes: int, beta: float, bins: Bins, clip: float) -> Tally:
+    """What counts at a temperature of the "mean" or of the "samples"."""
+    from uqeval.tallies import Tempered, TemperedSamples
+
+    return (Tempered if of == "mean" else TemperedSamples)(classes, beta, bins, clip)
+
+
+def _unfitted() -> dict[str, Any]:
+    record: dict[str, Any] = {}
+    for name in ("ece", "mce", "nll"):
+        put(record, name, None, cs.BY_FIELD[f"temperature.{name}"].undefined)
+    return record
 
 
 def _scores(state: State, at_one: str) -> dict[str, Any]:
@@ -155,6 +193,69 @@ def fit(classes: int, items: Sequence[int] | None) -> Fitting:
         state = _fold(tally, (yield (tally,))[tally], items)
         found = {point[0]: point for point in points + _points(tally.betas(), state)}
         points = sorted(found.values())
+
+
+def fit_samples(classes: int, items: Sequence[int] | None) -> Fitting:
+    """The β of the samples at which the NLL of some items is least, within 1e-6 relative."""
+    from uqeval.tallies import SampleLikelihoods
+
+    tally = SampleLikelihoods(classes, 1 / MOST, 0.0, _DOUBLINGS)
+    state = _fold(tally, (yield (tally,))[tally], items)
+    pixels, left_out = state["pixels"].tolist()
+    if not pixels:
+        return Fit(None, _WITHOUT, pixels, left_out)
+    values = state["nll"].tolist()
+    best = values.index(min(values))
+    if max(values) - min(values) <= _FLAT * pixels:
+        return Fit(None, _CONSTANT, pixels, left_out)
+    if best in (0, len(values) - 1):
+        bound = MOST if best == 0 else LEAST
+        return Fit(
+            None, f"it runs to the bound: the NLL still falls at T = {bound}", pixels, left_out
+        )
+    near = slice(max(best - 2, 0), best + 3)
+    beta = _least(tally.tempering.values()[near], values[near])
+    for _ in range(_TRIES):
+        step = _APART * beta
+        tally = SampleLikelihoods(classes, beta - step * (_AROUND // 2), step, _AROUND)
+        state = _fold(tally, (yield (tally,))[tally], items)
+        values = [value / pixels for value in state["nll"].tolist()]
+        beta = _least(tally.tempering.values(), values)
+        if abs(values.index(min(values)) - _AROUND // 2) <= 2:
+            break
+    return Fit(beta, "", pixels, left_out)
+
+
+def _least(betas: Sequence[float], values: Sequence[float]) -> float:
+    """The β near the least value where the polynomial in ln β through all values is least.
+
+    Bisects the derivative of Newton's form between the neighbours of the least value.
+    """
+    nodes = [math.log(beta) for beta in betas]
+    column, coefficients = list(values), [values[0]]
+    for order in range(1, len(nodes)):
+        column = [
+            (column[i + 1] - column[i]) / (nodes[i + order] - nodes[i])
+            for i in range(len(column) - 1)
+        ]
+        coefficients.append(column[0])
+
+    def derivative(x: float) -> float:
+        total = slope = 0.0
+        for coefficient, node in zip(reversed(coefficients), reversed(nodes), strict=True):
+            slope = slope * (x - node) + total
+            total = total * (x - node) + coefficient
+        return slope
+
+    best = values.index(min(values))
+    a, b = nodes[max(best - 1, 0)], nodes[min(best + 1, len(nodes) - 1)]
+    for _ in range(60):
+        middle = (a + b) / 2
+        if derivative(middle) < 0:
+            a = middle
+        else:
+            b = middle
+    return math.exp((a + b) / 2)
 
 
 def _points(betas: Sequence[float], state: State) -> list[Point]:

@@ -39,6 +39,7 @@ def convert(
     key: str | None = None,
     class_names: Sequence[str] | None = None,
     compression: zw.Compression = "lz4",
+    fill_missing: bool = False,
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> tuple[str, ...]:
@@ -48,7 +49,8 @@ def convert(
     [C, H, W], named by their stems), a folder of label PNGs, or a Zarr store, which is chunked
     anew. `axes` declares the order of a bare array's axes by letters of NTCHW, `kind` what it holds
     (`probs` where it has classes), `key` the array of an `.npz` file or Zarr group to take.
-    `labels` is anything that holds labels for the items. `progress` is called with the items that
+    `labels` is anything that holds labels for the items. With `fill_missing`, chunks that a Zarr
+    store does not hold are written as the fill value. `progress` is called with the items that
     are done and their number, over all kinds.
 
     Nothing is guessed from values and nothing is repaired: probabilities are held to what
@@ -68,9 +70,11 @@ def convert(
                 "(overwrite=True)."
             )
         zw.check_replaceable(target)
-    pieces = find_pieces(os.fspath(source), kind, names, axes, key)
+    pieces = find_pieces(os.fspath(source), kind, names, axes, key, fill_missing)
     if labels is not None:
-        store = open_store(os.fspath(labels), role="labels", names=pieces.names)
+        store = open_store(
+            os.fspath(labels), role="labels", names=pieces.names, fill_missing=fill_missing
+        )
         pieces.kinds["labels"] = [_same(part) for part in store.arrays["labels"]]
         pieces.warnings += store.warnings
     if class_names is not None:

@@ -44,6 +44,7 @@ def find_pieces(
     names: Sequence[str] | None,
     axes: str | None,
     key: str | None,
+    fill_missing: bool = False,
 ) -> Pieces:
     """What is at `source`; see `uqeval.stores.convert.convert` for the rest.
 
@@ -63,11 +64,11 @@ def find_pieces(
         if key is not None or len(members) == 1:
             return _bare(_member(source, members, key), kind, names, axes)
         _needs_key(kind, axes)
-    elif (array := _zarr_array(source, key)) is not None:
+    elif (array := _zarr_array(source, key, fill_missing)) is not None:
         return _bare(array, kind, names, axes)
     else:
         _needs_key(kind, axes)
-    store = open_store(source, role="predictions", names=names)
+    store = open_store(source, role="predictions", names=names, fill_missing=fill_missing)
     kinds: dict[str, list[Piece]] = {
         kind: [partial(_given, part) for part in parts] for kind, parts in store.arrays.items()
     }
@@ -90,12 +91,12 @@ def _needs_key(kind: str | None, axes: str | None) -> None:
         raise UsageError("kind and axes describe a single array: say which one with key.")
 
 
-def _zarr_array(source: str, key: str | None) -> StoredArray | None:
+def _zarr_array(source: str, key: str | None, fill_missing: bool) -> StoredArray | None:
     """The Zarr array at `source`, or called `key` in the group there; None for a whole group."""
     from uqeval.stores.zarr_array import ZarrArray
     from uqeval.stores.zarr_group import open_zarr
 
-    opened = open_zarr(source, key or "")
+    opened = open_zarr(source, key or "", fill_missing=fill_missing)
     if isinstance(opened, ZarrArray):
         return opened
     if key is not None:

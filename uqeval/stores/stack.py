@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -69,11 +70,14 @@ class Part:
 class Stack:
     """The samples of all items; `kind` is "probs" or "logits".
 
+    `joins_classes`: whether tiles hold all classes, as a softmax needs them.
+
     Raises `StoreError` where members disagree on items, classes or sizes.
     """
 
     def __init__(self, stores: Sequence[Store], kind: str) -> None:
         self.kind = kind
+        self.joins_classes = kind == "logits"
         self.members: list[list[Part]] = []
         for store in stores:
             parts = store.arrays[kind]
@@ -152,15 +156,15 @@ class Stack:
 
     def batches(self) -> list[range]:
         """Items that have to be read together because chunks hold several of them."""
+        first = (self.members[0][0].source.index or 0) if self.items else 0
         step = 1
         for member in self.members:
-            part = member[0]
-            step = math.lcm(step, part.chunk("item"))
-            if step > self.items:
-                step = self.items
+            step = math.lcm(step, max(member[0].chunk("item"), 1))
+            if step >= first + self.items:
                 break
-        step = max(step, 1)
-        return [range(i, min(i + step, self.items)) for i in range(0, self.items, step)]
+        starts = range(first - first % step, first + self.items, step)
+        bounds = [max(start - first, 0) for start in starts] + [self.items]
+        return [range(a, b) for a, b in pairwise(bounds)]
 
     def boxes(self, item: int) -> list[Box]:
         """The smallest rectangles made of whole chunks of every member, in row order."""
@@ -190,11 +194,11 @@ class Stack:
         return any(self._steps(m[item])[1] < m[item].size("class") for m in self.members)
 
     def _steps(self, part: Part) -> tuple[int, int]:
-        """Samples and classes of a tile; a softmax needs all classes, so logits join them."""
+        """Samples and classes of a tile."""
         classes = part.size("class")
         return (
             max(min(part.chunk("sample"), part.size("sample")), 1),
-            classes if self.kind == "logits" else max(min(part.chunk("class"), classes), 1),
+            classes if self.joins_classes else max(min(part.chunk("class"), classes), 1),
         )
 
     def tile_bytes(self, batch: range) -> int:
@@ -234,7 +238,8 @@ def _read(
     part = member[batch[0]]
     array = part.source.array
     if part.source.index is not None:
-        where = where | {"item": slice(batch[0], batch[-1] + 1)}
+        first = part.source.index
+        where = where | {"item": slice(first, first + len(batch))}
     values = array.read(tuple(where[axis] for axis in part.axes))
     stored = tuple(axis for axis in part.axes if axis != "item")
     for j, item in enumerate(batch):

@@ -81,3 +81,34 @@ class IntervalCounts(Tally):
             maps["error"], maps[self.sigma], maps["label"], VOID, np.array(self.factors),
             state["counts"], state["ties"],
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class QuantileCounts(Tally):
+    """Evaluated pixels by the first of the ascending quantiles that μ - y does not exceed.
+
+    `counts` [quantile, and none last]: μ - y <= quantile·σ, in float64, the size of μ - y from ε
+    and its sign from the maps of μ and y.
+    """
+
+    id: ClassVar[str] = "quantile_counts"
+    quantiles: tuple[float, ...]
+    sigma: str = "sigma"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "mean", "target", "error", self.sigma)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {"counts": Field((len(self.quantiles) + 1,), "int64")}
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.calibration import count_quantiles
+
+        given = (maps[name].reshape(-1) for name in ("mean", "target", "error", self.sigma))
+        count_quantiles(
+            *given, maps["label"].reshape(-1), VOID, np.array(self.quantiles), state["counts"]
+        )

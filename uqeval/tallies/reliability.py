@@ -145,6 +145,37 @@ class AdaptiveReliability(Tally):
         )  # fmt: skip
 
 
+@dataclass(frozen=True)
+class ItemAdaptive(Tally):
+    """As `AdaptiveReliability` with `bins` bins of equal mass within each item.
+
+    A pixel's bin is ⌊bins·#{conf < c}/N⌋ over the N non-void pixels of its own item. Merged, the
+    bins are those of the items, not of the set.
+    """
+
+    id: ClassVar[str] = "item_adaptive"
+    classes: int
+    bins: int
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "prediction", "confidence")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return Bins(self.bins - 1).fields()
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        known = maps["confidence"][maps["label"] != void_of(self.classes)]
+        if not known.size:
+            return
+        ranks = [-(-k * known.size // self.bins) - 1 for k in range(1, self.bins)]
+        edges = np.partition(known, ranks)[ranks] if ranks else ()
+        AdaptiveReliability(self.classes, tuple(edges)).update(state, maps)
+
+
 def add_bins(
     bins: Bins,
     value: NDArray[Any],

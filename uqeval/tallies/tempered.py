@@ -1,6 +1,7 @@
 """Tempered probabilities p̄^β / Σ p̄^β, β = 1 / T: where their NLL is least, and scores there.
 
-Guo et al. 2017, §4.2, on the mean probabilities: their logarithms stand for the logits.
+Guo et al. 2017, §4.2, on the mean probabilities, whose logarithms stand for the logits; or on each
+sample before they are averaged, mean_t p_t^β / Σ_c p_tc^β, which scales the samples' logits.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.maps.names import Betas
 from uqeval.tallies._contract import Field, Tally
 from uqeval.tallies._values import void_of
 from uqeval.tallies.reliability import Bins, add_bins
@@ -104,6 +106,83 @@ class Tempered(Tally):
         add_bins(self.bins, confidence, hit, label, self.classes, state)
         counts, sums = np.zeros(3, np.int64), np.zeros(2)
         sum_scores(probability, confidence, label, void, self.clip, counts, sums)
+        state["nll"] += sums[0]
+
+
+@dataclass(frozen=True)
+class SampleLikelihoods(Tally):
+    """Summed NLL of mean_t p_t^β / Σ_c p_tc^β over the non-void pixels, at several β.
+
+    `nll` [β]; `pixels` [2]: those that enter, and those with p_ty = 0 in all samples, which do not.
+    """
+
+    id: ClassVar[str] = "sample_likelihoods"
+    classes: int
+    lowest: float
+    step: float
+    count: int
+
+    @property
+    def tempering(self) -> Betas:
+        """The β."""
+        return Betas(self.lowest, self.step, self.count)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "tempered_nll")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {"nll": Field((self.count,), "float64"), "pixels": Field((2,), "int64")}
+
+    def update(self, state: State, maps: Maps) -> None:
+        from uqeval.kernels.tempering import sum_label_logs
+
+        nll = maps["tempered_nll"]
+        sum_label_logs(
+            nll.reshape(len(nll), -1), maps["label"].reshape(-1), void_of(self.classes),
+            state["nll"], state["pixels"],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TemperedSamples(Tally):
+    """As `Tempered`, of the maps of mean_t p_t^β / Σ_c p_tc^β: the same state."""
+
+    id: ClassVar[str] = "tempered_samples"
+    classes: int
+    beta: float
+    bins: Bins
+    clip: float
+
+    @property
+    def tempering(self) -> Betas:
+        """The one β."""
+        return Betas(self.beta)
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "prediction", "confidence", "label_probability")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return self.bins.fields() | {
+            "special": Field((3,), "int64"),
+            "nll": Field((1,), "float64"),
+        }
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.calibration import sum_scores
+
+        hit = maps["prediction"] == maps["label"]
+        add_bins(self.bins, maps["confidence"], hit, maps["label"], self.classes, state)
+        counts, sums = np.zeros(3, np.int64), np.zeros(2)
+        sum_scores(
+            maps["label_probability"].reshape(-1), maps["confidence"].reshape(-1),
+            maps["label"].reshape(-1), void_of(self.classes), self.clip, counts, sums,
+        )  # fmt: skip
         state["nll"] += sums[0]
 
 

@@ -1,0 +1,119 @@
+"""What `evaluate` takes for predictions, labels, memory and workers, and what it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scenes
+
+import uqeval
+from uqeval.errors import UsageError
+
+PROBS, LABEL = scenes.softmax(0, 2, 3, 4, 8, 12), scenes.labels(0, 2, 8, 12, classes=4)
+
+
+class Tensor:
+    """What PyTorch's tensors have and `np.ndarray` lacks, over an array."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def detach(self) -> Tensor:
+        return self
+
+    def cpu(self) -> Tensor:
+        return self
+
+    def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+        return self.values
+
+
+class Capsule:
+    """An array that is known by DLPack alone."""
+
+    def __init__(self, values: Any) -> None:
+        self.values = values
+
+    def __dlpack__(self, **options: Any) -> Any:
+        return self.values.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> Any:
+        return self.values.__dlpack_device__()
+
+
+def miou(*given: Any, **options: Any) -> Any:
+    return uqeval.evaluate(*given, metrics=("segmentation",), **options).results["segmentation"]
+
+
+@pytest.mark.parametrize("kind", [Tensor, Capsule])
+def test_tensors_stand_for_stores(kind: Any) -> None:
+    expected = miou(PROBS, LABEL)
+    assert miou(kind(PROBS), kind(LABEL)) == expected
+    assert miou([kind(PROBS[:, :1]), kind(PROBS[:, 1:])], kind(LABEL)) == expected
+
+
+def test_torch() -> None:
+    torch = pytest.importorskip("torch")
+    tensors = torch.from_numpy(PROBS).requires_grad_(), torch.from_numpy(LABEL)
+    assert miou(*tensors) == miou(PROBS, LABEL)
+
+
+def test_tensors_stand_for_targets(tmp_path: Path) -> None:
+    mean, target = np.ones((2, 3, 5), "f4"), np.zeros((2, 3, 5), "f4")
+    np.savez(tmp_path / "r.npz", mean=mean, std=mean)
+    report = uqeval.evaluate(tmp_path / "r.npz", Tensor(target), ("regression",))
+    assert report.results["regression"]["mae"] == 1
+    with pytest.raises(UsageError, match="predictions: is a dict; expected an array"):
+        miou({"mean": mean}, Tensor(target))
+
+
+def test_no_array() -> None:
+    with pytest.raises(UsageError, match=r"target: is a int.*Or give the path of a store"):
+        miou(PROBS, 3)
+
+
+@pytest.mark.parametrize(("memory", "same"), [("64MB", 64 * 10**6), ("1GiB", 2**30), ("9e", None)])
+def test_memory_as_people_write_it(memory: str, same: int | None) -> None:
+    if same is None:
+        with pytest.raises(UsageError, match="--memory '9e'; expected a size such as 512MB"):
+            miou(PROBS, LABEL, memory=memory)
+    else:
+        assert miou(PROBS, LABEL, memory=memory) == miou(PROBS, LABEL, memory=same)
+
+
+@pytest.mark.parametrize("workers", ["x", 0, 1.5, True])
+def test_workers_are_a_number(workers: Any) -> None:
+    with pytest.raises(UsageError, match=f"--workers {workers!r}; expected a whole number"):
+        miou(PROBS, LABEL, workers=workers)
+
+
+def test_a_store_given_twice_is_no_ensemble(tmp_path: Path, monkeypatch: Any) -> None:
+    np.save(tmp_path / "p.npy", PROBS)
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UsageError, match=r"p\.npy is given twice; the members"):
+        miou(["p.npy", "p.npy"], LABEL)
+    with pytest.raises(UsageError, match=r"given twice, the first time as p\.npy"):
+        miou(["p.npy", tmp_path / "p.npy"], LABEL)
+    with pytest.raises(UsageError, match="the same array is given twice"):
+        miou([PROBS, PROBS], LABEL)
+    assert miou(["p.npy", PROBS], LABEL)["pixels"] > 0
+
+
+def test_class_names_that_repeat(tmp_path: Path) -> None:
+    path = scenes.zarr_group(
+        tmp_path / "s.zarr", {"probs": PROBS, "labels": LABEL},
+        class_names=["road", "car", "road", "tree"],
+    )  # fmt: skip
+    report = uqeval.evaluate(path, metrics=("segmentation",))
+    assert [w for w in report.warnings if "repeats 'road' of the classes 0, 2" in w]
+    assert [row["name"] for row in report.results["segmentation"]["per_class"]].count("road") == 2
+
+
+def test_repr() -> None:
+    report = uqeval.evaluate(PROBS, LABEL, ("segmentation", "calibration"))
+    text = repr(report)
+    assert text == str(report)
+    assert "2 items; segmentation, calibration; 1 warnings" in text and len(text) < 200

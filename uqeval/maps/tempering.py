@@ -1,0 +1,113 @@
+"""Maps of samples that are tempered, each by itself, before they are averaged."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.kernels import tempering as kernels
+from uqeval.maps.contract import Heartbeat, MapSource
+from uqeval.maps.names import Betas, void_of
+from uqeval.maps.reduction import Form, Maps
+from uqeval.maps.sources import Source, with_samples
+from uqeval.stores.stack import Box, Tile
+
+_TOLERANCE = 1e-4
+
+
+class TemperedSamples(Source):
+    """As `Source`, of p_t^β / Σ_c p_t^β, which is to scale the logits of each sample by β = 1 / T.
+
+    `tempered_nll` float32 [β, y, x] has -ln mean_t p_ty^β / Σ_c p_tc^β of the label y at all
+    `betas`, infinite where p_ty = 0 in all samples, and stands alone; other maps are those of the
+    lowest β. Probabilities are float32: those that are 0 there stay 0 at any β.
+
+    A chunk's classes are read together, its samples one tile after the other, so memory does not
+    grow with their number.
+    """
+
+    def __init__(self, source: Source, betas: Betas) -> None:
+        super().__init__(
+            source.names, source.classes, stack=copy.copy(source.stack), stored={},
+            labels=source.labels, where=source.where, sum_tolerance=source.sum_tolerance,
+        )  # fmt: skip
+        assert self.stack is not None
+        self.stack.joins_classes = True
+        self.betas = betas
+
+    @property
+    def _likelihoods(self) -> bool:
+        return "tempered_nll" in self.wanted
+
+    def want(self, names: Any) -> None:
+        """Say which maps `read` shall give; see `Source.want`."""
+        super().want([name for name in names if name != "tempered_nll"])
+        if "tempered_nll" in names:
+            self.wanted = frozenset({"label", "tempered_nll"})
+
+    def batch_bytes(self, batch: range) -> int:
+        """Peak bytes that reading a batch takes: tiles, accumulators and maps."""
+        need, stack = super().batch_bytes(batch), self.stack
+        assert stack is not None
+        if self._likelihoods:
+            height, width = self.size(batch[0])
+            box = max(b.pixels for b in stack.boxes(batch[0]))
+            maps, sums = 4 * height * width, 16 * box
+            return need + self.betas.count * (len(batch) * (maps + sums) + 4 * box)
+        numbers = stack.tile_bytes(batch) // len(batch) // min(d.itemsize for d in stack.dtypes)
+        return need + 4 * numbers * max(2 // stack.classes, 1)  # the copy that is tempered
+
+    def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
+        """The wanted maps [y, x] of the items of a batch."""
+        if not self._likelihoods:
+            return super().read(batch, heartbeat)
+        assert self.stack is not None
+        found: list[Maps] = []
+        for item in batch:
+            label = self._label(item)
+            assert label is not None
+            nll = np.empty((self.betas.count, *label.shape), np.float32)
+            found.append({"label": label, "tempered_nll": nll})
+        for box in self.stack.boxes(batch[0]):
+            self._add_box(batch, box, found, heartbeat)
+        return found
+
+    def _add_box(self, batch: range, box: Box, found: list[Maps], heartbeat: Heartbeat) -> None:
+        stack, form, betas = self.stack, self._form(), self.betas
+        assert stack is not None
+        region = (slice(box.y0, box.y1), slice(box.x0, box.x1))
+        labels = [np.ascontiguousarray(maps["label"][region]).reshape(-1) for maps in found]
+        top, sums = np.zeros((2, len(batch), betas.count, box.pixels))
+        work, z = np.empty((4, kernels.BLOCK)), np.empty((betas.count, kernels.BLOCK))
+        for tile in stack.tiles(batch, box):
+            heartbeat(tile.values.nbytes)
+            j = tile.item - batch[0]
+            kernels.add_label_logs(
+                self._prepare(tile, form), labels[j], void_of(self.classes), betas.lowest,
+                betas.step, work, z, top[j], sums[j],
+            )  # fmt: skip
+        nll = np.empty((betas.count, box.pixels), np.float32)
+        for j, maps in enumerate(found):
+            kernels.finish_label_logs(form.samples, top[j], sums[j], nll)
+            shape = (betas.count, box.y1 - box.y0, box.x1 - box.x0)
+            maps["tempered_nll"][(..., *region)] = nll.reshape(shape)
+
+    def _form(self) -> Form:
+        return replace(super()._form(), dtype=np.dtype(np.float32), unit=1.0, tolerance=_TOLERANCE)
+
+    def _prepare(self, tile: Tile, form: Form) -> NDArray[Any]:
+        """A tile as the kernels take it, tempered unless its likelihoods are asked for."""
+        values = super()._prepare(tile, form)
+        if not self._likelihoods:
+            values = values.copy()  # it may be the store's own
+            kernels.temper_samples(values, self.betas.lowest, np.empty((2, kernels.BLOCK)))
+        return values
+
+
+def tempered(source: MapSource, betas: Betas) -> TemperedSamples:
+    """The tempered samples of a source. Raises `UsageError` where it has none."""
+    return TemperedSamples(with_samples(source, "a temperature of the samples"), betas)
