@@ -14,6 +14,8 @@ import laws_calibration
 import laws_divergence
 import laws_ranked
 import laws_regression
+import laws_temporal
+import laws_tracks
 import naive
 import numpy as np
 import pytest
@@ -31,6 +33,7 @@ from uqeval.tallies import (
     Ranks,
     RawMap,
     Tally,
+    TrackCounts,
     Uncertainty,
 )
 
@@ -76,6 +79,8 @@ EXAMPLES: tuple[Tally, ...] = (
     *laws_divergence.EXAMPLES,
     *laws_ranked.EXAMPLES,
     *laws_regression.EXAMPLES,
+    *laws_temporal.EXAMPLES,
+    *laws_tracks.EXAMPLES,
 )
 
 SHAPES = [(7, 9), (1, 12), (12, 1), (1, 1), (8, 8)]
@@ -93,7 +98,14 @@ def items_for(tally: Tally) -> list[Maps]:
         numbers = [laws_regression.number_maps(seed, *shape) for seed, shape in enumerate(SHAPES)]
         numbers[3] = laws_regression.number_maps(3, 1, 1, void=1.0)
         return numbers
+    if isinstance(tally, TrackCounts):
+        return [laws_tracks.pair_maps(seed, tally.classes) for seed in range(5)]
     classes = classes_of(tally)
+    if type(tally) in laws_temporal.ORACLES:
+        pairs = [laws_temporal.pair_maps(i, *shape, classes) for i, shape in enumerate(SHAPES)]
+        for name in ("label", "label_before"):
+            pairs[3][name][...] = void_of(classes)
+        return pairs
     items = [item_maps(seed, *shape, classes) for seed, shape in enumerate(SHAPES)]
     items[3]["label"][...] = void_of(classes)
     items[4]["label"][...] = 1
@@ -416,4 +428,6 @@ ORACLES: dict[type[Tally], Callable[[Any, Sequence[Maps]], State]] = {
     **laws_divergence.ORACLES,
     **laws_ranked.ORACLES,
     **laws_regression.ORACLES,
+    **laws_temporal.ORACLES,
+    **laws_tracks.ORACLES,
 }

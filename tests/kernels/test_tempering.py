@@ -8,7 +8,14 @@ import naive_calibration as naive
 import numpy as np
 import pytest
 
-from uqeval.kernels.tempering import BLOCK, add_slopes, temper
+from uqeval.kernels.tempering import (
+    BLOCK,
+    add_label_logs,
+    add_slopes,
+    finish_label_logs,
+    temper,
+    temper_samples,
+)
 
 
 def scene(seed: int, classes: int, n: int, sharp: float, zeros: float = 0.2) -> tuple[Any, Any]:
@@ -89,3 +96,41 @@ def test_nothing_at_all() -> None:
     confidence, probability = np.empty(2, "f4"), np.empty(2)
     temper(p, label, 255, 1.0, np.empty((2, BLOCK)), confidence, probability)
     assert not confidence.any() and not probability.any()
+
+
+def samples(seed: int, count: int, classes: int, n: int) -> tuple[Any, Any]:
+    """Probabilities [sample, class, i] with zeros, and labels with void."""
+    found = [scene(seed + t, classes, n, 4.0) for t in range(count)]
+    return np.stack([p for p, _ in found]), found[0][1]
+
+
+@pytest.mark.parametrize("beta", [0.03, 1.0, 2.5, 32.0])
+def test_samples_are_tempered_each_by_itself(beta: float) -> None:
+    p, _ = samples(1, 3, 4, BLOCK + 9)
+    found = p.copy()
+    temper_samples(found, beta, np.full((2, BLOCK), np.nan))
+    for own, one in zip(found, p, strict=True):
+        np.testing.assert_allclose(own, naive.tempered(one, 1 / beta), rtol=2e-7, atol=1e-38)
+
+
+@pytest.mark.parametrize("n", [1, 40, BLOCK + 9])
+@pytest.mark.parametrize(("lowest", "step", "count"), [(1 / 32, 0.0, 11), (0.6, 0.07, 5)])
+def test_label_logs(n: int, lowest: float, step: float, count: int) -> None:
+    p, label = samples(n, 4, 5, n)
+    top, sums = np.zeros((2, count, n))
+    work, z = np.full((4, BLOCK), np.nan), np.full((count, BLOCK), np.nan)
+    for part in (p[:1], p[1:]):
+        add_label_logs(part, label, 255, lowest, step, work, z, top, sums)
+    nll = np.full((count, n), np.nan, np.float32)
+    finish_label_logs(4, top, sums, nll)
+    known = np.flatnonzero(label != 255)
+    for j in range(count):
+        beta = lowest + j * step if step else lowest * 2**j
+        mean = np.zeros(n)
+        with np.errstate(divide="ignore"):
+            for one in p:
+                log = beta * np.log(one.astype(float))
+                log -= log.max(axis=0)
+                mean[known] += np.exp(log[label[known], known] - np.log(np.exp(log).sum(0))[known])
+            expected = -np.log(mean[known] / 4)
+        np.testing.assert_allclose(nll[j, known], expected, rtol=3e-7, atol=1e-7)

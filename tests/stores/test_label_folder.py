@@ -11,7 +11,7 @@ from png_files import ALL, IDS, save
 
 from uqeval.errors import DataError, StoreError
 from uqeval.stores.array import Store
-from uqeval.stores.label_folder import open_label_folder
+from uqeval.stores.label_folder import open_label_folder, open_sparse_labels
 
 
 def read(store: Store) -> list[list[Any]]:
@@ -210,3 +210,48 @@ def test_nothing_is_opened_for_good(tmp_path: Path) -> None:
     store = open_label_folder(tmp_path, [str(number) for number in range(40)])
     read(store)
     assert len(list(Path("/proc/self/fd").iterdir())) <= before + 1
+
+
+def test_predictions_of_frames(tmp_path: Path) -> None:
+    save(tmp_path / "v_1.png", IDS, "P")
+    save(tmp_path / "v_2.png", IDS.astype(np.uint16) + 300)
+    store = open_label_folder(tmp_path, ["v_2", "v_1"], kind="predictions")
+    assert list(store.arrays) == ["predictions"]
+    found = [part.array.read(ALL) for part in store.arrays["predictions"]]
+    assert [a.dtype for a in found] == [np.uint16, np.uint8]
+    assert found[0].tolist() == (IDS + 300.0).tolist() and found[1].tolist() == IDS.tolist()
+    with pytest.raises(StoreError, match="1 of 2 items have no prediction: v_3"):
+        open_label_folder(tmp_path, ["v_2", "v_3"], kind="predictions")
+    with pytest.raises(StoreError, match=r"prediction files .* the frames carry no names"):
+        open_label_folder(tmp_path, None, kind="predictions")
+    (warning,) = open_label_folder(tmp_path, ["v_2"], kind="predictions").warnings
+    assert "1 prediction files belong to no item: v_1.png" in warning
+
+
+def test_labels_of_some_frames(tmp_path: Path) -> None:
+    save(tmp_path / "v_2.png", IDS)
+    save(tmp_path / "w_2.png", IDS)
+    found = open_sparse_labels(tmp_path, ["v_1", "v_2", "v_3"])
+    assert [part is not None for part in found.parts] == [False, True, False]
+    assert found.parts[1] and found.parts[1].array.read(ALL).tolist() == IDS.tolist()
+    (warning,) = found.warnings
+    assert "1 label files belong to no item: w_2.png" in warning
+    with pytest.raises(StoreError, match=r"none of the 2 items has a label: .*v_1, v_3.*v_2\.png"):
+        open_sparse_labels(tmp_path, ["v_1", "v_3"])
+    with pytest.raises(StoreError, match="no names"):
+        open_sparse_labels(tmp_path, None)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StoreError, match="no such files are there"):
+        open_sparse_labels(tmp_path / "empty", ["v_1"])
+    save(tmp_path / "rgb/v_1.png", np.zeros((2, 3, 3), np.uint8))
+    with pytest.raises(StoreError, match="RGB"):
+        open_sparse_labels(tmp_path / "rgb", ["v_1"])
+
+
+def test_sparse_labels_with_a_label_map(tmp_path: Path) -> None:
+    save(tmp_path / "x_2_gtFine_labelIds.png", IDS + 7)
+    found = open_sparse_labels(
+        tmp_path, ["x_1_leftImg8bit", "x_2_leftImg8bit"], label_map="cityscapes"
+    )
+    assert found.parts[0] is None and found.parts[1] is not None
+    assert found.parts[1].array.read(ALL)[0, 0] == 0

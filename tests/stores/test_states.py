@@ -8,27 +8,32 @@ from pathlib import Path
 
 import pytest
 
-from uqeval.errors import OutputError, StoreError
-from uqeval.stores.states import SCHEMA, StatesWriter, read_index, read_state
+from uqeval.errors import OutputError, StoreError, UsageError
+from uqeval.stores.states import SCHEMA, SavedStates, StatesWriter, partial_path
+
+RUN = {"fingerprint": "abc"}
 
 
 def written(path: Path, fingerprint: str = "abc") -> Path:
     with StatesWriter(path) as writer:
         for item in range(2):
-            for number, id_ in enumerate(("one", "two")):
-                writer.add(number, {"id": id_}, item, f"{id_}{item}".encode())
-        writer.finish(["a", "b"], fingerprint)
+            for id_ in ("one", "two"):
+                writer.add({"id": id_}, item, f"{id_}{item}".encode())
+        writer.finish({"items": ["a", "b"], "fingerprint": fingerprint})
     return path
 
 
 def test_states_come_back(tmp_path: Path) -> None:
-    path = written(tmp_path / "s.zip")
-    index = read_index(path)
-    assert index["schema"] == SCHEMA
-    assert index["items"] == ["a", "b"]
-    assert index["fingerprint"] == "abc"
-    assert index["tallies"] == [{"id": "one"}, {"id": "two"}]
-    assert read_state(path, 1, 0) == b"two0"
+    saved = SavedStates(written(tmp_path / "s.zip"))
+    assert saved.index["schema"] == SCHEMA
+    assert saved.index["items"] == ["a", "b"]
+    assert saved.index["fingerprint"] == "abc"
+    assert saved.parameters() == [{"id": "one"}, {"id": "two"}]
+    assert list(saved.states({"id": "two"})) == [b"two0", b"two1"]
+    assert saved.holds({"id": "one"})
+    assert not saved.holds({"id": "three"})
+    with pytest.raises(StoreError, match="no states of three"):
+        list(saved.states({"id": "three"}))
     assert [p.name for p in tmp_path.iterdir()] == ["s.zip"]
 
 
@@ -47,20 +52,76 @@ def test_an_earlier_file_is_replaced_at_the_end(tmp_path: Path) -> None:
     path = written(tmp_path / "s.zip")
     before = path.read_bytes()
     with StatesWriter(path) as writer:
-        writer.add(0, {"id": "one"}, 0, b"x")
+        writer.add({"id": "one"}, 0, b"x")
         assert path.read_bytes() == before
-        writer.finish(["a"], "new")
-    assert read_index(path)["fingerprint"] == "new"
+        writer.finish({"items": ["a"], "fingerprint": "new"})
+    assert SavedStates(path).index["fingerprint"] == "new"
 
 
 def test_what_was_begun_is_removed_on_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "s.zip")
     before = path.read_bytes()
     with pytest.raises(RuntimeError), StatesWriter(path) as writer:
-        writer.add(0, {"id": "one"}, 0, b"x")
+        writer.add({"id": "one"}, 0, b"x")
         raise RuntimeError
     assert [p.name for p in tmp_path.iterdir()] == ["s.zip"]
     assert path.read_bytes() == before
+
+
+def interrupted(path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt), StatesWriter(path, RUN) as writer:
+        writer.add({"id": "one"}, 0, b"first")
+        writer.add({"id": "one"}, 1, b"second")
+        raise KeyboardInterrupt
+
+
+def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "s.zip"
+    interrupted(path)
+    assert partial_path(path).exists()
+    assert not path.exists()
+    with StatesWriter(path, RUN, resume=True) as writer:
+        (found,) = writer.found.values()
+        assert found == {0: b"first", 1: b"second"}
+        writer.add({"id": "one"}, 2, b"third")
+        writer.finish({"items": ["a", "b", "c"]})
+    assert list(SavedStates(path).states({"id": "one"})) == [b"first", b"second", b"third"]
+    assert [p.name for p in tmp_path.iterdir()] == ["s.zip"]
+
+
+def test_a_file_cut_at_any_byte_is_resumed_from_what_is_whole(tmp_path: Path) -> None:
+    path = tmp_path / "s.zip"
+    interrupted(path)
+    whole = partial_path(path).read_bytes()
+    wanted = [b"first", b"second"]
+    seen = set()
+    for size in range(len(whole) + 1):
+        partial_path(path).write_bytes(whole[:size])
+        with StatesWriter(path, RUN, resume=True) as writer:
+            found = [data for own in writer.found.values() for data in own.values()]
+            assert found == wanted[: len(found)]
+            seen.add(len(found))
+            for item in range(len(found), 2):
+                writer.add({"id": "one"}, item, wanted[item])
+            writer.finish({"items": ["a", "b"]})
+        assert list(SavedStates(path).states({"id": "one"})) == wanted
+    assert seen == {0, 1, 2}
+
+
+def test_without_resume_a_run_begins_anew(tmp_path: Path) -> None:
+    path = tmp_path / "s.zip"
+    interrupted(path)
+    with StatesWriter(path, RUN) as writer:
+        assert not writer.found
+        writer.finish({"items": []})
+
+
+def test_another_run_is_not_resumed(tmp_path: Path) -> None:
+    path = tmp_path / "s.zip"
+    interrupted(path)
+    with pytest.raises(UsageError, match="is of another run"):
+        StatesWriter(path, {"fingerprint": "other"}, resume=True)
+    assert partial_path(path).exists()
 
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
@@ -73,9 +134,7 @@ def test_what_is_no_states_file(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "s.zip"
     path.write_bytes(content)
     with pytest.raises(StoreError, match="is no states file"):
-        read_index(path)
-    with pytest.raises(StoreError, match="has no state 0/0"):
-        read_state(path, 0, 0)
+        SavedStates(path)
 
 
 @pytest.mark.parametrize("index", [[], {}, {"schema": "uqeval.states/99"}, None])
@@ -85,14 +144,18 @@ def test_another_schema(tmp_path: Path, index: object) -> None:
         if index is not None:
             file.writestr("index.json", json.dumps(index))
     with pytest.raises(StoreError, match=r"schema|no states file"):
-        read_index(path)
+        SavedStates(path)
 
 
 def test_a_state_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"has no state 5/0"):
-        read_state(written(tmp_path / "s.zip"), 5, 0)
+    path = tmp_path / "s.zip"
+    with StatesWriter(path) as writer:
+        writer.add({"id": "one"}, 0, b"x")
+        writer.finish({"items": ["a", "b"]})
+    with pytest.raises(StoreError, match=r"has no state 0/1"):
+        list(SavedStates(path).states({"id": "one"}))
 
 
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(StoreError):
-        read_index(tmp_path / "none.zip")
+        SavedStates(tmp_path / "none.zip")

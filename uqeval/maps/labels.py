@@ -12,9 +12,16 @@ from uqeval.maps.names import id_dtype, void_of
 
 
 def label_map(
-    plane: NDArray[Any], classes: int, ignore_index: int, where: str, size: tuple[int, int]
+    plane: NDArray[Any],
+    classes: int,
+    ignore_index: int,
+    where: str,
+    size: tuple[int, int],
+    noun: str = "labels",
 ) -> NDArray[Any]:
-    """The ids of a label plane [y, x] as uint8 (above 255 classes uint16); void is its maximum.
+    """The ids of a plane [y, x] of labels as uint8 (above 255 classes uint16); void is its maximum.
+
+    `noun`: what messages call them, where they are predicted ids that may be void.
 
     Raises `StoreError` for a plane of another size or without integers, `DataError` for ids that
     are neither a class nor `ignore_index`.
@@ -26,11 +33,11 @@ def label_map(
                 "The predictions look stored with the class axis last: say so in dimension_names."
             )
         raise StoreError(
-            f"{where}: labels are {plane.shape[0]}×{plane.shape[1]} (height×width), predictions "
+            f"{where}: {noun} are {plane.shape[0]}×{plane.shape[1]} (height×width), predictions "
             f"are {size[0]}×{size[1]} with {classes} classes; they must have the same size. {hint}"
         )
     if plane.dtype.kind not in "iub":
-        raise StoreError(f"{where}: labels of dtype {plane.dtype}; expected integer class ids.")
+        raise StoreError(f"{where}: {noun} of dtype {plane.dtype}; expected integer class ids.")
     void = plane == ignore_index
     label = plane.astype(id_dtype(classes))
     label[void] = void_of(classes)
@@ -39,10 +46,10 @@ def label_map(
         strange = np.unique(plane[~known])
         shown = ", ".join(str(v) for v in strange[:5]) + (" …" if strange.size > 5 else "")
         y, x = (int(k[0]) for k in np.nonzero(~known))
+        hint = "--label-map cityscapes for Cityscapes ids" if noun == "labels" else "--classes"
         raise DataError(
-            f"{where}: {int((~known).sum())} of {plane.size} pixels have labels outside the "
+            f"{where}: {int((~known).sum())} of {plane.size} pixels have {noun} outside the "
             f"{classes} classes 0 … {classes - 1} and other than ignore_index {ignore_index}: "
-            f"{shown} (first at row {y}, column {x}). Give --ignore-index, or --label-map "
-            "cityscapes for Cityscapes ids."
+            f"{shown} (first at row {y}, column {x}). Give --ignore-index, or {hint}."
         )
     return label

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,14 +18,18 @@ Region = tuple[slice, ...]
 
 #: The one spelling of each axis, and what else `dimension_names` may call it.
 AXES: dict[str, frozenset[str]] = {
-    "item": frozenset(
-        {"item", "items", "n", "image", "images", "frame", "frames", "time", "batch"}
-    ),
+    "item": frozenset({
+        "item", "items", "n", "image", "images", "frame", "frames", "pair", "pairs", "time",
+        "batch",
+    }),
     "sample": frozenset({"sample", "samples", "t", "m", "member", "members", "pass", "draw"}),
-    "class": frozenset({"class", "classes", "c", "channel", "channels", "band", "category"}),
+    "class": frozenset({
+        "class", "classes", "c", "channel", "channels", "band", "category", "component",
+        "components", "rgb", "uv",
+    }),
     "y": frozenset({"y", "h", "height", "row", "rows", "lat"}),
     "x": frozenset({"x", "w", "width", "col", "cols", "column", "columns", "lon"}),
-}
+}  # fmt: skip
 
 
 def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:
@@ -36,6 +42,19 @@ def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:
             "y, x at most once. Rename the dimensions, or leave the names out."
         )
     return axes
+
+
+def file_digest(path: Path, *more: object) -> str:
+    """SHA-256 of a file's name, size and time of change, for files too large to read twice.
+
+    `more` is what else tells it apart. Raises `StoreError` if the file is gone.
+    """
+    try:
+        stat = path.stat()
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from error
+    told = (path.name, stat.st_size, stat.st_mtime_ns, *more)
+    return hashlib.sha256(repr(told).encode()).hexdigest()
 
 
 class StoredArray(ABC):

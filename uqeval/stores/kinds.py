@@ -8,6 +8,8 @@ from uqeval.stores.array import StoredArray, canonical_axes
 _PROBABILITIES = (("item", "sample", "class", "y", "x"), ("item", "class", "y", "x"))
 _MEMBERS = (("item", "sample", "y", "x"), ("item", "y", "x"))
 _MAP = (("item", "y", "x"),)
+#: What a pixel of a frame or of a flow holds lies on the axis that is called class elsewhere.
+_CHANNELS = (("item", "y", "x", "class"),)
 
 #: The axes that each kind of array may have, in the order that its rank stands for.
 KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
@@ -18,9 +20,13 @@ KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "std": _MEMBERS,
     "variance": _MEMBERS,
     "samples": (("item", "sample", "y", "x"),),
-    "frames": (("item", "y", "x", "class"),),
-    "flow": (("item", "y", "x", "class"),),
+    "frames": _CHANNELS,
+    "flow": _CHANNELS,
+    "flow_forward": _CHANNELS,
 }
+
+#: Arrays that lie between the items, one row less than these.
+FLOWS = frozenset({"flow", "flow_forward"})
 
 #: Arrays that must be sound where they are there; any other [N, H, W] is a map by its own name.
 KNOWN = frozenset(KINDS) | {"predictions", "labels", "target", "valid"}
@@ -46,6 +52,8 @@ def axes_of(array: StoredArray, kind: str, *, single: bool = False) -> tuple[str
     if single:
         forms = alone
     expected = " or ".join(f"[{', '.join(form)}]" for form in forms)
+    if forms[0][-1] == "class":
+        expected = expected.replace("class", "channel")
     if array.dimension_names and any(array.dimension_names):
         axes = canonical_axes(array.dimension_names, array.where)
         # A named array may be of one item only; without names its rank would say otherwise.

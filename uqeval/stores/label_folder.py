@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
+from typing import Literal
 
 from uqeval.errors import StoreError
 from uqeval.stores.array import ItemArray, Store
-from uqeval.stores.matching import files_below, match_files
-from uqeval.stores.names import checked_names, listed
+from uqeval.stores.matching import files_below, match_files, match_some
+from uqeval.stores.names import checked_names, listed, natural
 from uqeval.stores.png_array import PngArray, label_table
 
 _IDS, _TRAIN_IDS = "_labelIds", "_labelTrainIds"
@@ -20,28 +22,93 @@ def png_files(folder: str | Path) -> list[str]:
     return files_below(folder, (".png",))
 
 
-def open_label_folder(
-    path: str | Path, names: Sequence[str] | None, *, label_map: str | None = None
-) -> Store:
-    """The label images below `path` for the items called `names`, in their order.
+@dataclass(frozen=True)
+class SparseLabels:
+    """The labels of those items that have any; None for the others."""
 
-    Raises `StoreError` if the items have no names, if some have no label or more than one, and
-    for files that are not PNGs of class ids.
+    parts: tuple[ItemArray | None, ...]
+    warnings: tuple[str, ...]
+
+
+def open_label_folder(
+    path: str | Path,
+    names: Sequence[str] | None,
+    *,
+    label_map: str | None = None,
+    kind: Literal["labels", "predictions"] = "labels",
+) -> Store:
+    """The images of class ids below `path` for the items called `names`, in their order.
+
+    `kind` says what they are. Raises `StoreError` if the items have no names, if some have no
+    image or more than one, and for files that are not PNGs of class ids.
     """
-    if names is None:
-        raise StoreError(
-            f"{path}: label files are matched with items by name, but the predictions carry no "
-            "names. Give --names FILE (a JSON list or one name a line), or store an array `names`."
-        )
-    names = checked_names(list(names), "item names")
+    noun = kind.removesuffix("s")
+    names = _named(path, names, noun)
     table = label_table(label_map)
     files, warnings = _label_files(path, label_map)
-    chosen = match_files(path, files, names, "label")
-    unused = sorted(set(files) - set(chosen.values()))
-    if unused:
-        warnings.append(f"{path}: {len(unused)} label files belong to no item: {listed(unused)}.")
+    chosen = match_files(path, files, names, noun)
+    warnings += _unused(path, files, chosen, noun)
     parts = tuple(ItemArray(PngArray(Path(path) / chosen[name], table), None) for name in names)
-    return Store(str(path), {"labels": parts}, names, {}, tuple(warnings))
+    return Store(str(path), {kind: parts}, names, {}, tuple(warnings))
+
+
+def open_sparse_labels(
+    path: str | Path, names: Sequence[str] | None, *, label_map: str | None = None
+) -> SparseLabels:
+    """As `open_label_folder`, but some of the items may have no label: frames of a video.
+
+    Raises `StoreError` if none has, too.
+    """
+    names = _named(path, names, "label")
+    table = label_table(label_map)
+    files, warnings = _label_files(path, label_map)
+    chosen = match_some(path, files, names, "label")
+    parts = tuple(
+        ItemArray(PngArray(Path(path) / chosen[name], table), None) if name in chosen else None
+        for name in names
+    )
+    return SparseLabels(parts, (*warnings, *_unused(path, files, chosen, "label")))
+
+
+def open_ordered_folder(
+    path: str | Path,
+    count: int,
+    *,
+    label_map: str | None = None,
+    kind: Literal["labels", "predictions"] = "labels",
+) -> Store:
+    """The images of class ids below `path` for `count` frames without names, in natural order.
+
+    Raises `StoreError` if there are more or fewer, and for files that are not PNGs of class ids.
+    """
+    table = label_table(label_map)
+    files, warnings = _label_files(path, label_map)
+    if len(files) != count:
+        raise StoreError(
+            f"{path}: {len(files)} {kind} for {count} frames, which have no names: the k-th file "
+            "in natural order is the k-th frame's. Give one file a frame, or give the frames names "
+            "with --names FILE."
+        )
+    ordered = sorted(files, key=natural)
+    parts = tuple(ItemArray(PngArray(Path(path) / file, table), None) for file in ordered)
+    return Store(str(path), {kind: parts}, None, {}, tuple(warnings))
+
+
+def _named(path: str | Path, names: Sequence[str] | None, noun: str) -> tuple[str, ...]:
+    if names is None:
+        whose = "predictions carry" if noun == "label" else "frames carry"
+        raise StoreError(
+            f"{path}: {noun} files are matched with items by name, but the {whose} no names. Give "
+            "--names FILE (a JSON list or one name a line), or store an array `names`."
+        )
+    return checked_names(list(names), "item names")
+
+
+def _unused(path: str | Path, files: Sequence[str], chosen: dict[str, str], noun: str) -> list[str]:
+    unused = sorted(set(files) - set(chosen.values()))
+    if not unused:
+        return []
+    return [f"{path}: {len(unused)} {noun} files belong to no item: {listed(unused)}."]
 
 
 def _label_files(path: str | Path, label_map: str | None) -> tuple[list[str], list[str]]:

@@ -1,4 +1,4 @@
-"""Files of ground truth in a folder, matched with items by the stem of their names."""
+"""Files in a folder, matched with items by the stem of their names."""
 
 from __future__ import annotations
 
@@ -48,31 +48,75 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
 
 
 def match_files(
-    path: str | Path, files: Sequence[str], names: Sequence[str], noun: str
+    path: str | Path,
+    files: Sequence[str],
+    names: Sequence[str],
+    noun: str,
+    *,
+    endings: tuple[str, ...] = (),
 ) -> dict[str, str]:
     """The one file of each item, by the item's name; `noun` says what the files are.
 
-    Raises `StoreError` if items have no file, or more than one, or share one.
+    `endings` may end the files' stems beside those that data sets are known to add. Raises
+    `StoreError` if items have no file, or more than one, or share one.
     """
-    by_stem: dict[str, list[str]] = defaultdict(list)
-    for file in files:
-        by_stem[_without(PurePosixPath(file).stem, _ENDINGS)].append(file)
-    chosen: dict[str, str] = {}
-    absent: list[str] = []
-    for name in names:
-        match = _file_of(name, by_stem, path, noun)
-        if match is None:
-            absent.append(name)
-        else:
-            chosen[name] = match
-    if absent:
-        looks = f"files there look like {listed(files, 2)}" if files else "no such files are there"
+    chosen = _matches(path, files, names, noun, endings)
+    if absent := [name for name in names if name not in chosen]:
         raise StoreError(
             f"{path}: {len(absent)} of {len(names)} items have no {noun}: {listed(absent)} "
-            f"({looks}). Add the files, or give the names that match them with --names."
+            f"({_looks(files)}). Add the files, or give the names that match them with --names."
         )
+    return chosen
+
+
+def match_some(
+    path: str | Path, files: Sequence[str], names: Sequence[str], noun: str
+) -> dict[str, str]:
+    """As `match_files`, but items may have no file as long as one has; those are left out."""
+    chosen = _matches(path, files, names, noun)
+    if not chosen:
+        raise StoreError(
+            f"{path}: none of the {len(names)} items has a {noun}: they are called "
+            f"{listed(names, 2)} ({_looks(files)}). Add the files, or give the names that match "
+            "them with --names."
+        )
+    return chosen
+
+
+def plain_name(name: str) -> str:
+    """An item's name, folders and all, less a file's suffix and what data sets add to it."""
+    return _without(_without_suffix(name), _ENDINGS)
+
+
+def _matches(
+    path: str | Path,
+    files: Sequence[str],
+    names: Sequence[str],
+    noun: str,
+    endings: tuple[str, ...] = (),
+) -> dict[str, str]:
+    """The files of the items that have one."""
+    by_stem = stems(files, endings)
+    chosen: dict[str, str] = {}
+    for name in names:
+        if match := file_of(name, by_stem, path, noun):
+            chosen[name] = match
     _refuse_shared(chosen, path, noun)
     return chosen
+
+
+def stems(files: Sequence[str], endings: tuple[str, ...] = ()) -> dict[str, list[str]]:
+    """Files by their stems, less `endings` and what data sets add: where `file_of` looks."""
+    by_stem: dict[str, list[str]] = defaultdict(list)
+    for file in files:
+        stem = PurePosixPath(file).stem
+        for plain in {_without(stem, _ENDINGS), _without(_without(stem, endings), _ENDINGS)}:
+            by_stem[plain].append(file)
+    return by_stem
+
+
+def _looks(files: Sequence[str]) -> str:
+    return f"files there look like {listed(files, 2)}" if files else "no such files are there"
 
 
 def _without(stem: str, endings: tuple[str, ...]) -> str:
@@ -87,8 +131,10 @@ def _without_suffix(name: str) -> str:
     return name[: -len(path.suffix)] if path.suffix.lower() in _SUFFIXES else name
 
 
-def _file_of(name: str, by_stem: dict[str, list[str]], path: str | Path, noun: str) -> str | None:
-    """The one file of an item; names are compared with files, never opened as paths."""
+def file_of(name: str, by_stem: dict[str, list[str]], path: str | Path, noun: str) -> str | None:
+    """The one file of an item, None if there is none; raises `StoreError` for two.
+
+    Names are compared with files, never opened as paths."""
     plain = _without_suffix(name)
     last = PurePosixPath(name).name
     candidates: list[str] = []

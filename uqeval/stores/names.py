@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -54,3 +55,11 @@ def listed(names: Iterable[str], most: int = 5) -> str:
     """The first few of `names` for a message, and that there are more."""
     shown: Sequence[str] = list(names)
     return ", ".join(shown[:most]) + (" …" if len(shown) > most else "")
+
+
+def natural(name: str) -> tuple[object, ...]:
+    """A key that sorts names as people count: frame_9 before frame_10."""
+    parts = re.split("([0-9]+)", name)
+    # Digits alternate with text; of two numbers the one with more digits is larger.
+    parts[1::2] = [digits.lstrip("0") for digits in parts[1::2]]
+    return tuple((len(p), p) if k % 2 else p for k, p in enumerate(parts)), name

@@ -1,4 +1,4 @@
-"""One .pfm file of numbers as an array: grey, 32-bit floats, rows from the bottom up."""
+"""One .pfm file as an array: numbers (grey) or optical flow (colour), rows from the bottom up."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
-from uqeval.stores.array import Region, StoredArray
+from uqeval.stores.array import Region, StoredArray, file_digest
 
 #: `Pf`, width and height, and a scale whose sign says the byte order; one line break ends it.
 _HEADER = re.compile(
@@ -22,13 +22,16 @@ _LONGEST = 512
 
 
 class PfmArray(StoredArray):
-    """A PFM file of shape [H, W], row 0 at the top; header and size are checked at once.
+    """A grey PFM file of shape [H, W], row 0 at the top; header and size are checked at once.
 
     A negative scale says little-endian, a positive one big-endian; its size is a unit that nobody
     applies (Middlebury's own reader does not) and is not applied here. Infinite: unknown.
     """
 
-    axes = ("y", "x")
+    axes: tuple[str, ...] = ("y", "x")
+    _magic = b"Pf"
+    _other = "is a colour PFM (PF); a target is grey (Pf)"
+    _channels: tuple[int, ...] = ()
 
     def __init__(self, path: Path) -> None:
         try:
@@ -43,22 +46,23 @@ class PfmArray(StoredArray):
                 f"{path}: is not a PFM file: expected Pf, width and height, and a scale in its "
                 "first lines. Copy it again, or take it out of the folder."
             )
-        if found[1] == b"PF":
-            raise StoreError(f"{path}: is a colour PFM (PF); a target is grey (Pf).")
+        if found[1] != self._magic:
+            raise StoreError(f"{path}: {self._other}.")
         width, height, scale = int(found[2]), int(found[3]), float(found[4])
         if scale == 0 or not math.isfinite(scale):
             raise StoreError(
                 f"{path}: has the scale {scale:g}, whose sign says the byte order; expected a "
                 "number other than 0."
             )
-        expected = found.end() + 4 * width * height
+        self._file_shape = (height, width, *self._channels)
+        expected = found.end() + 4 * math.prod(self._file_shape)
         if size != expected or not width or not height:
             raise StoreError(
-                f"{path}: is {size} bytes, but {width} × {height} numbers after its header are "
+                f"{path}: is {size} bytes, but {width} × {height} pixels after its header make "
                 f"{expected}. Copy it again."
             )
         self.where = str(path)
-        self.shape = (height, width)
+        self.shape: tuple[int, ...] = (height, width)
         self.dtype = np.dtype(np.float32)
         self.chunks = self.shape
         self.attributes = {}
@@ -72,9 +76,9 @@ class PfmArray(StoredArray):
             values = np.fromfile(self._path, self._stored, offset=self._start)
         except OSError as error:
             raise StoreError(f"{self._path}: cannot be read: {error.strerror}.") from error
-        if values.size != self.shape[0] * self.shape[1]:
+        if values.size != math.prod(self._file_shape):
             raise StoreError(f"{self._path}: changed while it was read. Start again.")
-        upright = values.reshape(self.shape)[::-1]
+        upright = values.reshape(self._file_shape)[::-1][tuple(map(slice, self.shape))]
         return np.ascontiguousarray(upright[region], self.dtype)
 
     def stored_bytes(self) -> int:
@@ -84,3 +88,23 @@ class PfmArray(StoredArray):
     def fingerprint(self) -> str:
         """SHA-256 of the file."""
         return hashlib.sha256(self._path.read_bytes()).hexdigest()
+
+
+class PfmFlow(PfmArray):
+    """A colour PFM file of optical flow: [H, W, 2], (dx, dy); its third channel is not read.
+
+    Mayer et al. (2016), FlyingThings3D.
+    """
+
+    axes = ("y", "x", "class")
+    _magic = b"PF"
+    _other = "is a grey PFM (Pf); optical flow is colour (PF), with dx and dy as red and green"
+    _channels = (3,)
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        self.shape = self.chunks = (*self.shape, 2)
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the file's name, size and time of change."""
+        return file_digest(self._path)

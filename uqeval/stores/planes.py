@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -50,6 +51,13 @@ class Planes:
             return 0
         others = [s for s, a in zip(array.shape, array.axes, strict=True) if a != "item"]
         return _KEPT * n * int(np.prod(others)) * array.dtype.itemsize
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the arrays' own fingerprints."""
+        digest = hashlib.sha256()
+        for array in self.arrays:
+            digest.update(array.fingerprint().encode())
+        return digest.hexdigest()
 
     def read(self, item: int) -> NDArray[Any]:
         """The plane [y, x] of an item (with channels [class, y, x])."""

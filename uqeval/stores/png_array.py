@@ -43,7 +43,9 @@ def label_table(label_map: str | None) -> NDArray[np.int16] | None:
 
 
 @dataclass(frozen=True)
-class _Header:
+class PngHeader:
+    """What a PNG file says of itself: its size in pixels, bits a value, and colour type."""
+
     width: int
     height: int
     depth: int
@@ -56,7 +58,12 @@ class PngArray(StoredArray):
     axes = ("y", "x")
 
     def __init__(self, path: Path, table: NDArray[np.int16] | None = None) -> None:
-        header = _header(path)
+        header = png_header(path)
+        if header.kind not in (_GREY, _PALETTE):
+            raise StoreError(
+                f"{path}: is {_KINDS.get(header.kind, 'of unknown kind')}, which does not say "
+                "which class a pixel has. Save class ids as grey (8 or 16 bit) or palette PNG."
+            )
         self.where = str(path)
         self.shape = (header.height, header.width)
         self.dtype = np.dtype(np.uint16 if header.depth == 16 and table is None else np.uint8)
@@ -119,7 +126,8 @@ class PngArray(StoredArray):
         return np.asarray(mapped, np.uint8)
 
 
-def _header(path: Path) -> _Header:
+def png_header(path: Path) -> PngHeader:
+    """The header of a PNG file; raises `StoreError` if it is none, or claims to be huge."""
     try:
         with path.open("rb") as file:
             head = file.read(33)
@@ -128,16 +136,10 @@ def _header(path: Path) -> _Header:
     if len(head) < 33 or head[:8] != _SIGNATURE or head[12:16] != b"IHDR":
         what = "cut short" if _SIGNATURE.startswith(head[:8]) else "not a PNG file"
         raise StoreError(f"{path}: is {what}. Copy it again, or take it out of the folder.")
-    kind = head[25]
-    if kind not in (_GREY, _PALETTE):
-        raise StoreError(
-            f"{path}: is {_KINDS.get(kind, 'of unknown kind')}, which does not say which class a "
-            "pixel has. Save class ids as grey (8 or 16 bit) or palette PNG."
-        )
     width, height = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))
     if width * height > _MOST_PIXELS:
         raise StoreError(
             f"{path}: claims to be {width} × {height} pixels, more than the {_MOST_PIXELS:,} that "
-            "are read. If it is not damaged, cut it into tiles or store the labels as Zarr."
+            "are read. If it is not damaged, cut it into tiles or store the images as Zarr."
         )
-    return _Header(width, height, head[24], kind)
+    return PngHeader(width, height, head[24], head[25])

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.attributes import check_attributes
-from uqeval.stores.kinds import ALIASES, KNOWN, REGRESSION, resolve
+from uqeval.stores.kinds import ALIASES, FLOWS, KNOWN, REGRESSION, resolve
 from uqeval.stores.label_folder import open_label_folder, png_files
 from uqeval.stores.names import checked_names, listed, read_names_file
 from uqeval.stores.numpy_array import NumpyArray, in_memory, open_npy, open_npz
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Role", "looks_like_labels", "looks_like_truth", "open_store", "read_names_file"]
 
-Role: TypeAlias = Literal["predictions", "labels", "target"]
+Role: TypeAlias = Literal["predictions", "labels", "target", "frames", "flow", "flow_forward"]
 
 _EXPECTED = "a Zarr store (folder, zip or URL), an .npy or .npz file, or a folder of label PNGs"
 
@@ -187,6 +187,12 @@ def _bare(array: StoredArray, role: Role, names: Sequence[str] | None) -> Store:
     elif role == "labels":
         kind, good = "labels", rank == 3 and array.dtype.kind in "biu"
         expected = "[N, H, W] integers for labels"
+    elif role == "frames":
+        kind, good = "frames", rank == 4 and array.dtype.kind in "biuf"
+        expected = "[N, H, W, 3] bytes for frames"
+    elif role in FLOWS:
+        kind, good = role, rank == 4 and array.dtype.kind in "biuf"
+        expected = "[N-1, H, W, 2] numbers for optical flow"
     else:
         kind = "predictions" if rank == 3 else "probs"
         good = rank in (4, 5) or (rank == 3 and array.dtype.kind in "biu")
@@ -244,7 +250,8 @@ def _assemble(
 
 def _count(parts: Mapping[str, tuple[ItemArray, ...]], path: str) -> int:
     # Flow lies between items and says nothing about their number, unless it is alone.
-    counts = {kind: len(part) for kind, part in parts.items() if kind != "flow" or len(parts) == 1}
+    alone = parts.keys() <= FLOWS
+    counts = {kind: len(part) for kind, part in parts.items() if alone or kind not in FLOWS}
     first, count = next(iter(counts.items()))
     for kind, other in counts.items():
         if other != count:

@@ -7,7 +7,7 @@ from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
 from uqeval.tallies.digits import Digits
 from uqeval.tallies.divergence import Divergence
 from uqeval.tallies.error_sums import ErrorSums, ItemErrors, SumsBelow
-from uqeval.tallies.intervals import IntervalCounts, PredictiveScores
+from uqeval.tallies.intervals import IntervalCounts, PredictiveScores, QuantileCounts
 from uqeval.tallies.item_curves import Cuts, ItemCurves
 from uqeval.tallies.item_failure import ItemFailure
 from uqeval.tallies.moments import Moments
@@ -15,10 +15,23 @@ from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
 from uqeval.tallies.proper_scores import ProperScores
 from uqeval.tallies.ranked_errors import RankedErrors
 from uqeval.tallies.ranks import Ranks
-from uqeval.tallies.reliability import AdaptiveReliability, Bins, ClassReliability, Reliability
+from uqeval.tallies.reliability import (
+    AdaptiveReliability,
+    Bins,
+    ClassReliability,
+    ItemAdaptive,
+    Reliability,
+)
 from uqeval.tallies.segmentation import ClassCounts
 from uqeval.tallies.subset import OfSubset
-from uqeval.tallies.tempered import TemperatureSlopes, Tempered
+from uqeval.tallies.tempered import (
+    SampleLikelihoods,
+    TemperatureSlopes,
+    Tempered,
+    TemperedSamples,
+)
+from uqeval.tallies.temporal import FrameCounts, PairCounts
+from uqeval.tallies.tracks import TrackCounts
 from uqeval.tallies.undetected import Undetected
 
 #: The only list of tallies.
@@ -30,21 +43,28 @@ TALLIES = (
     Digits,
     Divergence,
     ErrorSums,
+    FrameCounts,
     IntervalCounts,
+    ItemAdaptive,
     ItemCurves,
     ItemErrors,
     ItemFailure,
     ItemPatchCounts,
     Moments,
+    PairCounts,
     PatchCounts,
     PredictiveScores,
     ProperScores,
+    QuantileCounts,
     RankedErrors,
     Ranks,
     Reliability,
+    SampleLikelihoods,
     SumsBelow,
     TemperatureSlopes,
     Tempered,
+    TemperedSamples,
+    TrackCounts,
     Undetected,
 )
 
@@ -61,25 +81,32 @@ __all__ = [
     "Error",
     "ErrorSums",
     "Field",
+    "FrameCounts",
     "IntervalCounts",
+    "ItemAdaptive",
     "ItemCurves",
     "ItemErrors",
     "ItemFailure",
     "ItemPatchCounts",
     "Moments",
     "OfSubset",
+    "PairCounts",
     "PatchCounts",
     "Patches",
     "PredictiveScores",
     "ProperScores",
+    "QuantileCounts",
     "RankedErrors",
     "Ranks",
     "RawMap",
     "Reliability",
+    "SampleLikelihoods",
     "SumsBelow",
     "Tally",
     "TemperatureSlopes",
     "Tempered",
+    "TemperedSamples",
+    "TrackCounts",
     "Uncertainty",
     "Undetected",
 ]

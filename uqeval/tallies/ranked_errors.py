@@ -41,6 +41,11 @@ class RankedErrors(Tally):
     bins: tuple[tuple[int, int], ...] = ((0, 0),)
 
     @property
+    def saved(self) -> bool:
+        """The counts of all pixels alone, in which ranks are found to 2⁻¹⁰ relative."""
+        return self.skip == 0 and not self.by_class
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         score = self.score.inputs if isinstance(self.score, Error) else (self.score.name,)
         return tuple(dict.fromkeys((*self.error.inputs, *score)))

@@ -40,6 +40,11 @@ class Ranks(Tally):
     bins: tuple[tuple[int, int], ...] = ()
 
     @property
+    def saved(self) -> bool:
+        """The coarse counts alone, in which ranks are found to 2⁻¹⁰ relative."""
+        return not self.bins
+
+    @property
     def groups(self) -> int:
         """How many populations are ranked apart."""
         return self.classes + 1 if self.by_category else 1

@@ -1,0 +1,342 @@
+"""`uqeval observe`, the real executable: what is there, what still comes, what never does."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import zarr
+from command import EXECUTABLE, TIMEOUT, environment, refused, run_uqeval, run_well
+from PIL import Image
+
+FRAMES = 5
+KEYS = [
+    "frame", "sequence", "tc", "tc_no_warp", "pixel_agreement", "coverage", "mse_warp",
+    "mse_identity", "cut", "alarm", "latency_ms",
+]  # fmt: skip
+
+
+def video(frames: int = FRAMES) -> tuple[Any, Any]:
+    """A texture that moves, uint8 [t, y, x, 3], and ids [t, y, x] of it, some of them wrong."""
+    rng = np.random.default_rng(3)
+    wide = cv2.resize(rng.integers(0, 256, (12, 16, 3), np.uint8), (120, 90))
+    regions = cv2.resize(
+        rng.integers(0, 4, (6, 8), np.uint8), (120, 90), interpolation=cv2.INTER_NEAREST
+    )
+    images, ids = [], []
+    for t in range(frames):
+        box = slice(t, t + 48), slice(2 * t, 2 * t + 64)
+        own = regions[box].copy()
+        own[rng.random(own.shape) < 0.1] = 2
+        images.append(wide[box])
+        ids.append(own)
+    return np.stack(images), np.stack(ids)
+
+
+IMAGES, IDS = video()
+NAMES = [f"v_{t:03}" for t in range(FRAMES)]
+
+
+def png(path: Path, image: Any) -> None:
+    """Written whole at once, as a careful producer does."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    Image.fromarray(image).save(part, format="PNG")
+    part.rename(path)
+
+
+def folder(path: Path, names: list[str] = NAMES) -> Path:
+    for t, name in enumerate(names):
+        png(path / "frames" / f"{name}.png", IMAGES[t])
+        png(path / "predictions" / f"{name}.png", IDS[t])
+    return path
+
+
+def store(path: Path, **arrays: Any) -> Path:
+    group = zarr.open_group(path, mode="w")
+    for name, values in arrays.items():
+        array = group.create_array(
+            name, shape=values.shape, dtype=values.dtype, chunks=(1, *values.shape[1:])
+        )
+        array[...] = values
+    return path
+
+
+def strict(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def lines(text: str) -> list[dict[str, Any]]:
+    return [json.loads(line, parse_constant=strict) for line in text.splitlines()]
+
+
+def scores(text: str) -> list[Any]:
+    return [line["tc"] for line in lines(text)]
+
+
+@pytest.fixture(scope="module")
+def there(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A video that is complete."""
+    return folder(tmp_path_factory.mktemp("observed") / "video")
+
+
+@pytest.fixture(scope="module")
+def expected(there: Path, tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+    """TC_t as `uqeval tc` finds them."""
+    report = tmp_path_factory.mktemp("report") / "report.json"
+    run_well("tc", there, "--flow", "dis:fast", "-q", "-o", report)
+    return [item["temporal"]["tc"] for item in json.loads(report.read_text())["items"]]
+
+
+def follow(*arguments: str | Path, while_running: Callable[[], None]) -> tuple[int, str, str]:
+    """Run `uqeval observe --follow` while something is written."""
+    command = [str(EXECUTABLE), "observe", *map(str, arguments), "--follow", "--poll", "0.05"]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment()
+    ) as process:
+        writer = threading.Thread(target=while_running)
+        writer.start()
+        out, err = process.communicate(timeout=TIMEOUT)
+        writer.join()
+    return process.returncode, out, err
+
+
+# ---- what is there
+
+
+def test_one_line_a_frame(there: Path, expected: list[float], tmp_path: Path) -> None:
+    out = tmp_path / "lines.jsonl"
+    done = run_well("observe", there, "-o", out)
+    assert done.stdout == out.read_text()
+    found = lines(done.stdout)
+    assert [line["frame"] for line in found] == NAMES
+    assert [line["sequence"] for line in found] == ["v"] * FRAMES
+    assert [line["tc"] for line in found] == [None, *expected]
+    assert found[0]["tc_reason"] == "it is the first frame of its sequence"
+    for line in found[1:]:
+        assert list(line) == KEYS and line["alarm"] is None and line["cut"] is False
+    assert f"{FRAMES} frames, mean TC {np.mean(expected):.4f}" in done.stderr
+
+
+def test_quiet_and_limit(there: Path) -> None:
+    done = run_well("observe", there, "--limit", "2", "-q")
+    assert len(lines(done.stdout)) == 2 and done.stderr == ""
+
+
+def test_occlusion(there: Path) -> None:
+    found = lines(run_well("observe", there, "--occlusion", "fb").stdout)
+    assert all("tc_visible" in line for line in found) and found[1]["tc_visible"] is not None
+
+
+def test_gaps_and_sequences_are_not_compared(tmp_path: Path) -> None:
+    done = run_well("observe", folder(tmp_path / "v", ["a_1", "a_3", "a_7", "b_1", "b_2"]))
+    found = lines(done.stdout)
+    assert [line["tc"] is None for line in found] == [True, False, True, True, False]
+    assert (
+        "3 and 7" in found[2]["tc_reason"] and "step of the sequence is 2" in found[2]["tc_reason"]
+    )
+    assert found[3]["tc_reason"] == "it is the first frame of its sequence"
+    assert [line["sequence"] for line in found] == ["a", "a", "a", "b", "b"]
+
+
+def test_images_with_predictions_elsewhere(there: Path, expected: list[float]) -> None:
+    done = run_well("observe", there / "frames", there / "predictions")
+    assert scores(done.stdout) == [None, *expected]
+
+
+@pytest.mark.parametrize("kind", ["predictions", "probs"])
+def test_stores(tmp_path: Path, expected: list[float], kind: str) -> None:
+    values = IDS
+    if kind == "probs":
+        values = np.moveaxis(np.eye(4, dtype=np.float32)[IDS], -1, 1)
+    path = store(tmp_path / "v.zarr", frames=IMAGES, **{kind: values})
+    found = lines(run_well("observe", path).stdout)
+    assert [line["tc"] for line in found] == [None, *expected]
+    assert [line["frame"] for line in found] == [str(t) for t in range(FRAMES)]
+
+
+@pytest.mark.parametrize("predictions", ["folder", "store"])
+def test_a_video_file_with_predictions_in_order(tmp_path: Path, predictions: str) -> None:
+    path = tmp_path / "v.avi"
+    writer = cv2.VideoWriter(str(path), cv2.VideoWriter.fourcc(*"MJPG"), 10, (64, 48))
+    for image in IMAGES:
+        writer.write(cv2.cvtColor(image, cv2.COLOR_RGB2BGR))
+    writer.release()
+    ids = store(tmp_path / "ids.zarr", predictions=IDS)
+    if predictions == "folder":
+        ids = folder(tmp_path / "p", [f"whatever{t}" for t in range(FRAMES)]) / "predictions"
+    expected_here = tmp_path / "report.json"
+    run_well("tc", path, tmp_path / "ids.zarr", "--flow", "dis:fast", "-q", "-o", expected_here)
+    tcs = [item["temporal"]["tc"] for item in json.loads(expected_here.read_text())["items"]]
+    assert scores(run_well("observe", path, ids).stdout) == [None, *tcs]
+    # What has ended does not go on, followed or not.
+    assert scores(run_well("observe", path, ids, "--follow").stdout) == [None, *tcs]
+    refused(run_uqeval("observe", path), "give the predictions after the video")
+
+
+def test_alarms(there: Path, expected: list[float], tmp_path: Path) -> None:
+    limit = sorted(expected)[1]
+    done = run_well("observe", there, "--alarm", str(limit))
+    assert [line["alarm"] for line in lines(done.stdout)] == [None, *(t < limit for t in expected)]
+    assert "1 alarms below" in done.stderr
+    report = tmp_path / "report.json"
+    run_well("tc", there, "--flow", "dis:fast", "-q", "-o", report)
+    done = run_well("observe", there, "--alarm-from", report, "--alarm-quantile", "0.5")
+    median = float(np.quantile(expected, 0.5))
+    assert [line["alarm"] for line in lines(done.stdout)] == [None, *(t < median for t in expected)]
+    refused(
+        run_uqeval("observe", there, "--alarm-from", report, "--flow", "farneback"),
+        "another flow", "dis:fast", "farneback",
+    )  # fmt: skip
+    refused(run_uqeval("observe", there, "--alarm-from", report, "--alarm", "0.5"), "give one")
+
+
+# ---- what still comes
+
+
+def test_a_growing_folder(tmp_path: Path, expected: list[float]) -> None:
+    path = tmp_path / "video"
+    (path / "frames").mkdir(parents=True)
+    whole = tmp_path / "whole.png"
+    Image.fromarray(IMAGES[3]).save(whole)
+
+    def write() -> None:
+        for t in range(FRAMES):
+            time.sleep(0.15)
+            if t == 3:  # a producer that writes in place, slowly
+                data, target = whole.read_bytes(), path / "frames" / f"{NAMES[t]}.png"
+                target.write_bytes(data[: len(data) // 2])
+                time.sleep(0.3)
+                target.write_bytes(data)
+            else:
+                png(path / "frames" / f"{NAMES[t]}.png", IMAGES[t])
+            time.sleep(0.15)  # a network takes its time
+            png(path / "predictions" / f"{NAMES[t]}.png", IDS[t])
+
+    status, out, err = follow(path, "--timeout", "4", while_running=write)
+    assert status == 0, err
+    assert scores(out) == [None, *expected]
+
+
+def test_a_growing_store(tmp_path: Path, expected: list[float]) -> None:
+    path = store(tmp_path / "v.zarr", frames=IMAGES[:1], predictions=IDS[:1])
+
+    def write() -> None:
+        group = zarr.open_group(path, mode="r+")
+        for t in range(1, FRAMES):
+            time.sleep(0.2)
+            for name, values in (("frames", IMAGES), ("predictions", IDS)):
+                array: Any = group[name]
+                array.resize((t + 1, *array.shape[1:]))
+                time.sleep(0.1)
+                array[t] = values[t]
+
+    status, out, err = follow(path, "--timeout", "4", while_running=write)
+    assert status == 0, err
+    assert scores(out) == [None, *expected]
+
+
+def test_chunks_of_several_frames_cannot_be_followed(tmp_path: Path) -> None:
+    group = zarr.open_group(tmp_path / "v.zarr", mode="w")
+    group.create_array("frames", shape=IMAGES.shape, dtype="u1", chunks=(2, 48, 64, 3))[...] = (
+        IMAGES
+    )
+    group.create_array("predictions", shape=IDS.shape, dtype="u1", chunks=(1, 48, 64))[...] = IDS
+    run_well("observe", tmp_path / "v.zarr")
+    outcome = run_uqeval("observe", tmp_path / "v.zarr", "--follow", "--timeout", "0")
+    refused(outcome, "chunks of 2 frames")
+
+
+def test_waiting_ends_with_what_is_missing(tmp_path: Path) -> None:
+    path = folder(tmp_path / "v")
+    (path / "predictions" / f"{NAMES[2]}.png").unlink()
+    outcome = run_uqeval("observe", path, "--follow", "--poll", "0.05", "--timeout", "0.2")
+    assert outcome.status == 2 and len(lines(outcome.stdout)) == 2
+    assert f"no prediction for the frame {NAMES[2]}" in outcome.stderr
+
+
+def test_an_interrupt_leaves_what_was_printed(there: Path, expected: list[float]) -> None:
+    with subprocess.Popen(
+        [str(EXECUTABLE), "observe", str(there), "--follow"],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        out = "".join(process.stdout.readline() for _ in range(FRAMES))
+        process.send_signal(signal.SIGINT)
+        rest, err = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 130
+    assert scores(out + rest) == [None, *expected]
+    assert f"{FRAMES} frames" in err and "Traceback" not in err
+
+
+def test_a_reader_that_goes_away(there: Path) -> None:
+    command = f"{EXECUTABLE} observe {there} | head -n 1; echo ${{PIPESTATUS[0]}}"
+    done = subprocess.run(
+        ["bash", "-c", command], capture_output=True, text=True, env=environment(), timeout=TIMEOUT
+    )
+    assert done.stdout.splitlines()[-1] == "0" and done.stderr == ""
+
+
+# ---- what never comes
+
+
+def test_a_missing_prediction(tmp_path: Path) -> None:
+    path = folder(tmp_path / "v")
+    (path / "predictions" / f"{NAMES[1]}.png").unlink()
+    outcome = run_uqeval("observe", path)
+    assert outcome.status == 2 and len(lines(outcome.stdout)) == 1
+    assert f"no prediction for the frame {NAMES[1]}" in outcome.stderr
+
+
+@pytest.mark.parametrize("kind", ["frames", "predictions"])
+def test_a_damaged_file(tmp_path: Path, kind: str) -> None:
+    path = folder(tmp_path / "v")
+    file = path / kind / f"{NAMES[1]}.png"
+    file.write_bytes(file.read_bytes()[:60])
+    outcome = run_uqeval("observe", path)
+    assert outcome.status == 2 and len(lines(outcome.stdout)) == 1
+    assert file.name in outcome.stderr and "Traceback" not in outcome.stderr
+
+
+def test_bad_values(tmp_path: Path) -> None:
+    path = folder(tmp_path / "v")
+    outcome = run_uqeval("observe", path, "--classes", "2")
+    refused(outcome, "outside the 2 classes", f"frame {NAMES[0]}")
+    png(path / "predictions" / f"{NAMES[1]}.png", IDS[1][:-1])
+    outcome = run_uqeval("observe", path)
+    assert outcome.status == 2 and NAMES[1] in outcome.stderr and "47×64" in outcome.stderr
+
+
+def test_frames_without_numbers(tmp_path: Path) -> None:
+    outcome = run_uqeval("observe", folder(tmp_path / "v", ["a", "b", "c", "d", "e"]))
+    refused(outcome, "'a' has no number")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["nowhere"], "there is nothing here"),
+        (["nowhere", "--follow"], "nothing here to follow"),
+        (["{video}/frames"], "no folder `frames`"),
+        (["{video}", "--timeout", "1"], "give --follow too"),
+        (["{video}", "--follow", "--poll", "0"], "--poll"),
+        (["{video}", "--flow", "nonsense"], "nonsense"),
+        (["{video}", "--flow", "file"], "--flow file"),
+        (["{video}", "--alarm", "2"], "expected 0 to 1"),
+        (["{video}", "--limit", "0"], "--limit"),
+        (["{video}", "--alarm-from", "nowhere.json"], "nowhere.json"),
+        (["{video}", "-o", "{video}"], "is a folder"),
+    ],
+)
+def test_refused(there: Path, arguments: list[str], says: str, tmp_path: Path) -> None:
+    given = [argument.replace("{video}", str(there)) for argument in arguments]
+    refused(run_uqeval("observe", *given, cwd=tmp_path), says)

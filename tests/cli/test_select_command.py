@@ -1,0 +1,160 @@
+"""`uqeval select`, the real executable: which frames or images to label next."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import refused, run_uqeval, run_well
+from small_videos import Video, numbered, save_folder, video
+
+NAMES = [*numbered(6, "a", 2), *(f"a_{k:03}" for k in (40, 42, 44)), *numbered(4, "b")]
+PAIRS = ["a_002", "a_004", "a_006", "a_008", "a_010", "a_042", "a_044", "b_001", "b_002", "b_003"]
+
+
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of two sequences, whose scores the tests set."""
+    folder = tmp_path_factory.mktemp("select")
+    save_folder(folder / "v", video(NAMES))
+    run_well("tc", "v", "-o", "r.json", "--tracks", cwd=folder)
+    return folder / "r.json"
+
+
+def given(report: Path, folder: Path, tc: Mapping[str, float | None], **fields: Any) -> Path:
+    """The report with these TC_t, 0.9 elsewhere, and other fields {pair: value}."""
+    record = json.loads(report.read_text())
+    assert [item["name"] for item in record["items"]] == PAIRS
+    for item in record["items"]:
+        own = item["temporal"]
+        own |= {"tc": tc.get(item["name"], 0.9), "cut": False, "coverage": 1.0}
+        for name, values in fields.items():
+            if item["name"] in values:
+                own[name] = values[item["name"]]
+    path = folder / "r.json"
+    path.write_text(json.dumps(record))
+    return path
+
+
+def chosen(path: Path, *options: str) -> list[str]:
+    text = run_well("select", path, "--format", "csv", *options).stdout
+    return [row["name"] for row in csv.DictReader(io.StringIO(text))]
+
+
+def test_the_worst_comes_first_without_its_neighbours(report: Path, tmp_path: Path) -> None:
+    tc = {"a_004": 0.5, "a_006": 0.55, "b_002": 0.3, "a_010": 0.6}
+    path = given(report, tmp_path, tc)
+    assert chosen(path, "-n", "3") == ["b_002", "a_004", "a_010"]
+    assert chosen(path, "-n", "4", "--min-gap", "0") == ["b_002", "a_004", "a_006", "a_010"]
+    assert chosen(path, "--min-gap", "2")[:3] == ["b_002", "a_004", "a_010"]
+    assert chosen(path, "--min-gap", "3")[:3] == ["b_002", "a_004", "a_042"]
+
+
+def test_a_gap_in_the_numbers_is_a_distance(report: Path, tmp_path: Path) -> None:
+    path = given(report, tmp_path, {"a_010": 0.1, "a_042": 0.2, "a_044": 0.25})
+    assert chosen(path, "-n", "2", "--min-gap", "10") == ["a_010", "a_042"]
+    assert chosen(path, "-n", "3", "--min-gap", "17")[1:] == ["b_001"]
+
+
+def test_so_many_of_a_sequence(report: Path, tmp_path: Path) -> None:
+    path = given(report, tmp_path, {name: k / 20 for k, name in enumerate(PAIRS)})
+    assert chosen(path, "--min-gap", "0", "--per-sequence", "2") == [*PAIRS[:2], "b_001", "b_002"]
+
+
+def test_cuts_and_failed_flow_are_left_out(report: Path, tmp_path: Path) -> None:
+    path = given(
+        report, tmp_path, {"a_004": 0.1, "b_001": 0.2, "a_010": 0.3, "b_003": None},
+        cut={"a_004": True}, coverage={"b_001": 0.2},
+    )  # fmt: skip
+    assert chosen(path, "-n", "1") == ["a_010"]
+    assert chosen(path, "-n", "1", "--keep-cuts") == ["a_004"]
+    assert chosen(path, "-n", "1", "--min-coverage", "0.1") == ["b_001"]
+    assert "b_003" not in chosen(path, "--min-gap", "0")
+    text = run_well("select", path).stdout
+    for words in ("scene cut: 1", "coverage below 0.5: 1", "undefined: 1", "a_010"):
+        assert words in text
+
+
+def test_the_way_of_a_score_is_known(report: Path, tmp_path: Path) -> None:
+    path = given(
+        report, tmp_path, {}, mse_warp={"b_002": 0.5}, changed={n: k for k, n in enumerate(PAIRS)}
+    )
+    assert chosen(path, "-n", "1", "--by", "temporal.mse_warp") == ["b_002"]
+    assert chosen(path, "-n", "1", "--by", "temporal.changed") == [PAIRS[-1]]
+
+
+def test_what_it_writes(report: Path, tmp_path: Path) -> None:
+    path = given(report, tmp_path, {"a_004": 1 / 3})
+    run = run_well("select", path, "-n", "2", "-o", "list.csv", cwd=tmp_path)
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "list.csv").read_text())))
+    assert rows[0]["name"] == "a_004" and float(rows[0]["temporal.tc"]) == 1 / 3
+    assert rows[0]["rank"] == "1" and rows[0]["sequence"] == "a"
+    assert rows[0]["reason"].startswith("after a_002: ")
+    assert "a_004" in run.stdout
+    told = run_well("select", path, "-n", "2", "-o", "-", cwd=tmp_path).stdout
+    assert told == (tmp_path / "list.csv").read_text()
+    record = json.loads(run_well("select", path, "-n", "2", "--format", "json").stdout)
+    assert record["field"] == "temporal.tc" and record["chosen"][0]["value"] == 1 / 3
+    assert "| a_004 |" in run_well("select", path, "--format", "markdown").stdout
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["list.csv", "r.json"]
+
+
+def test_other_reports(stores: Path, tmp_path: Path) -> None:
+    made = run_well("pavpu", stores / "complete.zarr", "-o", "p.json", cwd=tmp_path)
+    assert made.status == 0
+    path = tmp_path / "p.json"
+    items = json.loads(path.read_text())["items"]
+    worst = sorted(items, key=lambda item: item["pavpu"]["pavpu"])
+    assert chosen(path, "--by", "pavpu.pavpu") == [item["name"] for item in worst]
+    assert chosen(path) == chosen(path, "--by", chosen_field(path))
+
+
+def chosen_field(path: Path) -> str:
+    found: str = json.loads(run_well("select", path, "--format", "json").stdout)["field"]
+    return found
+
+
+@pytest.mark.parametrize("options, words", [
+    (("--by", "temporal.nope"), ("temporal.tc", "temporal.mse_warp")),
+    (("--by", "temporal.sequence"), ("temporal.tc",)),
+    (("--by", "temporal.iou"), ("temporal.tc",)),
+    (("--by", "temporal.cut"), ("temporal.tc",)),
+    (("--by", "name"), ("temporal.tc",)),
+    (("--by", "pavpu.pavpu"), ("temporal.tc",)),
+    (("-n", "0"), ("--count 0",)),
+    (("--min-gap", "-1"), ("--min-gap -1",)),
+    (("--per-sequence", "0"), ("--per-sequence 0",)),
+    (("--min-coverage", "1.5"), ("--min-coverage 1.5",)),
+    (("--min-coverage", "1"), ("no item is left", "coverage below 1")),
+    (("-o", "r.json"), ("r.json is an input",)),
+    (("-o", "none/list.csv"), ("does not exist",)),
+])  # fmt: skip
+def test_it_says_what_is_wrong(
+    report: Path, tmp_path: Path, options: tuple[str, ...], words: tuple[str, ...]
+) -> None:
+    low = dict.fromkeys(PAIRS, 0.99)
+    given(report, tmp_path, {}, coverage=low)
+    refused(run_uqeval("select", "r.json", *options, cwd=tmp_path), *words)
+    assert [p.name for p in tmp_path.iterdir()] == ["r.json"]
+
+
+def test_what_is_no_report(tmp_path: Path) -> None:
+    (tmp_path / "x.json").write_text("{}")
+    (tmp_path / "y.json").write_text("no JSON")
+    for name in ("x.json", "y.json", "none.json"):
+        refused(run_uqeval("select", name, cwd=tmp_path), name)
+
+
+def test_names_that_a_spreadsheet_would_run(tmp_path: Path) -> None:
+    own = video(numbered(3))
+    odd = [f"=cmd_{k}" for k in range(3)]
+    renamed = Video(*(dict(zip(odd, kind.values(), strict=True))
+                      for kind in (own.frames, own.predictions, own.labels)))  # fmt: skip
+    save_folder(tmp_path / "v", renamed)
+    run_well("tc", "v", "-o", "r.json", cwd=tmp_path)
+    assert all(name.startswith("'=cmd_") for name in chosen(tmp_path / "r.json"))

@@ -1,0 +1,238 @@
+"""`TemporalObserver`: the bits of the offline command, frame by frame, and what it refuses."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+from PIL import Image
+
+import uqeval
+from uqeval import TemporalObserver, UqevalError, UsageError
+from uqeval.alarms import alarm_from
+from uqeval.metrics.temporal import TemporalSettings
+from uqeval.tallies import PairCounts
+
+FIELDS = ("tc", "tc_no_warp", "pixel_agreement", "coverage", "mse_warp", "mse_identity")
+
+
+def video(frames: int = 6, size: tuple[int, int] = (48, 64)) -> tuple[Any, Any]:
+    """A texture that moves, uint8 [t, y, x, 3], and ids [t, y, x] of it, some void, some wrong."""
+    rng = np.random.default_rng(5)
+    wide = cv2.resize(rng.integers(0, 256, (12, 16, 3), np.uint8), (120, 90))
+    regions = cv2.resize(
+        rng.integers(0, 5, (6, 8), np.uint8), (120, 90), interpolation=cv2.INTER_NEAREST
+    )
+    images, ids = [], []
+    for t in range(frames):
+        y, x = 2 * t, 3 * t
+        images.append(wide[y : y + size[0], x : x + size[1]])
+        own = regions[y : y + size[0], x : x + size[1]].copy()
+        own[rng.random(size) < 0.1] = 255
+        own[rng.random(size) < 0.1] = 2
+        ids.append(own)
+    return np.stack(images), np.stack(ids)
+
+
+def save(folder: Path, images: Any, ids: Any, names: list[str] | None = None) -> None:
+    for kind, stack in (("frames", images), ("predictions", ids)):
+        (folder / kind).mkdir(parents=True)
+        for t, image in enumerate(stack):
+            name = names[t] if names else f"v_{t:03}"
+            Image.fromarray(image).save(folder / kind / f"{name}.png")
+
+
+def items(folder: Path, **settings: Any) -> list[dict[str, Any]]:
+    report = uqeval.evaluate(None, None, {"tc": settings}, video=str(folder))
+    return [item["temporal"] for item in report.items]
+
+
+@pytest.mark.parametrize("flow", ["dis:fast", "dis:ultrafast", "farneback"])
+@pytest.mark.parametrize("scale", [1.0, 0.5])
+def test_every_frame_has_the_bits_of_the_offline_command(
+    tmp_path: Path, flow: str, scale: float
+) -> None:
+    images, ids = video()
+    save(tmp_path, images, ids)
+    observer = TemporalObserver(flow, flow_scale=scale)
+    found = [observer.update(image, own) for image, own in zip(images, ids, strict=True)]
+    assert found[0].tc is None and found[0].reason and not found[0].cut
+    expected = items(tmp_path, flow=flow, flow_scale=scale)
+    assert len(expected) == len(found) - 1
+    for item, own in zip(expected, found[1:], strict=True):
+        assert own.reason is None
+        assert {name: getattr(own, name) for name in FIELDS} == {
+            name: item[name] for name in FIELDS
+        }
+
+
+def test_occlusion_too(tmp_path: Path) -> None:
+    images, ids = video(3)
+    save(tmp_path, images, ids)
+    observer = TemporalObserver("dis:fast", occlusion="fb")
+    found = [observer.update(*pair).tc_visible for pair in zip(images, ids, strict=True)]
+    expected = items(tmp_path, flow="dis:fast", occlusion="fb")
+    assert found == [None, *(item["tc_visible"] for item in expected)]
+
+
+@pytest.mark.parametrize("bands", [1, 2, 3, 7, 64])
+def test_bands_of_rows_change_no_bit(bands: int) -> None:
+    rng = np.random.default_rng(1)
+    size = (23, 31)
+    maps: dict[str, Any] = {
+        "prediction:0": rng.integers(0, 4, size, dtype=np.uint8),
+        "prediction_before:0": rng.integers(0, 4, size, dtype=np.uint8),
+        "grey": rng.integers(0, 256, size, dtype=np.uint8),
+        "grey_before": rng.integers(0, 256, size, dtype=np.uint8),
+        "flow:f": rng.normal(0, 3, (*size, 2)).astype(np.float32),
+    }
+    tally = PairCounts("f", 0, 4, 255)
+    whole, cut = tally.state_of(maps), tally.empty()
+    tally.update_by_rows(cut, maps, bands, map)
+    assert tally.pack(whole) == tally.pack(cut)
+
+
+def test_lengths_of_flow_are_left_out_if_they_are_not_wanted() -> None:
+    size = (4, 5)
+    zeros = np.zeros(size, np.uint8)
+    maps = {"prediction:0": zeros, "prediction_before:0": zeros, "grey": zeros,
+            "grey_before": zeros, "flow:f": np.ones((*size, 2), np.float32)}  # fmt: skip
+    with_, without = (
+        PairCounts("f", 0, 2, 255, lengths=lengths).state_of(maps) for lengths in (True, False)
+    )
+    assert with_["flow_median"][0] > 0 and without["flow_median"][0] == -np.inf
+    for name in set(with_) - {"flow_median", "flow_p99"}:
+        assert np.array_equal(with_[name], without[name])
+
+
+def test_what_is_given_may_be_used_anew() -> None:
+    images, ids = video()
+    plain, reusing = TemporalObserver(), TemporalObserver()
+    image, own = np.empty_like(images[0]), np.empty_like(ids[0])
+    for given in zip(images, ids, strict=True):
+        image[...], own[...] = given
+        assert plain.update(*given).tc == reusing.update(image, own).tc
+
+
+def test_ids_of_any_integers_and_a_void_of_ones_own() -> None:
+    images, ids = video()
+    expected = TemporalObserver()
+    own = TemporalObserver(ignore_index=-1, classes=5)
+    for image, frame in zip(images, ids, strict=True):
+        wide = np.where(frame == 255, -1, frame.astype(np.int64))
+        assert own.update(image, wide).tc == expected.update(image, frame).tc
+
+
+def test_a_reset_compares_with_nothing_and_says_why() -> None:
+    images, ids = video()
+    observer = TemporalObserver()
+    for t in range(2):
+        observer.update(images[t], ids[t])
+    observer.reset("the camera was moved")
+    found = observer.update(images[2], ids[2], name="c")
+    assert (found.name, found.tc, found.reason) == ("c", None, "the camera was moved")
+    assert observer.update(images[3], ids[3]).tc is not None
+
+
+def test_alarms_below_a_limit() -> None:
+    images, ids = video()
+    tcs = [o.tc for o in map(TemporalObserver(alarm=0.5).update, images, ids)]
+    limit = sorted(tc for tc in tcs if tc is not None)[2]
+    observer = TemporalObserver(alarm=limit)
+    found = [observer.update(*pair) for pair in zip(images, ids, strict=True)]
+    assert found[0].alarm is None
+    assert [own.alarm for own in found[1:]] == [tc < limit for tc in tcs[1:] if tc is not None]
+    assert sum(own.alarm is True for own in found) == 2
+    assert TemporalObserver().update(images[0], ids[0]).alarm is None
+
+
+def test_a_cut_is_told_by_the_pairs_before() -> None:
+    images, ids = video()
+    other = np.random.default_rng(0).integers(0, 256, images[0].shape, np.uint8)
+    observer = TemporalObserver()
+    cuts = [observer.update(*pair).cut for pair in zip(images, ids, strict=True)]
+    assert not any(cuts)
+    assert observer.update(other, ids[0]).cut
+
+
+def test_memory_is_constant() -> None:
+    images, ids = video(2, (16, 16))
+    observer = TemporalObserver("dis:ultrafast")
+    for t in range(120):
+        observer.update(images[t % 2], ids[t % 2])
+    assert len(observer._errors) == 50
+
+
+BAD = {
+    "float frame": (lambda f, p: (f / 255, p), "expected uint8"),
+    "grey frame": (lambda f, p: (f[:, :, 0], p), "expected uint8"),
+    "nan": (lambda f, p: (f, np.full(p.shape, np.nan)), "integer class ids"),
+    "other size": (lambda f, p: (f, p[:-1]), "one id a pixel"),
+    "one-hot": (lambda f, p: (f, np.zeros((5, *p.shape))), "one id a pixel"),
+    "strange id": (lambda f, p: (f, np.full_like(p, 9)), "9"),
+    "negative id": (lambda f, p: (f, p.astype(int) - 300), "outside the 5 classes"),
+    "size changes": (lambda f, p: (f[2:], p[2:]), "reset()"),
+    "nothing": (lambda f, p: (f[:0], p[:0]), "expected uint8"),
+}
+
+
+@pytest.mark.parametrize("kind", BAD)
+def test_bad_frames_are_refused_by_name_and_the_observer_goes_on(kind: str) -> None:
+    spoil, says = BAD[kind]
+    images, ids = video()
+    observer = TemporalObserver(classes=5)
+    observer.update(images[0], ids[0])
+    with pytest.raises(UqevalError) as caught:
+        observer.update(*spoil(images[1], ids[1]), name="v_001")
+    assert "v_001" in str(caught.value) and says in str(caught.value)
+    after = observer.update(images[2], ids[2])
+    assert after.tc is None and after.reason is not None and "v_001" in after.reason
+    assert observer.update(images[3], ids[3]).tc is not None
+
+
+def test_frames_too_small_for_the_flow_are_named() -> None:
+    observer = TemporalObserver("dis:fast")
+    frame, ids = np.zeros((8, 8, 3), np.uint8), np.zeros((8, 8), np.uint8)
+    observer.update(frame, ids)
+    with pytest.raises(UqevalError, match=r"frame 1: .*farneback"):
+        observer.update(frame, ids)
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [{"flow": "nonsense"}, {"flow": "file"}, {"flow_scale": 0}, {"classes": 0}, {"alarm": 1.5},
+     {"alarm": float("nan")}, {"occlusion": "maybe"}],
+)  # fmt: skip
+def test_settings_that_cannot_be(settings: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        TemporalObserver(**settings)
+
+
+def test_observations_are_frozen() -> None:
+    images, ids = video(1)
+    found = TemporalObserver().update(images[0], ids[0])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        found.tc = 1.0  # type: ignore[misc]
+
+
+def test_an_alarm_is_a_quantile_of_a_report(tmp_path: Path) -> None:
+    images, ids = video()
+    save(tmp_path, images, ids)
+    report = uqeval.evaluate(None, None, {"tc": {"flow": "dis:fast"}}, video=str(tmp_path))
+    values = sorted(item["temporal"]["tc"] for item in report.items)
+    settings = TemporalSettings(flow="dis:fast")
+    assert alarm_from(report, 0.0, settings) == values[0]
+    assert alarm_from(report, 0.5, settings) == values[2]
+    report.items[2]["temporal"]["cut"] = True
+    assert alarm_from(report, 1.0, settings) == max(
+        item["temporal"]["tc"] for item in report.items if not item["temporal"]["cut"]
+    )
+    for other in (TemporalSettings(flow="dis"), TemporalSettings(flow="dis:fast", flow_scale=0.5)):
+        with pytest.raises(UsageError, match="another flow"):
+            alarm_from(report, 0.05, other)
+    with pytest.raises(UsageError, match="quantile"):
+        alarm_from(report, 1.5, settings)

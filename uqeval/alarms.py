@@ -1,0 +1,62 @@
+"""The TC below which a frame raises an alarm, learnt from a video that was good."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from uqeval.errors import UsageError
+from uqeval.metrics.temporal import TemporalSettings
+from uqeval.report.schema import Report
+
+#: Choices that TC_t of a pair depends on, beside the flow: the observer's are the paper's.
+_CHOICES = ("absent", "least_pixels", "grid", "out_of_frame")
+
+
+def alarm_from(report: Report, quantile: float, settings: TemporalSettings) -> float:
+    """The `quantile` of the TC_t in a report of `uqeval tc`, between ranks linear; cuts left out.
+
+    Raises `UsageError` for a report without a TC_t by these `settings`: by another flow or another
+    definition it is another number.
+    """
+    import numpy as np
+
+    if not 0 <= quantile <= 1:
+        raise UsageError(f"--alarm-quantile {quantile}; expected 0 to 1.")
+    variants = {
+        name: said for name, said in report.settings.items()
+        if name.partition("[")[0] == "temporal"
+    }  # fmt: skip
+    if not variants:
+        raise UsageError("--alarm-from: a report without TC_t; expected one of `uqeval tc`.")
+    fits = [name for name, said in variants.items() if _key(said) == _key(vars(settings))]
+    if not fits:
+        shown = "; ".join(f"{name}: {_shown(said)}" for name, said in variants.items())
+        raise UsageError(
+            f"--alarm-from: the report's TC_t is by another flow or definition ({shown}) than "
+            f"here ({_shown(vars(settings))}). Give the same --flow and --flow-scale, or evaluate "
+            "again with those of here."
+        )
+    if len(fits) > 1:
+        raise UsageError(
+            f"--alarm-from: {', '.join(fits)} are all by this flow; give the report of one model."
+        )
+    records: list[dict[str, Any]] = [item.get(fits[0]) or {} for item in report.items]
+    values = [r["tc"] for r in records if r.get("tc") is not None and not r.get("cut")]
+    if not values:
+        raise UsageError("--alarm-from: no pair of the report has a TC_t and is no scene cut.")
+    return float(np.quantile(values, quantile))
+
+
+def _key(said: dict[str, Any]) -> tuple[Any, ...]:
+    """What makes two TC_t the same number: the flow as an id, and the choices."""
+    from uqeval.maps.flow_method import flow_method
+
+    method = flow_method(str(said.get("flow")), float(said.get("flow_scale", 1.0)))
+    return (method.id, *(said.get(name) for name in _CHOICES))
+
+
+def _shown(said: dict[str, Any]) -> str:
+    flow, *choices = _key(said)
+    return f"{flow}, " + ", ".join(
+        f"{name} {value}" for name, value in zip(_CHOICES, choices, strict=True)
+    )

@@ -1,0 +1,204 @@
+"""`uqeval observe`: temporal consistency online, one JSON line a frame."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import IO, Annotated, Any
+
+import typer
+
+from uqeval.cli import options as o
+from uqeval.cli.messages import tell
+from uqeval.errors import OutputError, UsageError
+
+_FLOW, _ALARM, _WAIT = "Optical flow", "Alarms", "Waiting for frames"
+
+
+class Occlusion(StrEnum):
+    """Whether occluded pixels are told apart."""
+
+    none = "none"
+    fb = "fb"
+
+
+def observe(
+    video: Annotated[str, typer.Argument(
+        metavar="VIDEO", show_default=False,
+        help="A folder with `frames/` and `predictions/`, a folder of images, a store with "
+        "`frames`, a video file, a camera's number, or the URL of a stream.")],
+    predictions: Annotated[str | None, typer.Argument(
+        metavar="[PREDS]", show_default=False,
+        help="Predictions of the frames: a folder of PNGs of class ids, or a store with "
+        "`predictions`, `probs` or `logits`; matched by name, for a video file or a camera in "
+        "natural order.")] = None,
+    flow: Annotated[str, typer.Option(
+        metavar="METHOD", rich_help_panel=_FLOW,
+        help="dis:ultrafast, dis:fast, dis (dis:medium), farneback or tvl1; with parameters as "
+        "farneback:winsize=21.")] = "dis:fast",
+    flow_scale: Annotated[float, typer.Option(
+        metavar="SCALE", rich_help_panel=_FLOW,
+        help="Estimate on images of this part of their sides.")] = 1.0,
+    occlusion: Annotated[Occlusion, typer.Option(
+        rich_help_panel=_FLOW,
+        help="fb: `tc_visible` too, without the pixels that a forward-backward check calls "
+        "occluded; takes a second flow.")] = Occlusion.none,
+    alarm: Annotated[float | None, typer.Option(
+        metavar="BELOW", show_default=False, rich_help_panel=_ALARM,
+        help="A TC below this raises an alarm.")] = None,
+    alarm_from: Annotated[str | None, typer.Option(
+        metavar="REPORT", show_default=False, rich_help_panel=_ALARM,
+        help="Learn it from a report of `uqeval tc` by the same flow: a quantile of its "
+        "TC_t.")] = None,
+    alarm_quantile: Annotated[float, typer.Option(
+        metavar="SHARE", rich_help_panel=_ALARM,
+        help="Which quantile: about this share of good frames raises an alarm.")] = 0.05,
+    follow: Annotated[bool, typer.Option(
+        "--follow", rich_help_panel=_WAIT,
+        help="Wait for frames and predictions that are still to come, until "
+        "interrupted.")] = False,
+    poll: Annotated[float, typer.Option(
+        metavar="SECONDS", rich_help_panel=_WAIT, help="How often to look.")] = 0.2,
+    timeout: Annotated[float | None, typer.Option(
+        metavar="SECONDS", show_default=False, rich_help_panel=_WAIT,
+        help="End after so long without a new frame.")] = None,
+    output: Annotated[str | None, typer.Option(
+        "-o", "--output", metavar="FILE", show_default=False, rich_help_panel="Output",
+        help="Write the lines to a file too.")] = None,
+    quiet: Annotated[bool, typer.Option(
+        "-q", "--quiet", rich_help_panel="Output", help="No summary.")] = False,
+    ignore_index: o.IgnoreIndex = None,
+    classes: o.Classes = None,
+    sum_tolerance: o.SumTolerance = None,
+    missing_chunks: o.MissingChunks = o.Missing.error,
+    limit: Annotated[int | None, typer.Option(
+        metavar="N", show_default=False, rich_help_panel="Input",
+        help="End after N frames.")] = None,
+) -> None:  # fmt: skip
+    """TC online: each frame against the one before as it comes, one JSON line a frame, alarms.
+
+    Causal and in constant memory; the TC of a frame is the one that `uqeval tc` finds. The line
+    says why a TC is null: the first frame, a gap, another sequence.
+
+    Example: uqeval observe video/ --follow --alarm 0.6 | jq 'select(.alarm)'
+    """
+    from uqeval.alarms import alarm_from as learnt
+    from uqeval.cli.finish import check_outputs
+    from uqeval.engine.heap import keep_freed_memory
+    from uqeval.inputs.given import InputOptions
+    from uqeval.inputs.live import Live, Patience
+    from uqeval.maps.names import void_of
+    from uqeval.metrics.temporal import TemporalSettings
+    from uqeval.observe import TemporalObserver
+    from uqeval.report.schema import Report
+
+    keep_freed_memory()
+    if output is not None and output != "-":
+        check_outputs(output, inputs=[p for p in (video, predictions, alarm_from) if p])
+    if poll <= 0 or (timeout is not None and timeout < 0):
+        raise UsageError("--poll and --timeout; expected seconds, --poll more than 0.")
+    if timeout is not None and not follow:
+        raise UsageError("--timeout is how long to wait with --follow; give --follow too.")
+    if alarm is not None and alarm_from is not None:
+        raise UsageError("--alarm and --alarm-from both say when to raise an alarm; give one.")
+    settings = TemporalSettings(flow=flow, flow_scale=flow_scale, occlusion=occlusion.value)
+    if alarm_from is not None:
+        alarm = learnt(Report.load(alarm_from), alarm_quantile, settings)
+    options = InputOptions(
+        video=video, ignore_index=ignore_index, classes=classes, limit=limit,
+        missing_chunks=missing_chunks.value, sum_tolerance=sum_tolerance,
+    )  # fmt: skip
+    options.check()
+    waiting = (lambda _: None) if quiet else tell
+    live = Live(predictions, options, Patience(follow, poll, timeout, waiting))
+    observer: TemporalObserver | None = None
+    summary = _Summary(alarm)
+    with _lines(output) as streams, summary.told(quiet):
+        for frame in islice(live, limit):
+            if observer is None:
+                observer = TemporalObserver(
+                    flow, flow_scale=flow_scale, occlusion=occlusion.value, alarm=alarm,
+                    classes=live.classes, ignore_index=void_of(live.classes),
+                )  # fmt: skip
+            if frame.alone is not None:
+                observer.reset(frame.alone)
+            found = dataclasses.asdict(observer.update(frame.rgb, frame.ids, name=frame.name))
+            line = {"frame": found.pop("name"), "sequence": frame.sequence, "tc": found.pop("tc")}
+            if (reason := found.pop("reason")) is not None:
+                line["tc_reason"] = reason
+            if occlusion is not Occlusion.fb:
+                del found["tc_visible"]
+            line |= found
+            summary.add(line)
+            _print(json.dumps(line, allow_nan=False), streams)
+
+
+@contextmanager
+def _lines(output: str | None) -> Iterator[list[IO[str]]]:
+    """Where the lines go: stdout, and the file that is asked for."""
+    if output is None or output == "-":
+        yield [sys.stdout]
+        return
+    try:
+        file = Path(output).open("w", encoding="utf-8")  # noqa: SIM115 - closed below
+    except OSError as error:
+        raise OutputError(f"{output}: cannot be written: {error.strerror}.") from error
+    with file:
+        yield [sys.stdout, file]
+
+
+def _print(text: str, streams: list[IO[str]]) -> None:
+    for stream in streams:
+        try:
+            stream.write(text + "\n")
+            stream.flush()
+        except BrokenPipeError:
+            raise
+        except OSError as error:
+            where = "stdout" if stream is sys.stdout else stream.name
+            raise OutputError(f"{where}: cannot be written: {error.strerror}.") from error
+
+
+class _Summary:
+    """What all lines say together."""
+
+    def __init__(self, alarm: float | None) -> None:
+        self._alarm = alarm
+        self._frames = self._pairs = self._alarms = 0
+        self._tc = self._latency = self._longest = 0.0
+
+    def add(self, line: dict[str, Any]) -> None:
+        """Count one line."""
+        self._frames += 1
+        self._latency += line["latency_ms"]
+        self._longest = max(self._longest, line["latency_ms"])
+        self._alarms += line["alarm"] is True
+        if line["tc"] is not None:
+            self._pairs += 1
+            self._tc += line["tc"]
+
+    @contextmanager
+    def told(self, quiet: bool) -> Iterator[None]:
+        """Tell it at the end, however it comes; not where the reader of the lines has gone."""
+        try:
+            yield
+        except BrokenPipeError:
+            quiet = True
+            raise
+        finally:
+            if self._frames and not quiet:
+                tell(str(self))
+
+    def __str__(self) -> str:
+        mean = f"mean TC {self._tc / self._pairs:.4f}" if self._pairs else "no pair"
+        alarms = "" if self._alarm is None else f"{self._alarms} alarms below {self._alarm:.4f}, "
+        return (
+            f"{self._frames} frames, {mean}, {alarms}latency {self._latency / self._frames:.1f} ms "
+            f"in the mean, {self._longest:.1f} ms at most."
+        )

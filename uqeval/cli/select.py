@@ -1,0 +1,123 @@
+"""`uqeval select`: which frames or images to label next."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uqeval.cli.options import Format
+
+if TYPE_CHECKING:
+    from uqeval.report.tables import Table
+    from uqeval.select import Selection
+
+
+def select(
+    report: Annotated[str, typer.Argument(
+        metavar="REPORT", show_default=False, help="A report, as -o writes it.")],
+    count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="How many.")] = 20,
+    by: Annotated[str | None, typer.Option(
+        metavar="FIELD", show_default=False,
+        help="Score of the items to go by, such as pavpu.pavpu (default: temporal.tc of a video, "
+        "else the first score that has a better way).")] = None,
+    min_gap: Annotated[int, typer.Option(
+        metavar="FRAMES", help="Video: leave out what is within so many frames of a worse "
+        "one.")] = 1,
+    per_sequence: Annotated[int | None, typer.Option(
+        metavar="N", show_default=False, help="Video: at most so many of one sequence.")] = None,
+    min_coverage: Annotated[float, typer.Option(
+        metavar="SHARE", help="Video: leave out pairs of which less could be compared.")] = 0.5,
+    keep_cuts: Annotated[bool, typer.Option(
+        "--keep-cuts", help="Video: pairs that look like scene cuts, too.")] = False,
+    output: Annotated[str | None, typer.Option(
+        "-o", "--output", metavar="FILE", show_default=False,
+        help="Write the list as CSV; - is stdout.")] = None,
+    format: Annotated[Format, typer.Option(help="What to print to stdout.")] = Format.table,
+) -> None:  # fmt: skip
+    """Which frames or images to label next: the worst first, without their neighbours.
+
+    Leaves out scene cuts and pairs where the flow has failed; says why each is there.
+
+    Example: uqeval select report.json -n 50 --min-gap 10 -o label_next.csv
+    """
+    from uqeval.cli.finish import check_outputs
+    from uqeval.report.files import write
+    from uqeval.report.schema import Report
+    from uqeval.select import select as choose
+
+    check_outputs(output, inputs=[report])
+    found = choose(
+        Report.load(report), count, field=by, min_gap=min_gap, per_sequence=per_sequence,
+        min_coverage=min_coverage, keep_cuts=keep_cuts,
+    )  # fmt: skip
+    if output == "-":
+        format = Format.csv
+    elif output is not None:
+        write(output, _csv(found))
+    if format is Format.table:
+        _show(found)
+    else:
+        writer = {Format.csv: _csv, Format.json: _json, Format.markdown: _markdown}[format]
+        sys.stdout.write(writer(found))
+
+
+def _csv(found: Selection) -> str:
+    from uqeval.report.csv import no_formula
+
+    buffer = io.StringIO()
+    rows = [
+        [rank, no_formula(own.name), own.sequence, repr(own.value), own.reason]
+        for rank, own in enumerate(found.chosen, 1)
+    ]
+    csv.writer(buffer, lineterminator="\n").writerows([_columns(found), *rows])
+    return buffer.getvalue()
+
+
+def _json(found: Selection) -> str:
+    record = {
+        "field": found.field,
+        "chosen": [
+            {"name": own.name, "sequence": own.sequence, "value": own.value, "reason": own.reason}
+            for own in found.chosen
+        ],
+        "left_out": found.left_out,
+    }
+    return json.dumps(record, indent=2, allow_nan=False) + "\n"
+
+
+def _markdown(found: Selection) -> str:
+    from uqeval.report.markdown import cell, table_lines
+
+    table = _table(found)
+    note = [f"<sub>{cell(table.note)}</sub>"] if table.note else []
+    return "\n".join([f"### {table.title}", "", *table_lines(table), "", *note]).rstrip() + "\n"
+
+
+def _show(found: Selection) -> None:
+    from rich.console import Console
+
+    from uqeval.report.terminal import print_table
+
+    width = None if sys.stdout.isatty() else 200
+    print_table(_table(found), Console(width=width))
+
+
+def _columns(found: Selection) -> list[str]:
+    return ["rank", "name", "sequence", found.field, "reason"]
+
+
+def _table(found: Selection) -> Table:
+    from uqeval.report.tables import Table, shown
+
+    rows = [
+        [str(rank), own.name, own.sequence, shown(own.value), own.reason]
+        for rank, own in enumerate(found.chosen, 1)
+    ]
+    told = "; ".join(f"{why}: {n}" for why, n in found.left_out.items())
+    note = f"left out: {told}." if told else ""
+    return Table("To label next", _columns(found), rows, note, left=frozenset({1, 2, 4}))

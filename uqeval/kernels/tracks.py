@@ -1,0 +1,124 @@
+"""Pixel loops of the point tracker: where flow can be trusted, and where an image has structure.
+
+Sundaram, Brox & Keutzer 2010, "Dense point trajectories by GPU-accelerated large displacement
+optical flow", after the authors' code. Derivatives are central differences, images being mirrored
+at their border.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from uqeval.kernels._jit import kernel
+
+#: Flow [pixels] beyond this is unknown (the convention of .flo files), and so is NaN.
+_UNKNOWN = 1e9
+
+
+@kernel
+def _known(u, v):
+    """Whether both components are those of a flow at all."""
+    return abs(u) <= _UNKNOWN and abs(v) <= _UNKNOWN
+
+
+@kernel
+def find_unreliable(
+    forward, backward, round_trip_slope, round_trip_offset, boundary_slope, boundary_offset, out
+):
+    """Pixels whose flow is not to be followed (rule 5), into bool `out` [y, x].
+
+    `forward` w [y, x, (u, v)] in pixels, on the grid of the first frame, and `backward` ŵ on that
+    of the second, both float32. True (a) where any of the four pixels around p + w is outside;
+    (b) where |w + ŵ|² ≥ slope·(|w|² + |ŵ|²) + offset, ŵ bilinear at p + w; (c) where |∇u|² +
+    |∇v|² > slope·|w|² + offset; and where w or ŵ is unknown at any pixel that these look at.
+    """
+    height, width = out.shape
+    for y in range(height):
+        up, down = max(y - 1, 0), min(y + 1, height - 1)
+        for x in range(width):
+            out[y, x] = True
+            u, v = np.float64(forward[y, x, 0]), np.float64(forward[y, x, 1])
+            if not _known(u, v):
+                continue
+            left, top = math.floor(x + u), math.floor(y + v)
+            if left < 0 or left + 1 >= width or top < 0 or top + 1 >= height:
+                continue
+            across, along = x + u - left, y + v - top
+            known = True
+            back_u, back_v = 0.0, 0.0
+            for j in range(2):
+                for i in range(2):
+                    weight = (along if j else 1.0 - along) * (across if i else 1.0 - across)
+                    a = np.float64(backward[top + j, left + i, 0])
+                    b = np.float64(backward[top + j, left + i, 1])
+                    known = known and _known(a, b)
+                    back_u += weight * a
+                    back_v += weight * b
+            if not known:
+                continue
+            moved = u * u + v * v
+            apart = (u + back_u) * (u + back_u) + (v + back_v) * (v + back_v)
+            both = moved + back_u * back_u + back_v * back_v
+            if apart >= round_trip_slope * both + round_trip_offset:
+                continue
+            steep = 0.0
+            before, after = max(x - 1, 0), min(x + 1, width - 1)
+            for c in range(2):
+                west, east = np.float64(forward[y, before, c]), np.float64(forward[y, after, c])
+                north, south = np.float64(forward[up, x, c]), np.float64(forward[down, x, c])
+                known = known and _known(west, east) and _known(north, south)
+                dx, dy = 0.5 * (east - west), 0.5 * (south - north)
+                steep += dx * dx + dy * dy
+            if known and steep <= boundary_slope * moved + boundary_offset:
+                out[y, x] = False
+
+
+@kernel
+def structure_tensor(image, out):
+    """(Ix², IxIy, Iy²), summed over channels, of `image` [y, x, channel] to `out` [y, x, 3]."""
+    height, width, channels = image.shape
+    for y in range(height):
+        up, down = max(y - 1, 0), min(y + 1, height - 1)
+        for x in range(width):
+            left, right = max(x - 1, 0), min(x + 1, width - 1)
+            xx, xy, yy = 0.0, 0.0, 0.0
+            for c in range(channels):
+                dx = 0.5 * (image[y, right, c] - image[y, left, c])
+                dy = 0.5 * (image[down, x, c] - image[up, x, c])
+                xx += dx * dx
+                xy += dx * dy
+                yy += dy * dy
+            out[y, x, 0] = xx
+            out[y, x, 1] = xy
+            out[y, x, 2] = yy
+
+
+@kernel
+def smaller_eigenvalue(tensor, out):
+    """Of each symmetric 2×2 matrix (xx, xy, yy) in `tensor` [y, x, 3], to `out` float64 [y, x]."""
+    height, width = out.shape
+    for y in range(height):
+        for x in range(width):
+            xx, xy, yy = tensor[y, x, 0], tensor[y, x, 1], tensor[y, x, 2]
+            half = 0.5 * (xx - yy)
+            out[y, x] = 0.5 * (xx + yy) - math.sqrt(half * half + xy * xy)
+
+
+@kernel
+def cover(x, y, first, step, covered):
+    """Mark the grid points nearer than `step` pixels to a point (rules 2 and 3).
+
+    `x`, `y` int64 [track] are pixels; grid point [row, column] of bool `covered` lies at
+    `first` + `step`·(row, column). Points nearer than `step` are among the two before and after on
+    each axis: the same as a distance transform of the image with a zero at each pixel.
+    """
+    rows, columns = covered.shape
+    for i in range(x.shape[0]):
+        row, column = (y[i] - first) // step, (x[i] - first) // step
+        for r in range(max(row, 0), min(row + 2, rows)):
+            for c in range(max(column, 0), min(column + 2, columns)):
+                dy, dx = first + step * r - y[i], first + step * c - x[i]
+                if dx * dx + dy * dy < step * step:
+                    covered[r, c] = True

@@ -1,0 +1,196 @@
+"""One frame warped onto another by optical flow, compared with it, and counted, in one pass.
+
+A flow w, float32 [y, x, (dx, dy)] in pixels, lies on the grid of the frame `now` and points into
+the frame `before`. It is unknown where it is not finite or longer than 1e9. Coordinates are
+float64.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from uqeval.kernels._jit import bits_of_float32, kernel
+
+#: Bits of a non-negative float32 that tell its coarse bin; the others tell it inside the bin.
+COARSE_BITS, FINE_BITS = 16, 15
+_FARTHEST = 1e18
+
+
+@kernel
+def first_beyond(ids, classes, void):
+    """Flat index of the first id in `ids` [y, x] that is neither `void` nor one of the `classes`.
+
+    -1 if there is none.
+    """
+    height, width = ids.shape
+    for y in range(height):
+        for x in range(width):
+            c = ids[y, x]
+            if (c < 0 or c >= classes) and c != void:
+                return y * width + x
+    return -1
+
+
+@kernel
+def count_labelled(prediction, label, void, counts):
+    """Pixels with a label by prediction, by label and by both, into int64 `counts` [3, class].
+
+    A void prediction counts for the label alone: a miss.
+    """
+    height, width = label.shape
+    for y in range(height):
+        for x in range(width):
+            c = label[y, x]
+            if c == void:
+                continue
+            counts[1, c] += 1
+            p = prediction[y, x]
+            if p == void:
+                continue
+            counts[0, p] += 1
+            if p == c:
+                counts[2, c] += 1
+
+
+@kernel
+def count_pair(
+    now, before, grey, grey_before, flow, back, occlusion, clamp, void, begin, end,
+    counts, still, pixels, longest, sums,
+):  # fmt: skip
+    """Counts of `now` against ŷ(p) = before[floor(p + w(p) + ½)], ids [y, x] both.
+
+    Over the rows from `begin` to before `end`. Into int64 `counts` [visible, occluded][now = c,
+    ŷ = c, both][class], over the counted pixels; int64 `still` [3, class], the same of before(p)
+    in place of ŷ(p), over the pixels void in neither; int64 `pixels`: all, counted, out of the
+    frame, of unknown flow, void, occluded; float64 [1] `longest`: maximum of |w| where it is known.
+    Of each row, float64 `sums` [y, 3] are set to the sums of the squares of `grey` less
+    `grey_before` (uint8 [y, x]), bilinear at p + w and at p, over the counted pixels, and to the
+    sum of the known |w|.
+
+    A pixel is of unknown flow, or else out of the frame, or else void (in `now` or ŷ), or else
+    counted. With `clamp`, what comes from outside is taken from the border: it is void or counted,
+    and is counted as out of the frame as well. With `occlusion`, a counted pixel is occluded unless
+    |w + ŵ|² ≤ 0.01(|w|² + |ŵ|²) + 0.5, ŵ being `back`, the flow on the grid of `before`, bilinear
+    at p + w and known (Sundaram, Brox & Keutzer 2010); without, `back` is not read.
+    """
+    height, width = now.shape
+    right, bottom = np.float64(width - 1), np.float64(height - 1)
+    farthest = longest[0]
+    for y in range(begin, end):
+        counted, outside, unknown, empty, hidden = 0, 0, 0, 0, 0
+        warped, identity, path = 0.0, np.int64(0), 0.0
+        for x in range(width):
+            c = now[y, x]
+            b = before[y, x]
+            if c != void and b != void:
+                still[0, c] += 1
+                still[1, b] += 1
+                if c == b:
+                    still[2, c] += 1
+            u, v = np.float64(flow[y, x, 0]), np.float64(flow[y, x, 1])
+            moved = u * u + v * v
+            if not moved <= _FARTHEST:
+                unknown += 1
+                continue
+            norm = math.sqrt(moved)
+            path += norm
+            farthest = max(farthest, norm)
+            px, py = x + u, y + v
+            i, j = math.floor(px + 0.5), math.floor(py + 0.5)
+            if i < 0 or i >= width or j < 0 or j >= height:
+                outside += 1
+                if not clamp:
+                    continue
+                i, j = min(max(i, 0), width - 1), min(max(j, 0), height - 1)
+            s = before[np.uint64(j), np.uint64(i)]
+            if c == void or s == void:
+                empty += 1
+                continue
+            counted += 1
+            # The taps around p + w, which is moved into the frame; one tap where it hits a pixel.
+            qx, qy = min(max(px, 0.0), right), min(max(py, 0.0), bottom)
+            # Unsigned: Numba need not look for indices that count from the end.
+            x0, y0 = np.uint64(np.int64(qx)), np.uint64(np.int64(qy))
+            fx, fy = qx - np.int64(x0), qy - np.int64(y0)
+            x1, y1 = x0 + np.uint64(fx > 0.0), y0 + np.uint64(fy > 0.0)
+            # Differences to the pixel itself, which are whole numbers.
+            g = np.int64(grey[y, x])
+            top, low = np.int64(grey_before[y0, x0]), np.int64(grey_before[y1, x0])
+            error = (top - g) + fx * (np.int64(grey_before[y0, x1]) - top)
+            below = (low - g) + fx * (np.int64(grey_before[y1, x1]) - low)
+            error += fy * (below - error)
+            warped += error * error
+            change = g - np.int64(grey_before[y, x])
+            identity += change * change
+            o = 0
+            if occlusion:
+                p = (1.0 - fx) * back[y0, x0, 0] + fx * back[y0, x1, 0]
+                q = (1.0 - fx) * back[y1, x0, 0] + fx * back[y1, x1, 0]
+                bu = (1.0 - fy) * p + fy * q
+                p = (1.0 - fx) * back[y0, x0, 1] + fx * back[y0, x1, 1]
+                q = (1.0 - fx) * back[y1, x0, 1] + fx * back[y1, x1, 1]
+                bv = (1.0 - fy) * p + fy * q
+                apart = (u + bu) * (u + bu) + (v + bv) * (v + bv)
+                back_moved = bu * bu + bv * bv
+                near = apart <= 0.01 * (moved + back_moved) + 0.5
+                if not (near and back_moved <= _FARTHEST):
+                    o = 1
+                    hidden += 1
+            counts[o, 0, c] += 1
+            counts[o, 1, s] += 1
+            if c == s:
+                counts[o, 2, c] += 1
+        pixels[0] += width
+        pixels[1] += counted
+        pixels[2] += outside
+        pixels[3] += unknown
+        pixels[4] += empty
+        pixels[5] += hidden
+        sums[y, 0], sums[y, 1], sums[y, 2] = warped, identity, path
+    longest[0] = farthest
+
+
+@kernel
+def fold_rows(sums, squares, length):
+    """Add the `sums` [y, 3] of rows, row after row, to float64 `squares` [2] and `length` [1].
+
+    The squares as of grey in [0, 1]. The order of the rows makes the bits.
+    """
+    for y in range(sums.shape[0]):
+        squares[0] += sums[y, 0] / 65025.0
+        squares[1] += sums[y, 1] / 65025.0
+        length[0] += sums[y, 2]
+
+
+@kernel
+def _length(u, v):
+    """The float32 |w|, or -1, whose bits are a negative number, where w is unknown."""
+    a, b = np.float64(u), np.float64(v)
+    moved = a * a + b * b
+    return np.float32(math.sqrt(moved) if moved <= _FARTHEST else -1.0)
+
+
+@kernel
+def count_lengths(flow, coarse):
+    """Known |w| of `flow` [y, x, 2] as float32 by their high bits, into int64 `coarse` [bin]."""
+    height, width, _ = flow.shape
+    for y in range(height):
+        for x in range(width):
+            bits = np.int64(bits_of_float32(_length(flow[y, x, 0], flow[y, x, 1])))
+            if bits >= 0:
+                coarse[bits >> FINE_BITS] += 1
+
+
+@kernel
+def count_lengths_finely(flow, slot, fine):
+    """Known |w| in the coarse bins that have a `slot` [bin] (else -1), into `fine` [slot, bin]."""
+    height, width, _ = flow.shape
+    for y in range(height):
+        for x in range(width):
+            bits = np.int64(bits_of_float32(_length(flow[y, x, 0], flow[y, x, 1])))
+            if bits >= 0:
+                s = slot[bits >> FINE_BITS]
+                if s >= 0:
+                    fine[s, bits & ((1 << FINE_BITS) - 1)] += 1

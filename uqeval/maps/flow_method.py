@@ -1,0 +1,181 @@
+"""Which optical flow, as a user writes it: a name, perhaps a preset, perhaps changed parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import NamedTuple
+
+from uqeval.errors import UsageError
+
+Number = int | float
+
+
+class _Parameter(NamedTuple):
+    """A parameter's name and default, and the least and most that the estimator bears.
+
+    An integer default means whole numbers. Estimators check little themselves: a value outside may
+    end the process, or give flow that is not finite.
+    """
+
+    name: str
+    default: Number
+    least: Number
+    most: Number
+
+
+#: OpenCV's `calcOpticalFlowFarneback`; the values of Nilsson and Sminchisescu's GRFP.
+_FARNEBACK = (
+    _Parameter("pyr_scale", 0.5, 0.01, 0.99),
+    _Parameter("levels", 3, 1, 100),
+    _Parameter("winsize", 15, 1, 999),
+    _Parameter("iterations", 3, 1, 1000),
+    _Parameter("poly_n", 5, 1, 99),
+    _Parameter("poly_sigma", 1.2, 0.1, 100.0),
+    _Parameter("flags", 0, 0, 256),  # 256: a Gaussian window; all others need a first flow
+)
+
+
+def _dis(finest: int, stride: int, descent: int, refinement: int) -> tuple[_Parameter, ...]:
+    return (
+        _Parameter("finest_scale", finest, 0, 9),
+        _Parameter("patch_size", 8, 4, 16),
+        _Parameter("patch_stride", stride, 1, 16),
+        _Parameter("gradient_descent_iterations", descent, 0, 1000),
+        _Parameter("variational_refinement_iterations", refinement, 0, 1000),
+        _Parameter("variational_refinement_alpha", 20.0, 0.0, 1e6),
+        _Parameter("variational_refinement_delta", 5.0, 0.0, 1e6),
+        _Parameter("variational_refinement_gamma", 10.0, 0.0, 1e6),
+        _Parameter("variational_refinement_epsilon", 0.01, 1e-6, 1e6),
+        _Parameter("use_mean_normalization", 1, 0, 1),
+        _Parameter("use_spatial_propagation", 1, 0, 1),
+    )
+
+
+#: scikit-image's `optical_flow_tvl1`.
+_TVL1 = (
+    _Parameter("attachment", 15.0, 0.0, 1e6),
+    _Parameter("tightness", 0.3, 1e-6, 1e6),
+    _Parameter("num_warp", 5, 1, 1000),
+    _Parameter("num_iter", 10, 1, 1000),
+    _Parameter("tol", 1e-4, 0.0, 1.0),
+    _Parameter("prefilter", 0, 0, 1),
+)
+
+_METHODS: dict[str, tuple[_Parameter, ...]] = {
+    "farneback": _FARNEBACK,
+    "dis:medium": _dis(1, 3, 25, 5),
+    "dis:fast": _dis(2, 4, 16, 5),
+    "dis:ultrafast": _dis(2, 4, 12, 0),
+    "tvl1": _TVL1,
+    "file": (),
+}
+
+#: What `--flow` takes; parameters follow as `farneback:winsize=21` or `dis:fast,finest_scale=1`.
+CHOICES = ("farneback", "dis", "dis:medium", "dis:fast", "dis:ultrafast", "tvl1", "file")
+
+
+@dataclass(frozen=True)
+class FlowMethod:
+    """An optical flow and all that decides its values; made by `flow_method`.
+
+    `parameters` is complete, defaults too. `scale`: the side of the images that the flow is
+    estimated on, as a part of the frames'; 1 is full resolution. `file` is estimated by nobody: it
+    stands for flow that was saved.
+    """
+
+    name: str
+    preset: str | None
+    parameters: tuple[tuple[str, Number], ...]
+    scale: float = 1.0
+
+    @property
+    def id(self) -> str:
+        """The one way to write it: `farneback:winsize=21`, `dis:medium`, `dis:fast@0.5`.
+
+        Defaults are left out; the same flow has the same id however it was written.
+        """
+        base = self.name if self.preset is None else f"{self.name}:{self.preset}"
+        defaults = {p.name: p.default for p in _METHODS[base]}
+        changed = [f"{n}={v!r}" for n, v in self.parameters if v != defaults[n]]
+        text = _joined(base, changed)
+        return text if self.scale == 1.0 else f"{text}@{self.scale!r}"
+
+
+def flow_method(text: str, scale: float = 1.0) -> FlowMethod:
+    """The flow that `text` names: one of `CHOICES`, with changed parameters behind it, or an `id`.
+
+    Raises `UsageError` for an unknown name, preset or parameter, and for values that the estimator
+    does not bear.
+    """
+    bare, at, written = text.partition("@")
+    if at:
+        scale = _scale_of(text, written, scale)
+    head, _, rest = bare.partition(":")
+    words = rest.split(",") if rest else []
+    base = head
+    if words and "=" not in words[0]:
+        base = f"{head}:{words.pop(0)}"
+    elif head == "dis":
+        base = "dis:medium"
+    if base not in _METHODS or bare.endswith((":", ",")):
+        raise UsageError(
+            f"--flow {text!r}; expected one of {', '.join(CHOICES)}.{_nearest(base, CHOICES)}"
+        )
+    known = {p.name: p for p in _METHODS[base]}
+    values = {p.name: p.default for p in known.values()}
+    for word in words:
+        name, _, value = word.partition("=")
+        if name not in known:
+            what = f"one of {', '.join(known)}" if known else "none"
+            raise UsageError(
+                f"--flow {text!r}: parameter {name!r}; expected {what}.{_nearest(name, known)}"
+            )
+        values[name] = _number(text, known[name], value)
+    if values.get("flags") not in (None, 0, 256):
+        raise UsageError(f"--flow {text!r}: flags; expected 0, or 256 for a Gaussian window.")
+    if values.get("patch_stride", 0) > values.get("patch_size", 0):
+        raise UsageError(f"--flow {text!r}: patch_stride; expected at most patch_size.")
+    if not 0.01 <= scale <= 1:
+        raise UsageError(f"--flow-scale {scale}; expected 0.01 to 1.")
+    if base == "file" and scale != 1:
+        raise UsageError("--flow-scale is of estimated flow; --flow file is taken as it was saved.")
+    name, _, preset = base.partition(":")
+    return FlowMethod(name, preset or None, tuple(values.items()), float(scale))
+
+
+def _number(text: str, parameter: _Parameter, value: str) -> Number:
+    whole = isinstance(parameter.default, int)
+    try:
+        found: Number = int(value) if whole else float(value)
+    except ValueError:
+        found = math.nan
+    if not parameter.least <= found <= parameter.most:
+        raise UsageError(
+            f"--flow {text!r}: {parameter.name}={value}; expected a {'whole ' if whole else ''}"
+            f"number from {parameter.least} to {parameter.most}."
+        )
+    return found
+
+
+def _scale_of(text: str, written: str, scale: float) -> float:
+    try:
+        found = float(written)
+    except ValueError:
+        raise UsageError(f"--flow {text!r}: expected a number behind @.") from None
+    if scale not in (1.0, found):
+        raise UsageError(f"--flow {text!r} and --flow-scale {scale} differ; give one of them.")
+    return found
+
+
+def _joined(base: str, changed: list[str]) -> str:
+    if not changed:
+        return base
+    return f"{base}{',' if ':' in base else ':'}{','.join(changed)}"
+
+
+def _nearest(name: str, choices: Iterable[str]) -> str:
+    near = get_close_matches(name, list(choices), 1)
+    return f" Did you mean {near[0]}?" if near else ""

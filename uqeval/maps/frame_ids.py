@@ -1,0 +1,114 @@
+"""Class ids of video frames: stored as ids, or the likeliest class of stored probabilities."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import StoreError
+from uqeval.maps.labels import label_map
+from uqeval.maps.sources import Source
+from uqeval.stores.planes import Planes
+
+#: Batches of predictions that are kept: neighbours lie in one batch, or in two.
+_KEPT = 2
+
+
+class FrameIds(Protocol):
+    """Ids [y, x] of every frame, void as the largest value of their dtype."""
+
+    where: str
+
+    def read(self, frame: int, size: tuple[int, ...]) -> NDArray[Any]:
+        """The ids of a frame of this height and width. Raises `StoreError` or `DataError`."""
+
+
+class StoredIds:
+    """Ids as they are stored. `places`: which plane is a frame's, None where it has none.
+
+    `resize`: a plane of another size is resized to its frame's by nearest neighbour.
+    """
+
+    def __init__(
+        self, planes: Planes, names: Sequence[str], places: Sequence[int | None], classes: int,
+        void: int, noun: str, where: str, resize: bool = False,
+    ) -> None:  # fmt: skip
+        self.planes = planes
+        self.names = tuple(names)
+        self.places = tuple(places)
+        self.classes = classes
+        self.void = void
+        self.noun = noun
+        self.where = where
+        self.resize = resize
+
+    def read(self, frame: int, size: tuple[int, ...]) -> NDArray[Any]:
+        """The ids of a frame."""
+        place = self.places[frame]
+        assert place is not None
+        plane = self.planes.read(place)
+        where = f"{self.planes.where(place)}, frame {self.names[frame]}"
+        if plane.ndim == 2:
+            plane = fitted(plane, size, where, self.noun, self.resize)
+        return label_map(
+            plane, self.classes, self.void, where, (size[0], size[1]), noun=self.noun
+        )  # fmt: skip
+
+
+class ReducedIds:
+    """The likeliest class of stored probabilities; items of the store are frames."""
+
+    def __init__(self, source: Source, places: Sequence[int], resize: bool = False) -> None:
+        self.source = source
+        self.where = source.where
+        self.places = tuple(places)
+        self.resize = resize
+        source.want(["prediction"])
+        self._batches = source.batches()
+        self._batch_of = {i: batch for batch in self._batches for i in batch}
+        self._read: OrderedDict[int, list[NDArray[Any]]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def read(self, frame: int, size: tuple[int, ...]) -> NDArray[Any]:
+        """The ids of a frame."""
+        item = self.places[frame]
+        batch = self._batch_of[item]
+        if len(batch) == 1:
+            ids = self.source.read(batch)[0]["prediction"]
+        else:
+            with self._lock:
+                if batch.start not in self._read:
+                    maps = self.source.read(batch)
+                    self._read[batch.start] = [found["prediction"] for found in maps]
+                    while len(self._read) > _KEPT:
+                        self._read.popitem(last=False)
+                ids = self._read[batch.start][item - batch.start]
+        where = f"{self.where}, item {self.source.names[item]}"
+        return fitted(ids, size, where, "predictions", self.resize)
+
+
+def fitted(
+    ids: NDArray[Any], size: tuple[int, ...], where: str, noun: str, resize: bool
+) -> NDArray[Any]:
+    """Ids [y, x] of their frame's size; others are resized by nearest neighbour if that is wished.
+
+    The source of pixel i of n is ⌊(i + ½)·m/n⌋ of m. Raises `StoreError` for another size.
+    """
+    if ids.shape == tuple(size):
+        return ids
+    if not resize:
+        raise StoreError(
+            f"{where}: {noun} are {ids.shape[0]}×{ids.shape[1]} (height×width), the frame is "
+            f"{size[0]}×{size[1]}. Give frames of the size of the predictions, or --resize nearest "
+            "to resize ids by nearest neighbour."
+        )
+    rows, columns = (
+        np.minimum((2 * np.arange(n) + 1) * m // (2 * n), m - 1)
+        for n, m in zip(size, ids.shape, strict=True)
+    )
+    return np.ascontiguousarray(ids[rows[:, None], columns])

@@ -1,0 +1,93 @@
+"""Frames that are decoded once each, though two pairs look at them."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from typing import Any
+
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Frame:
+    """What is known of one frame: `rgb` [y, x, 3] where it is wanted, `grey` [y, x] uint8, the
+    predicted `ids` [y, x] of each model, and the `label` [y, x] where there is one."""
+
+    rgb: NDArray[Any] | None
+    grey: NDArray[Any]
+    ids: tuple[NDArray[Any], ...]
+    label: NDArray[Any] | None
+
+
+class SharedFrames:
+    """Frames by index, each loaded by whoever asks first and dropped after its last use.
+
+    `uses` says how often each frame will be taken, or skipped. With `sequential`, frames are loaded
+    in ascending order only: what lies before the one that is asked for is loaded and kept, if
+    somebody will take it.
+    """
+
+    def __init__(self, load: Callable[[int], Frame], uses: Sequence[int], sequential: bool) -> None:
+        self._load = load
+        self._uses = list(uses)
+        self._left = list(uses)
+        self._sequential = sequential
+        self._frames: dict[int, Future[Frame]] = {}
+        self._lock = threading.Lock()
+        self._decoding = threading.Lock()
+        self._next = 0
+        #: Sequential frames that have had their last use.
+        self._over: set[int] = set()
+
+    def take(self, index: int) -> Frame:
+        """The frame; raises what loading it raises."""
+        with self._lock:
+            future = self._frames.get(index)
+            mine = future is None
+            if future is None:
+                future = self._frames[index] = Future()
+        if self._sequential:
+            self._load_up_to(index)
+        elif mine:
+            self._fill(index, future)
+        frame = future.result()
+        self.skip(index)
+        return frame
+
+    def skip(self, index: int) -> None:
+        """Do without one use of a frame."""
+        with self._lock:
+            self._left[index] -= 1
+            if self._left[index] <= 0:
+                self._frames.pop(index, None)
+                self._left[index] = self._uses[index]
+                if self._sequential:
+                    self._over.add(index)
+
+    def _load_up_to(self, index: int) -> None:
+        with self._decoding:
+            with self._lock:
+                wanted = self._frames.get(index)
+                if wanted is not None and wanted.done():
+                    return
+            if index < self._next:  # a new pass over the video
+                self._next = 0
+                self._over.clear()
+            for i in range(self._next, index + 1):
+                self._next = i + 1
+                if not self._uses[i] or i in self._over:
+                    continue
+                with self._lock:
+                    future = self._frames.setdefault(i, Future())
+                if not future.done():
+                    self._fill(i, future)
+
+    def _fill(self, index: int, future: Future[Frame]) -> None:
+        try:
+            future.set_result(self._load(index))
+        except BaseException as error:
+            future.set_exception(error)
+            raise

@@ -1,0 +1,39 @@
+"""Letting threads through in the order of their items, for work that goes on from item to item."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+#: Seconds between two looks at whether the run has been abandoned.
+_PATIENCE = 0.1
+
+
+class Turnstile:
+    """Item 0 first, then 1, …, whichever thread arrives first.
+
+    Work is handed out in the order of items, so the thread that is waited for is always at work. If
+    it fails it never comes out, and those that wait are called off by `check`.
+    """
+
+    def __init__(self) -> None:
+        self._next = 0
+        self._moved = threading.Condition()
+
+    @contextmanager
+    def turn(self, item: int, check: Callable[[], None]) -> Iterator[None]:
+        """Wait for all items before `item`; let the next one in when done.
+
+        Item 0 begins anew. `check` is called while waiting, and raises to give up.
+        """
+        with self._moved:
+            if item == 0:
+                self._next = 0
+            while self._next != item:
+                self._moved.wait(_PATIENCE)
+                check()
+        yield
+        with self._moved:
+            self._next = item + 1
+            self._moved.notify_all()

@@ -1,0 +1,256 @@
+"""Maps of pairs of video frames: grey images, predicted ids, labels, and the flow between them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import StoreError, UsageError
+from uqeval.maps import video_names as names_of
+from uqeval.maps.contract import Heartbeat
+from uqeval.maps.flow import Estimator, grey
+from uqeval.maps.flow_method import flow_method
+from uqeval.maps.names import id_dtype, rules_of, void_of
+from uqeval.maps.shared_frames import Frame, SharedFrames
+from uqeval.maps.tracks import Tracker
+from uqeval.maps.turnstile import Turnstile
+
+if TYPE_CHECKING:
+    from uqeval.maps.flow_cache import FlowCache
+    from uqeval.maps.frame_ids import FrameIds
+    from uqeval.maps.reduction import Maps
+    from uqeval.stores.flow_files import Flows
+    from uqeval.stores.frames import Frames
+    from uqeval.stores.sequences import Pair
+
+#: Bytes a pixel of one direction of a flow, of a frame in colour and in grey.
+_FLOW, _RGB, _GREY = 8, 3, 1
+#: And of what choosing the beginnings of tracks takes for a while: images of derivatives.
+_TRACKING = 100
+
+
+class VideoSource:
+    """Maps [y, x] of pairs of neighbouring frames (t-1, t), by the names of `maps/video_names.py`.
+
+    `grey`, `grey_before` uint8; `prediction:M`, `prediction_before:M` ids of model M, void as its
+    dtype's largest value; `label`, and `label_before` of a frame t-1 that begins a run (void
+    elsewhere, and where a frame has no label); `flow:METHOD` float32 [y, x, 2], on frame t's grid
+    and pointing to t-1; `flow_forward:METHOD` the other way; `tracks:…` see `uqeval.maps.tracks`.
+
+    Each frame is decoded once. `stored` are flows from files, by "flow" or "flow_forward".
+    """
+
+    kind = "video"
+    samples = None
+
+    def __init__(
+        self,
+        frames: Frames,
+        frame_names: Sequence[str],
+        pairs: Sequence[Pair],
+        models: Sequence[FrameIds],
+        *,
+        labels: FrameIds | None = None,
+        labelled: Sequence[bool] = (),
+        stored: Mapping[str, Flows] | None = None,
+        cache: FlowCache | None = None,
+        classes: int,
+    ) -> None:
+        self.frames = frames
+        self.pairs = tuple(pairs)
+        self.models = tuple(models)
+        self.labels = labels
+        self.labelled = tuple(labelled)
+        self.stored = dict(stored or {})
+        self.cache = cache
+        self.classes = classes
+        self.names = tuple(frame_names[pair.after] for pair in pairs)
+        self.where = frames.where
+        self.wanted: frozenset[str] = frozenset()
+        #: Seconds that each method of flow has taken, all threads together.
+        self.seconds: dict[str, float] = defaultdict(float)
+        self._estimators: dict[str, Estimator] = {}
+        self._trackers: dict[str, Tracker] = {}
+        self._turnstile = Turnstile()
+        self._lock = threading.Lock()
+        self._shared = SharedFrames(self._load, self._uses(), frames.sequential)
+
+    # ---- what there is
+
+    @property
+    def items(self) -> int:
+        """How many pairs there are."""
+        return len(self.pairs)
+
+    def size(self, item: int) -> tuple[int, int]:
+        """Height and width of a pair's frames."""
+        return self.frames.size(self.pairs[item].after)
+
+    def want(self, names: Sequence[str]) -> None:
+        """Say which maps `read` shall give. Raises `UsageError` for a flow that cannot be had."""
+        self.wanted = frozenset(names)
+        for name in self.wanted:
+            if name.startswith(("flow:", "flow_forward:")):
+                self._want_flow(name)
+            elif name.startswith("tracks:"):
+                rules, method = rules_of(name)
+                self._want_flow(names_of.flow(method))
+                self._want_flow(names_of.flow_forward(method))
+                self._trackers[name] = Tracker(
+                    rules, len(self.models), self.classes, void_of(self.classes)
+                )
+
+    def _want_flow(self, name: str) -> None:
+        direction, _, method = name.partition(":")
+        if method != "file":
+            if method not in self._estimators:
+                self._estimators[method] = Estimator(flow_method(method))
+        elif direction not in self.stored:
+            option = "--flow-path" if direction == "flow" else "--flow-forward-path"
+            grid = "t's grid to t-1" if direction == "flow" else "t-1's grid to t"
+            raise UsageError(
+                f"{self.where}: the flow from frame {grid} is needed; give it as {option}, or as "
+                f"an array `{direction}` [N-1, H, W, 2] of the store."
+            )
+
+    def records(self) -> dict[str, dict[str, Any]]:
+        """What a report says of each wanted method of flow, by id."""
+        found = {method: own.record() for method, own in self._estimators.items()}
+        if "flow:file" in self.wanted or "flow_forward:file" in self.wanted:
+            where = {direction: flows.where for direction, flows in self.stored.items()}
+            found["file"] = {"name": "file", "id": "file", **where}
+        return found
+
+    def batches(self) -> list[range]:
+        """Pairs one by one: their frames are shared."""
+        return [range(i, i + 1) for i in range(self.items)]
+
+    def batch_bytes(self, batch: range) -> int:
+        """Peak bytes that reading a pair takes: two frames, flows, and estimating one of them."""
+        height, width = self.size(batch[0])
+        pixels = height * width
+        tracked = bool(self._trackers)
+        ids = np.dtype(id_dtype(self.classes)).itemsize
+        frame = _GREY + _RGB + ids * (len(self.models) + (self.labels is not None))
+        flows = {n for n in self.wanted if n.startswith(("flow:", "flow_forward:"))}
+        maps = 2 * frame + _FLOW * (len(flows) + 2 * tracked) + _TRACKING * tracked
+        work = max((e.working_bytes(pixels) for e in self._estimators.values()), default=0)
+        return pixels * maps + work
+
+    # ---- what it gives
+
+    def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
+        """The wanted maps of a pair. Raises `StoreError` or `DataError` naming frame and store."""
+        (item,) = batch
+        pair = self.pairs[item]
+        before, after = self._shared.take(pair.before), self._shared.take(pair.after)
+        heartbeat(after.grey.size * _RGB + sum(ids.nbytes for ids in after.ids))
+        if before.grey.shape != after.grey.shape:
+            raise StoreError(
+                f"{self.frames.where_of(pair.after)}: is {_size(after.grey)}, the frame before it "
+                f"{_size(before.grey)} (height×width); the frames of a sequence have one size."
+            )
+        flows = self._flows(item, before, after, heartbeat)
+        maps: Maps = {}
+        for name in self.wanted - set(self._trackers):
+            what, _, which = name.partition(":")
+            if what == "prediction":
+                maps[name] = after.ids[int(which)]
+            elif what == "prediction_before":
+                maps[name] = before.ids[int(which)]
+            elif what in ("flow", "flow_forward"):
+                maps[name] = flows[name]
+            elif what == "label":
+                maps[name] = self._label(after)
+            elif what == "label_before":
+                maps[name] = self._label(before if pair.first else None, before.grey.shape)
+            else:
+                maps[name] = after.grey if what == "grey" else before.grey
+        if self._trackers:
+            with self._turnstile.turn(item, lambda: heartbeat(0)):
+                for name, tracker in self._trackers.items():
+                    _, method = rules_of(name)
+                    assert before.rgb is not None
+                    maps[name] = tracker.step(
+                        before.ids, after.ids, before.rgb,
+                        flows[names_of.flow_forward(method)], flows[names_of.flow(method)],
+                        pair.first, pair.last,
+                    )  # fmt: skip
+        return [maps]
+
+    def skip(self, batch: range) -> None:
+        """Do without a pair in this pass: what an interrupted run has counted is not read again."""
+        for item in batch:
+            self._shared.skip(self.pairs[item].before)
+            self._shared.skip(self.pairs[item].after)
+
+    def _flows(
+        self, item: int, before: Frame, after: Frame, heartbeat: Heartbeat
+    ) -> dict[str, NDArray[Any]]:
+        wanted = {n for n in self.wanted if n.startswith(("flow:", "flow_forward:"))}
+        for name in self._trackers:
+            _, method = rules_of(name)
+            wanted |= {names_of.flow(method), names_of.flow_forward(method)}
+        found = {}
+        for name in sorted(wanted):
+            direction, _, method = name.partition(":")
+            if method == "file":
+                found[name] = self._stored_flow(direction, item)
+                heartbeat(found[name].nbytes)
+                continue
+            images = (after.grey, before.grey)
+            if direction == "flow_forward":
+                images = (before.grey, after.grey)
+            estimator = self._estimators[method]
+            began = time.perf_counter()
+            if self.cache is not None:
+                found[name] = self.cache.get(estimator, *images)
+            else:
+                found[name] = estimator(*images)
+            with self._lock:
+                self.seconds[method] += time.perf_counter() - began
+            heartbeat(0)
+        return found
+
+    def _stored_flow(self, direction: str, item: int) -> NDArray[Any]:
+        flows, size = self.stored[direction], self.size(item)
+        flow = flows.read(item)
+        if flow.shape != (*size, 2):
+            raise StoreError(
+                f"{flows.where_of(item)}: a flow of {flow.shape[0]}×{flow.shape[1]}, but the "
+                f"frames are {size[0]}×{size[1]} (height×width). Scale the flow, and its vectors "
+                "with it, to the frames."
+            )
+        return flow
+
+    def _label(self, frame: Frame | None, size: tuple[int, ...] = ()) -> NDArray[Any]:
+        if frame is not None and frame.label is not None:
+            return frame.label
+        shape = size if frame is None else frame.grey.shape
+        return np.full(shape, void_of(self.classes), id_dtype(self.classes))
+
+    def _uses(self) -> list[int]:
+        uses = [0] * len(self.frames)
+        for pair in self.pairs:
+            uses[pair.before] += 1
+            uses[pair.after] += 1
+        return uses
+
+    def _load(self, index: int) -> Frame:
+        rgb = self.frames.read(index)
+        size = rgb.shape[:2]
+        label = None
+        if self.labels is not None and self.labelled[index] and "label" in self.wanted:
+            label = self.labels.read(index, size)
+        ids = tuple(model.read(index, size) for model in self.models)
+        return Frame(rgb if self._trackers else None, grey(rgb), ids, label)
+
+
+def _size(image: NDArray[Any]) -> str:
+    return f"{image.shape[0]}×{image.shape[1]}"

@@ -1,0 +1,118 @@
+"""Formulas of temporal consistency, Varghese et al. 2020: from counts of pairs to numbers."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+
+from uqeval.metrics._contract import Metric
+
+#: Pairs whose images differ by less than this are as good as still: no warp can be judged by them.
+MOVING = 1e-4
+#: A pair is flagged as a scene cut where the photometric error after the warp is large in itself,
+#: against that without a warp, and against the median of its sequence.
+CUT_ERROR, CUT_SHARE, CUT_TIMES = 0.01, 0.25, 5.0
+#: What a pair is taken to be too little of: see `uqeval select`.
+NO_PAIR = "no pair has a pixel that both frames show"
+
+Counts = Sequence[int]
+
+
+def ious(here: Counts, there: Counts, both: Counts) -> list[float | None]:
+    """IoU of each class from its pixels in either map and in both; None where it is in neither."""
+    return [
+        b / (h + t - b) if h + t > b or b else None
+        for h, t, b in zip(here, there, both, strict=True)
+    ]
+
+
+def mean_iou(
+    here: Counts, there: Counts, both: Counts, absent: str = "exclude", least: int = 0
+) -> float | None:
+    """Mean IoU, Equation 5.
+
+    `absent`: over the classes of either map ("exclude"), over all with 0 for those of neither
+    ("zero"), or over those of the first map ("current"). Classes of fewer than `least` pixels in
+    the first map are left out. None where no class is left.
+    """
+    values = []
+    for h, own in zip(here, ious(here, there, both), strict=True):
+        if h < least:
+            continue
+        if absent == "zero":
+            values.append(own or 0.0)
+        elif own is not None and (h or absent == "exclude"):
+            values.append(own)
+    if absent == "zero" and not sum(here):
+        return None
+    return statistics.fmean(values) if values else None
+
+
+def agreement(here: Counts, there: Counts, both: Counts) -> float | None:
+    """Share of the pixels whose class is the same in both maps."""
+    return sum(both) / sum(here) if sum(here) else None
+
+
+def frequency_weighted(here: Counts, there: Counts, both: Counts) -> float | None:
+    """IoU of the classes weighted by their pixels in the first map."""
+    total = sum(here)
+    if not total:
+        return None
+    each = zip(here, ious(here, there, both), strict=True)
+    return math.fsum(h * own for h, own in each if own is not None) / total
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """Mean of the values that are defined."""
+    known = [value for value in values if value is not None]
+    return statistics.fmean(known) if known else None
+
+
+def correlation(pairs: Sequence[tuple[float, float]]) -> tuple[float | None, str]:
+    """Pearson's r, Equation 7; None with the reason where it is undefined."""
+    if len(pairs) < 3:
+        return None, f"{len(pairs)} pairs have both scores; a correlation takes 3"
+    ours, theirs = zip(*pairs, strict=True)
+    for name, series in (("TC_t", ours), ("mIoU_t", theirs)):
+        if min(series) == max(series):
+            return None, f"{name} is constant"
+    try:
+        return statistics.correlation(ours, theirs), ""
+    except statistics.StatisticsError:  # squares that underflow to 0
+        return None, "a series is constant up to rounding"
+
+
+def is_cut(warped: float | None, still: float | None, median: float) -> bool:
+    """Whether a pair looks like two different scenes."""
+    if warped is None or still is None:
+        return False
+    return warped > max(CUT_ERROR, CUT_SHARE * still, CUT_TIMES * median)
+
+
+_PAPER = "Varghese et al. 2020"
+
+
+def _metric(field: str, unit: str, way: str | None, of: str, undefined: str) -> Metric:
+    direction = {"higher": "higher", "lower": "lower"}.get(way or "")
+    return Metric(
+        "temporal", field, unit, direction,  # type: ignore[arg-type]
+        (-1.0, 1.0) if field == "correlation.r" else (0.0, 1.0), of, undefined, mean,
+    )  # fmt: skip
+
+
+METRICS = (
+    _metric("mtc", "fraction", "higher", f"{_PAPER}, Eq. 4", NO_PAIR),
+    _metric("mtc_no_warp", "fraction", None, f"{_PAPER}, Eq. 4, without a warp", NO_PAIR),
+    _metric("mtc_pooled", "fraction", "higher", f"{_PAPER}, Eq. 5, counts pooled", NO_PAIR),
+    _metric("mtc_frequency_weighted", "fraction", "higher", "IoU weighted by pixels", NO_PAIR),
+    _metric("pixel_agreement", "fraction", "higher", "share of pixels of one class", NO_PAIR),
+    _metric("coverage", "fraction", "higher", "share of pixels that are counted", "no pixels"),
+    _metric("out_of_frame", "fraction", None, "share of pixels from outside", "no pixels"),
+    _metric("mse_warp", "grey² in [0, 1]", "lower", f"{_PAPER}, §4.5", NO_PAIR),
+    _metric("mse_identity", "grey² in [0, 1]", None, f"{_PAPER}, §4.5, without a warp", NO_PAIR),
+    _metric("miou_mean", "fraction", "higher", f"{_PAPER}, Eq. 6", "no frame has labels"),
+    _metric("correlation.r", "correlation", "higher", f"{_PAPER}, Eq. 7", "see the reason"),
+    _metric("occluded.mtc", "fraction", "higher", "Eq. 4 without occluded pixels", NO_PAIR),
+    _metric("occluded.coverage", "fraction", "higher", "share of pixels counted", "no pixels"),
+)  # fmt: skip

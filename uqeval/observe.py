@@ -1,0 +1,226 @@
+"""Temporal consistency online: frame by frame, causal, in constant memory."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections import deque
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import DataError, UqevalError, UsageError
+from uqeval.inputs.video import UNKNOWN_CLASSES
+from uqeval.maps import video_names as names_of
+from uqeval.maps.flow_method import flow_method
+from uqeval.maps.names import void_of
+from uqeval.metrics.temporal import TemporalSettings, pair_record
+from uqeval.metrics.temporal_scores import is_cut
+from uqeval.run import usable_cpus
+
+if TYPE_CHECKING:
+    from uqeval.maps.reduction import Maps
+    from uqeval.tallies._contract import State
+
+#: A scene cut is told against the median photometric error of so many pairs before it.
+_MEMORY = 50
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One frame against the frame before it; the fields are those of an item of `uqeval tc`.
+
+    Fractions in [0, 1]; photometric errors `mse_…` in grey² of [0, 1]. None where undefined:
+    `reason` says why `tc` is. `tc_visible` leaves occluded pixels out, where they are asked for.
+    `cut`: the two frames look like different scenes, and TC says nothing of the model. `alarm`: TC
+    is below the limit, None without a limit or a TC. `latency_ms`: how long the update took.
+    """
+
+    name: str
+    tc: float | None
+    reason: str | None
+    tc_no_warp: float | None
+    tc_visible: float | None
+    pixel_agreement: float | None
+    coverage: float | None
+    mse_warp: float | None
+    mse_identity: float | None
+    cut: bool
+    alarm: bool | None
+    latency_ms: float
+
+
+class TemporalObserver:
+    """TC_t of Varghese et al. 2020 as the frames come, with the bits that `uqeval tc` finds.
+
+        observer = TemporalObserver(classes=19, alarm=0.6)
+        for frame, prediction in camera:
+            if observer.update(frame, prediction).alarm: ...
+
+    `flow`, `flow_scale`, `occlusion` as `TemporalSettings` has them; `flow="file"` is refused, and
+    `dis:fast` is the fastest that moves well. `classes`: how many there are; by default ids are 0
+    to 254. `ignore_index` is void. `alarm`: the TC below which a frame raises an alarm. Keeps the
+    frame before and 50 numbers. Works on all CPUs, and is not to be called by two threads at once.
+
+    Raises `UsageError` for settings that cannot be.
+    """
+
+    def __init__(
+        self,
+        flow: str = "dis:fast",
+        *,
+        flow_scale: float = 1.0,
+        classes: int | None = None,
+        ignore_index: int = 255,
+        alarm: float | None = None,
+        occlusion: str = "none",
+    ) -> None:
+        from uqeval.maps.flow import Estimator
+        from uqeval.tallies import PairCounts
+
+        if classes is not None and not 1 <= classes <= 65535:
+            raise UsageError(f"classes {classes}; expected 1 to 65535.")
+        if alarm is not None and not 0 <= alarm <= 1:
+            raise UsageError(f"an alarm below a TC of {alarm}; expected 0 to 1.")
+        self.settings = TemporalSettings(flow=flow, flow_scale=flow_scale, occlusion=occlusion)
+        self.classes = classes or UNKNOWN_CLASSES
+        self.ignore_index = ignore_index
+        self.alarm = alarm
+        method = self.settings.method.id
+        self._estimator = Estimator(flow_method(method))
+        self._flow = names_of.flow(method)
+        self._forward = names_of.flow_forward(method)
+        self._tally = PairCounts(
+            method, 0, self.classes, void_of(self.classes),
+            occlusion=occlusion == "fb", lengths=False,
+        )  # fmt: skip
+        self._names = tuple(map(str, range(self.classes)))
+        self._threads = usable_cpus()
+        self._pool = ThreadPoolExecutor(self._threads, "uqeval-observer")
+        self._frames = 0
+        self._warm()
+        self.reset()
+
+    def reset(self, reason: str = "it is the first frame of its sequence") -> None:
+        """Forget the frame before and the sequence: the next frame is compared with none.
+
+        `reason` is what its observation says.
+        """
+        self._before: Maps | None = None
+        self._why = reason
+        self._errors: deque[float] = deque(maxlen=_MEMORY)
+
+    def update(self, frame: Any, prediction: Any, *, name: str | None = None) -> Observation:
+        """Compare a frame with the one before. Both arrays may be used anew afterwards.
+
+        `frame`: uint8 [y, x, 3], red, green and blue; `prediction`: integer class ids [y, x];
+        `name`: what the observation and messages call it (default: its number).
+
+        Raises `DataError` naming the frame for arrays of other forms, ids that are neither class
+        nor void, and a size that changes without a `reset`. The observer can still be used; the
+        frame after a refused one is compared with none.
+        """
+        began = time.perf_counter()
+        name = str(self._frames) if name is None else name
+        self._frames += 1
+        try:
+            now = self._taken(frame, prediction, name)
+            record = self._compared(now)
+        except UqevalError as error:
+            self._before, self._why = None, f"the frame before it, {name}, was refused"
+            where, message = f"frame {name}: ", str(error)
+            raise DataError(where + message.removeprefix(where)) from error
+        reason = None
+        if record is None:
+            record, reason = {}, self._why
+        tc, squares = record.get("tc"), record.get("mse_warp")
+        cut = is_cut(squares, record.get("mse_identity"), self._usual())
+        if squares is not None:
+            self._errors.append(squares)
+        self._before = now
+        return Observation(
+            name=name,
+            tc=tc,
+            reason=reason or record.get("tc_reason"),
+            tc_no_warp=record.get("tc_no_warp"),
+            tc_visible=record.get("tc_visible"),
+            pixel_agreement=record.get("pixel_agreement"),
+            coverage=record.get("coverage"),
+            mse_warp=squares,
+            mse_identity=record.get("mse_identity"),
+            cut=cut,
+            alarm=None if self.alarm is None or tc is None else tc < self.alarm,
+            latency_ms=1e3 * (time.perf_counter() - began),
+        )
+
+    def _warm(self) -> None:
+        """Compile, so that the first frames are not late."""
+        import numpy as np
+
+        from uqeval.maps.labels import label_map
+
+        ids = label_map(np.zeros((2, 2), np.uint8), self.classes, self.ignore_index, "", (2, 2))
+        grey, flow = np.zeros((2, 2), np.uint8), np.zeros((2, 2, 2), np.float32)
+        maps: Maps = {self._flow: flow, self._forward: flow, names_of.GREY: grey}
+        maps |= {names_of.GREY_BEFORE: grey, names_of.prediction(0): ids}
+        self._count(maps | {names_of.prediction_before(0): ids})
+
+    def _usual(self) -> float:
+        return statistics.median(self._errors) if self._errors else 0.0
+
+    def _taken(self, frame: Any, prediction: Any, name: str) -> Maps:
+        """The maps of one frame, checked, in memory of their own."""
+        import numpy as np
+
+        from uqeval.maps.flow import grey
+        from uqeval.maps.labels import label_map
+
+        frame, prediction = np.asarray(frame), np.asarray(prediction)
+        where = f"frame {name}"
+        if frame.ndim != 3 or frame.shape[2] != 3 or frame.dtype != np.uint8 or not frame.size:
+            raise DataError(
+                f"{where}: has the shape {frame.shape} of {frame.dtype}; expected uint8 "
+                "[height, width, 3], red, green and blue."
+            )
+        size = frame.shape[:2]
+        if prediction.shape != size:
+            raise DataError(
+                f"{where}: the prediction has the shape {prediction.shape}, the frame is "
+                f"{_shown(size)} (height×width); expected one id a pixel."
+            )
+        if self._before is not None and (was := self._before["grey"].shape) != size:
+            raise DataError(
+                f"{where}: is {_shown(size)}, the frame before it {_shown(was)} (height×width); "
+                "the frames of a sequence have one size. Call reset() where one begins."
+            )
+        ids = label_map(
+            prediction, self.classes, self.ignore_index, where, (size[0], size[1]),
+            noun="predictions",
+        )  # fmt: skip
+        return {"grey": grey(np.ascontiguousarray(frame)), "ids": ids}
+
+    def _compared(self, now: Maps) -> dict[str, Any] | None:
+        """The scores of a frame against the one before; None where there is none."""
+        before = self._before
+        if before is None:
+            return None
+        maps = {
+            names_of.prediction(0): now["ids"],
+            names_of.prediction_before(0): before["ids"],
+            names_of.GREY: now["grey"],
+            names_of.GREY_BEFORE: before["grey"],
+            self._flow: self._estimator(now["grey"], before["grey"]),
+        }
+        if self._forward in self._tally.inputs:
+            maps[self._forward] = self._estimator(before["grey"], now["grey"])
+        return pair_record(self._count(maps), self.settings, self._names)
+
+    def _count(self, maps: Maps) -> State:
+        state = self._tally.empty()
+        self._tally.update_by_rows(state, maps, self._threads, self._pool.map)
+        return state
+
+
+def _shown(size: Sequence[int]) -> str:
+    return f"{size[0]}×{size[1]}"

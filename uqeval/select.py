@@ -1,0 +1,173 @@
+"""Frames and images worth labelling next: the worst first, without their neighbours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from uqeval.errors import UsageError
+from uqeval.report.schema import Report
+from uqeval.stores.sequences import split_name
+
+#: Scores of items alone that are worse the higher they are; those of `Report.metrics` say so.
+_LOWER = frozenset({"changed"})
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An item, where it lies (in frames of its sequence), its score and why it is here."""
+
+    name: str
+    sequence: str
+    place: Fraction
+    value: float
+    reason: str
+
+
+@dataclass(frozen=True)
+class Selection:
+    """What was chosen, worst first, and how many were left out for which reason."""
+
+    field: str
+    chosen: list[Candidate]
+    left_out: dict[str, int]
+
+
+def select(
+    report: Report,
+    count: int = 20,
+    *,
+    field: str | None = None,
+    min_gap: int = 1,
+    per_sequence: int | None = None,
+    min_coverage: float = 0.5,
+    keep_cuts: bool = False,
+) -> Selection:
+    """The `count` worst items of a report by one of its fields.
+
+    `field`: `<metric>.<field>` of the items, such as `pavpu.pavpu`; by default TC_t of a video, or
+    else the first metric that has a direction. In a video no two are nearer than `min_gap` + 1
+    frames (one bad frame lowers the scores of two pairs), at most `per_sequence` are of one
+    sequence, and pairs that look like scene cuts or of which less than `min_coverage` could be
+    compared are left out: there the flow has failed, not the model. Items without a value are
+    left out.
+
+    Raises `UsageError` for a field that no item has, and if nothing is left.
+    """
+    for name, value, least in (("count", count, 1), ("min-gap", min_gap, 0)):
+        if value < least:
+            raise UsageError(f"--{name} {value}; expected a whole number from {least} on.")
+    if per_sequence is not None and per_sequence < 1:
+        raise UsageError(f"--per-sequence {per_sequence}; expected at least 1.")
+    if not 0 <= min_coverage <= 1:
+        raise UsageError(f"--min-coverage {min_coverage}; expected a share from 0 to 1.")
+    field = field or _default_field(report)
+    key, name = _split(report, field)
+    direction = report.metrics.get(_plain(field), {}).get("direction")
+    sign = -1 if direction == "lower" or name in _LOWER else 1
+    steps = {row["sequence"]: row["step"] for row in report.results[key].get("sequences", ())}
+    left_out: dict[str, int] = {}
+    candidates = []
+    for index, item in enumerate(report.items):
+        record = item.get(key, {})
+        why = _unfit(record, name, min_coverage, keep_cuts)
+        if why:
+            left_out[why] = left_out.get(why, 0) + 1
+            continue
+        sequence = record.get("sequence", "")
+        split = split_name(item["name"]) if steps else None
+        place = Fraction(split[1], steps.get(sequence) or 1) if split else Fraction(index)
+        candidates.append(
+            Candidate(
+                item["name"], sequence, place, record[name], _reason(report, key, name, record)
+            )
+        )
+    candidates.sort(key=lambda own: sign * own.value)
+    chosen = _chosen(candidates, count, min_gap if steps else None, per_sequence, left_out)
+    if not chosen:
+        told = ", ".join(f"{why}: {n}" for why, n in left_out.items()) or "the report has no items"
+        raise UsageError(f"no item is left to choose from; {told}.")
+    return Selection(field, chosen, left_out)
+
+
+def _chosen(
+    candidates: Iterable[Candidate],
+    count: int,
+    min_gap: int | None,
+    per_sequence: int | None,
+    left_out: dict[str, int],
+) -> list[Candidate]:
+    chosen: list[Candidate] = []
+    for own in candidates:
+        if len(chosen) == count:
+            break
+        same = [other for other in chosen if other.sequence == own.sequence]
+        if min_gap is not None and any(abs(o.place - own.place) <= min_gap for o in same):
+            why = f"within {min_gap} frame{'s' * (min_gap != 1)} of a worse one"
+        elif per_sequence is not None and min_gap is not None and len(same) >= per_sequence:
+            why = f"more than {per_sequence} of one sequence"
+        else:
+            chosen.append(own)
+            continue
+        left_out[why] = left_out.get(why, 0) + 1
+    return chosen
+
+
+def _unfit(record: dict[str, Any], name: str, min_coverage: float, keep_cuts: bool) -> str | None:
+    if record.get(name) is None:
+        return "undefined"
+    if record.get("cut") and not keep_cuts:
+        return "scene cut"
+    if "previous" in record and record["coverage"] < min_coverage:
+        return f"coverage below {min_coverage:g}"
+    return None
+
+
+def _reason(report: Report, key: str, name: str, record: dict[str, Any]) -> str:
+    """What makes the item bad, in words: the classes that fell most, for a pair of frames."""
+    ious = record.get("iou")
+    if not ious:
+        return f"{name} {record[name]:.4f}"
+    usual = {row["name"]: row["iou"] for row in report.results[key]["per_class"]}
+    fell = sorted((own - (usual.get(c) or 0.0), c) for c, own in ious.items())
+    told = [f"{c} {ious[c]:.2f} (usually {usual.get(c) or 0.0:.2f})" for d, c in fell[:2] if d < 0]
+    return f"after {record['previous']}: " + (", ".join(told) or "all classes as usual")
+
+
+def _plain(field: str) -> str:
+    """The address of a field in the report's metrics: without its variant."""
+    head, _, tail = field.partition("[")
+    return head + tail.partition("]")[2] if tail else field
+
+
+def _split(report: Report, field: str) -> tuple[str, str]:
+    known = {
+        (key, name): None
+        for item in report.items
+        for key, record in item.items()
+        if isinstance(record, dict)
+        for name, value in record.items()
+        if isinstance(value, int | float) and not isinstance(value, bool)
+    }
+    key, _, name = field.rpartition(".")
+    if (key, name) not in known:
+        choices = ", ".join(".".join(own) for own in known) or "none, for it has no scores of items"
+        raise UsageError(f"--by {field!r}: no item has this score; expected one of {choices}.")
+    return key, name
+
+
+def _default_field(report: Report) -> str:
+    keys: Sequence[str] = list(report.items[0]) if report.items else []
+    for key in keys:
+        if key.split("[")[0] == "temporal":
+            return f"{key}.tc"
+    for key in keys:
+        for address, metric in report.metrics.items():
+            family, _, name = address.partition(".")
+            record = report.items[0][key]
+            named = isinstance(record, dict) and name in record
+            if key.split("[")[0] == family != "segmentation" and named and metric["direction"]:
+                return f"{key}.{name}"
+    raise UsageError("the report has no scores of single items; give one with items.")

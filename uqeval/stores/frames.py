@@ -1,0 +1,75 @@
+"""The frames of a video: a folder of images, a stored array, or a video file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import StoreError
+from uqeval.stores.array import StoredArray
+from uqeval.stores.image_folder import IMAGES, ImageFolder
+from uqeval.stores.sources import is_url
+from uqeval.stores.store import open_store
+from uqeval.stores.stored_frames import StoredFrames
+from uqeval.stores.truth import is_zarr
+from uqeval.stores.video_file import VIDEOS, VideoFile
+
+
+class Frames(Protocol):
+    """The frames of a video, uint8 RGB; `names` is None where they are only numbered.
+
+    `sequential` frames are decoded in ascending order only: going back starts again. `read` and
+    `size` are thread-safe and raise `StoreError`.
+    """
+
+    names: tuple[str, ...] | None
+    where: str
+    sequential: bool
+
+    def __len__(self) -> int:
+        """How many frames there are."""
+
+    @property
+    def arrays(self) -> Sequence[StoredArray]:
+        """The arrays that hold the frames, whose chunks may be missing; none for files."""
+
+    def size(self, i: int) -> tuple[int, int]:
+        """Height and width of frame `i` in pixels."""
+
+    def read(self, i: int) -> NDArray[np.uint8]:
+        """Frame `i` as [y, x, 3], C-contiguous; it may be read-only."""
+
+    def kept_bytes(self) -> int:
+        """Bytes of what is decoded and kept for later frames."""
+
+    def where_of(self, i: int) -> str:
+        """What messages call frame `i`."""
+
+    def fingerprint(self) -> str:
+        """Hex digest of names, sizes and times or of metadata, without a second read of data."""
+
+
+def open_frames(path: str | Path | NDArray[Any], *, fill_missing: bool = False) -> Frames:
+    """The frames at `path`: images in a folder, an array `frames` in a store, or a video file.
+
+    With `fill_missing`, chunks that a Zarr store does not hold read as the fill value. Raises
+    `StoreError` for anything else.
+    """
+    if not isinstance(path, np.ndarray) and not is_url(str(path)) and not is_zarr(str(path)):
+        local = Path(path)
+        if local.is_dir():
+            return ImageFolder(local)
+        if local.is_file() and local.suffix.lower() in VIDEOS:
+            return VideoFile(local)
+        if not local.is_file() or local.suffix not in (".npy", ".npz"):
+            what = "is none of these" if local.exists() else "there is nothing here"
+            raise StoreError(
+                f"{path}: {what}; expected a folder of images ({', '.join(IMAGES)}), a Zarr store, "
+                f".npy or .npz file of `frames`, or a video file ({', '.join(VIDEOS)}). Check the "
+                "path."
+            )
+    return StoredFrames(open_store(path, role="frames", fill_missing=fill_missing))

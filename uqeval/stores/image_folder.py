@@ -1,0 +1,111 @@
+"""A folder of images that are the frames of a video."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import StoreError
+from uqeval.stores.array import StoredArray, file_digest
+from uqeval.stores.matching import files_below
+from uqeval.stores.names import natural
+
+IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm")
+
+_FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
+#: Pillow's modes of 8 bits or less a channel.
+_MODES = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"})
+#: Where Pillow begins to warn of images made to fill the memory.
+_MOST_PIXELS = 2**30 // 12
+
+
+class ImageFolder:
+    """Images below a folder, in natural order of their names: their paths less the suffix.
+
+    Pillow decodes them as they are stored, without EXIF rotation; grey and palettes become RGB,
+    alpha is dropped. Raises `StoreError` if there are no images, or two of one name.
+    """
+
+    sequential = False
+    arrays: tuple[StoredArray, ...] = ()
+
+    def __init__(self, folder: Path) -> None:
+        by_name: dict[str, str] = {}
+        for file in files_below(folder, IMAGES):
+            name = file[: -len(Path(file).suffix)]
+            if (other := by_name.setdefault(name, file)) != file:
+                raise StoreError(
+                    f"{folder}: {other} and {file} are both the frame {name!r}. Take one away."
+                )
+        if not by_name:
+            raise StoreError(
+                f"{folder}: holds no images; expected frames as {', '.join(IMAGES)} files. Check "
+                "the path."
+            )
+        names = tuple(sorted(by_name, key=natural))
+        self.where = str(folder)
+        self.names: tuple[str, ...] | None = names
+        self._files = [folder / by_name[name] for name in names]
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def size(self, i: int) -> tuple[int, int]:
+        """Height and width that the file's header tells. Raises `StoreError`."""
+        from PIL import Image
+
+        try:
+            with Image.open(self._files[i], formats=_FORMATS) as image:
+                return image.height, image.width
+        except Exception as error:
+            raise self._damaged(i, error) from error
+
+    def read(self, i: int) -> NDArray[np.uint8]:
+        """Frame `i` as [y, x, 3], read-only. Raises `StoreError`."""
+        from PIL import Image
+
+        try:
+            with Image.open(self._files[i], formats=_FORMATS) as image:
+                self._check(i, image.mode, image.width, image.height)
+                # Pillow warns if a palette's transparent colours go to RGB at once.
+                clear = image.mode in ("P", "PA") and "transparency" in image.info
+                return np.asarray((image.convert("RGBA") if clear else image).convert("RGB"))
+        except StoreError:
+            raise
+        except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
+            raise self._damaged(i, error) from error
+
+    def kept_bytes(self) -> int:
+        """Nothing is kept."""
+        return 0
+
+    def where_of(self, i: int) -> str:
+        """The file."""
+        return str(self._files[i])
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the files' names, sizes and times of change."""
+        digest = hashlib.sha256()
+        for name, file in zip(self.names or (), self._files, strict=True):
+            digest.update(file_digest(file, name).encode())
+        return digest.hexdigest()
+
+    def _check(self, i: int, mode: str, width: int, height: int) -> None:
+        if mode not in _MODES:
+            raise StoreError(
+                f"{self._files[i]}: has pixels of more than 8 bits (Pillow's mode {mode}); a frame "
+                "is 8-bit grey or RGB. Scale the frames to 0 … 255 and save them again."
+            )
+        if width * height > _MOST_PIXELS:
+            raise StoreError(
+                f"{self._files[i]}: claims to be {width} × {height} pixels, more than the "
+                f"{_MOST_PIXELS:,} that are read. Is it damaged?"
+            )
+
+    def _damaged(self, i: int, error: Exception) -> StoreError:
+        return StoreError(
+            f"{self._files[i]}: is not an image, damaged or cut short ({error}). Copy it again."
+        )

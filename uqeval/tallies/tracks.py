@@ -1,0 +1,46 @@
+"""Counts of long tracks and of the labels that one model gives along them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uqeval.maps.names import TrackRules, of_tracks, track_columns
+from uqeval.tallies._contract import Field, Tally
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import Maps, State
+
+
+@dataclass(frozen=True)
+class TrackCounts(Tally):
+    """What `maps.names.track_columns` says, of one `model` along one `flow`.
+
+    The item is a pair of frames; its map is the int64 [model, column] array that
+    `maps.tracks.Tracker.step` returned, and a track is counted in the pair with which it ends.
+    """
+
+    id: ClassVar[str] = "tracks"
+    carries_on: ClassVar[bool] = True
+    flow: str
+    model: int
+    classes: int
+    rules: TrackRules
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return (of_tracks(self.flow, self.rules),)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {
+            name: Field((width,), "int64") for name, width in track_columns(self.classes).items()
+        }
+
+    def update(self, state: State, maps: Maps) -> None:
+        (name,) = self.inputs
+        row = maps[name][self.model]
+        at = 0
+        for values in state.values():
+            values += row[at : at + values.size]
+            at += values.size
