@@ -1,0 +1,216 @@
+"""`uqeval.yaml`: what it may hold, where its paths lie, and what is said of mistakes."""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer.main
+
+from uqeval.cli import app
+from uqeval.cli.evaluating import _shared
+from uqeval.config import Config, Store, json_schema, load_config, load_rules
+from uqeval.config.options import commands
+from uqeval.errors import UsageError
+from uqeval.inputs import InputOptions
+
+ROOT = Path(__file__).parents[2]
+
+INTERFACE = """
+stores:
+  city:  {predictions: preds.zarr, labels: labels/}
+  depth: {predictions: depth.zarr, target: kitti/}
+  drive: {video: video/}
+evaluate:                       # metric settings are the options of its command, with underscores
+  city:  {pavpu: {window: 4, uncertainty: [entropy, mutual_information]}, calibration: {bins: 15}}
+  depth: {nmerci: {alpha: 95}, sparsification: {error: rmse}}
+output: out/
+gate:
+  pavpu.pavpu:                     {min: 0.78, confidence: 0.95}
+  city/calibration.ece:            {max: 0.02, max_rise: 0.005, id: PER-17, why: over-confident}
+  pavpu[mutual_information].surplus: {min: 0.1}
+  pavpu.per_class.pedestrian.pavpu: {min: 0.6}
+  segmentation.miou@weather=night: {max_drop: 0.01, inconclusive: pass}
+"""
+
+
+def load(folder: Path, text: str) -> Config:
+    (folder / "uqeval.yaml").write_text(text, "utf-8")
+    return load_config(folder / "uqeval.yaml")
+
+
+def test_the_file_of_the_interface(tmp_path: Path) -> None:
+    config = load(tmp_path, INTERFACE)
+    assert config.stores["city"].predictions == str(tmp_path / "preds.zarr")
+    assert config.stores["depth"].target == str(tmp_path / "kitti")
+    assert config.output == str(tmp_path / "out")
+    assert config.metrics_of("city") == {
+        "pavpu": {"window": 4, "uncertainty": ["entropy", "mutual_information"]},
+        "calibration": {"bins": 15},
+    }
+    assert config.metrics_of("drive") is None
+    rules = load_rules(tmp_path / "uqeval.yaml")
+    assert [rule.line for rule in rules] == [11, 12, 13, 14, 15]
+    assert rules[1].limits.id == "PER-17" and rules[4].limits.inconclusive == "pass"
+
+
+def test_the_example_is_valid() -> None:
+    config = load_config(ROOT / "examples" / "uqeval.yaml")
+    assert set(config.stores) == {"city", "night", "depth"} and len(config.gate) == 5
+    assert load_rules(ROOT / "examples" / "gate.yaml")
+
+
+def test_a_number_is_a_text_where_an_option_takes_either(tmp_path: Path) -> None:
+    text = "stores: {a: {predictions: x}}\nevaluate: {a: {pavpu: {threshold: [0.4, mean, 1e-3]}}}"
+    metrics = load(tmp_path, text).metrics_of("a")
+    assert metrics == {"pavpu": {"threshold": ["0.4", "mean", "0.001"]}}
+
+
+def test_paths_of_options_lie_beside_the_file(tmp_path: Path) -> None:
+    text = (
+        "stores: {a: {predictions: [x.zarr, 's3://bucket/y.zarr'], names: n.json, limit: 3}}\n"
+        "evaluate: {a: {calibration: {fit_on: fit.txt}, segmentation: }}\n"
+        "slices: {table: items.csv, by: [weather, [weather, city]]}\nci: 0.9\ngroup_by: drive"
+    )
+    config = load(tmp_path, text)
+    assert config.stores["a"].predictions == [str(tmp_path / "x.zarr"), "s3://bucket/y.zarr"]
+    assert config.stores["a"].options() == {"names": str(tmp_path / "n.json"), "limit": 3}
+    assert config.metrics_of("a") == {
+        "calibration": {"fit_on": str(tmp_path / "fit.txt")}, "segmentation": {}
+    }  # fmt: skip
+    assert config.slices is not None and config.slices.table == str(tmp_path / "items.csv")
+
+
+def test_links_in_the_folder_are_followed(tmp_path: Path) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    folder = tmp_path / "here"
+    folder.mkdir()
+    (folder / "link").symlink_to(tmp_path / "elsewhere")
+    config = load(folder, "stores: {a: {predictions: link/x.zarr}}")
+    assert config.stores["a"].predictions == str(folder / "link/x.zarr")
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["/etc/passwd", "../x", "a/../../x", "~/x", "C:\\x", "file:///etc/passwd", "a\\0b", ".."],
+)
+@pytest.mark.parametrize(
+    "where",
+    [
+        "stores: {{a: {{predictions: {0}}}}}", "stores: {{a: {{predictions: [x, {0}]}}}}",
+        "stores: {{a: {{predictions: x, labels: {0}}}}}",
+        "stores: {{a: {{predictions: x, names: {0}}}}}",
+        "stores: {{a: {{predictions: x}}}}\nevaluate: {{a: {{pavpu: {{threshold_from: {0}}}}}}}",
+        "stores: {{a: {{predictions: x}}}}\nevaluate: {{a: {{calibration: {{fit_on: {0}}}}}}}",
+        "output: {0}", "slices: {{table: {0}, by: [a]}}",
+    ],
+)  # fmt: skip
+def test_paths_that_leave_the_folder(tmp_path: Path, where: str, path: str) -> None:
+    with pytest.raises(UsageError, match=r"uqeval.yaml:\d: .*(absolute|leaves|zero)"):
+        load(tmp_path, where.format(f'"{path}"' if "\\0" in path else f"'{path}'"))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("stors: {}", "uqeval.yaml:1: stors: unknown key; did you mean 'stores'?"),
+        ("workers: 1\nstores: {a: {predictons: x}}", ":2: stores.a.predictons: unknown key"),
+        ("stores: {a: {predictions: 3}}", "stores.a.predictions: input should be a valid string"),
+        ("stores: {a: {predictions: []}}", "stores.a.predictions"),
+        ("stores: {a: {labels: x}}", "stores.a: names no predictions"),
+        ("stores: {a: {predictions: x, missing_chunks: maybe}}", "'error' or 'fill'"),
+        ("stores: {a/b: {predictions: x}}", "stores.a/b"),
+        ("stores: [x]", ":1: stores: "),
+        ("stores:", ":1: stores: "),
+        ("evaluate: {a: {pavpu: {}}}", "evaluate.a: is no store"),
+        ("workers: two", "workers: input should be a valid integer"),
+        ("workers: 0", "workers: "),
+        ("ci: 95", "ci: "),
+        ("memory: 512", "memory: "),
+        ("gate: {pavpu.pavpu: {minn: 1}}", "minn: unknown key; did you mean 'min'?"),
+        ("gate: {pavpu: {min: 1}}", "is no address of a value, it names no field"),
+        ("gate: {a.b: {min: 1}, a/a.b: {min: 1}, 'a.\"b\"': {min: 2}}", "has a rule on line 1"),
+        ("", "is empty"),
+        ("- a", "holds a list"),
+        ("3", "holds a int"),
+    ],
+)
+def test_mistakes(tmp_path: Path, text: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path, text)
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ("{pavp: {}}", "evaluate.a.pavp: unknown command; did you mean 'pavpu'?"),
+        ("{pavpu: {windw: 3}}", ":2: evaluate.a.pavpu.windw: unknown key; did you mean 'window'?"),
+        ("{pavpu: {window: four}}", "evaluate.a.pavpu.window: input should be"),
+        ("{pavpu: {window: 4.5}}", "evaluate.a.pavpu.window: input should be"),
+        ("{pavpu: {window: [4, true]}}", "evaluate.a.pavpu.window: "),
+        ("{pavpu: {window: 0}}", "evaluate.a.pavpu: --window 0; expected at least 1"),
+        ("{pavpu: {window: []}}", "an empty list"),
+        ("{calibration: {edge: middle}}", "--edge 'middle'; expected one of"),
+        ("{pavpu: 3}", "evaluate.a.pavpu: "), ("[pavpu]", "evaluate.a: "),
+    ],
+)  # fmt: skip
+def test_mistakes_in_options(tmp_path: Path, options: str, says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path, f"stores: {{a: {{predictions: x}}}}\nevaluate: {{a: {options}}}")
+    assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("a.b: {}", "no limit; give one of min, max"), ("a.b: {min: yes}", "not 'yes'"),
+        ("a.b: {min: '1'}", "valid number"), ("a.b: {min: true}", "valid number"),
+        ("a.b: {min: .nan}", "finite"), ("a.b: {max: .inf}", "finite"),
+        ("a.b: {min: 1, max: 0}", "no value is at least 1.0 and at most 0.0"),
+        ("a.b: {min: 0, confidence: 95}", "less than 1"),
+        ("a.b: {min: 0, undefined: skip}", "'fail' or 'pass'"),
+        ("a.b: {min: 0, id: 17}", "a.b.id: input should be a valid string"), ("a.b: 3", ":1: a.b"),
+        ("gat: {a.b: {min: 1}}", "did you mean 'gate'?"), ("gate: {}", "has no rules under gate:"),
+        ("stores: {}", "has no rules under gate:"), ("{}", "has no rules"),
+    ],
+)  # fmt: skip
+def test_mistakes_in_rules(tmp_path: Path, text: str, says: str) -> None:
+    path = tmp_path / "rules.yaml"
+    path.write_text(text)
+    with pytest.raises(UsageError) as caught:
+        load_rules(path)
+    assert says in str(caught.value)
+
+
+def test_options_are_those_of_the_commands() -> None:
+    group: Any = typer.main.get_command(app)
+    known = {name: group.get_command(None, name) for name in group.list_commands(None)}
+    shared = set(inspect.signature(_shared).parameters) | set(Store.model_fields) | {"paths"}
+    for command, options in commands().items():
+        if command not in known:
+            continue  # segmentation comes with the others
+        of_command = {option.name for option in known[command].params} - shared
+        assert of_command <= set(options), command
+    sweep = {o.name for o in known["sweep"].params} - shared
+    assert sweep | {"reference", "seed"} == set(commands()["sweep"])
+
+
+def test_input_options_are_those_of_the_library() -> None:
+    paths = {"predictions", "labels", "target", "reference"}
+    names = {field.name for field in dataclasses.fields(InputOptions)}
+    names -= {"part", "whole_sequences"}  # of the command line, and of no user
+    assert set(Store.model_fields) == names | paths
+
+
+def test_the_schema_knows_what_the_file_may_hold() -> None:
+    schema = json_schema()
+    assert set(schema["properties"]) == set(Config.model_fields)
+    (per_store,) = schema["properties"]["evaluate"]["patternProperties"].values()
+    of_a_store = per_store["anyOf"][0]
+    window = of_a_store["properties"]["pavpu"]["anyOf"][0]["properties"]["window"]
+    assert {"type": "integer"} in window["anyOf"]
+    assert schema["additionalProperties"] is False

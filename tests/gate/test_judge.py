@@ -1,0 +1,325 @@
+"""Verdicts: limits, intervals, baselines, and what names nothing."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gate_reports import Known, items, named, report, rules
+from hypothesis import given
+from hypothesis import strategies as st
+
+from uqeval.errors import StoreError, UsageError
+from uqeval.gate import Address, Interval, Limits, Rule, Verdict, judge
+from uqeval.gate.judge import more_items
+from uqeval.report.folder import Named
+
+
+def verdicts(folder: Path, text: str, *reports: Named, **options: Any) -> tuple[Verdict, ...]:
+    return judge(reports or (named(),), rules(folder, text), **options).verdicts
+
+
+def only(folder: Path, text: str, *reports: Named, **options: Any) -> Verdict:
+    (found,) = verdicts(folder, text, *reports, **options)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("address", "value"),
+    [
+        ("pavpu.pavpu", 0.8), ("city/pavpu.pavpu", 0.8), ("pavpu[window=7].pavpu", 0.7),
+        ("failure.risk_at_coverage.80", 0.03), ("calibration.temperature.ece", 0.01),
+        ("pavpu.per_class.road.pavpu", 0.9), ("pavpu.per_class.0.pavpu", 0.9),
+        ("pavpu.per_class.mixed.pavpu", 0.5), ("nmerci.by_depth.1.nmerci", 0.3),
+        ('pavpu.per_class."traffic.light".pavpu', 0.4), ("pavpu.pavpu@weather=night", 0.5),
+        ("pavpu.pavpu@city=x,weather=night", 0.3), ("pavpu.n_ac", 7),
+    ],
+)  # fmt: skip
+def test_the_value_at_an_address(tmp_path: Path, address: str, value: float) -> None:
+    found = only(tmp_path, f"'{address}': {{min: 0}}")
+    assert found.value == value and found.status == "pass"
+
+
+@pytest.mark.parametrize(
+    ("address", "says", "near"),
+    [
+        ("pavpu.pavpuu", "no field of pavpu 'pavpuu'; the nearest is 'pavpu'", "pavpu.pavpu"),
+        ("pavp.pavpu", "no metric 'pavp'; the nearest is 'pavpu'", "pavpu.pavpu"),
+        ("pavpu[window=8].pavpu", "no metric 'pavpu[window=8]'", "pavpu[window=7].pavpu"),
+        ("pavpu.per_class.raod.pavpu", "no class 'raod'", "pavpu.per_class.road.pavpu"),
+        ("pavpu.pavpu@weather=fog", "no slice 'weather=fog'", "pavpu.pavpu@weather=night"),
+        ("calibration.eec", "no field of calibration 'eec'", "calibration.ece"),
+        ("calibration.temperature", "holds several values", "calibration.temperature.ece"),
+        ("pavpu.uncertainty", "is 'entropy', which is no number", None),
+        ("pavpu.per_class", "is a list of 3", None),
+        ("pavpu.pavpu.x", "nothing below 'pavpu'", "pavpu.pavpu"),
+        ("town/pavpu.pavpu", "no report 'town'; there are city", None),
+        ("nmerci.by_depth.2.nmerci", "there are 0 … 1", None),
+    ],
+)
+def test_a_rule_that_names_nothing(
+    tmp_path: Path, address: str, says: str, near: str | None
+) -> None:
+    with pytest.raises(UsageError) as caught:
+        verdicts(tmp_path, f"'{address}': {{min: 0}}")
+    message = str(caught.value)
+    assert says in message and f"rules.yaml:1: {address}" in message
+    if near is not None:
+        assert f"Did you mean {near}?" in message
+
+
+def test_two_classes_of_one_name_go_by_id(tmp_path: Path) -> None:
+    record = {"per_class": [{"class": i, "name": "x", "pavpu": i / 10} for i in (3, 4)]}
+    twins = named(results={"pavpu": record})
+    with pytest.raises(UsageError, match="classes 3 and 4 are all called x"):
+        verdicts(tmp_path, "pavpu.per_class.x.pavpu: {min: 0}", twins)
+    assert only(tmp_path, "pavpu.per_class.4.pavpu: {min: 0}", twins).value == 0.4
+
+
+def test_without_a_store_a_rule_holds_where_the_value_is(tmp_path: Path) -> None:
+    bare = named("depth", results={"nmerci": {"nmerci": 0.1}})
+    found = verdicts(tmp_path, "pavpu.pavpu: {min: 0}", named("a"), named("b", 0.1), bare)
+    assert [v.address.store for v in found] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("limits", "value", "status"),
+    [
+        ("min: 0.8", 0.8, "pass"), ("min: 0.8", math.nextafter(0.8, 0), "fail"),
+        ("max: 0.8", 0.8, "pass"), ("max: 0.8", math.nextafter(0.8, 1), "fail"),
+        ("max_drop: 0.01", 0.79, "pass"), ("max_drop: 0.01", 0.78, "fail"),
+        ("max_drop: 0", 0.9, "pass"), ("max_rise: 0.1", 0.9, "pass"),
+        ("max_rise: 0.1", 0.91, "fail"), ("max_drop_relative: 0.25", 0.6, "pass"),
+        ("max_drop_relative: 0.25", 0.59, "fail"), ("max_rise_relative: 0.125", 0.9, "pass"),
+        ("max_rise_relative: 0.125", 0.95, "fail"),
+    ],
+)  # fmt: skip
+def test_limits(tmp_path: Path, limits: str, value: float, status: str) -> None:
+    # As decimals: 0.8 − 0.79 is 0.01, though not in binary.
+    found = only(
+        tmp_path, f"pavpu.pavpu: {{{limits}}}", named(value=value), baseline=[named(value=0.8)]
+    )
+    assert found.status == found.counts_as == status
+
+
+@given(st.floats(-1e6, 1e6), st.floats(-1e6, 1e6))
+def test_unrounded(value: float, limit: float) -> None:
+    rule = Rule(Address.parse("pavpu.pavpu"), Limits(min=limit), "r", 1)
+    (found,) = judge([named(value=value)], [rule]).verdicts
+    assert (found.status == "pass") == (value >= limit)
+
+
+def test_a_rule_with_several_limits_has_a_verdict_each(tmp_path: Path) -> None:
+    text = "pavpu.pavpu: {min: 0.5, max: 0.7, max_drop: 0.1, id: R1, why: because}"
+    found = verdicts(tmp_path, text, baseline=[named(value=0.85)])
+    assert [(v.kind, v.status) for v in found] == [
+        ("min", "pass"), ("max", "fail"), ("max_drop", "pass")
+    ]  # fmt: skip
+    assert found[2].change == -0.05 and found[2].baseline == 0.85
+
+
+@pytest.mark.parametrize("says", ["", ", undefined: fail"])
+def test_undefined_fails(tmp_path: Path, says: str) -> None:
+    found = only(tmp_path, f"pavpu.phi: {{min: -1{says}}}")
+    assert found.status == "fail" and found.reason == "all patches are certain"
+    assert found.value is None
+
+
+def test_undefined_passes_where_the_rule_says_so(tmp_path: Path) -> None:
+    found = only(tmp_path, "pavpu.phi: {min: 1, undefined: pass}")
+    assert found.status == "pass" and found.reason == "all patches are certain"
+
+
+def test_undefined_further_up_and_in_the_baseline(tmp_path: Path) -> None:
+    assert only(tmp_path, "pavpu.surplus_peak.value: {min: 0}").reason == "no peak"
+    before = [named(value=None)]
+    found = only(tmp_path, "pavpu.pavpu: {max_drop: 1}", baseline=before)
+    assert found.status == "fail" and "baseline: no patch was counted" in str(found.reason)
+    zero = only(tmp_path, "pavpu.pavpu: {max_rise_relative: 1}", baseline=[named(value=0.0)])
+    assert zero.status == "fail" and "is 0" in str(zero.reason)
+
+
+@pytest.mark.parametrize(
+    ("limits", "status"),
+    [
+        ("min: 0.75", "pass"), ("min: 0.76", "inconclusive"), ("min: 0.86", "fail"),
+        ("max: 0.85", "pass"), ("max: 0.84", "inconclusive"), ("max: 0.74", "fail"),
+    ],
+)  # fmt: skip
+def test_confidence_by_the_interval_of_the_report(tmp_path: Path, limits: str, status: str) -> None:
+    found = only(tmp_path, f"pavpu.pavpu: {{{limits}, confidence: 0.95}}")
+    assert found.status == status
+    assert found.interval == Interval(0.95, 0.75, 0.85)
+    assert found.counts_as == ("pass" if status == "pass" else "fail")
+
+
+def test_an_inconclusive_verdict_may_pass_and_says_how_many_items(tmp_path: Path) -> None:
+    text = "pavpu.pavpu: {min: 0.79, confidence: 0.95, inconclusive: pass}"
+    found = only(tmp_path, text)
+    assert found.status == "inconclusive" and found.counts_as == "pass"
+    assert found.more_items == 72  # 3·(0.05 / 0.01)² − 3
+
+
+def test_no_distance_decides_nothing() -> None:
+    from fractions import Fraction
+
+    assert more_items(3, Interval(0.9, 0, 1), Fraction(1), Fraction(1)) is None
+
+
+def test_classes_and_slices_have_intervals_too(tmp_path: Path) -> None:
+    found = only(tmp_path, "pavpu.per_class.1.pavpu: {min: 0.2, confidence: 0.95}")
+    assert found.interval == Interval(0.95, 0.3, 0.5)
+    found = only(tmp_path, "pavpu.pavpu@weather=night: {min: 0.2, confidence: 0.9}")
+    assert found.interval == Interval(0.9, 0.4, 0.6, approximate=True)
+    assert found.notes == ("a small slice: 1 items",)
+
+
+def test_other_levels_are_resampled(tmp_path: Path) -> None:
+    known = Known(Interval(0.99, 0.7, 0.9))
+    text = "city/pavpu.per_class.0.pavpu: {min: 0.6, confidence: 0.99}"
+    found = only(tmp_path, text, resampler=known)
+    assert found.status == "pass" and found.interval == known.given
+    assert known.asked == [(Path("city.json"), "pavpu.per_class.road.pavpu", 0.99)]
+
+
+def test_without_states_the_message_says_what_to_do(tmp_path: Path) -> None:
+    text = "pavpu.pavpu: {min: 0.6, confidence: 0.99}"
+    with pytest.raises(UsageError, match=r"--ci 0\.99"):
+        verdicts(tmp_path, text)
+
+    class Empty(Known):
+        def interval(self, report: Path, address: Any, level: float) -> Interval:
+            raise StoreError("city.states.zip: is not there.")
+
+    with pytest.raises(StoreError, match=r"city.states.zip: is not there.*--ci 0\.99"):
+        verdicts(tmp_path, text, resampler=Empty(Interval(0.9, 0, 1)))
+
+
+@pytest.mark.parametrize(
+    ("limits", "status"),
+    [("max_drop: 0.05", "pass"), ("max_drop: 0.03", "inconclusive"), ("max_drop: -0.1", "fail"),
+     ("max_rise: 0.02", "pass"), ("max_rise: -0.01", "inconclusive"), ("max_rise: -0.06", "fail"),
+     ("max_drop_relative: 0.05", "pass")],
+)  # fmt: skip
+def test_confidence_in_a_change_is_paired(tmp_path: Path, limits: str, status: str) -> None:
+    known = Known(Interval(0.9, 0, 1), change=Interval(0.9, -0.04, 0.02))
+    before = [Named("main", Path("main.json"), report(0.81))]
+    text = f"pavpu.pavpu: {{{limits}, confidence: 0.9}}"
+    found = only(tmp_path, text, baseline=before, resampler=known)
+    assert found.status == status
+    assert found.interval == known.given_change  # told as the change, whatever the limit
+    relative = "relative" in limits
+    assert known.asked == [(Path("city.json"), Path("main.json"), "pavpu.pavpu", 0.9, relative)]
+
+
+def test_other_items_are_compared_with_a_warning_but_never_paired(tmp_path: Path) -> None:
+    before = [named(value=0.81, items=items(z=0.5))]
+    judged = judge([named()], rules(tmp_path, "pavpu.pavpu: {max_drop: 0.1}"), before)
+    assert judged.passed and "the baseline is of other items" in judged.warnings[0]
+    with pytest.raises(UsageError, match="compares the same items"):
+        verdicts(
+            tmp_path, "pavpu.pavpu: {max_drop: 0.1, confidence: 0.9}", baseline=before,
+            resampler=Known(Interval(0.9, 0, 1)),
+        )  # fmt: skip
+
+
+def test_other_labels_are_told(tmp_path: Path) -> None:
+    before = [named(inputs={"labels": {"fingerprint": "other"}, "ignore_index": 255})]
+    judged = judge([named()], rules(tmp_path, "pavpu.pavpu: {max_drop: 0.1}"), before)
+    assert "other labels" in judged.warnings[0]
+
+
+def test_other_settings_are_refused(tmp_path: Path) -> None:
+    text = "pavpu.pavpu: {max_drop: 0.1}"
+    before = named(settings={"pavpu": {"window": 8, "threshold": "mean", "threshold_from": None}})
+    with pytest.raises(UsageError, match=r"window is 4 here and 8 in city\.json"):
+        verdicts(tmp_path, text, baseline=[before])
+    with pytest.raises(UsageError, match="ignore_index is 255 here and 0"):
+        verdicts(tmp_path, text, baseline=[named(inputs={"ignore_index": 0})])
+    # A threshold taken from the baseline is the same threshold.
+    taken = {"pavpu": {"window": 4, "threshold": "0.3", "threshold_from": "main.json"}}
+    assert only(tmp_path, text, named(settings=taken), baseline=[named()]).status == "pass"
+
+
+def test_folders_are_matched_by_name(tmp_path: Path) -> None:
+    text = "pavpu.pavpu: {max_drop: 0.1}"
+    now, before = (named("a", 0.8), named("b", 0.8)), [named("b", 0.99), named("a", 0.81)]
+    found = verdicts(tmp_path, text, *now, baseline=before)
+    assert [(v.address.store, v.status) for v in found] == [("a", "pass"), ("b", "fail")]
+    with pytest.raises(UsageError, match="the baseline has no report 'b'"):
+        verdicts(tmp_path, text, *now, baseline=[*before[1:], named("c")])
+    with pytest.raises(UsageError, match="no report has a baseline of its name: a, b against c"):
+        verdicts(tmp_path, text, *now, baseline=[named("c")])
+    with pytest.raises(UsageError, match="needs a baseline; give --baseline"):
+        verdicts(tmp_path, text, *now)
+
+
+def test_the_baseline_lacks_the_value(tmp_path: Path) -> None:
+    before = [named(results={"pavpu": {"phi": 0.1}})]
+    with pytest.raises(UsageError, match=r"city.json lacks it: there is no field"):
+        verdicts(tmp_path, "pavpu.pavpu: {max_drop: 0.1}", baseline=before)
+
+
+def test_what_moved_a_value(tmp_path: Path) -> None:
+    found = only(tmp_path, "pavpu.pavpu: {min: 0.9}")
+    assert [(m.name, m.value) for m in found.items] == [("b", 0.6), ("c", 0.7), ("a", 0.9)]
+    assert [m.name for m in found.classes] == ["traffic.light", "mixed", "road"]
+    found = only(tmp_path, "pavpu.pavpu: {max: 0.5}")
+    assert [m.name for m in found.items] == ["a", "c", "b"]
+
+
+def test_what_moved_a_change(tmp_path: Path) -> None:
+    items = [
+        {"name": n, "pavpu": {"pavpu": v}} for n, v in zip("abc", (0.99, 0.5, 0.75), strict=True)
+    ]
+    found = only(tmp_path, "pavpu.pavpu: {max_drop: 0}", baseline=[named(value=0.9, items=items)])
+    assert [m.name for m in found.items] == ["a", "c"]  # b rose
+    assert found.items[0].change == pytest.approx(-0.09)
+    assert found.classes == ()
+
+
+def test_the_resampler_knows_what_moved_a_class(tmp_path: Path) -> None:
+    text = "pavpu.per_class.road.pavpu: {min: 0.95}"
+    found = only(tmp_path, text, resampler=Known(Interval(0.9, 0, 1)))
+    assert [(m.name, m.influence) for m in found.items] == [("c", -0.2)]
+
+
+def test_partial_reports_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="is partial"):
+        verdicts(tmp_path, "pavpu.pavpu: {min: 0}", named(partial=True))
+    with pytest.raises(StoreError, match="is partial"):
+        verdicts(tmp_path, "pavpu.pavpu: {min: 0}", baseline=[named(partial=True)])
+
+
+def test_no_rules_judge_nothing() -> None:
+    with pytest.raises(UsageError, match="no rules"):
+        judge([named()], [])
+
+
+@pytest.mark.parametrize("value", [math.inf, -math.inf, math.nan, 10**400])
+def test_numbers_that_no_report_may_hold(tmp_path: Path, value: float) -> None:
+    with pytest.raises(StoreError, match="not a number that a report may hold"):
+        verdicts(tmp_path, "pavpu.pavpu: {min: 0}", named(value=value))
+
+
+def test_values_of_items_that_are_no_numbers_move_nothing(tmp_path: Path) -> None:
+    strange = [{"name": "a", "pavpu": {"pavpu": math.inf}}, {"pavpu": [1]}, {"name": "c"}]
+    assert only(tmp_path, "pavpu.pavpu: {min: 1}", named(items=strange)).items == ()
+
+
+@pytest.mark.parametrize("part", [3, {}, {"results": 4}])
+def test_damaged_slices(tmp_path: Path, part: Any) -> None:
+    with pytest.raises(StoreError, match="has no results"):
+        verdicts(tmp_path, "pavpu.pavpu@a=b: {min: 0}", named(slices={"a=b": part}))
+
+
+def test_damaged_intervals(tmp_path: Path) -> None:
+    text = "pavpu.pavpu: {min: 0, confidence: 0.95}"
+    upside = {"pavpu.pavpu": {"level": 0.95, "low": 0.9, "high": 0.1}}
+    with pytest.raises(StoreError, match="is none"):
+        verdicts(tmp_path, text, named(intervals=upside))
+    for record in (3, {}, {"level": 0.95, "low": None, "high": 1}):
+        with pytest.raises(UsageError, match="holds no interval"):
+            verdicts(tmp_path, text, named(intervals={"pavpu.pavpu": record}))

@@ -1,0 +1,60 @@
+"""Verdicts written as JSON and read back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gate_reports import named, rules
+
+from uqeval.errors import StoreError
+from uqeval.gate import judge
+from uqeval.gate.saved import load_verdicts, of_stores
+from uqeval.report import verdicts as words
+
+RULES = """
+pavpu.pavpu: {min: 0.7, max: 0.75, id: PER-1, why: it is asked for}
+pavpu.per_class."traffic.light".pavpu: {min: 0.5}
+pavpu.pavpu@weather=night: {min: 0.1}
+"""
+
+
+def saved(folder: Path) -> Path:
+    judgement = judge((named(),), rules(folder, RULES))
+    path = folder / "verdicts.json"
+    path.write_text(words.to_json(judgement, {"report": "r"}), "utf-8")
+    return path
+
+
+def test_what_is_read_says_what_was_written(tmp_path: Path) -> None:
+    judgement = judge((named(),), rules(tmp_path, RULES))
+    found = load_verdicts(saved(tmp_path))
+    assert words.table(found) == words.table(judgement)
+    assert words.summary(found) == words.summary(judgement)
+    assert words.findings(found) == words.findings(judgement)
+    assert of_stores(found, {"city"}).verdicts == found.verdicts
+    assert of_stores(found, {"town"}).verdicts == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"schema": "uqeval.report/1"}, "schema"),
+        ({"verdicts": [{}]}, "are no verdicts"),
+        ({"verdicts": None}, "are no verdicts"),
+        ({"verdicts": [1]}, "are no verdicts"),
+    ],
+)
+def test_what_are_no_verdicts(tmp_path: Path, change: dict[str, Any], says: str) -> None:
+    path = saved(tmp_path)
+    path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | change), "utf-8")
+    with pytest.raises(StoreError, match=says):
+        load_verdicts(path)
+    path.write_text("{", "utf-8")
+    with pytest.raises(StoreError, match="is no JSON"):
+        load_verdicts(path)
+    path.unlink()
+    with pytest.raises(StoreError, match="No such file"):
+        load_verdicts(path)

@@ -1,0 +1,191 @@
+"""`uqeval gate`: verdicts on reports, and an exit status for CI."""
+
+from __future__ import annotations
+
+import os
+import sys
+from enum import StrEnum
+from functools import cached_property
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uqeval.cli.messages import tell
+from uqeval.errors import OutputError, StoreError, UsageError
+
+if TYPE_CHECKING:
+    from uqeval.gate import Address, Interval, Judgement, Mover, Resampler
+
+_OUT, _CI = "Output", "Continuous integration"
+
+#: GitHub drops a job summary that is larger.
+_MOST_SUMMARY = 1 << 20
+
+
+class Format(StrEnum):
+    """What is printed to stdout."""
+
+    table = "table"
+    json = "json"
+    markdown = "markdown"
+
+
+def gate(
+    report: Annotated[str, typer.Argument(
+        metavar="REPORT", show_default=False,
+        help="A report, or a folder of reports: each under the name of its file.")],
+    rules: Annotated[str | None, typer.Argument(
+        metavar="RULES", show_default=False,
+        help="YAML file of rules, or a uqeval.yaml with its gate part (default: uqeval.yaml).")]
+        = None,
+    baseline: Annotated[str | None, typer.Option(
+        metavar="REPORT", show_default=False,
+        help="Report or folder of reports that drops and rises are measured against.")] = None,
+    output: Annotated[str | None, typer.Option(
+        "-o", "--output", metavar="FILE", show_default=False, rich_help_panel=_OUT,
+        help="Write the verdicts as JSON; - is stdout.")] = None,
+    format: Annotated[Format, typer.Option(
+        help="What to print to stdout.", rich_help_panel=_OUT)] = Format.table,
+    quiet: Annotated[bool, typer.Option(
+        "-q", "--quiet", rich_help_panel=_OUT, help="No table, no warnings.")] = False,
+    junit: Annotated[str | None, typer.Option(
+        metavar="FILE", show_default=False, rich_help_panel=_CI,
+        help="Write the verdicts as JUnit XML.")] = None,
+    markdown: Annotated[str | None, typer.Option(
+        metavar="FILE", show_default=False, rich_help_panel=_CI,
+        help="Write the verdicts as Markdown.")] = None,
+    github: Annotated[bool | None, typer.Option(
+        "--github/--no-github", show_default=False, rich_help_panel=_CI,
+        help="Annotations on stderr, and Markdown appended to $GITHUB_STEP_SUMMARY (default: where "
+        "GITHUB_ACTIONS is true).")] = None,
+) -> None:  # fmt: skip
+    """Do the reports hold what the rules demand? Status 0: all do; 1: some do not.
+
+    A rule is an address with limits: pavpu.pavpu: {min: 0.78, confidence: 0.95}. Undefined values,
+    and intervals that hold the limit, fail unless the rule says otherwise.
+
+    Example: uqeval gate report.json gate.yaml --baseline main.json --junit gate.xml
+    """
+    from uqeval.cli.finish import check_outputs
+    from uqeval.config import load_rules
+    from uqeval.gate import judge
+    from uqeval.report import verdicts as words
+    from uqeval.report.files import write
+    from uqeval.report.folder import load_reports
+
+    file = rules or _found()
+    inputs = [path for path in (report, baseline, file) if path is not None]
+    check_outputs(output, junit, markdown, inputs=inputs)
+    if "-" in (junit, markdown) and format is not Format.table:
+        raise UsageError("two outputs go to stdout; give each a file of its own.")
+    demanded = load_rules(file)
+    reports, before = load_reports(report), load_reports(baseline) if baseline is not None else []
+    judgement = judge(reports, demanded, before, _Tallies())
+    record = words.to_json(judgement, {"report": report, "baseline": baseline, "rules": file})
+    for path, text in (
+        (output, record),
+        (junit, _junit(judgement) if junit else ""),
+        (markdown, words.to_markdown(judgement) if markdown else ""),
+    ):
+        if path == "-" and path is not output:
+            sys.stdout.write(text)
+        elif path not in (None, "-"):
+            write(str(path), text)
+    if github if github is not None else os.environ.get("GITHUB_ACTIONS") == "true":
+        _tell_github(judgement)
+    if not quiet:
+        for warning in judgement.warnings:
+            tell(f"warning: {warning}")
+    if output == "-" or format is Format.json:
+        sys.stdout.write(record)
+    elif "-" in (junit, markdown):
+        pass  # stdout is theirs
+    elif format is Format.markdown:
+        sys.stdout.write(words.to_markdown(judgement))
+    elif not quiet:
+        show(judgement)
+    sys.stdout.flush()
+    if not judgement.passed:
+        raise typer.Exit(1)
+
+
+def _junit(judgement: Judgement) -> str:
+    from uqeval.report.junit import to_junit
+
+    return to_junit(judgement)
+
+
+def _found() -> str:
+    """The rules of the working folder."""
+    from uqeval.config import FILE
+
+    if not Path(FILE).is_file():
+        raise UsageError(
+            f"no RULES given, and no {FILE} in this folder; give a YAML file of rules, such as "
+            "pavpu.pavpu: {min: 0.78}."
+        )
+    return FILE
+
+
+def show(judgement: Judgement) -> None:
+    """The table, what is behind every verdict that is no plain pass, and how it ended."""
+    from rich.console import Console
+    from rich.markup import escape
+
+    from uqeval.report import verdicts as words
+    from uqeval.report.safe import printable
+    from uqeval.report.terminal import print_table, split
+
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    for part in split(words.table(judgement), console.width):
+        print_table(part, console)
+    for name, text in words.findings(judgement):
+        console.print(
+            f"[bold]{escape(printable(name))}[/] {escape(printable(text))}\n",
+            highlight=False, soft_wrap=not sys.stdout.isatty(),
+        )  # fmt: skip
+    colour = "green" if judgement.passed else "red"
+    console.print(f"[bold {colour}]{words.summary(judgement)}[/]", highlight=False)
+
+
+def _tell_github(judgement: Judgement) -> None:
+    from uqeval.report.annotations import to_annotations
+    from uqeval.report.verdicts import to_markdown
+
+    for line in to_annotations(judgement):
+        typer.echo(line, err=True)
+    if path := os.environ.get("GITHUB_STEP_SUMMARY"):
+        text = to_markdown(judgement).encode("utf-8", "backslashreplace")
+        if len(text) > _MOST_SUMMARY:
+            text = text[: text.rfind(b"\n", 0, _MOST_SUMMARY - 100)] + b"\n\nand more.\n"
+        try:
+            with Path(path).open("ab") as file:
+                file.write(text)
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be written: {error.strerror}.") from error
+
+
+class _Tallies:
+    """The resampler of `uqeval.statistics`, which loads NumPy: not before it is asked."""
+
+    def interval(self, report: Path, address: Address, level: float) -> Interval:
+        return self._resampler.interval(report, address, level)
+
+    def change(
+        self, report: Path, baseline: Path, address: Address, level: float, relative: bool
+    ) -> Interval:
+        return self._resampler.change(report, baseline, address, level, relative)
+
+    def movers(self, report: Path, address: Address, count: int) -> list[Mover]:
+        return self._resampler.movers(report, address, count)
+
+    @cached_property
+    def _resampler(self) -> Resampler:
+        try:
+            statistics = import_module("uqeval.statistics")
+        except ModuleNotFoundError:
+            raise StoreError("this uqeval resamples no tallies") from None
+        found: Resampler = statistics.resampler()
+        return found

@@ -1,0 +1,232 @@
+"""`uqeval.yaml` and files of rules, read and checked; mistakes are told with file, line and key."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel, TypeAdapter, ValidationError
+
+from uqeval.config.model import STORE_PATHS, Config, Slices, Store, options_model
+from uqeval.config.options import PATHS, check_values, commands
+from uqeval.config.paths import anchored
+from uqeval.config.yaml12 import Document, Place, read_yaml
+from uqeval.errors import UsageError
+from uqeval.gate import Address, Limits, Rule
+
+#: The file that commands look for in the working folder.
+FILE = "uqeval.yaml"
+
+
+def load_config(path: str | Path) -> Config:
+    """A whole `uqeval.yaml`, its paths from the working folder on. Raises `UsageError`."""
+    return _config(_mapping(read_yaml(path)))
+
+
+def load_rules(path: str | Path) -> list[Rule]:
+    """The rules of a `uqeval.yaml`, or of a file that is its gate part alone.
+
+    Raises `UsageError`, also where there are none.
+    """
+    document = _mapping(read_yaml(path))
+    whole = any(key in Config.model_fields for key in document.data)
+    above: Place = ("gate",) if whole else ()
+    if whole:
+        limits = _config(document).gate
+    else:
+        _check_keys(document, document.data, above)
+        try:
+            limits = TypeAdapter(dict[str, Limits]).validate_python(document.data)
+        except ValidationError as error:
+            raise _told(document, error) from None
+    if not limits:
+        where = f"{path}: has no rules" + (" under gate:" if whole else "")
+        raise UsageError(f"{where}; give at least one, such as pavpu.pavpu: {{min: 0.8}}.")
+    return list(_rules(document, limits, above))
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON Schema of `uqeval.yaml`, for editors."""
+    schema = Config.model_json_schema()
+    null = {"type": "null"}
+    options = {c: {"anyOf": [options_model(c).model_json_schema(), null]} for c in commands()}
+    of_a_store = {"type": "object", "properties": options, "additionalProperties": False}
+    evaluate = schema["properties"]["evaluate"]
+    evaluate["patternProperties"] = {
+        pattern: {"anyOf": [of_a_store, null]} for pattern in evaluate["patternProperties"]
+    }
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema | {"title": FILE}
+
+
+def _mapping(document: Document) -> Document:
+    if document.data is None:
+        raise UsageError(f"{document.path}: is empty.")
+    if not isinstance(document.data, dict):
+        kind = type(document.data).__name__
+        raise UsageError(f"{document.path}: holds a {kind}; expected keys with values.")
+    return document
+
+
+def _rules(document: Document, limits: dict[str, Limits], above: Place) -> Iterator[Rule]:
+    seen: dict[Address, int] = {}
+    for text, given in limits.items():
+        line = document.line((*above, text))
+        try:
+            address = Address.parse(text)
+        except UsageError as error:
+            raise UsageError(f"{document.path}:{line}: {error}") from None
+        if address in seen:
+            raise UsageError(
+                f"{document.path}:{line}: {address} has a rule on line {seen[address]} already."
+            )
+        seen[address] = line
+        yield Rule(address, given, str(document.path), line)
+
+
+def _check_keys(document: Document, data: dict[str, Any], above: Place) -> None:
+    """Texts that are no address cannot be rules: more likely a key of the file, misspelt."""
+    for key in data:
+        near = difflib.get_close_matches(key, Config.model_fields, 1)
+        if "." not in key and near:
+            raise UsageError(
+                f"{document.at((*above, key))}: unknown key; did you mean {near[0]!r}?"
+            )
+
+
+def _config(document: Document) -> Config:
+    try:
+        config = Config.model_validate(document.data)
+    except ValidationError as error:
+        raise _told(document, error) from None
+    config._at = document.at
+    list(_rules(document, config.gate, ("gate",)))  # every address can be read
+    _check_stores(document, config)
+    return _anchored(document, config)
+
+
+def _check_stores(document: Document, config: Config) -> None:
+    for name, store in config.stores.items():
+        if store.predictions is None and store.video is None:
+            raise UsageError(
+                f"{document.at(('stores', name))}: names no predictions and no video; give one."
+            )
+        if store.labels is not None and store.target is not None:
+            raise UsageError(
+                f"{document.at(('stores', name))}: names labels and a target; give one of them."
+            )
+    for name in config.evaluate:
+        if name not in config.stores:
+            raise UsageError(
+                f"{document.at(('evaluate', name))}: is no store of this file"
+                + _nearest(name, list(config.stores))
+            )
+        for command, options in (config.metrics_of(name) or {}).items():
+            _check_options(document, ("evaluate", name, command), options)
+
+
+def _check_options(document: Document, place: Place, options: dict[str, Any]) -> None:
+    """Names, types and values of a command's options, which become those of its model."""
+    command = str(place[-1])
+    if command not in commands():
+        near = _nearest(command, list(commands()))
+        raise UsageError(f"{document.at(place)}: unknown command{near}")
+    try:
+        checked = options_model(command).model_validate(options)
+        said = checked.model_dump(exclude_none=True)  # null is what is not said
+        options.clear()
+        options.update(said)
+        check_values(command, options)
+    except ValidationError as error:
+        raise _told(document, error, place) from None
+    except UsageError as error:
+        raise UsageError(f"{document.at(place)}: {error}") from None
+
+
+def _anchored(document: Document, config: Config) -> Config:
+    """The same with every path from the working folder on."""
+
+    def fixed(value: Any, *place: str) -> Any:
+        try:
+            if isinstance(value, list):
+                return [anchored(path, document.path.parent) for path in value]
+            return None if value is None else anchored(str(value), document.path.parent)
+        except ValueError as error:
+            raise UsageError(f"{document.at(place)}: {error}.") from None
+
+    def fix(model: BaseModel, names: tuple[str, ...], *place: str) -> None:
+        for name in names:
+            if name in model.model_fields_set:
+                setattr(model, name, fixed(getattr(model, name), *place, name))
+
+    for name, store in config.stores.items():
+        fix(store, STORE_PATHS, "stores", name)
+    for name in config.evaluate:
+        for command, options in (config.metrics_of(name) or {}).items():
+            for option in options.keys() & set(PATHS):
+                options[option] = fixed(options[option], "evaluate", name, command, option)
+    fix(config, ("output",))
+    if config.slices is not None:
+        fix(config.slices, ("table",), "slices")
+    return config
+
+
+def _told(document: Document, error: ValidationError, above: Place = ()) -> UsageError:
+    """The first of pydantic's errors in a line: file, line, key, what is wrong, what is near."""
+    errors: list[dict[str, Any]] = [
+        {**found, "loc": (*above, *found["loc"])} for found in error.errors()
+    ]
+    # Of a choice between types, every one complains at its own place below the same key.
+    first = errors[0]
+    place: Place = first["loc"]
+    inside = _in_document(document.data, place)
+    message = str(first["msg"]).removeprefix("Value error, ")
+    message = message[:1].lower() + message[1:]
+    if first["type"] == "extra_forbidden":
+        known = _known_keys(place)
+        return UsageError(f"{document.at(inside)}: unknown key{_nearest(str(place[-1]), known)}")
+    same = [e for e in errors if _in_document(document.data, e["loc"]) == inside]
+    if len(same) > 1:
+        says = dict.fromkeys(str(e["msg"]).removeprefix("Input should be ") for e in same)
+        message = f"input should be {' or '.join(says)}"
+    value = first.get("input")
+    shown = f", not {value!r}" if isinstance(value, str | int | float | bool | None) else ""
+    if len(shown) > 100:
+        shown = ""
+    return UsageError(f"{document.at(inside)}: {message}{shown}.")
+
+
+def _in_document(data: Any, place: Place) -> Place:
+    """The part of pydantic's place that the file holds: it adds the names of types."""
+    found: list[str | int] = []
+    for part in place:
+        if isinstance(data, dict) and part in data:
+            data = data[str(part)]
+        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
+            data = data[part]
+        else:
+            continue
+        found.append(part)
+    return tuple(found)
+
+
+def _known_keys(place: Place) -> list[str]:
+    """The keys that stand at the place of an unknown one."""
+    match place[:-1]:
+        case ():
+            return list(Config.model_fields)
+        case ("stores", _):
+            return list(Store.model_fields)
+        case ("evaluate", _, command, *_):
+            return list(commands().get(str(command), {}))
+        case ("slices", *_):
+            return list(Slices.model_fields)
+        case _:
+            return list(Limits.model_fields)
+
+
+def _nearest(name: str, known: list[str]) -> str:
+    if near := difflib.get_close_matches(name, known, 1, 0.5):
+        return f"; did you mean {near[0]!r}?"
+    return f"; expected one of {', '.join(known)}." if known else "; there is none."

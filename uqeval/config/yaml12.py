@@ -1,0 +1,158 @@
+"""YAML as version 1.2 reads it, with the line of every key, and nothing that could surprise.
+
+`yes` is a text and 1e-3 a number. Refused: keys given twice, tags, aliases that grow, large files.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from uqeval.errors import UsageError
+
+#: Where a value stands: keys and numbers from the top.
+Place = tuple[str | int, ...]
+
+MOST_BYTES = 1 << 20
+MOST_VALUES = 100_000
+MOST_DEEP = 50
+
+_CORE = {
+    "null": (r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    "bool": (r"true|True|TRUE|false|False|FALSE", list("tTfF")),
+    "int": (r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+", list("-+0123456789")),
+    "float": (
+        r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?"
+        r"|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)",
+        list("-+.0123456789"),
+    ),
+}
+
+
+class _Loader(yaml.SafeLoader):
+    """PyYAML's safe reader with the scalars of YAML 1.2's core schema, without tags."""
+
+    yaml_implicit_resolvers: dict[Any, Any] = {}  # noqa: RUF012
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        if getattr(event, "tag", None) is not None:
+            raise yaml.MarkedYAMLError(
+                problem=f"the tag {event.tag!r}; write plain values without tags",
+                problem_mark=event.start_mark,
+            )
+        return super().compose_node(parent, index)
+
+
+for _name, (_pattern, _first) in _CORE.items():
+    _Loader.add_implicit_resolver(
+        f"tag:yaml.org,2002:{_name}", re.compile(rf"^(?:{_pattern})$"), _first
+    )
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a file holds, and the line of every key and value in it."""
+
+    path: Path
+    data: Any
+    lines: dict[Place, int]
+
+    def line(self, place: Place) -> int:
+        """The line of a place, or of the nearest above it that has one."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines.get(place, 1)
+
+    def at(self, place: Place) -> str:
+        """What messages call a place: file, line and key."""
+        key = ".".join(map(str, place))
+        return f"{self.path}:{self.line(place)}" + (f": {key}" if key else "")
+
+
+def read_yaml(path: str | Path) -> Document:
+    """Read a YAML file. Raises `UsageError`."""
+    place = Path(path)
+    try:
+        if place.stat().st_size > MOST_BYTES:
+            raise UsageError(f"{path}: is larger than 1 MiB; expected a YAML file of settings.")
+        text = place.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise UsageError(f"{path}: cannot be read: {error.strerror}.") from None
+    except UnicodeDecodeError:
+        raise UsageError(f"{path}: is not text in UTF-8; expected YAML.") from None
+    try:
+        node = _Loader(text).get_single_node()
+        lines: dict[Place, int] = {}
+        data = None if node is None else _Reader(lines).value(node, ())
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        line = "" if mark is None else f"{mark.line + 1}: "
+        raise UsageError(f"{path}:{line or ' '}{error.problem or error.context}.") from None
+    except yaml.YAMLError as error:
+        raise UsageError(f"{path}: is no YAML: {' '.join(str(error).split())}.") from None
+    except RecursionError:
+        raise UsageError(f"{path}: is nested too deeply.") from None
+    return Document(place, data, lines)
+
+
+class _Reader:
+    """Nodes to values, each place with its line."""
+
+    def __init__(self, lines: dict[Place, int]) -> None:
+        self.lines = lines
+        self.count = 0
+
+    def value(self, node: yaml.Node, place: Place) -> Any:
+        self.count += 1
+        if self.count > MOST_VALUES:
+            self._refuse(node, f"more than {MOST_VALUES:,} values, aliases written out")
+        if len(place) > MOST_DEEP:
+            self._refuse(node, f"nested more than {MOST_DEEP} deep")
+        self.lines.setdefault(place, node.start_mark.line + 1)
+        if isinstance(node, yaml.MappingNode):
+            return dict(self._entries(node, place))
+        if isinstance(node, yaml.SequenceNode):
+            return [self.value(child, (*place, i)) for i, child in enumerate(node.value)]
+        return _scalar(node)
+
+    def _entries(self, node: yaml.MappingNode, place: Place) -> Iterator[tuple[str, Any]]:
+        seen: dict[str, int] = {}
+        for key, child in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                self._refuse(key, "a key that is a list or a mapping; expected a name")
+            line = key.start_mark.line + 1
+            if key.value in seen:
+                self._refuse(
+                    key, f"the key {key.value!r} is given twice, first on line {seen[key.value]}"
+                )
+            seen[key.value] = line
+            self.lines[(*place, key.value)] = line
+            yield key.value, self.value(child, (*place, key.value))
+
+    def _refuse(self, node: yaml.Node, problem: str) -> None:
+        raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+
+
+def _scalar(node: Any) -> Any:
+    text = node.value
+    kind = node.tag.rpartition(":")[2]
+    if kind == "null":
+        return None
+    if kind == "bool":
+        return text.lower() == "true"
+    if kind == "int":
+        try:
+            return int(text, 0) if text[:2] in ("0o", "0x") else int(text)
+        except ValueError:
+            raise yaml.MarkedYAMLError(
+                problem="a whole number of too many digits", problem_mark=node.start_mark
+            ) from None
+    if kind == "float":
+        return float(re.sub(r"\.(inf|nan)$", r"\1", text.lower()))
+    return text

@@ -1,0 +1,106 @@
+"""Addresses of values: `store/metric[variant].field@column=value`, parsed and printed."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from uqeval.errors import UsageError
+
+_QUOTED = r'"(?:[^"\\]|\\.)*"'
+_STORE = re.compile(rf'({_QUOTED}|[^"/\[@]+)/', re.DOTALL)
+_METRIC = re.compile(r'[^"/\[\].@\s]+')
+_VARIANT = re.compile(rf'\[({_QUOTED}|[^"\[\]]+)\]', re.DOTALL)
+_FIELD = re.compile(rf'\.({_QUOTED}|[^".@]+)', re.DOTALL)
+_WHERE = re.compile(rf'[@,]({_QUOTED}|[^"=,@]+)=({_QUOTED}|[^"=,@]+)', re.DOTALL)
+_EXPECTED = (
+    "expected store/metric[variant].field@column=value, such as pavpu.pavpu or "
+    "city/calibration.ece; names with dots stand in quotes"
+)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a value stands: in which report, under which metric and field, for which slice.
+
+    `fields` lead from the metric's record to the value, ("per_class", "pedestrian", "pavpu").
+    `where` are the columns of the items' table and the values that make the slice.
+    """
+
+    metric: str
+    fields: tuple[str, ...]
+    variant: str | None = None
+    store: str | None = None
+    where: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def parse(cls, text: str) -> Address:
+        """Read an address. Raises `UsageError`."""
+        rest, store, variant = text.strip(), None, None
+        fields: list[str] = []
+        where: list[tuple[str, str]] = []
+        if match := _STORE.match(rest):
+            store, rest = _plain(match[1]), rest[match.end() :]
+        if not (match := _METRIC.match(rest)):
+            raise UsageError(f"{text!r} is no address of a value: {_EXPECTED}.")
+        metric, rest = match[0], rest[match.end() :]
+        if match := _VARIANT.match(rest):
+            variant, rest = _plain(match[1]), rest[match.end() :]
+        while match := _FIELD.match(rest):
+            fields.append(_plain(match[1]))
+            rest = rest[match.end() :]
+        while (match := _WHERE.match(rest)) and match[0][0] == ("," if where else "@"):
+            where.append((_plain(match[1]), _plain(match[2])))
+            rest = rest[match.end() :]
+        if rest or not fields:
+            at = f", at {rest!r}" if rest else ", it names no field"
+            raise UsageError(f"{text!r} is no address of a value{at}: {_EXPECTED}.")
+        columns = [column for column, _ in where]
+        if len(set(columns)) < len(columns):
+            raise UsageError(f"{text!r} names a column of its slice twice.")
+        return cls(metric, tuple(fields), variant, store, tuple(where))
+
+    def __str__(self) -> str:
+        store = "" if self.store is None else f"{_quoted(self.store, '/[@')}/"
+        return store + self.within + (f"@{slice_key(self.where)}" if self.where else "")
+
+    @property
+    def key(self) -> str:
+        """The metric's key in a report: `pavpu`, `pavpu[window=7]`."""
+        return self.metric if self.variant is None else f"{self.metric}[{self.variant}]"
+
+    @property
+    def within(self) -> str:
+        """The address without store and slice, which is how a report keys its intervals."""
+        variant = "" if self.variant is None else f"[{_quoted(self.variant, '[]')}]"
+        fields = "".join(f".{_quoted(field, '/.@')}" for field in self.fields)
+        return f"{self.metric}{variant}{fields}"
+
+    @property
+    def slice_keys(self) -> Iterator[str]:
+        """How a report may key the slice: its conditions in any order, as written first."""
+        for order in itertools.permutations(self.where[:6]):
+            yield slice_key(order)
+
+    def at(self, store: str) -> Address:
+        """The same value of one report."""
+        return dataclasses.replace(self, store=store)
+
+
+def slice_key(where: Iterable[tuple[str, str]]) -> str:
+    """How a report keys the slice of these columns and values: as it stands in an address."""
+    return ",".join(f"{_quoted(c, '=,@')}={_quoted(v, '=,@')}" for c, v in where)
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text[1:-1], flags=re.DOTALL) if text[0] == '"' else text
+
+
+def _quoted(text: str, special: str) -> str:
+    if text and text == text.strip() and not any(c in text for c in special + '"'):
+        return text
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'

@@ -1,0 +1,292 @@
+"""Reports and rules to verdicts. Values are compared unrounded, as the decimals of their text."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, Literal
+
+from uqeval.errors import StoreError, UsageError
+from uqeval.gate.addresses import Address
+from uqeval.gate.baseline import Pair, pairs_of, refuse_other_settings
+from uqeval.gate.lookup import Absent, Found, find, suggestion
+from uqeval.gate.movers import moved_by
+from uqeval.gate.resampling import Interval, Mover, Resampler
+from uqeval.gate.rules import Kind, Rule
+from uqeval.report.folder import Named
+
+Status = Literal["pass", "fail", "inconclusive"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """Whether one limit of a rule holds for one report.
+
+    `value` is None where it is undefined, for a `reason`; `change` is its rise above `baseline`, as
+    a fraction for relative limits. `counts_as` is what it does to the gate. `more_items`: how many
+    more of them would likely decide.
+    """
+
+    rule: Rule
+    address: Address
+    kind: Kind
+    limit: float
+    value: float | None
+    status: Status
+    counts_as: Literal["pass", "fail"]
+    reason: str | None = None
+    baseline: float | None = None
+    change: float | None = None
+    interval: Interval | None = None
+    more_items: int | None = None
+    items: tuple[Mover, ...] = ()
+    classes: tuple[Mover, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """All verdicts, in the order of the rules, and what to know about them."""
+
+    verdicts: tuple[Verdict, ...]
+    warnings: tuple[str, ...] = field(default=())
+
+    @property
+    def passed(self) -> bool:
+        """Whether the gate is passed."""
+        return all(verdict.counts_as == "pass" for verdict in self.verdicts)
+
+    def count(self, status: Status) -> int:
+        """How many verdicts there are of a status."""
+        return sum(verdict.status == status for verdict in self.verdicts)
+
+
+def judge(
+    reports: Sequence[Named],
+    rules: Sequence[Rule],
+    baseline: Sequence[Named] = (),
+    resampler: Resampler | None = None,
+) -> Judgement:
+    """The verdict of every limit on every report that it holds for.
+
+    `baseline`: the reports that changes are measured against, matched by name, or one against one.
+    `resampler` is asked for what the reports do not hold. Raises `UsageError` for rules that name
+    nothing or cannot be judged, `StoreError` for partial reports.
+    """
+    if not rules:
+        raise UsageError("there are no rules to judge by; give at least one.")
+    for named in (*reports, *baseline):
+        if named.report.partial:
+            part = named.report.inputs.get("part")
+            raise StoreError(
+                f"{named.path}: is part {part['number']} of {part['of']}: not all items were "
+                "evaluated. Join the parts with `uqeval merge`; a gate does not judge by one."
+                if part else
+                f"{named.path}: is partial (--limit): not all items were evaluated. "
+                "Evaluate all of them; a gate does not judge by a part."
+            )  # fmt: skip
+    pairs = pairs_of(reports, baseline)
+    verdicts, warnings = [], []
+    for rule in rules:
+        for named, found in _held_by(rule, reports):
+            pair = pairs.get(named.name)
+            if pair is not None and pair.difference and _compares(rule):
+                warnings.append(f"{named.name}: {pair.difference}")
+            for kind, limit in rule.limits.given():
+                case = _Case(rule, named, found, kind, limit, pair, resampler, bool(baseline))
+                verdicts.append(case.verdict())
+    return Judgement(tuple(verdicts), tuple(dict.fromkeys(warnings)))
+
+
+def _compares(rule: Rule) -> bool:
+    return any("drop" in kind or "rise" in kind for kind, _ in rule.limits.given())
+
+
+def _held_by(rule: Rule, reports: Sequence[Named]) -> list[tuple[Named, Found]]:
+    """The reports that a rule is about, with its value in each; raises `UsageError` for none."""
+    address = rule.address
+    asked = [named for named in reports if address.store in (None, named.name)]
+    if not asked:
+        names = ", ".join(named.name for named in reports)
+        raise UsageError(f"{rule.place}: there is no report {address.store!r}; there are {names}.")
+    answers = [(named, find(named.report, address)) for named in asked]
+    held = [(named, answer) for named, answer in answers if isinstance(answer, Found)]
+    if held:
+        return held
+    nearest = max(
+        (answer for _, answer in answers if isinstance(answer, Absent)),
+        key=lambda answer: answer.depth,
+    )
+    near = suggestion((named.report for named in asked), address)
+    hint = f" Did you mean {near}?" if near else ""
+    raise UsageError(f"{rule.place}: names nothing: {nearest.why}.{hint}")
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One limit of a rule for one report."""
+
+    rule: Rule
+    named: Named
+    found: Found
+    kind: Kind
+    limit: float
+    pair: Pair | None
+    resampler: Resampler | None
+    baseline_given: bool
+
+    def verdict(self) -> Verdict:
+        found, limits = self.found, self.rule.limits
+        base = self._base() if self._of_change else None
+        told: dict[str, Any] = {
+            "rule": self.rule, "address": found.address.at(self.named.name), "kind": self.kind,
+            "limit": self.limit, "value": found.value,
+            "baseline": None if base is None else base.value, "notes": tuple(self._notes()),
+        }  # fmt: skip
+        measured, why = self._measured(base)
+        if measured is None:
+            counts = limits.undefined
+            return Verdict(**told, status=counts, counts_as=counts, reason=why)
+        if self._of_change:
+            told["change"] = float(-measured if "drop" in self.kind else measured)
+        interval, status = None, self._status(measured, measured)
+        if limits.confidence is not None:
+            interval = self._interval(limits.confidence)
+            status = self._status(_exact(interval.low), _exact(interval.high))
+            told["interval"] = interval.negated if "drop" in self.kind else interval
+        if status == "pass":
+            return Verdict(**told, status=status, counts_as="pass")
+        if status == "inconclusive" and interval is not None:
+            told["more_items"] = more_items(found.items, interval, measured, _exact(self.limit))
+        items, classes = moved_by(
+            self.named, found, None if base is None else self._other, base,
+            highest=self.kind not in ("min", "max_drop", "max_drop_relative"),
+            resampler=self.resampler,
+        )  # fmt: skip
+        counts = "fail" if status == "fail" else limits.inconclusive
+        return Verdict(**told, status=status, counts_as=counts, items=items, classes=classes)
+
+    @property
+    def _of_change(self) -> bool:
+        return self.kind not in ("min", "max")
+
+    @property
+    def _relative(self) -> bool:
+        return self.kind.endswith("relative")
+
+    @property
+    def _other(self) -> Named:
+        if self.pair is None:
+            where = self.rule.place
+            if not self.baseline_given:
+                raise UsageError(f"{where}: {self.kind} needs a baseline; give --baseline REPORT.")
+            raise UsageError(f"{where}: the baseline has no report {self.named.name!r}.")
+        return self.pair.baseline
+
+    def _base(self) -> Found:
+        """The same value in the baseline."""
+        other = self._other
+        base = find(other.report, self.found.address)
+        if isinstance(base, Absent):
+            raise UsageError(f"{self.rule.place}: {other.path} lacks it: {base.why}.")
+        refuse_other_settings(self.rule.place, self.named, other, self.rule.address.key)
+        return base
+
+    def _measured(self, base: Found | None) -> tuple[Fraction | None, str | None]:
+        """What is held against the limit: the value, or how far it fell or rose."""
+        if self.found.value is None:
+            return None, self.found.reason
+        value = _exact(self.found.value)
+        if base is None:
+            return value, None
+        if base.value is None:
+            return None, f"in the baseline: {base.reason}"
+        change = value - _exact(base.value)
+        if self._relative:
+            if base.value == 0:
+                return None, "the baseline's value is 0, of which nothing is a fraction"
+            change /= abs(_exact(base.value))
+        return (-change if "drop" in self.kind else change), None
+
+    def _status(self, low: Fraction, high: Fraction) -> Status:
+        """All of the interval inside the limit, all outside, or neither."""
+        limit = _exact(self.limit)
+        if self.kind == "min":
+            return "pass" if low >= limit else "fail" if high < limit else "inconclusive"
+        return "pass" if high <= limit else "fail" if low > limit else "inconclusive"
+
+    def _interval(self, level: float) -> Interval:
+        """The interval of what is measured."""
+        found = self.found
+        if not self._of_change:
+            kept = _kept(found, level)
+            if kept is not None:
+                return kept
+        if self.resampler is None:
+            raise UsageError(self._needs_states(level, "nothing here can resample them"))
+        try:
+            if not self._of_change:
+                return self.resampler.interval(self.named.path, found.address, level)
+            assert self.pair is not None
+            if not self.pair.paired:
+                raise UsageError(
+                    f"{self.rule.place}: confidence in a change compares the same items one by "
+                    f"one: {self.pair.difference} Evaluate both on the same, or leave confidence."
+                )
+            interval = self.resampler.change(
+                self.named.path, self._other.path, found.address, level, self._relative
+            )
+            return interval.negated if "drop" in self.kind else interval
+        except StoreError as error:
+            raise StoreError(self._needs_states(level, str(error).rstrip("."))) from None
+
+    def _needs_states(self, level: float, why: str) -> str:
+        if self._of_change:
+            return (
+                f"{self.rule.place}: the interval of a change is resampled from the tallies beside "
+                f"both reports: {why}. Evaluate again with --states, or leave confidence."
+            )
+        return (
+            f"{self.rule.place}: {self.named.path} holds no interval at level {level!r}, and from "
+            f"the tallies beside it there is none: {why}. Evaluate again with --ci {level!r}, or "
+            "with --states."
+        )
+
+    def _notes(self) -> list[str]:
+        notes = []
+        if self.found.small:
+            notes.append(f"a small slice: {self.found.items} items")
+        return notes
+
+
+def _kept(found: Found, level: float) -> Interval | None:
+    """The interval that the report holds at a level."""
+    record = found.intervals.get(found.address.within)
+    if not isinstance(record, dict) or found.value is None:
+        return None
+    try:
+        low, high = float(record["low"]), float(record["high"])
+        if not math.isclose(float(record["level"]), level, rel_tol=0, abs_tol=1e-12):
+            return None
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+    if not (math.isfinite(low) and math.isfinite(high) and low <= high):
+        raise StoreError(f"{found.address}: its interval [{low}, {high}] is none.")
+    return Interval(level, low, high, bool(record.get("approximate")))
+
+
+def more_items(items: int, interval: Interval, measured: Fraction, limit: Fraction) -> int | None:
+    """How many more items would likely decide, as widths shrink with the root of their number."""
+    distance = abs(measured - limit)
+    if distance == 0 or not items:
+        return None
+    half = (_exact(interval.high) - _exact(interval.low)) / 2
+    needed = items * (half / distance) ** 2 - items
+    return max(1, round(needed)) if needed < 10**9 else None
+
+
+def _exact(value: float) -> Fraction:
+    """The decimal that a number is written as: 0.8 − 0.79 is 0.01, not a little more."""
+    return Fraction(repr(value))

@@ -1,0 +1,94 @@
+"""Which items and classes moved a value the most: what to look at when a rule fails."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from uqeval.errors import StoreError
+from uqeval.gate.addresses import Address
+from uqeval.gate.lookup import Found
+from uqeval.gate.resampling import Mover, Resampler
+from uqeval.report.folder import Named
+
+#: So many are named.
+COUNT = 5
+
+#: Scores of the whole whose share of a class has another name.
+_OF_A_CLASS = {
+    ("segmentation", "miou"): "iou",
+    ("segmentation", "mean_accuracy"): "accuracy",
+    ("segmentation", "pixel_accuracy"): "accuracy",
+}
+
+
+def moved_by(
+    named: Named,
+    found: Found,
+    other: Named | None,
+    base: Found | None,
+    *,
+    highest: bool,
+    resampler: Resampler | None,
+) -> tuple[tuple[Mover, ...], tuple[Mover, ...]]:
+    """Items and classes, worst first: by change where there is a baseline `other`, else by value.
+
+    `highest`: high values are the worst. Items come from the resampler where the report says
+    nothing of them on their own, as it does for classes and slices.
+    """
+    address = found.address
+    items = _of_items(named, address)
+    before = {} if other is None else _of_items(other, address)
+    ranked = _ranked(items, before, highest)
+    if not ranked and resampler is not None:
+        try:
+            ranked = resampler.movers(named.path, address, COUNT)
+        except StoreError:
+            ranked = []
+    classes = _of_classes(found.results, address)
+    earlier = {} if base is None else _of_classes(base.results, address)
+    return tuple(ranked[:COUNT]), tuple(_ranked(classes, earlier, highest)[:COUNT])
+
+
+def _ranked(now: dict[str, float], before: dict[str, float], highest: bool) -> list[Mover]:
+    sign = -1 if highest else 1
+    if before:
+        both = [Mover(n, v, change=v - before[n]) for n, v in now.items() if n in before]
+        moved = [mover for mover in both if sign * (mover.change or 0) < 0]
+        return sorted(moved, key=lambda mover: sign * (mover.change or 0))
+    return [Mover(n, v) for n, v in sorted(now.items(), key=lambda entry: sign * entry[1])]
+
+
+def _of_items(named: Named, address: Address) -> dict[str, float]:
+    """The value of every item on its own, of the whole set."""
+    if address.where:
+        return {}
+    found = {}
+    for item in named.report.items:
+        value: Any = item.get(address.key)
+        for name in address.fields:
+            value = value.get(name) if isinstance(value, dict) else None
+        if _is_number(value):
+            found[str(item.get("name"))] = float(value)
+    return found
+
+
+def _of_classes(results: dict[str, Any], address: Address) -> dict[str, float]:
+    """The value of every class on its own."""
+    record = results.get(address.key)
+    rows = record.get("per_class") if isinstance(record, dict) else None
+    if not isinstance(rows, list) or address.fields[0] == "per_class":
+        return {}
+    first = _OF_A_CLASS.get((address.metric, address.fields[0]), address.fields[0])
+    path = (first, *address.fields[1:])
+    found = {}
+    for row in rows:
+        value: Any = row
+        for name in path:
+            value = value.get(name) if isinstance(value, dict) else None
+        if _is_number(value):
+            found[str(row.get("name", row.get("class")))] = float(value)
+    return found
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300

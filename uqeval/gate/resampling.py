@@ -1,0 +1,60 @@
+"""What a gate asks of saved tallies, and what it is told: it computes nothing of that itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from uqeval.gate.addresses import Address
+
+
+@dataclass(frozen=True)
+class Interval:
+    """A two-sided interval of a value, or of its change; `approximate` as the report has it."""
+
+    level: float
+    low: float
+    high: float
+    approximate: bool = False
+
+    @property
+    def negated(self) -> Interval:
+        """The interval of the number's negative."""
+        return Interval(self.level, -self.high, -self.low, self.approximate)
+
+
+@dataclass(frozen=True)
+class Mover:
+    """An item or a class that moved a value, worst first.
+
+    `value` is its own; `change` the difference to its own value in the baseline; `influence` how
+    much the whole value would differ without it.
+    """
+
+    name: str
+    value: float | None = None
+    change: float | None = None
+    influence: float | None = None
+
+
+class Resampler(Protocol):
+    """Answers from the tallies beside the reports.
+
+    `address` has no store and calls a class as the report does. Each raises `StoreError` where
+    there are no tallies.
+    """
+
+    def interval(self, report: Path, address: Address, level: float) -> Interval:
+        """The interval of the value."""
+
+    def change(
+        self, report: Path, baseline: Path, address: Address, level: float, relative: bool
+    ) -> Interval:
+        """The interval of the value less the baseline's, from pairs of the same items.
+
+        `relative`: as a fraction of the absolute value of the baseline's.
+        """
+
+    def movers(self, report: Path, address: Address, count: int) -> list[Mover]:
+        """The items that moved the value most, by leaving each out; largest influence first."""

@@ -1,0 +1,74 @@
+"""What a rule demands of the value at its address."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from uqeval.gate.addresses import Address
+
+Kind = Literal["min", "max", "max_drop", "max_rise", "max_drop_relative", "max_rise_relative"]
+KINDS: tuple[Kind, ...] = (
+    "min", "max", "max_drop", "max_rise", "max_drop_relative", "max_rise_relative",
+)  # fmt: skip
+Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Limits(BaseModel):
+    """What a gate demands of one value: one limit or several, and what to do when in doubt."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    min: Number | None = Field(None, description="The least value that passes.")
+    max: Number | None = Field(None, description="The greatest value that passes.")
+    max_drop: Number | None = Field(None, description="Most that it may fall below the baseline.")
+    max_rise: Number | None = Field(None, description="Most that it may rise above the baseline.")
+    max_drop_relative: Number | None = Field(
+        None, description="The same as a fraction of the baseline's value."
+    )
+    max_rise_relative: Number | None = Field(
+        None, description="The same as a fraction of the baseline's value."
+    )
+    confidence: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] | None = Field(
+        None, description="Level of the interval that has to lie inside the limit, such as 0.95."
+    )
+    inconclusive: Literal["fail", "pass"] = Field(
+        "fail", description="What it counts as that the interval holds the limit."
+    )
+    undefined: Literal["fail", "pass"] = Field(
+        "fail", description="What it counts as that the value is undefined."
+    )
+    id: str | None = Field(None, description="Name of the requirement, in every output.")
+    why: str | None = Field(None, description="What the requirement is for, in every output.")
+
+    @model_validator(mode="after")
+    def _demands_something(self) -> Self:
+        if not list(self.given()):
+            raise ValueError(f"no limit; give one of {', '.join(KINDS)}")
+        if self.min is not None and self.max is not None and self.min > self.max:
+            raise ValueError(f"no value is at least {self.min!r} and at most {self.max!r}")
+        return self
+
+    def given(self) -> Iterator[tuple[Kind, float]]:
+        """The limits that are set."""
+        for kind in KINDS:
+            if (limit := getattr(self, kind)) is not None:
+                yield kind, limit
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Limits for the value at an address; `file` and `line` are where the rule stands."""
+
+    address: Address
+    limits: Limits
+    file: str
+    line: int
+
+    @property
+    def place(self) -> str:
+        """What messages call it."""
+        return f"{self.file}:{self.line}: {self.address}"

@@ -1,0 +1,51 @@
+"""Verdicts as they were saved as JSON, read back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from uqeval.errors import StoreError, UsageError
+from uqeval.gate.addresses import Address
+from uqeval.gate.judge import Judgement, Verdict
+from uqeval.gate.rules import Limits, Rule
+
+_SCHEMA = "uqeval.verdicts/1"
+_VERDICT = TypeAdapter(Verdict)
+
+
+def load_verdicts(path: str | Path) -> Judgement:
+    """The verdicts of a file that `uqeval gate -o` wrote. Raises `StoreError` if it is none."""
+    try:
+        record = json.loads(Path(path).read_text("utf-8"))
+    except OSError as error:
+        raise StoreError(
+            f"{path}: {error.strerror}; expected verdicts of uqeval gate -o."
+        ) from None
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"{path}: is no JSON: {error}.") from None
+    schema = record.get("schema") if isinstance(record, dict) else None
+    if schema != _SCHEMA:
+        raise StoreError(f"{path}: schema {schema!r}; expected {_SCHEMA!r}, of uqeval gate -o.")
+    try:
+        verdicts = tuple(_verdict(own) for own in record["verdicts"])
+        return Judgement(verdicts, tuple(map(str, record["warnings"])))
+    except (KeyError, TypeError, AttributeError, ValidationError, UsageError) as error:
+        raise StoreError(f"{path}: are no verdicts: {error}.") from None
+
+
+def of_stores(judgement: Judgement, names: set[str]) -> Judgement:
+    """Those verdicts that are of some reports."""
+    kept = tuple(verdict for verdict in judgement.verdicts if verdict.address.store in names)
+    return Judgement(kept, judgement.warnings)
+
+
+def _verdict(record: dict[str, Any]) -> Verdict:
+    own = dict(record)
+    limits = Limits(**{own["kind"]: own["limit"]}, id=own.pop("id"), why=own.pop("why"))
+    rule = Rule(Address.parse(own.pop("rule")), limits, own.pop("file"), own.pop("line"))
+    del own["store"]
+    return _VERDICT.validate_python(own | {"rule": rule, "address": Address.parse(own["address"])})

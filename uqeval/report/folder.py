@@ -1,0 +1,46 @@
+"""One report, or a folder of reports: wherever a command takes the one, it takes the other."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from uqeval.errors import StoreError
+from uqeval.report.schema import Report
+
+
+@dataclass(frozen=True)
+class Named:
+    """A report under the name of its store, which is the name of its file."""
+
+    name: str
+    path: Path
+    report: Report
+
+
+def load_reports(path: str | Path) -> list[Named]:
+    """The report at `path`, or every report of the folder, by name; raises `StoreError`.
+
+    A folder may hold other JSON files, such as verdicts; a file that is no JSON at all is an error:
+    it may be half a report.
+    """
+    place = Path(path)
+    if not place.is_dir():
+        return [Named(place.stem, place, Report.load(place))]
+    files = sorted(file for file in place.glob("*.json") if file.is_file() and _is_report(file))
+    if not files:
+        raise StoreError(f"{path}: no report in this folder; expected what -o FILE.json writes.")
+    return [Named(file.stem, file, Report.load(file)) for file in files]
+
+
+def _is_report(path: Path) -> bool:
+    try:
+        record: Any = json.loads(path.read_text("utf-8"))
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError) as error:
+        raise StoreError(f"{path}: is no JSON: {error}. Move it, or write it again.") from None
+    schema = record.get("schema") if isinstance(record, dict) else None
+    return isinstance(schema, str) and schema.startswith("uqeval.report/")

@@ -1,0 +1,195 @@
+"""Verdicts of a gate in words, as a table, as Markdown and as JSON."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from uqeval.report.markdown import cell, table_lines
+from uqeval.report.tables import Table, shown
+
+if TYPE_CHECKING:
+    from uqeval.gate import Judgement, Mover, Status, Verdict
+
+SCHEMA = "uqeval.verdicts/1"
+
+_STATUSES: tuple[tuple[Status, str], ...] = (
+    ("pass", "passed"),
+    ("fail", "failed"),
+    ("inconclusive", "inconclusive"),
+)
+_MEANS = {
+    "min": "at least {}",
+    "max": "at most {}",
+    "max_drop": "drop at most {}",
+    "max_rise": "rise at most {}",
+    "max_drop_relative": "drop at most {} of the baseline",
+    "max_rise_relative": "rise at most {} of the baseline",
+}
+
+
+def title(verdict: Verdict) -> str:
+    """What is judged, one of a kind in a judgement: `city/calibration.ece: at most 0.02`."""
+    return f"{verdict.address}: {demand(verdict)}"
+
+
+def demand(verdict: Verdict) -> str:
+    """The limit in words."""
+    return _MEANS[verdict.kind].format(repr(verdict.limit).removesuffix(".0"))
+
+
+def outcome(verdict: Verdict) -> str:
+    """pass, fail or inconclusive, and what it counts as where that is not plain."""
+    if verdict.status == "inconclusive":
+        return f"inconclusive, counts as {verdict.counts_as}"
+    return verdict.status
+
+
+def sentences(verdict: Verdict) -> list[str]:
+    """What was found, one fact a sentence, the most wanted first."""
+    said = []
+    if verdict.value is None:
+        said.append(f"undefined: {verdict.reason}")
+    else:
+        text = f"is {_apart(verdict.value, verdict.limit)}"
+        if verdict.baseline is not None:
+            text += f", {shown(float(verdict.baseline), 6)} in the baseline"
+        if verdict.change is not None:
+            share = " of it" if verdict.kind.endswith("relative") else ""
+            against = -verdict.limit if "drop" in verdict.kind else verdict.limit
+            text += f", a change of {_signed(verdict.change, against)}{share}"
+        said.append(text)
+        if verdict.reason:
+            said.append(f"undefined: {verdict.reason}")
+    if (interval := verdict.interval) is not None:
+        of = "" if verdict.change is None else " of the change"
+        rough = " (approximate)" if interval.approximate else ""
+        low, high = shown(interval.low, 6), shown(interval.high, 6)
+        said.append(f"interval{of} at level {interval.level!r}: {low} to {high}{rough}")
+    if verdict.more_items is not None:
+        said.append(f"about {verdict.more_items:,} more items would likely decide")
+    for noun, movers in (("items", verdict.items), ("classes", verdict.classes)):
+        if movers:
+            said.append(f"{noun} that moved it most: {', '.join(map(_mover, movers))}")
+    return [*said, *verdict.notes]
+
+
+def message(verdict: Verdict) -> str:
+    """All that was found, in one line."""
+    why = [f"why it matters: {verdict.rule.limits.why}"] if verdict.rule.limits.why else []
+    return "; ".join([*sentences(verdict), *why]) + "."
+
+
+def summary(judgement: Judgement) -> str:
+    """How the gate ended, in one line."""
+    counts = ", ".join(
+        f"{judgement.count(status)} {noun}"
+        for status, noun in _STATUSES
+        if judgement.count(status) or status != "inconclusive"
+    )
+    return f"gate {'passed' if judgement.passed else 'failed'}: {counts}"
+
+
+def table(judgement: Judgement) -> Table:
+    """One row a verdict, those that fail first."""
+    ids = any(verdict.rule.limits.id for verdict in judgement.verdicts)
+    rows = []
+    for verdict in sorted(judgement.verdicts, key=_order):
+        value = "undefined" if verdict.value is None else _apart(verdict.value, verdict.limit)
+        row = [str(verdict.address), demand(verdict), value, _range(verdict), outcome(verdict)]
+        rows.append([*([verdict.rule.limits.id or ""] if ids else []), *row])
+    columns = ["value of", "demand", "is", "change or interval", "verdict"]
+    left = frozenset({0, 1, 2, 5} if ids else {0, 1, 4})
+    return Table("Gate", [*(["id"] if ids else []), *columns], rows, left=left)
+
+
+def findings(judgement: Judgement) -> list[tuple[str, str]]:
+    """Title and message of every verdict that is no plain pass, those that fail first."""
+    return [
+        (_named(verdict), message(verdict))
+        for verdict in sorted(judgement.verdicts, key=_order)
+        if verdict.status != "pass" or verdict.reason
+    ]
+
+
+def to_markdown(judgement: Judgement) -> str:
+    """Outcome, table and findings as GitHub-flavoured Markdown, for a job summary."""
+    lines = [f"## uqeval {cell(summary(judgement))}", "", *table_lines(table(judgement)), ""]
+    lines += [f"- **{cell(name)}** {cell(text)}" for name, text in findings(judgement)]
+    lines += [f"- warning: {cell(text)}" for text in judgement.warnings]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def to_json(judgement: Judgement, files: Mapping[str, Any]) -> str:
+    """Everything, strict; `files`: what was read, under keys of its own."""
+    record = {
+        "schema": SCHEMA,
+        "passed": judgement.passed,
+        **files,
+        "counts": {status: judgement.count(status) for status, _ in _STATUSES},
+        "verdicts": [_record(verdict) for verdict in judgement.verdicts],
+        "warnings": list(judgement.warnings),
+    }
+    return json.dumps(record, indent=2, allow_nan=False) + "\n"
+
+
+def _record(verdict: Verdict) -> dict[str, Any]:
+    limits = verdict.rule.limits
+    said = dataclasses.asdict(dataclasses.replace(verdict, rule=None, address=None))  # type: ignore[arg-type]
+    del said["rule"], said["address"]
+    place = {"file": verdict.rule.file, "line": verdict.rule.line}
+    named = {"id": limits.id, "why": limits.why, "rule": str(verdict.rule.address)}
+    return named | place | {"store": verdict.address.store, "address": str(verdict.address)} | said
+
+
+def _named(verdict: Verdict) -> str:
+    name = f"[{verdict.rule.limits.id}] " if verdict.rule.limits.id else ""
+    return f"{name}{title(verdict)}: {outcome(verdict)}:"
+
+
+def _order(verdict: Verdict) -> tuple[bool, int]:
+    return (verdict.counts_as == "pass", ("fail", "inconclusive", "pass").index(verdict.status))
+
+
+def _range(verdict: Verdict) -> str:
+    if (interval := verdict.interval) is not None:
+        return f"{shown(interval.low)} … {shown(interval.high)}"
+    if verdict.change is None:
+        return "–"
+    against = -verdict.limit if "drop" in verdict.kind else verdict.limit
+    return _signed(verdict.change, against)
+
+
+def _apart(value: float, limit: float) -> str:
+    """A value with as many digits as it takes to see on which side of the limit it is."""
+    if isinstance(value, int):
+        return f"{value:,}"
+    for digits in range(4, 17):
+        text = f"{value:.{digits}f}"
+        near = float(text)
+        if (near < limit, near > limit) == (value < limit, value > limit):
+            return shown(value, digits)
+    return repr(value)
+
+
+def _signed(change: float, limit: float) -> str:
+    return f"{'+' if change > 0 else ''}{_apart(float(change), limit)}"
+
+
+def _mover(mover: Mover) -> str:
+    parts = [] if mover.value is None else [shown(mover.value)]
+    if mover.change is not None:
+        parts.append(f"{mover.change:+.4g}")
+    if mover.influence is not None:
+        parts.append(f"influence {mover.influence:+.4g}")
+    return f"{mover.name} ({', '.join(parts)})" if parts else mover.name
+
+
+def by_store(judgement: Judgement) -> dict[str, Sequence[Verdict]]:
+    """The verdicts of each report."""
+    found: dict[str, list[Verdict]] = {}
+    for verdict in judgement.verdicts:
+        found.setdefault(str(verdict.address.store), []).append(verdict)
+    return {name: tuple(verdicts) for name, verdicts in found.items()}
