@@ -14,7 +14,7 @@ import scenes
 
 import uqeval
 from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
-from uqeval.stores.states import read_index, read_state
+from uqeval.stores.states import SavedStates
 from uqeval.tallies import (
     AccuracyByUncertainty,
     ClassCounts,
@@ -212,18 +212,19 @@ def test_states_fold_to_the_report(scene: Any, tmp_path: Path) -> None:
     p, truth = scene
     path = tmp_path / "states.zip"
     report = uqeval.evaluate(p, truth, EVERYTHING, names=NAMES, states=path, workers=2)
-    index = read_index(path)
+    saved = SavedStates(path)
+    index = saved.index
     assert report.states == str(path)
     assert index["items"] == NAMES
     assert len(index["fingerprint"]) == 64
-    ids = [parameters["id"] for parameters in index["tallies"]]
+    ids = [parameters["id"] for parameters in saved.parameters()]
     assert {"class_counts", "moments", "ranks", "patch_counts"} <= set(ids)
-    tallies = [tally_of(parameters) for parameters in index["tallies"]]
+    tallies = [tally_of(parameters) for parameters in saved.parameters()]
     totals = []
-    for number, tally in enumerate(tallies):
+    for tally in tallies:
         total = tally.empty()
-        for item in range(N):
-            tally.merge(total, tally.unpack(read_state(path, number, item)))
+        for data in saved.states(tally.parameters()):
+            tally.merge(total, tally.unpack(data))
         totals.append(total)
 
     segmentation = report.results["segmentation"]
@@ -273,7 +274,8 @@ def test_no_state_is_written_twice(tmp_path: Path) -> None:
     import zipfile
 
     names = zipfile.ZipFile(states).namelist()
-    assert len(names) == len(set(names)) == len(read_index(states)["tallies"]) + 1
+    # The run, the index, and each tally's parameters and its state of the one item.
+    assert len(names) == len(set(names)) == 2 * len(SavedStates(states).parameters()) + 2
 
 
 def test_states_that_cannot_be_written(scene: Any, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -12,23 +13,29 @@ from uqeval.inputs import Inputs
 
 if TYPE_CHECKING:
     from uqeval.engine.scratch import Scratch
+    from uqeval.maps.contract import MapSource
     from uqeval.metrics._plan import Counted, Plan, Section
     from uqeval.run import RunOptions
     from uqeval.stores.states import StatesWriter
     from uqeval.tallies import Tally
 
+#: Bytes of states that are counted together however little memory is given.
+_STATES = 64 * 10**6
+
 
 class Lockstep:
     """Advances plans together; counts the bytes read, the passes, and the workers that fitted."""
 
-    def __init__(self, inputs: Inputs, options: RunOptions) -> None:
+    def __init__(
+        self, inputs: Inputs, options: RunOptions, states: StatesWriter | None = None
+    ) -> None:
         self.inputs = inputs
         self.options = options
+        self.states = states
         self.bytes_read = 0
         self.passes = 0
         self.workers = 0
         self._lock = threading.Lock()
-        self._counted = 0
 
     def run(self, plans: Mapping[str, Plan]) -> dict[str, Section]:
         """The sections of all plans, by key. Raises `UqevalError`; nothing is left behind then."""
@@ -37,22 +44,37 @@ class Lockstep:
         finished: dict[str, Section] = {}
         asked = {key: next(plan) for key, plan in plans.items()}
         with ExitStack() as stack:
-            scratch = stack.enter_context(Scratch(self.options.memory // 4))
-            states = self._states(stack)
+            scratch = stack.enter_context(Scratch(self.options.memory // 4, self.inputs.keeps_maps))
             while asked:
-                tallies = list(dict.fromkeys(t for wanted in asked.values() for t in wanted))
-                counted = self._pass(tallies, scratch, states)
+                turn = self._turn(asked)
+                tallies = list(dict.fromkeys(t for key in turn for t in asked[key]))
+                counted = self._pass(tallies, scratch)
                 self._refuse_void(counted)
-                for key in list(asked):
+                for key in turn:
                     mine = {tally: counted[tally] for tally in asked[key]}
                     try:
                         asked[key] = plans[key].send(mine)
                     except StopIteration as stop:
                         finished[key] = stop.value
                         del asked[key]
-            if states is not None:
-                states.finish(self.inputs.source.names, self.inputs.fingerprint)
         return {key: finished[key] for key in plans}
+
+    def _turn(self, asked: Mapping[str, Sequence[Tally]]) -> list[str]:
+        """The first plans whose states fit the memory, the total and each worker's; one at least.
+
+        Plans of many subsets of the samples take turns; the maps are kept between them.
+        """
+        room = max(self.options.memory // (1 + self.options.threads()), _STATES)
+        turn: list[str] = []
+        seen: set[Tally] = set()
+        for key, tallies in asked.items():
+            own = set(tallies) - seen
+            room -= sum(_state_bytes(tally) for tally in own)
+            if turn and room < 0:
+                break
+            turn.append(key)
+            seen |= own
+        return turn
 
     def _refuse_void(self, counted: Mapping[Tally, Counted]) -> None:
         for tally, found in counted.items():
@@ -64,33 +86,47 @@ class Lockstep:
                     "(void). Check --ignore-index and how the labels were written."
                 )
 
-    def _states(self, stack: ExitStack) -> StatesWriter | None:
-        if self.options.states is None:
-            return None
-        from uqeval.stores.states import StatesWriter
+    def _pass(self, tallies: Sequence[Tally], scratch: Scratch) -> dict[Tally, Counted]:
+        """Count some tallies over all items.
 
-        return stack.enter_context(StatesWriter(self.options.states))
+        Those of tempered samples read the stack again, each temperature for itself.
+        """
+        from uqeval.engine.scratch import Scratch
 
-    def _pass(
-        self, tallies: Sequence[Tally], scratch: Scratch, states: StatesWriter | None
+        own = [tally for tally in tallies if tally.tempering is None]
+        counted = self._read(self.inputs.source, own, scratch) if own else {}
+        for betas in dict.fromkeys(tally.tempering for tally in tallies):
+            if betas is not None:
+                from uqeval.maps.tempering import tempered
+
+                source = tempered(self.inputs.source, betas)
+                mine = [tally for tally in tallies if tally.tempering == betas]
+                source.want(sorted({name for tally in mine for name in tally.inputs}))
+                counted |= self._read(source, mine, Scratch(0, enabled=False))
+        return counted
+
+    def _read(
+        self, source: MapSource, tallies: Sequence[Tally], scratch: Scratch
     ) -> dict[Tally, Counted]:
-        """Count some tallies over all items."""
+        """Count tallies of one source's maps over all items."""
         from uqeval.engine.passes import Resources, run_pass, workers_within
         from uqeval.metrics._plan import Counted
+        from uqeval.stores.states import tally_key
 
-        source, progress = self.inputs.source, self.options.progress
+        progress = self.options.progress
         workers = workers_within(source, Resources(self.options.threads(), self.options.memory))
         self.workers = max(self.workers, workers)
-        # Apart for each pass: a plan may ask for what another has asked for before.
-        numbers = {tally: self._counted + i for i, tally in enumerate(tallies)}
-        self._counted += len(tallies)
+        states = self.states
+        known: dict[Tally, Mapping[int, bytes]] = {}
+        if states is not None:
+            known = {t: states.found.get(tally_key(t.parameters()), {}) for t in tallies if t.saved}
         items: dict[Tally, list[bytes]] = {tally: [] for tally in tallies}
 
         def keep(item: int, tally: Tally, data: bytes) -> None:
             if tally.keeps_items:
                 items[tally].append(data)
-            if states is not None:
-                states.add(numbers[tally], tally.parameters(), item, data)
+            if states is not None and tally.saved:
+                states.add(tally.parameters(), item, data)
 
         def advance(nbytes: int, done: int) -> None:
             with self._lock:
@@ -100,7 +136,13 @@ class Lockstep:
         self.passes += 1
         progress.begin(f"pass {self.passes}", source.items)
         try:
-            totals = run_pass(source, scratch, tallies, workers, advance, keep)
+            kept = [t for t in tallies if t.keeps_items or (states is not None and t.saved)]
+            totals = run_pass(source, scratch, tallies, workers, advance, keep, kept, known)
         finally:
             progress.end()
         return {tally: Counted(totals[tally], items[tally]) for tally in tallies}
+
+
+def _state_bytes(tally: Tally) -> int:
+    """Bytes of a state, whose numbers take 8 each."""
+    return sum(8 * math.prod(field.shape) for field in tally.fields.values())

@@ -2,22 +2,28 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
+import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from uqeval.errors import UsageError
+from uqeval.errors import UqevalError, UsageError
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.report.schema import Report
+from uqeval.sizes import parse_memory
 
 if TYPE_CHECKING:
     from uqeval.lockstep import Lockstep
     from uqeval.metrics import Family
     from uqeval.metrics._family import Facts
     from uqeval.metrics._plan import Plan, Section
+    from uqeval.statistics.cut import CutOptions
+    from uqeval.stores.states import StatesWriter
 
 
 class Progress(Protocol):
@@ -51,13 +57,17 @@ class RunOptions:
     memory: int = 512 * 10**6
     states: str | Path | None = None
     progress: Progress = field(default_factory=Silent)
+    resume: bool = False
+    cut: CutOptions | None = None
 
     def threads(self) -> int:
         """How many threads are asked for. Raises `UsageError` for less than one."""
         if self.workers is None:
             return usable_cpus()
-        if self.workers < 1:
-            raise UsageError(f"--workers {self.workers}; expected at least 1.")
+        if type(self.workers) is not int or self.workers < 1:
+            raise UsageError(
+                f"--workers {self.workers!r}; expected a whole number of threads, at least 1."
+            )
         return self.workers
 
 
@@ -69,38 +79,55 @@ def usable_cpus() -> int:
 
 
 def evaluate(
-    predictions: Given | Sequence[Given],
+    predictions: Given | Sequence[Given] | None = None,
     labels: Given | None = None,
     metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] = ("pavpu",),
     *,
     workers: int | None = None,
-    memory: int = 512 * 10**6,
+    memory: int | str = 512 * 10**6,
     states: str | Path | None = None,
     progress: Progress | None = None,
     reference: Given | None = None,
+    resume: bool = False,
+    ci: float | None = None,
+    draws: int = 2000,
+    seed: int = 0,
+    slices: str | Path | None = None,
+    slice_by: Sequence[str] = (),
+    group_by: str | None = None,
     **inputs: Any,
 ) -> Report:
     """Evaluate saved predictions; the report is the one that the commands write.
 
     `predictions`: a store (Zarr group, `.npy`, `.npz`, or an array in memory [N, T, C, H, W]), or
-    several, the members of one ensemble; `labels`: a store or a folder of label PNGs, where the
+    several, the members of one ensemble; arrays and tensors of any framework may stand for both,
+    whatever has DLPack or `__array__`; `labels`: a store or a folder of label PNGs, where the
     predictions' store holds none. `metrics`: families ("segmentation", "pavpu"), or families with
-    their options, each one value or a list (variants): `{"pavpu": {"window": [4, 8]}}`. `workers`:
-    threads (default: usable CPUs); `memory`: bytes of tiles and maps; `states`: file for the
-    per-item tallies; `reference`: a store to compare with, for "divergence"; further options are
-    those of `InputOptions` (`names`, `ignore_index`, …).
+    their options, each one value or a list (variants): `{"pavpu": {"window": [4, 8]}}`; or "all",
+    everything that applies to the data. `workers`:
+    threads (default: usable CPUs); `memory`: bytes of tiles and maps, or "2GB"; `states`: file for
+    the per-item tallies; `reference`: a store to compare with, for "divergence"; further options
+    are those of `InputOptions` (`names`, `ignore_index`, …; `part="2/3"` for one of three parts,
+    which `uqeval.merge` joins).
 
     Raises `UqevalError` (`UsageError`, `StoreError`, `DataError`), which says what is wrong.
     """
     families = families_of(metrics)
-    known = InputOptions.__dataclass_fields__
-    strange = [name for name in inputs if name not in known]
-    if strange:
-        raise UsageError(f"unknown options {strange}; expected some of {', '.join(known)}.")
-    opened = open_inputs(predictions, labels, InputOptions(**inputs))
+    given = input_options(inputs)
+    if _wants_tracks(families):
+        given = dataclasses.replace(given, whole_sequences=True)
+    opened = open_inputs(predictions, labels, given)
     if reference is not None:
-        opened = beside_reference(opened, reference, InputOptions(**inputs))
-    options = RunOptions(workers, memory, states, progress or Silent())
+        opened = beside_reference(opened, reference, given)
+    if metrics == "all":
+        families, told = everything(opened)
+        opened = dataclasses.replace(opened, warnings=[*opened.warnings, *told])
+    read_off = cut_options(
+        ci=ci, draws=draws, seed=seed, slices=slices, slice_by=tuple(slice_by), group_by=group_by
+    )
+    options = RunOptions(
+        workers, parse_memory(memory), states, progress or Silent(), resume, read_off
+    )
     return run(opened, families, options)
 
 
@@ -109,12 +136,118 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     from uqeval.lockstep import Lockstep
 
     began = time.perf_counter()
-    plans, wanted = _plans(inputs.facts(), families)
+    if options.cut is not None and options.states is None:
+        with tempfile.TemporaryDirectory(prefix="uqeval-") as folder:
+            kept = dataclasses.replace(options, states=Path(folder) / "run.states.zip")
+            return run(inputs, families, kept).model_copy(update={"states": None})
+    if options.cut is not None:
+        options.cut.check(inputs.source.names)
+    facts = inputs.facts()
+    plans, wanted = _plans(facts, families)
     inputs.source.want(sorted(wanted))
-    lockstep = Lockstep(inputs, options)
-    record = _collect(lockstep.run(plans), inputs.source.names)
-    states = str(options.states) if options.states else None
-    return report_of(inputs, record, lockstep, time.perf_counter() - began, states)
+    with ExitStack() as stack:
+        states = stack.enter_context(_states(inputs, families, options)) if options.states else None
+        lockstep = Lockstep(inputs, options, states)
+        stack.enter_context(inputs.session())
+        sections = lockstep.run(plans)
+        record = collect(sections, inputs.source.names)
+        path = str(options.states) if options.states else None
+        report = report_of(inputs, record, lockstep, time.perf_counter() - began, path)
+        if states is not None:
+            fitted = {key: section.fitted for key, section in sections.items()}
+            index = states_index(report, facts, fitted, inputs.fingerprint)
+            states.finish(index | {"warnings": list(inputs.warnings)})
+    if options.cut is not None and options.states is not None:
+        return _cut(report, options.states, options.cut)
+    return report
+
+
+def _fitted_alone(settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The variants whose threshold, or whose curve's ends, are no given numbers."""
+    from uqeval.metrics.thresholds import Rule
+
+    return [
+        key
+        for key, own in settings.items()
+        if "threshold" in own and own.get("threshold_scope") != "item"
+        and (Rule.parse(own["threshold"]).kind != "value" or own.get("curve_range", "") is None)
+    ]  # fmt: skip
+
+
+def _wants_tracks(families: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a metric follows tracks through whole sequences."""
+    tracks = families.get("tc", {}).get("tracks", False)
+    return any(tracks) if isinstance(tracks, list | tuple) else bool(tracks)
+
+
+def cut_options(**given: Any) -> CutOptions | None:
+    """What is to be read off the states, if anything. Raises `UsageError`."""
+    if given["ci"] is None and not (given["slices"] or given["slice_by"] or given["group_by"]):
+        return None  # NumPy and the rest of `statistics` are not needed
+    from uqeval.statistics.cut import CutOptions
+
+    return CutOptions(**given)
+
+
+def _cut(report: Report, states: str | Path, options: CutOptions) -> Report:
+    """The report with what is read off the states that it has left."""
+    from uqeval.statistics.cut import cut
+    from uqeval.statistics.scoring import Scoring
+    from uqeval.stores.states import SavedStates
+
+    return cut(report, Scoring(SavedStates(states)), options)
+
+
+def _states(inputs: Inputs, families: Mapping[str, Any], options: RunOptions) -> StatesWriter:
+    """Where the run's states go, and what an interrupted run of the same has left."""
+    import uqeval
+    from uqeval.stores.states import StatesWriter
+
+    assert options.states is not None
+    run = {
+        "uqeval_version": uqeval.__version__,
+        "fingerprint": inputs.fingerprint,
+        "items": list(inputs.source.names),
+        "options": {name: str(value) for name, value in inputs.options.items()},
+        "metrics": {name: repr(dict(given)) for name, given in families.items()},
+    }
+    return StatesWriter(options.states, run, options.resume)
+
+
+def states_index(
+    report: Report, facts: Facts, fitted: Mapping[str, Any], fingerprint: str
+) -> dict[str, Any]:
+    """What a states file says beside the states: all that scoring them again takes."""
+    known = dataclasses.asdict(dataclasses.replace(facts, video=None))
+    if facts.video is not None:
+        video = dataclasses.replace(facts.video, flow_record=lambda method: {})
+        flows = [own["flow"] for own in report.results.values() if own.get("flow")]
+        known["video"] = dataclasses.asdict(video) | {
+            "flow_record": {flow["id"]: flow for flow in flows}
+        }
+    return {
+        "uqeval_version": report.uqeval_version,
+        "fingerprint": fingerprint,
+        "items": list(facts.names),
+        "records": report.items,
+        "results": report.results,
+        "numerics": report.numerics,
+        "facts": known,
+        "inputs": report.inputs,
+        "settings": report.settings,
+        "fitted": dict(fitted),
+        "metrics": report.metrics,
+        "partial": report.partial,
+    }
+
+
+def input_options(given: Mapping[str, Any]) -> InputOptions:
+    """Options of inputs by name. Raises `UsageError` for a name that is none."""
+    known = InputOptions.__dataclass_fields__
+    strange = [name for name in given if name not in known]
+    if strange:
+        raise UsageError(f"unknown options {strange}; expected some of {', '.join(known)}.")
+    return InputOptions(**given)
 
 
 def families_of(
@@ -126,8 +259,43 @@ def families_of(
     return {name: {} for name in ([metrics] if isinstance(metrics, str) else metrics)}
 
 
-def known_families(families: Mapping[str, Any]) -> list[Family]:
-    """The families of these names. Raises `UsageError` for a name that is none, and for none."""
+def everything(inputs: Inputs) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
+    """All families that apply to opened inputs, and warnings of those that lack something.
+
+    Raises `UqevalError` where all of them do.
+    """
+    from uqeval.metrics import FAMILIES
+
+    facts = inputs.facts()
+    found: dict[str, Mapping[str, Any]] = {}
+    lost: dict[str, list[str]] = {}
+    for family in FAMILIES.values():
+        if facts.kind not in family.kinds or (family.name == "divergence" and not facts.reference):
+            continue
+        try:
+            check_family(inputs, family.name, {})
+        except UqevalError as error:
+            lost.setdefault(str(error), []).append(family.name)
+        else:
+            found[family.name] = {}
+    if not found:
+        raise UsageError(next(iter(lost)))
+    return found, [f"{', '.join(names)} left out: {text}" for text, names in lost.items()]
+
+
+def check_family(inputs: Inputs, name: str, options: Mapping[str, Any]) -> None:
+    """Raise `UqevalError` where opened inputs are of another kind, or lack what a family reads."""
+    facts = inputs.facts()
+    (family,) = known_families({name: options}, facts)
+    for settings in family.settings(options, facts).values():
+        inputs.source.want(sorted(family.maps(settings, facts)))
+
+
+def known_families(families: Mapping[str, Any], facts: Facts) -> list[Family]:
+    """The families of these names.
+
+    Raises `UsageError` for a name that is none, for none, and for other data than these.
+    """
     from uqeval.metrics import FAMILIES
 
     unknown = [name for name in families if name not in FAMILIES]
@@ -135,33 +303,35 @@ def known_families(families: Mapping[str, Any]) -> list[Family]:
         raise UsageError(
             f"metrics {', '.join(unknown) or 'none'}; expected some of {', '.join(FAMILIES)}."
         )
-    return [FAMILIES[name] for name in families]
+    known = [FAMILIES[name] for name in families]
+    for family in known:
+        if facts.kind not in family.kinds:
+            raise UsageError(
+                f"{facts.where} holds {facts.kind} data; {family.name} evaluates "
+                f"{family.kinds[0]} only."
+            )
+    return known
 
 
 def _plans(
     facts: Facts, families: Mapping[str, Mapping[str, Any]]
 ) -> tuple[dict[str, Plan], set[str]]:
     """The plans of all variants by key, and the maps that they read."""
-    known_families(families)
+    known_families(families, facts)
     given = dict(families)
     if facts.kind == "classes" and not facts.reference:
         # The segmentation scores stand beside everything that has labels: they cost nothing.
         given = {"segmentation": {}, **given}
     plans: dict[str, Plan] = {}
     wanted: set[str] = set()
-    for family in known_families(given):
-        if facts.kind not in family.kinds:
-            raise UsageError(
-                f"{facts.where} holds {facts.kind} data; {family.name} evaluates "
-                f"{family.kinds[0]} only."
-            )
+    for family in known_families(given, facts):
         for key, settings in family.settings(given[family.name], facts).items():
             wanted |= family.maps(settings, facts)
             plans |= family.plans(key, settings, facts)
     return plans, wanted
 
 
-def _collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, Any]:
+def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, Any]:
     """What sections say, as the keys of a report that hold it."""
     results: dict[str, Any] = {}
     items: list[dict[str, Any]] = [{"name": name} for name in names]
@@ -207,11 +377,22 @@ def report_of(
 
     warnings = [*inputs.warnings, *record.get("warnings", [])]
     if inputs.partial:
+        part = inputs.record.get("part")
+        how = (
+            f"part {part['number']} of {part['of']}; `uqeval merge` joins the parts"
+            if part else "--limit"
+        )  # fmt: skip
         warnings.append(
-            f"partial: {inputs.record['evaluated']} of {inputs.record['items']} items (--limit)."
+            f"partial: {inputs.record['evaluated']} of {inputs.record['items']} items ({how})."
         )
+        if part and (own := _fitted_alone(record["settings"])):
+            warnings.append(
+                f"{', '.join(own)}: fitted on this part alone, which cannot be merged; give all "
+                "parts --threshold NUMBER, and for PAvPU --curve-range LOW:HIGH."
+            )
     families = dict.fromkeys(key.split("[")[0] for key in record["settings"])
-    known = [FAMILIES[name] for name in families if name in FAMILIES]
+    by_key = {family.key or family.name: family for family in FAMILIES.values()}
+    known = [by_key[name] for name in families if name in by_key]
     return Report(
         **{
             "metrics": {m.id: m.record() for family in known for m in family.metrics},
@@ -226,6 +407,7 @@ def report_of(
                 "bytes_read": lockstep.bytes_read,
                 "passes": lockstep.passes,
                 "workers": lockstep.workers,
+                **inputs.timing(),
             },
         }
     )

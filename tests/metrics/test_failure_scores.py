@@ -213,3 +213,23 @@ def test_harmonic_numbers() -> None:
 def test_bad_settings(wrong: dict[str, str]) -> None:
     with pytest.raises(UsageError):
         FailureSettings.of(**wrong)
+
+
+@pytest.mark.parametrize("base", [2, "classes", "2", 10.0])
+def test_the_base_of_entropies_is_a_unit(base: Any) -> None:
+    items = [item(seed) for seed in range(3)]
+    factor = math.log(CLASSES if base == "classes" else float(base))
+    scaled = [
+        maps | {"entropy": (maps["entropy"].astype(float) / factor).astype("f4")} for maps in items
+    ]
+    found = results(items, log_base=base, threshold="0.7")
+    assert found == results(scaled, threshold="0.7")
+    nats = results(items, threshold="0.7")
+    assert found["undetected_error_rate"] != nats["undetected_error_rate"]
+    assert found["auroc"] == pytest.approx(results(items)["auroc"], abs=1e-6)
+
+
+def test_bases_that_cannot_be() -> None:
+    for base in (1, 0, "pi", math.inf):
+        with pytest.raises(UsageError, match="--log-base"):
+            FailureSettings(log_base=base)

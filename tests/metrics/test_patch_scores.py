@@ -103,3 +103,10 @@ def test_metrics_are_described() -> None:
         assert metric.unit and metric.reference and metric.undefined
         assert metric.direction in ("higher", "lower", None)
         assert set(metric.record()) == {"unit", "direction", "range", "reference"}
+
+
+def test_what_is_read_off_curves_has_a_record() -> None:
+    known = {metric.id: metric.record() for metric in METRICS}
+    for field in ("pavpu_peak.value", "surplus_peak.value", "surplus_auc", "per_class.pavpu"):
+        assert known[f"pavpu.{field}"]["direction"] == "higher"
+    assert known["pavpu.surplus_auc"]["unit"] == known["pavpu.surplus"]["unit"]

@@ -154,6 +154,8 @@ def test_accuracy_by_uncertainty(scene: Scene, uncertainty: str, log_base: float
     label, prediction = scene.maps["label"], scene.maps["prediction"]
     u = scene.of(settings if uncertainty == "entropy" else {"uncertainty": uncertainty})
     expected = naive.accuracy_by_uncertainty(label, prediction, u, CLASSES)
+    for row in found["rows"]:
+        assert ("accuracy_reason" in row) == (None in row["accuracy"])
     assert found["percentiles"] == expected["percentiles"]
     assert [np.float32(v) for v in found["thresholds"]] == expected["thresholds"]
     values = u[label != 255].astype("f8")

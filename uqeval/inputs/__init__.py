@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
+from uqeval.errors import UsageError
 from uqeval.inputs.given import Given, InputOptions, Inputs
 
 __all__ = ["Given", "InputOptions", "Inputs", "beside_reference", "open_inputs"]
@@ -15,8 +16,13 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
 
     Raises `StoreError` where the two are not of the same items, sizes, classes and kind.
     """
+    from uqeval.inputs.common import open_predictions
     from uqeval.maps.reference import WithReference
 
+    # What is said of labels, or of samples, need not hold for the reference.
+    options = dataclasses.replace(options, label_map=None)
+    if "samples" not in open_predictions(reference, options).stores[0].arrays:
+        options = dataclasses.replace(options, nan_samples="error")
     other = open_inputs(reference, None, options)
     record = inputs.record | {"reference": other.record["predictions"][0]}
     return dataclasses.replace(
@@ -26,20 +32,28 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
 
 
 def open_inputs(
-    predictions: Given | Sequence[Given], truth: Given | None, options: InputOptions
+    predictions: Given | Sequence[Given] | None, truth: Given | None, options: InputOptions
 ) -> Inputs:
     """Open and check everything that can be checked without reading data.
 
     `predictions` say what kind of data they are: class probabilities or ids, whose `truth` are
-    labels; or a mean and a standard deviation or samples, whose `truth` is a target. Raises
+    labels; or a mean and a standard deviation or samples, whose `truth` is a target. With
+    `options.video` they are of its frames, and may lie in it. Raises
     `StoreError` or `UsageError` saying which store, what it holds and what was expected.
     """
     from uqeval.inputs.classes import open_classes
-    from uqeval.inputs.common import open_predictions
+    from uqeval.inputs.common import as_store, open_predictions
     from uqeval.inputs.regression import is_regression, open_regression
 
     options.check()
+    truth = None if truth is None else as_store(truth, "labels or target")
+    if options.video is not None:
+        from uqeval.inputs.video import open_video
+
+        return dataclasses.replace(open_video(predictions, truth, options), options=options.said())
+    options.refuse_video()
+    if predictions is None:
+        raise UsageError("no predictions; give a store of predictions.")
     opened = open_predictions(predictions, options)
     inputs = (open_regression if is_regression(opened) else open_classes)(opened, truth, options)
-    said = {name: value for name, value in dataclasses.asdict(options).items() if name != "names"}
-    return dataclasses.replace(inputs, options=said)
+    return dataclasses.replace(inputs, options=options.said())

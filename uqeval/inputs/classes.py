@@ -14,6 +14,7 @@ from uqeval.inputs.common import (
     refuse_missing,
 )
 from uqeval.inputs.given import Given, InputOptions, Inputs
+from uqeval.inputs.part import chosen_items, store_of
 
 if TYPE_CHECKING:
     from uqeval.stores.array import ItemArray, Store
@@ -30,11 +31,13 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
     kind = _kind(stores)
     label_store, label_parts = _labels(stores[0], labels, opened.names, options)
     count = len(stores[0].arrays[kind or "predictions"])
-    stack = Stack(stores, kind) if kind else None
+    places, evaluated = chosen_items(options, count)
+    own = [store_of(store, places) for store in stores]
+    stack = Stack(own, kind) if kind else None
     classes = _classes(stores[0], stack, options, where)
     stored = {
         name: Planes(parts, channels=name == "mean_probs")
-        for name, parts in stores[0].arrays.items()
+        for name, parts in own[0].arrays.items()
         if name not in ("probs", "logits", "labels") and parts[0].array.dtype.kind in "biuf"
         and ("class" in parts[0].array.axes) == (name == "mean_probs")
         and "sample" not in parts[0].array.axes
@@ -46,13 +49,14 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
     ignore = 255 if ignore is None else ignore
     found: Labels | None = None
     if label_parts is not None:
-        found = Labels(Planes(label_parts), ignore)
-    limit = min(options.limit or count, count)
+        found = Labels(Planes(label_parts[places.start : places.stop]), ignore)
     source = Source(
-        opened.shown_names(count)[:limit], classes, stack=stack, stored=stored, labels=found,
-        where=where, sum_tolerance=options.sum_tolerance,
+        opened.shown_names(count)[places.start : places.stop], classes, stack=stack,
+        stored=stored, labels=found, where=where, sum_tolerance=options.sum_tolerance,
     )  # fmt: skip
     warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
+    names = class_names(stores[0], label_store, classes)
+    warnings += _shared_names(names, where)
     record = {
         "predictions": [
             record_of(store, [kind] if kind else sorted(stored), given_as)
@@ -60,18 +64,17 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
         ],
         "labels": record_of(label_store, ["labels"], opened.given[0] if labels is None else labels)
         if label_store else None,
-        "items": count,
-        "evaluated": limit,
+        **evaluated,
         "classes": classes,
         "samples": stack.samples if stack else _ours(stores[0]).get("samples"),
         "ignore_index": ignore,
     }  # fmt: skip
-    parts = [p for s in stores for name, own in s.arrays.items() if kind in (None, name)
-             for p in own]  # fmt: skip
+    parts = [p for s in stores for name, all_ in s.arrays.items() if kind in (None, name)
+             for p in all_]  # fmt: skip
     refuse_missing([*parts, *(label_parts or ())], options.fill)
     return Inputs(
-        source, _class_names(stores[0], label_store, classes), ignore, record, warnings,
-        partial=limit < count,
+        source, names, ignore, record, warnings,
+        partial=len(places) < count,
     )  # fmt: skip
 
 
@@ -165,7 +168,22 @@ def _ours(store: Store) -> dict[str, Any]:
     return ours if isinstance(ours, dict) else {}
 
 
-def _class_names(store: Store, labels: Store | None, classes: int) -> tuple[str, ...]:
+def _shared_names(names: Sequence[str], where: str) -> list[str]:
+    """A warning of names that several classes have: rows then differ by their id alone."""
+    shared = {}
+    for name in names:
+        ids = [c for c, other in enumerate(names) if other == name]
+        if len(ids) > 1:
+            shared[name] = f"{name!r} of the classes {', '.join(map(str, ids))}"
+    if not shared:
+        return []
+    return [
+        f"{where}: class_names repeats {'; '.join(shared.values())}; such classes are told apart "
+        "by their id only."
+    ]
+
+
+def class_names(store: Store, labels: Store | None, classes: int) -> tuple[str, ...]:
     for candidate in (store, labels):
         names = candidate.attributes.get("class_names") if candidate else None
         if names and len(names) == classes:

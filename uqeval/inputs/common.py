@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import math
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.inputs.given import Given, InputOptions
 
 if TYPE_CHECKING:
@@ -38,9 +39,11 @@ def open_predictions(predictions: Given | Sequence[Given], options: InputOptions
     """Open the stores of predictions. Raises `StoreError` or `UsageError`."""
     from uqeval.stores.store import open_store, read_names_file
 
-    given: list[Any] = list(predictions) if isinstance(predictions, list | tuple) else [predictions]
+    several: Sequence[Any] = predictions if isinstance(predictions, list | tuple) else [predictions]
+    given = [as_store(one, "predictions") for one in several]
     if not given:
         raise UsageError("no predictions; give a store of predictions.")
+    _refuse_twice(given)
     names = options.names
     if isinstance(names, str | Path):
         names = read_names_file(names)
@@ -49,6 +52,41 @@ def open_predictions(predictions: Given | Sequence[Given], options: InputOptions
         for path in given
     ]
     return Opened(given, stores, _item_names(stores))
+
+
+def as_store(given: Any, what: str) -> Given:
+    """What stands for a store: a path, a URL, or an array in memory.
+
+    Arrays and tensors of any framework become arrays of NumPy. Raises `UsageError` for what is no
+    array either.
+    """
+    from uqeval.stores.incoming import as_array
+
+    if isinstance(given, str | Path):
+        return given
+    if isinstance(given, os.PathLike):
+        return Path(given)
+    try:
+        return as_array(given, what)
+    except DataError as error:
+        raise UsageError(f"{error} Or give the path of a store.") from None
+
+
+def _refuse_twice(given: Sequence[Given]) -> None:
+    """Raise `UsageError` where a store is given twice: an ensemble would count it double."""
+    seen: dict[Any, str] = {}
+    for one in given:
+        key: Any = id(one)
+        shown = "the same array"
+        if isinstance(one, str | Path):
+            shown = str(one)
+            key = shown if "://" in shown else Path(one).expanduser().resolve()
+        if key in seen:
+            again = "" if shown == seen[key] else f", the first time as {seen[key]}"
+            raise UsageError(
+                f"{shown} is given twice{again}; the members of an ensemble are different stores."
+            )
+        seen[key] = shown
 
 
 def _item_names(stores: Sequence[Store]) -> tuple[str, ...] | None:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from uqeval.errors import UsageError
-from uqeval.metrics._family import Facts
+from uqeval.inputs.part import Part
+from uqeval.metrics._family import Facts, VideoFacts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -18,6 +20,15 @@ if TYPE_CHECKING:
 
 #: What stands for a store: a path, a URL, or an array in memory.
 Given: TypeAlias = "str | Path | NDArray[Any]"
+
+
+_CHOICES = {
+    "missing_chunks": ("error", "fill"),
+    "nan_samples": ("error", "skip"),
+    "resize": ("none", "nearest"),
+}
+#: Of a video only.
+OF_VIDEO = ("video", "pseudo_labels", "flow_path", "flow_forward_path", "flow_cache", "resize")
 
 
 @dataclass(frozen=True)
@@ -32,11 +43,19 @@ class InputOptions:
     sum_tolerance: float | None = None
     nan_samples: str = "error"
     limit: int | None = None
+    part: str | None = None
+    #: Whether parts are cut between the sequences of a video only.
+    whole_sequences: bool = False
+    video: str | Path | None = None
+    pseudo_labels: Given | None = None
+    flow_path: str | Path | None = None
+    flow_forward_path: str | Path | None = None
+    flow_cache: str | Path | None = None
+    resize: str = "none"
 
     def check(self) -> None:
         """Raises `UsageError` for what cannot be."""
-        for name in ("missing_chunks", "nan_samples"):
-            choices = ("error", "fill" if name == "missing_chunks" else "skip")
+        for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise UsageError(
                     f"--{name.replace('_', '-')} {getattr(self, name)!r}; expected "
@@ -44,9 +63,29 @@ class InputOptions:
                 )
         if self.limit is not None and self.limit < 1:
             raise UsageError(f"--limit {self.limit}; expected at least 1 item.")
+        if self.part is not None:
+            Part.parse(self.part)
+            if self.limit is not None:
+                raise UsageError("--limit and --part exclude each other; give one of them.")
         tolerance = self.sum_tolerance
         if tolerance is not None and not 0 <= tolerance < 1:
             raise UsageError(f"--sum-tolerance {tolerance}; expected a number from 0 to below 1.")
+
+    def refuse_video(self) -> None:
+        """Raises `UsageError` for an option that only a video has."""
+        for name in OF_VIDEO:
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, str) and value == "none"):
+                raise UsageError(f"--{name.replace('_', '-')} is for a video (`uqeval tc`).")
+
+    def said(self) -> dict[str, Any]:
+        """What a report says of them: all but names, and what is of a video only for one."""
+        hidden = {"names", "whole_sequences"} | (set() if self.video is not None else {*OF_VIDEO})
+        return {
+            name: str(value) if isinstance(value, Path) else value
+            for name in self.__dataclass_fields__
+            if name not in hidden and not hasattr(value := getattr(self, name), "__array__")
+        }
 
     @property
     def fill(self) -> bool:
@@ -66,6 +105,13 @@ class Inputs:
     partial: bool
     reference: bool = False
     options: dict[str, Any] = field(default_factory=dict)
+    video: VideoFacts | None = None
+    #: Held while the items are read.
+    session: Callable[[], AbstractContextManager[Any]] = nullcontext
+    #: Whether maps are kept from pass to pass, rather than read anew.
+    keeps_maps: bool = True
+    #: What a report's timing says beside the run's own.
+    timing: Callable[[], dict[str, Any]] = dict
 
     def facts(self) -> Facts:
         """What metrics may know of the data before any of it is read."""
@@ -73,7 +119,7 @@ class Inputs:
         sizes = tuple(source.size(item) for item in range(source.items))
         return Facts(
             source.where, source.names, sizes, source.classes, self.class_names, source.samples,
-            source.kind, self.reference,
+            source.kind, self.reference, self.video,
         )  # fmt: skip
 
     @property
@@ -81,5 +127,6 @@ class Inputs:
         """One digest of all stores."""
         truth = self.record.get("labels") or self.record.get("target") or {}
         stores = [*self.record["predictions"], truth]
+        stores += [s for s in (self.record.get("frames"), *self.record.get("flow", ())) if s]
         text = "\n".join(str(store.get("fingerprint")) for store in stores)
         return hashlib.sha256(text.encode()).hexdigest()

@@ -13,6 +13,7 @@ from uqeval.inputs.common import (
     refuse_missing,
 )
 from uqeval.inputs.given import Given, InputOptions, Inputs
+from uqeval.inputs.part import chosen_items, store_of
 
 if TYPE_CHECKING:
     from uqeval.stores.array import ItemArray, Store
@@ -36,7 +37,10 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
     _refuse_class_options(opened, options)
     stores, where = opened.stores, opened.where
     held = _parts(stores)
-    stacks = {name: Stack(stores, name) for name in held}
+    count = len(stores[0].arrays[held[0]])
+    places, evaluated = chosen_items(options, count)
+    own_stores = [store_of(store, places) for store in stores]
+    stacks = {name: Stack(own_stores, name) for name in held}
     first = stacks[held[0]]
     for name, stack in stacks.items():
         if stack.samples != first.samples or any(
@@ -50,14 +54,13 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
         raise UsageError(f"--nan-samples skip is for `samples`; {where} holds {', '.join(held)}.")
     extra = _extra_maps(stores)
     target_store, target_parts, valid = _target(stores[0], target, opened.names, options)
-    count = first.items
-    limit = min(options.limit or count, count)
+    chosen = slice(places.start, places.stop)
     source = RegressionSource(
-        opened.shown_names(count)[:limit],
+        opened.shown_names(count)[chosen],
         stacks,
-        target=Planes(target_parts) if target_parts else None,
-        valid=[Planes(parts) for parts in valid],
-        extra={name: Planes(parts) for name, parts in extra.items()},
+        target=Planes(target_parts[chosen]) if target_parts else None,
+        valid=[Planes(parts[chosen]) for parts in valid],
+        extra={name: Planes(parts[chosen]) for name, parts in extra.items()},
         where=where,
         skip_nan=options.nan_samples == "skip",
     )  # fmt: skip
@@ -71,8 +74,7 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
             [name for name in ("target", "valid") if name in target_store.arrays],
             target if target is not None else opened.given[0],
         ) if target_store else None,
-        "items": count,
-        "evaluated": limit,
+        **evaluated,
         "samples": first.samples,
     }  # fmt: skip
     parts = [part for store in stores for name in held for part in store.arrays[name]]
@@ -81,7 +83,7 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
     refuse_missing(parts, options.fill)
     told = [*stores, *([target_store] if target_store and target_store not in stores else [])]
     warnings = [text for store in told for text in store.warnings]
-    return Inputs(source, ("0",), 255, record, warnings, partial=limit < count)
+    return Inputs(source, ("0",), 255, record, warnings, partial=len(places) < count)
 
 
 def _refuse_class_options(opened: Opened, options: InputOptions) -> None:

@@ -9,6 +9,7 @@ from uqeval.metrics import (
     regression,
     segmentation,
     sparsification,
+    temporal,
 )
 from uqeval.metrics._contract import Metric
 from uqeval.metrics._family import Family
@@ -26,6 +27,7 @@ FAMILIES: dict[str, Family] = {
         regression.FAMILY,
         nmerci.FAMILY,
         divergence.FAMILY,
+        temporal.FAMILY,
     )
 }
 METRICS: tuple[Metric, ...] = tuple(m for family in FAMILIES.values() for m in family.metrics)

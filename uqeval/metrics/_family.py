@@ -8,17 +8,41 @@ from dataclasses import dataclass
 from typing import Any
 
 from uqeval.errors import UsageError
+from uqeval.metrics._again import Again
 from uqeval.metrics._contract import Metric
-from uqeval.metrics._plan import Plan
+from uqeval.metrics._plan import Plan, Pooling
+
+
+@dataclass(frozen=True)
+class VideoFacts:
+    """What is known of a video: its items are pairs of neighbouring frames.
+
+    `models`: what the predictions are called. Of each pair: the name of the frame `before`, its
+    sequence in `sequences`, and whether it is the `first` of a run. `rows`: one record a sequence.
+    `flow_record` says what a method of flow is. `against`: "labels", "pseudo-labels" or None;
+    `unlabelled` of the `frames` have none. `named`: whether the classes have names of their own.
+    """
+
+    models: tuple[str, ...]
+    before: tuple[str, ...]
+    sequences: tuple[str, ...]
+    first: tuple[bool, ...]
+    rows: tuple[dict[str, Any], ...]
+    frames: int
+    flow_record: Callable[[str], dict[str, Any]]
+    against: str | None = None
+    unlabelled: int = 0
+    named: bool = True
 
 
 @dataclass(frozen=True)
 class Facts:
     """What is known of the data before any of it is read.
 
-    `kind`: "classes" (probabilities or ids, with labels) or "regression" (a mean and a standard
-    deviation, with a target; one class). `sizes`: height and width of each item. `samples`: T of a
-    stack, None for maps. `reference`: whether there is one to compare with.
+    `kind`: "classes" (probabilities or ids, with labels), "regression" (a mean and a standard
+    deviation, with a target; one class) or "video" (pairs of frames). `sizes`: height and width of
+    each item. `samples`: T of a stack, None for maps. `reference`: whether there is one to compare
+    with.
     """
 
     where: str
@@ -29,6 +53,7 @@ class Facts:
     samples: int | None
     kind: str = "classes"
     reference: bool = False
+    video: VideoFacts | None = None
 
 
 @dataclass(frozen=True)
@@ -38,7 +63,10 @@ class Family:
     `settings(options, facts)` gives the settings of every variant by report key, and raises
     `UsageError` for what cannot be; `maps(settings, facts)` the maps that a variant reads;
     `plans(key, settings, facts)` its plans by key, `key/part` for a part of the results. `kinds` of
-    data that it can evaluate.
+    data that it can evaluate. `key`: what reports call it where its command has another name.
+    `pooled(settings, facts)` fits the thresholds alone and gives the options that would fix them.
+    `again(key, settings, facts, fitted)` says how the scores of a variant and of its parts are read
+    off saved states, `fitted` by the same keys; `settings_type` makes settings of their record.
     """
 
     name: str
@@ -47,6 +75,10 @@ class Family:
     maps: Callable[[Any, Facts], set[str]]
     plans: Callable[[str, Any, Facts], dict[str, Plan]]
     kinds: tuple[str, ...] = ("classes",)
+    key: str = ""
+    again: Callable[[str, Any, Facts, Mapping[str, Any]], dict[str, Again]] | None = None
+    settings_type: Any = None
+    pooled: Callable[[Any, Facts], Pooling] | None = None
 
 
 def variants(

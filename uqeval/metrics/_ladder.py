@@ -6,7 +6,8 @@ the key told apart) or bins, whose pixels are counted as a tie until a further p
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 
     from uqeval.tallies import RankedErrors
     from uqeval.tallies._contract import State
+
+#: Relative width of the bins of 19 high bits, which states are saved by: 10 bits of the mantissa.
+BIN_WIDTH = 2.0**-10
 
 
 @dataclass(frozen=True)
@@ -32,16 +36,18 @@ class Ladder:
         """The rungs of one group of a state, or of all groups together (None)."""
         import numpy as np
 
-        rows = [i for i, (g, _) in enumerate(tally.bins) if group in (None, g)]
+        rows: Any = [i for i, (g, _) in enumerate(tally.bins) if group in (None, g)]
         prefix = np.array([tally.bins[i][1] for i in rows], np.int64)
+        if len(rows) == len(tally.bins):
+            rows = slice(None)  # no copy
         pixels, errors = (state[name][rows] for name in ("pixels", "errors"))
         if group is None and tally.by_class:
             prefix, place = np.unique(prefix, return_inverse=True)
             pixels, errors = (_together(v, place, len(prefix)) for v in (pixels, errors))
-        row, bin_ = np.nonzero(pixels)
-        key = ((prefix[row] << tally.bits) | bin_) << tally.rest
+        at = np.flatnonzero(pixels != 0)  # of booleans, which is several times as fast
+        key = ((prefix[at >> tally.bits] << tally.bits) | at % (1 << tally.bits)) << tally.rest
         return cls(
-            key, np.full(key.shape, tally.rest), pixels[row, bin_], errors[row, bin_]
+            key, np.full(key.shape, tally.rest), pixels.reshape(-1)[at], errors.reshape(-1)[at]
         )._sorted()
 
     def with_split(self, finer: Ladder, skip: int, prefixes: Collection[int]) -> Ladder:
@@ -68,13 +74,17 @@ class Ladder:
         order = np.argsort(self.key, kind="stable")
         return Ladder(self.key[order], self.low[order], self.pixels[order], self.errors[order])
 
+    def of_ties(self) -> Ladder:
+        """This ladder with the pixels of each bin as a true tie, which nothing splits."""
+        return replace(self, low=self.low * 0)
+
     @property
     def open(self) -> NDArray[Any]:
         """Which rungs [i] may hold several scores."""
         found: NDArray[Any] = (self.low > 0) & (self.pixels > 1)
         return found
 
-    @property
+    @cached_property
     def upto(self) -> NDArray[Any]:
         """Pixels up to the end of each rung."""
         import numpy as np
@@ -82,7 +92,7 @@ class Ladder:
         found: NDArray[Any] = np.cumsum(self.pixels)
         return found
 
-    @property
+    @cached_property
     def errors_upto(self) -> NDArray[Any]:
         """Errors up to the end of each rung."""
         import numpy as np

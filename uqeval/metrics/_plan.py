@@ -26,13 +26,20 @@ class Counted:
 
 @dataclass(frozen=True)
 class Section:
-    """What a plan returns: its part of a report, one record an item among it."""
+    """What a plan returns: its part of a report, one record an item among it.
+
+    `fitted`: what was fitted on the whole set, as JSON can hold it; it is held fixed where scores
+    are read off saved states again.
+    """
 
     results: dict[str, Any]
     items: list[dict[str, Any]]
     settings: dict[str, Any] = field(default_factory=dict)
     numerics: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
+    fitted: dict[str, Any] = field(default_factory=dict)
 
 
 Plan = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Section]
+#: Returns options of a command, as a user would give them.
+Pooling = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", "dict[str, str]"]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from uqeval.metrics._again import Again
 from uqeval.metrics._plan import Plan, Section
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Uncertainty
+    from uqeval.tallies import Tally, Uncertainty
+    from uqeval.tallies._contract import State
 
 #: Inner edges of ten bins of equal mass.
 PERCENTILES = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0)
@@ -28,23 +30,31 @@ def plan(uncertainty: Uncertainty, classes: int, class_names: Sequence[str]) -> 
     edges = [percentile(coarse[0], found, p) for p in PERCENTILES]
     tally = AccuracyByUncertainty(uncertainty, classes, tuple(e for e in edges if e is not None))
     state = (yield (tally,))[tally].total
-    return Section(table(state, tally.edges, class_names), [])
+    return Section(table(state, tally.edges, class_names), [], fitted={"edges": tally.edges})
+
+
+def again(
+    uncertainty: Uncertainty, classes: int, class_names: Sequence[str], fitted: Mapping[str, Any]
+) -> Again:
+    """The table again, at the same deciles."""
+    from uqeval.tallies import AccuracyByUncertainty
+
+    tally = AccuracyByUncertainty(uncertainty, classes, tuple(fitted["edges"]))
+
+    def scores(states: Mapping[Tally, State], whole: bool) -> dict[str, Any]:
+        return table(states[tally], tally.edges, class_names) if whole else {}
+
+    return Again((tally,), scores)
 
 
 def table(state: Any, edges: Sequence[float], class_names: Sequence[str]) -> dict[str, Any]:
     """Accuracy and pixels of each predicted class in each bin; None where there are no pixels."""
-    return {
-        "percentiles": list(PERCENTILES),
-        "thresholds": list(edges),
-        "rows": [
-            {
-                "class": c,
-                "name": class_names[c],
-                "accuracy": [k / n if n else None for k, n in zip(correct, pixels, strict=True)],
-                "pixels": pixels,
-            }
-            for c, (pixels, correct) in enumerate(
-                zip(state["pixels"].tolist(), state["correct"].tolist(), strict=True)
-            )
-        ],
-    }
+    rows: list[dict[str, Any]] = []
+    counts = zip(state["pixels"].tolist(), state["correct"].tolist(), strict=True)
+    for c, (pixels, correct) in enumerate(counts):
+        row: dict[str, Any] = {"class": c, "name": class_names[c]}
+        row["accuracy"] = [k / n if n else None for k, n in zip(correct, pixels, strict=True)]
+        if None in row["accuracy"]:
+            row["accuracy_reason"] = "no pixel of that uncertainty is predicted as this class"
+        rows.append(row | {"pixels": pixels})
+    return {"percentiles": list(PERCENTILES), "thresholds": list(edges), "rows": rows}

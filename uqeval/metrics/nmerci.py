@@ -18,9 +18,11 @@ from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import nmerci_scores as ns
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Plan, Section
+from uqeval.metrics.nmerci_again import again
 from uqeval.metrics.nmerci_by_depth import by_depth
 
 if TYPE_CHECKING:
+    from uqeval.tallies import Ranks
     from uqeval.tallies._contract import State
 
 #: What each definition in use changes of the defaults, which are Moukari et al.'s paper. The one
@@ -105,11 +107,11 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, NmerciSetti
 
 def plan(settings: NmerciSettings, facts: Facts) -> Plan:
     """Fit the percentiles, sum what lies up to them, and return the section of one variant."""
-    from uqeval.tallies import ErrorSums, ItemErrors, Ranks, RawMap
+    from uqeval.tallies import ErrorSums, ItemErrors
 
     ratio = lambda_of(settings.sigma)
     sums = ErrorSums(settings.sigma)
-    coarse = {name: Ranks(RawMap(name), 1) for name in (ratio, "error")}
+    coarse = ranks_of_maps(settings)
     alone = ItemErrors(
         ratio, settings.alpha, settings.interpolation, settings.over == "kept", settings.sigma
     )
@@ -117,17 +119,14 @@ def plan(settings: NmerciSettings, facts: Facts) -> Plan:
     total = counted[sums].total
     pixels = int(total["count"][0])
     numbers.refuse_nothing(pixels, facts)
-    every = _sums(total)
+    every = sums_of(total)
     steps = [_percentiles(settings, every, {n: counted[t].total for n, t in coarse.items()})]
     if settings.depth_step is not None:
         ends = float(total["least"][0]), float(total["most"][0])
         steps.append(by_depth(settings, *ends))
     parts, *depth = yield from numbers.together(*steps)
 
-    results: dict[str, Any] = {"alpha": settings.alpha}
-    results |= _record(parts[settings.alpha], settings)
-    curve = [ns.score(parts[float(a)], settings.over, settings.mae)[2] for a in CURVE]
-    results["curve"] = {"alpha": list(CURVE), "nmerci": curve}
+    results = results_of(parts, settings)
     if depth:
         results |= depth[0]
     states = [sums.unpack(data) for data in counted[sums].items]
@@ -142,11 +141,30 @@ def plan(settings: NmerciSettings, facts: Facts) -> Plan:
     )  # fmt: skip
 
 
+def ranks_of_maps(settings: NmerciSettings) -> dict[str, Ranks]:
+    """What counts λ and ε by the high bits of their keys."""
+    from uqeval.tallies import Ranks, RawMap
+
+    return {name: Ranks(RawMap(name), 1) for name in (lambda_of(settings.sigma), "error")}
+
+
+def results_of(
+    parts: Mapping[float, ns.Parts], settings: NmerciSettings, whole: bool = True
+) -> dict[str, Any]:
+    """What the parts of an n-MeRCI by α say; without the curve over α unless `whole`."""
+    results = {"alpha": settings.alpha} | _record(parts[settings.alpha], settings)
+    if whole:
+        curve = [ns.score(parts[float(a)], settings.over, settings.mae)[2] for a in CURVE]
+        results["curve"] = {"alpha": list(CURVE), "nmerci": curve}
+    return results
+
+
 def _record(parts: ns.Parts, settings: NmerciSettings) -> dict[str, Any]:
     return ns.record(parts, settings.alpha, settings.over, settings.mae)
 
 
-def _sums(state: State) -> ns.Sums:
+def sums_of(state: State) -> ns.Sums:
+    """All pixels of a state of `ErrorSums`."""
     return ns.Sums(
         int(state["count"][0]), float(state["sums"][0, 0]), float(state["sums"][0, 2])
     )  # fmt: skip
@@ -169,7 +187,10 @@ def _percentiles(
     found = {name: own.values(counted[fine[name]].total["fine"]) for name, own in wanted.items()}
     ratios, errors = found.values()
     by = found[settings.trimmed_by]
-    limits = sorted({v for v in by.values() if v is not None and math.isfinite(v)})
+    # By the paper's definition the curve needs no trimmed sums: one limit in place of a hundred.
+    trimmed = settings.over == "kept" or settings.mae == "trimmed"
+    asked = [by[alpha] for alpha in (alphas if trimmed else [settings.alpha])]
+    limits = sorted({v for v in asked if v is not None and math.isfinite(v)})
     below: dict[float, ns.Sums] = {}
     if limits:
         tally = SumsBelow(settings.trimmed_by, (tuple(limits),), settings.sigma)
@@ -199,7 +220,7 @@ def _item_parts(sums: State, own: State) -> ns.Parts:
     kept = ns.Sums(
         int(own["count"][0]), float(own["sums"][0]), float(own["sums"][1]), float(own["most"][0])
     )
-    return ns.Parts(_sums(sums), ratio, most, kept if kept.pixels else None)
+    return ns.Parts(sums_of(sums), ratio, most, kept if kept.pixels else None)
 
 
 def _warnings(results: dict[str, Any], settings: NmerciSettings) -> list[str]:
@@ -225,4 +246,6 @@ FAMILY = Family(
     _maps,
     lambda key, settings, facts: {key: plan(settings, facts)},
     kinds=("regression",),
+    again=again,
+    settings_type=NmerciSettings,
 )

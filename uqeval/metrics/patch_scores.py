@@ -7,7 +7,10 @@ Ma et al. 2024 (PAvPU Surplus). Everything is computed from the integers, one di
 
 from __future__ import annotations
 
+import itertools
 import math
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from uqeval.metrics._contract import Metric, put
@@ -94,6 +97,29 @@ METRICS = (
     Metric("pavpu", "half_surplus", "correlation × std", "higher", (-0.5, 0.5), f"{_S}, §5.2",
            _ONE_ACCURACY, half_surplus),
 )  # fmt: skip
+
+
+def surplus_auc(curve: Sequence[float | None]) -> float | None:
+    """Area under the Surplus over t = 0 … 1, trapezoid; undefined where one of it is."""
+    known = [value for value in curve if value is not None]
+    if len(known) < len(curve):
+        return None
+    return math.fsum((a + b) / 2 for a, b in itertools.pairwise(known)) / (len(known) - 1)
+
+
+def peak(curve: Sequence[float | None]) -> float | None:
+    """The largest defined value of a curve."""
+    return max((value for value in curve if value is not None), default=None)
+
+
+_FIELD = {metric.field: metric for metric in METRICS}
+#: What is read off the curves over t, and of the patches of one class.
+OF_CURVES = (
+    replace(_FIELD["pavpu"], field="pavpu_peak.value", formula=peak),
+    replace(_FIELD["surplus"], field="surplus_peak.value", formula=peak),
+    replace(_FIELD["surplus"], field="surplus_auc", reference=f"{_S}, §6", formula=surplus_auc),
+)
+PER_CLASS = tuple(replace(metric, field=f"per_class.{metric.field}") for metric in METRICS)
 
 COUNTS = ("n_ac", "n_au", "n_ic", "n_iu")
 BY_FIELD = {metric.field: metric for metric in METRICS}

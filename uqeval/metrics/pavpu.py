@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -12,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UsageError
 from uqeval.maps.names import IN_NATS, NO_UNCERTAINTY, UNCERTAINTIES
 from uqeval.metrics import patch_scores
+from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
-from uqeval.metrics._plan import Plan, Section
+from uqeval.metrics._plan import Plan, Pooling, Section
 from uqeval.metrics.thresholds import Fitted, Rule, fit
 
 if TYPE_CHECKING:
@@ -56,7 +56,8 @@ class PavpuSettings:
     above (">") or not below (">=") the threshold; `threshold` and `uncertainty_op` likewise say
     when it is uncertain. `border`, `void`, `top_k`: see `uqeval.tallies.Patches`.
     `threshold_scope`: fitted on the whole set, on each category of patches, or on each item.
-    `threshold_from`: where a numeric threshold was fitted, if it was.
+    `threshold_from`: where a numeric threshold was fitted, if it was. `curve_range`: the ends of
+    the curve over thresholds, "LOW:HIGH", in place of the data's least and greatest uncertainty.
 
     Raises `UsageError` for what cannot be.
     """
@@ -75,6 +76,7 @@ class PavpuSettings:
     log_base: float | str = math.e
     definition: str = "paper"
     threshold_from: str | None = None
+    curve_range: str | None = None
 
     def __post_init__(self) -> None:
         if self.threshold_from is not None and self.threshold_scope != "set":
@@ -99,7 +101,7 @@ class PavpuSettings:
         if self.top_k < 1:
             raise UsageError(f"--top-k {self.top_k}; expected at least 1.")
         if self.log_base != "classes":
-            object.__setattr__(self, "log_base", _log_base(self.log_base))
+            object.__setattr__(self, "log_base", checked_log_base(self.log_base))
         for name, choices in CHOICES.items():
             if getattr(self, name) not in choices:
                 raise UsageError(
@@ -108,6 +110,11 @@ class PavpuSettings:
                 )
         object.__setattr__(self, "threshold", str(self.threshold))
         Rule.parse(self.threshold)
+        if self.curve_range is not None and self.threshold_scope != "set":
+            raise UsageError(
+                f"--curve-range is one range; --threshold-scope {self.threshold_scope} has several."
+            )
+        self.ends()
 
     @classmethod
     def of(cls, **given: Any) -> PavpuSettings:
@@ -121,6 +128,18 @@ class PavpuSettings:
             raise UsageError("--stride 0; expected at least 1 pixel.")
         return cls(**(DEFINITIONS[definition] | given))
 
+    def ends(self) -> tuple[float, float] | None:
+        """The ends of `curve_range`. Raises `UsageError` for what is no range."""
+        if self.curve_range is None:
+            return None
+        try:
+            low, high = (float(text) for text in self.curve_range.split(":"))
+        except ValueError:
+            low, high = math.nan, math.nan
+        if not (low <= high and math.isfinite(high - low)):
+            raise UsageError(f"--curve-range {self.curve_range}; expected LOW:HIGH, such as 0:1.5.")
+        return low, high
+
     def patches(self, classes: int) -> Patches:
         """How these settings cut images of `classes` classes into patches."""
         from uqeval.tallies import Patches, Uncertainty
@@ -132,7 +151,8 @@ class PavpuSettings:
         )  # fmt: skip
 
 
-def _log_base(value: float | str) -> float:
+def checked_log_base(value: float | str) -> float:
+    """The base of "e" or a number. Raises `UsageError` for what cannot be one."""
     try:
         base = math.e if value == "e" else float(value)
     except ValueError:
@@ -262,23 +282,14 @@ def _plans(key: str, settings: PavpuSettings, facts: Facts) -> dict[str, Plan]:
 def plan(settings: PavpuSettings, classes: int, class_names: Sequence[str]) -> Plan:
     """Fit the threshold, count the patches, and return the section of one variant."""
     patches = settings.patches(classes)
-    operators: dict[str, Any] = {
-        "accuracy_threshold": settings.accuracy_threshold,
-        "accuracy_op": settings.accuracy_op,
-        "uncertainty_op": settings.uncertainty_op,
-    }
     rule = Rule.parse(settings.threshold)
     scope = settings.threshold_scope
-    if scope == "item":
-        from uqeval.tallies import ItemPatchCounts
-
-        tally: Any = ItemPatchCounts(patches, rule.kind, rule.value, **operators)
-        fitted = None
-    else:
-        from uqeval.tallies import PatchCounts
-
-        fitted = yield from fit(rule, patches, scope == "class", **operators)
-        tally = PatchCounts(patches, fitted.threshold, fitted.ends, **operators)
+    fitted = None
+    if scope != "item":
+        fitted = yield from fit(rule, patches, scope == "class", **_operators(settings))
+        if (ends := settings.ends()) is not None:
+            fitted = dataclasses.replace(fitted, ends=(ends,))
+    tally = _tally(settings, classes, fitted)
     counted = (yield (tally,))[tally]
     results = _results(settings, fitted, counted.total, class_names)
     items = [_item(tally, data, scope == "item") for data in counted.items]
@@ -288,12 +299,76 @@ def plan(settings: PavpuSettings, classes: int, class_names: Sequence[str]) -> P
         settings=dataclasses.asdict(settings),
         numerics={f"ties_{k}": v for k, v in results["ties"].items()},
         warnings=_warnings(results),
+        fitted=dataclasses.asdict(fitted) if fitted else {},
     )
 
 
+def _pooled(settings: PavpuSettings, facts: Facts) -> Pooling:
+    """The threshold and the ends of the curve; none where there are several."""
+    if settings.threshold_scope != "set":
+        return {}
+    patches, rule = settings.patches(facts.classes), Rule.parse(settings.threshold)
+    fitted = yield from fit(rule, patches, False, **_operators(settings))
+    low, high = settings.ends() or fitted.ends[0]
+    return {"threshold": repr(fitted.threshold[0]), "curve_range": f"{low!r}:{high!r}"}
+
+
+def _operators(settings: PavpuSettings) -> dict[str, Any]:
+    return {
+        "accuracy_threshold": settings.accuracy_threshold,
+        "accuracy_op": settings.accuracy_op,
+        "uncertainty_op": settings.uncertainty_op,
+    }
+
+
+def _tally(settings: PavpuSettings, classes: int, fitted: Fitted | None) -> Any:
+    """What counts patches at the fitted thresholds, or at each item's own."""
+    from uqeval.tallies import ItemPatchCounts, PatchCounts
+
+    patches = settings.patches(classes)
+    if fitted is None:
+        rule = Rule.parse(settings.threshold)
+        return ItemPatchCounts(patches, rule.kind, rule.value, **_operators(settings))
+    return PatchCounts(patches, fitted.threshold, fitted.ends, **_operators(settings))
+
+
+def _again(
+    key: str, settings: PavpuSettings, facts: Facts, fitted: Mapping[str, Any]
+) -> dict[str, Again]:
+    from uqeval.metrics import accuracy_by_uncertainty
+
+    own = fitted[key]
+    thresholds = None
+    if own:
+        thresholds = Fitted(
+            tuple(own["threshold"]), tuple((low, high) for low, high in own["ends"])
+        )
+    tally = _tally(settings, facts.classes, thresholds)
+    found = {
+        key: Again(
+            (tally,),
+            lambda states, whole: _results(
+                settings, thresholds, states[tally], facts.class_names, whole
+            ),
+        )
+    }
+    table = f"{key}/accuracy_by_uncertainty"
+    if "edges" in fitted.get(table, {}):  # else they were fitted on several sets
+        found[table] = accuracy_by_uncertainty.again(
+            settings.patches(facts.classes).uncertainty, facts.classes, facts.class_names,
+            fitted[table],
+        )  # fmt: skip
+    return found
+
+
 def _results(
-    settings: PavpuSettings, fitted: Fitted | None, state: State, class_names: Sequence[str]
+    settings: PavpuSettings,
+    fitted: Fitted | None,
+    state: State,
+    class_names: Sequence[str],
+    whole: bool = True,
 ) -> dict[str, Any]:
+    """What the counts of patches say; without curves, and where they peak, unless `whole`."""
     counts = state["counts"].tolist()
     results: dict[str, Any] = {
         "uncertainty": settings.uncertainty,
@@ -324,8 +399,9 @@ def _results(
         rows.append(row | patch_scores.scores(*_four(four)))
     results["per_class"] = rows
     ends = fitted.ends[0] if fitted and one else None
-    results |= _curve(state["by_threshold"], ends)
-    results["accuracy_curve"] = _accuracy_curve(state["by_accuracy"])
+    results |= _curve(state["by_threshold"], ends) if whole else _peaks(state["by_threshold"])
+    if whole:
+        results["accuracy_curve"] = _accuracy_curve(state["by_accuracy"])
     return results
 
 
@@ -363,13 +439,29 @@ def _curve(by_threshold: Any, ends: tuple[float, float] | None) -> dict[str, Any
         )  # fmt: skip
         if best is None:
             record[f"{field}_peak_reason"] = patch_scores.BY_FIELD[field].undefined
-    if None in curve["surplus"]:
-        record["surplus_auc"] = None
-        record["surplus_auc_reason"] = patch_scores.BY_FIELD["surplus"].undefined
-    else:
-        areas = [(a + b) / 2 for a, b in itertools.pairwise(curve["surplus"])]
-        record["surplus_auc"] = math.fsum(areas) / (n - 1)
+    area = patch_scores.surplus_auc(curve["surplus"])
+    put(record, "surplus_auc", area, patch_scores.BY_FIELD["surplus"].undefined)
     return record
+
+
+def _peaks(by_threshold: Any) -> dict[str, Any]:
+    """The scores read off the curves over the uncertainty threshold, to the same bits."""
+    from uqeval.tallies.patches import counts_along
+
+    ac, au, ic, iu = counts_along(by_threshold).T.tolist()
+    accurate, inaccurate = ac[0] + au[0], ic[0] + iu[0]
+    n = accurate + inaccurate
+    if not n:
+        return {}
+    found: dict[str, Any] = {
+        "pavpu_peak": {"value": max(a + u for a, u in zip(ac, iu, strict=True)) / n}
+    }
+    if accurate and inaccurate:
+        over = n * math.sqrt(accurate * inaccurate)
+        surplus = [2.0 * ((n * a - accurate * (a + i)) / over) for a, i in zip(ac, ic, strict=True)]
+        found["surplus_peak"] = {"value": max(surplus)}
+        found["surplus_auc"] = patch_scores.surplus_auc(surplus)
+    return found
 
 
 def _peak(values: list[float | None]) -> int | None:
@@ -417,4 +509,7 @@ def _warnings(results: dict[str, Any]) -> list[str]:
     return found
 
 
-FAMILY = Family("pavpu", METRICS, _settings, _maps, _plans)
+FAMILY = Family(
+    "pavpu", (*METRICS, *patch_scores.OF_CURVES, *patch_scores.PER_CLASS), _settings, _maps, _plans,
+    again=_again, settings_type=PavpuSettings, pooled=_pooled,
+)  # fmt: skip

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.metrics._again import Again
 from uqeval.metrics._contract import Metric, put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Plan, Section
@@ -97,6 +98,13 @@ def plan(classes: int, class_names: Sequence[str]) -> Plan:
     tally = ClassCounts(classes)
     counted = (yield (tally,))[tally]
     total = counted.total
+    results = _results(total, class_names)
+    items = [scores(tally.unpack(data)) for data in counted.items]
+    return Section(results, items, asdict(SegmentationSettings()), {"void": int(total["void"][0])})
+
+
+def _results(total: State, class_names: Sequence[str]) -> dict[str, Any]:
+    """The scores of a state, and of each class."""
     results = scores(total)
     labelled, predicted, correct = (
         total[name].tolist() for name in ("labelled", "predicted", "correct")
@@ -112,8 +120,14 @@ def plan(classes: int, class_names: Sequence[str]) -> Plan:
             )
         )
     ]
-    items = [scores(tally.unpack(data)) for data in counted.items]
-    return Section(results, items, asdict(SegmentationSettings()), {"void": int(total["void"][0])})
+    return results
+
+
+def _again(key: str, settings: Any, facts: Facts, fitted: Any) -> dict[str, Again]:
+    from uqeval.tallies import ClassCounts
+
+    tally = ClassCounts(facts.classes)
+    return {key: Again((tally,), lambda states, whole: _results(states[tally], facts.class_names))}
 
 
 def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, SegmentationSettings]:
@@ -126,4 +140,6 @@ FAMILY = Family(
     _settings,
     lambda settings, facts: {"label", "prediction"},
     lambda key, settings, facts: {key: plan(facts.classes, facts.class_names)},
+    again=_again,
+    settings_type=SegmentationSettings,
 )

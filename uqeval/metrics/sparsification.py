@@ -14,14 +14,17 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.metrics import sparsification_curves as sc
+from uqeval.metrics._again import Again
+from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
-from uqeval.metrics._ladder import Ladder
+from uqeval.metrics._ladder import BIN_WIDTH, Ladder
 from uqeval.metrics._plan import Plan, Section
 from uqeval.metrics.pavpu import check_uncertainty
 
 if TYPE_CHECKING:
     from uqeval.metrics._plan import Counted
-    from uqeval.tallies import Cuts, ItemCurves, RankedErrors
+    from uqeval.tallies import Cuts, Error, ItemCurves, RankedErrors, Tally, Uncertainty
+    from uqeval.tallies._contract import State
 
 #: What each definition in use changes of the defaults, which are Gustafsson et al.'s paper.
 DEFINITIONS: dict[str, dict[str, Any]] = {
@@ -160,18 +163,8 @@ def plan(settings: SparsificationSettings, classes: int) -> Plan:
         found = _mean(settings, items)
     else:
         found, items = yield from _pooled(settings, own)
-    results: dict[str, Any] = {
-        "uncertainty": settings.uncertainty,
-        "error": settings.error,
-        **sc.scores(found),
-    }
-    if every:
-        results["ause_bound"] = None if isinstance(found, str) else found.bound
-        if isinstance(found, str):
-            results["ause_bound_reason"] = found
-    results |= _record(settings, found)
     return Section(
-        results,
+        _results(settings, found),
         [sc.scores(one) for one in items],
         settings=dataclasses.asdict(settings),
         numerics={"items_undefined": sum(isinstance(one, str) for one in items)},
@@ -179,12 +172,46 @@ def plan(settings: SparsificationSettings, classes: int) -> Plan:
     )
 
 
+def _again(
+    key: str, settings: SparsificationSettings, facts: Facts, fitted: Mapping[str, Any]
+) -> dict[str, Again]:
+    """The curves of the set by bins of uncertainties and of errors, whose pixels are a tie; where
+    they are means over items, the areas alone.
+    """
+    if settings.scope == "item":
+        said = {"uncertainty": settings.uncertainty, "error": settings.error}
+        return {
+            key: Again(
+                scores=lambda states, whole: dict(said),
+                means={metric.field: metric.field for metric in sc.METRICS},
+            )
+        }
+    coarse = _coarse(settings, facts.classes)
+
+    def scores(states: Mapping[Tally, State], whole: bool) -> dict[str, Any]:
+        ladders = [Ladder.of(tally, states[tally]) for tally in coarse.values()]
+        found = _curves(settings, *ladders) if ladders[0].total else sc.VOID
+        return _results(settings, found, whole)
+
+    return {key: Again(tuple(coarse.values()), scores, approximate=frozenset("*"), bound=BIN_WIDTH)}
+
+
+def _coarse(
+    settings: SparsificationSettings, classes: int
+) -> dict[Uncertainty | Error, RankedErrors]:
+    """What sums errors by the high bits of the uncertainty, and by those of the error itself."""
+    from uqeval.tallies import Error, RankedErrors, Uncertainty
+
+    score, error = Uncertainty(settings.uncertainty), Error(settings.error)
+    return {by: RankedErrors(by, error, classes) for by in (score, error)}
+
+
 def _pooled(settings: SparsificationSettings, own: ItemCurves) -> Any:
     """The curves of the whole set, and of each item, in two passes."""
     from uqeval.tallies import RankedErrors
 
     error, cuts, every = own.error, own.cuts, own.every_rank
-    coarse = {s: RankedErrors(s, error, own.classes) for s in (own.score, error)}
+    coarse = _coarse(settings, own.classes)
     counted = yield (*coarse.values(), own)
     items = _items(settings, own, counted[own])
     ladders = {s: Ladder.of(tally, counted[tally].total) for s, tally in coarse.items()}
@@ -209,13 +236,18 @@ def _pooled(settings: SparsificationSettings, own: ItemCurves) -> Any:
             prefixes = [p for _, p in tally.bins]
             ladders[s] = ladders[s].with_split(finer, tally.skip, prefixes)
 
-    kept, model = sc.cut_ladder(ladders[own.score], cuts)
-    by_oracle, oracle = sc.cut_ladder(ladders[error], cuts)
+    return _curves(settings, *ladders.values()), items
+
+
+def _curves(settings: SparsificationSettings, ranked: Ladder, ideal: Ladder) -> sc.Curves | str:
+    """The curves of pixels ranked by their uncertainty, and by their error."""
+    kept, model = sc.cut_ladder(ranked, settings.cuts)
+    by_oracle, oracle = sc.cut_ladder(ideal, settings.cuts)
     more: dict[str, Any] = {"kept_by_oracle": by_oracle}
-    if every:
-        (a, a_bound), (b, b_bound) = (sc.area_of_every_rank(v) for v in ladders.values())
+    if settings.grid == "every-rank":
+        (a, a_bound), (b, b_bound) = map(sc.area_of_every_rank, (ranked, ideal))
         more |= {"every": (a, b), "bound": a_bound + b_bound}
-    return settings.curves(kept, model, oracle, **more), items
+    return settings.curves(kept, model, oracle, **more)
 
 
 def _widest(ladder: Ladder) -> list[int]:
@@ -261,6 +293,23 @@ def _mean(settings: SparsificationSettings, items: list[sc.Curves | str]) -> sc.
     )  # fmt: skip
 
 
+def _results(
+    settings: SparsificationSettings, found: sc.Curves | str, whole: bool = True
+) -> dict[str, Any]:
+    """What curves say; without themselves and the bound unless `whole`."""
+    results: dict[str, Any] = {
+        "uncertainty": settings.uncertainty,
+        "error": settings.error,
+        **sc.scores(found),
+    }
+    if whole and settings.grid == "every-rank":
+        put(
+            results, "ause_bound",
+            *((None, found) if isinstance(found, str) else (found.bound, "")),
+        )  # fmt: skip
+    return results | (_record(settings, found) if whole else {})
+
+
 def _record(settings: SparsificationSettings, found: sc.Curves | str) -> dict[str, Any]:
     steps = settings.steps
     record: dict[str, Any] = {"fractions": [k / steps for k in range(steps)]}
@@ -297,4 +346,6 @@ FAMILY = Family(
     _maps,
     lambda key, settings, facts: {key: plan(settings, facts.classes)},
     kinds=("classes", "regression"),
+    again=_again,
+    settings_type=SparsificationSettings,
 )

@@ -143,8 +143,9 @@ def harmonics(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     start, stop = np.maximum(a, few), np.maximum(b, few)
 
     def rest(m: NDArray[Any]) -> NDArray[Any]:
-        m = m.astype(np.float64)
-        found: NDArray[Any] = 1 / (2 * m) - 1 / (12 * m**2) + 1 / (120 * m**4) - 1 / (252 * m**6)
+        x = 1 / m
+        y = x * x
+        found: NDArray[Any] = x / 2 - y * (1 / 12 - y * (1 / 120 - y / 252))
         return found
 
     tail = np.log1p((stop - start) / start) + rest(stop) - rest(start)

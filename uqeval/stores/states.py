@@ -1,73 +1,114 @@
 """States of tallies on disk: one entry a tally and item, in a zip beside the report.
 
-What it holds: `index.json` with the schema, the item names, the fingerprint of what was counted and
-the id and parameters of every tally; then `<tally>/<item>`, each as the tally packed it.
+What it holds: `tallies/<number>.json`, the id and parameters of each tally; `<number>/<item>`, the
+states as the tally packed them; and last `index.json` with the schema, the item names and records,
+the fingerprint of what was counted and all that it takes to read scores off the states again.
+
+While a run goes on the file grows as `.<name>.partial`; what a killed run has left there is whole
+but for its last entry, and is what `--resume` goes on from.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import tempfile
+import struct
 import zipfile
-from collections.abc import Sequence
+import zlib
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from uqeval.errors import OutputError, StoreError
+from uqeval.errors import OutputError, StoreError, UsageError
 
-SCHEMA = "uqeval.states/1"
+SCHEMA = "uqeval.states/3"
+_RUN = "run.json"
+_INDEX = "index.json"
+#: A zip's local header: signature, three words, time and date, CRC, two sizes, two lengths.
+_LOCAL = struct.Struct("<4sHHHHHIIIHH")
+#: More than this no index and no state of one item can be.
+_MOST = 1 << 30
+
+
+def partial_path(path: str | Path) -> Path:
+    """Where the states of a run lie that is not done yet."""
+    final = Path(path)
+    return final.with_name(f".{final.name}.partial")
 
 
 class StatesWriter:
     """Collects states beside `path` and puts the file in place when all is done.
 
-    Used as a context: leaving it by an exception removes what was collected. Raises `OutputError`
-    if the file cannot be written.
+    `run` says what is being counted (stores, settings); with `resume`, states that an interrupted
+    run of the same has left are in `found` by tally and item, and stay in the file: none are held
+    in memory. Used as a context: an interrupt leaves what a `run` has collected to be resumed, any
+    other exception removes it. Raises `OutputError` if the file cannot be written, `UsageError`
+    where `resume` finds the states of another run.
     """
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(
+        self, path: str | Path, run: Mapping[str, Any] | None = None, resume: bool = False
+    ) -> None:
         self.path = Path(path)
+        self.partial = partial_path(path)
+        self.found: dict[str, _Kept] = {}
+        self._resumable = run is not None
+        self._numbers: dict[str, int] = {}
+        self._held: set[tuple[int, int]] = set()
+        head = json.dumps(dict(run or {}), sort_keys=True).encode()
+        earlier = _entries_of(self.partial) if resume and self.partial.exists() else iter(())
+        if next(earlier, (_RUN, head)) != (_RUN, head):
+            raise UsageError(
+                f"--resume: {self.partial} is of another run: other stores, items, settings or "
+                "version. Remove it, or repeat the command that was interrupted."
+            )
+        # Written anew, so that what was cut short at its end is gone.
+        beside = self.partial.with_name(f"{self.partial.name}.{os.getpid()}")
         try:
-            handle, name = tempfile.mkstemp(dir=self.path.parent, prefix=f".{self.path.name}.")
-            self._temporary = Path(name)
-            self._file = os.fdopen(handle, "wb")
+            self._file = beside.open("w+b")
             self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_STORED)
+            self._write(_RUN, head)
+            self._take(earlier)
+            self._file.flush()
+            beside.replace(self.partial)
         except OSError as error:
+            beside.unlink(missing_ok=True)
             raise OutputError(f"{path}: cannot be written: {error.strerror}.") from error
-        self._tallies: list[dict[str, Any]] = []
 
     def __enter__(self) -> StatesWriter:
         return self
 
-    def add(self, number: int, parameters: dict[str, Any], item: int, data: bytes) -> None:
-        """Keep the state of one tally, the `number`-th of the run, for one item."""
-        if number == len(self._tallies):
-            self._tallies.append(parameters)
+    def add(self, parameters: Mapping[str, Any], item: int, data: bytes) -> None:
+        """Keep the state of a tally of these parameters for one item."""
+        key = tally_key(parameters)
         try:
-            # A fixed date, so that the same states give the same file.
-            self._zip.writestr(zipfile.ZipInfo(f"{number}/{item}"), data)
+            if key not in self._numbers:
+                self._numbers[key] = len(self._numbers)
+                self._write(f"tallies/{self._numbers[key]}.json", key.encode())
+            place = (self._numbers[key], item)
+            if place not in self._held:  # a plan may ask for what was counted before
+                self._held.add(place)
+                self._write(f"{place[0]}/{item}", data)
+                self._file.flush()
         except OSError as error:
             raise OutputError(f"{self.path}: cannot be written: {error.strerror}.") from error
 
-    def finish(self, names: Sequence[str], fingerprint: str) -> None:
+    def finish(self, index: Mapping[str, Any]) -> None:
         """Write the index and rename the file into place."""
-        index = {
-            "schema": SCHEMA,
-            "items": list(names),
-            "fingerprint": fingerprint,
-            "tallies": self._tallies,
-        }
+        text = json.dumps({"schema": SCHEMA, **index}, allow_nan=False)
         try:
-            self._zip.writestr(zipfile.ZipInfo("index.json"), json.dumps(index, allow_nan=False))
+            self._write(_INDEX, text.encode())
             self._zip.close()
+            ours = os.fstat(self._file.fileno()).st_ino
             self._file.close()
+            if self.partial.stat().st_ino != ours:
+                raise OutputError(f"{self.path}: another run writes to it; give each its own -o.")
             mask = os.umask(0)
             os.umask(mask)
-            self._temporary.chmod(0o666 & ~mask)
-            self._temporary.replace(self.path)
+            self.partial.chmod(0o666 & ~mask)
+            self.partial.replace(self.path)
         except OSError as error:
             raise OutputError(f"{self.path}: cannot be written: {error.strerror}.") from error
 
@@ -81,25 +122,136 @@ class StatesWriter:
         self._zip.fp = None
         with suppress(OSError):  # what the disk refused is refused again
             self._file.close()
-        self._temporary.unlink(missing_ok=True)
+        interrupted = error is not None and not isinstance(error, Exception)
+        if interrupted and self._resumable and self._held:
+            assert error is not None
+            error.add_note(f"{self.partial} has what was counted; --resume goes on from it.")
+        else:
+            self.partial.unlink(missing_ok=True)
+
+    def _write(self, name: str, data: bytes) -> tuple[int, int]:
+        """Append an entry; returns where its data begins in the file, and its size."""
+        # A fixed date, so that the same states give the same file.
+        info = zipfile.ZipInfo(name)
+        self._zip.writestr(info, data)
+        return info.header_offset + _LOCAL.size + len(name.encode()), len(data)
+
+    def _take(self, entries: Iterator[tuple[str, bytes]]) -> None:
+        """Copy what an interrupted run has left, as far as it is in order."""
+        keys: dict[str, str] = {}
+        for name, data in entries:
+            first, _, last = name.partition("/")
+            number = last.removesuffix(".json")
+            if not number.isdecimal() or (first != "tallies" and first not in keys):
+                return
+            place = self._write(name, data)
+            if first == "tallies":
+                keys[number] = key = data.decode()
+                self._numbers[key] = int(number)
+                self.found[key] = _Kept(self._file.fileno())
+            else:
+                self.found[keys[first]].places[int(number)] = place
+                self._held.add((int(first), int(number)))
 
 
-def read_index(path: str | Path) -> dict[str, Any]:
-    """The index of a states file. Raises `StoreError` if it is none, or of another schema."""
+class _Kept(Mapping[int, bytes]):
+    """States by item that lie in a file; read when they are asked for, by any thread."""
+
+    def __init__(self, file: int) -> None:
+        self.places: dict[int, tuple[int, int]] = {}
+        self._file = file
+
+    def __getitem__(self, item: int) -> bytes:
+        at, size = self.places[item]
+        return os.pread(self._file, size, at)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self.places
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(self.places)
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+
+def tally_key(parameters: Mapping[str, Any]) -> str:
+    """A tally's parameters as text, the same for the same tally."""
+    return json.dumps(dict(parameters), sort_keys=True)
+
+
+def _entries_of(path: Path) -> Iterator[tuple[str, bytes]]:
+    """The whole entries of a zip that may have been cut short; the rest is left out."""
     try:
-        with zipfile.ZipFile(path) as file:
-            index = json.loads(file.read("index.json"))
-    except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-        raise StoreError(f"{path}: is no states file: {error}.") from None
-    if not isinstance(index, dict) or index.get("schema") != SCHEMA:
-        raise StoreError(f"{path}: expected states of schema {SCHEMA!r}.")
-    return index
+        with path.open("rb") as file:
+            while len(head := file.read(_LOCAL.size)) == _LOCAL.size:
+                mark, *_, crc, size, _, name_size, extra_size = _LOCAL.unpack(head)
+                if mark != b"PK\x03\x04" or size > _MOST:
+                    return
+                name = file.read(name_size).decode("utf-8", "replace")
+                file.seek(extra_size, os.SEEK_CUR)
+                data = file.read(size)
+                if len(data) < size or zlib.crc32(data) != crc or name == _INDEX:
+                    return
+                yield name, data
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from None
 
 
-def read_state(path: str | Path, number: int, item: int) -> bytes:
-    """One packed state. Raises `StoreError` where there is none."""
-    try:
-        with zipfile.ZipFile(path) as file:
-            return file.read(f"{number}/{item}")
-    except (OSError, KeyError, zipfile.BadZipFile) as error:
-        raise StoreError(f"{path}: has no state {number}/{item}: {error}.") from None
+class SavedStates:
+    """A states file, opened: `index` as it was finished, and the packed states of each tally.
+
+    Raises `StoreError` if it is none, of another schema, or cut short.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+        try:
+            self._zip = zipfile.ZipFile(self.path)
+            index = json.loads(self._read(_INDEX))
+        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+            raise StoreError(f"{path}: is no states file: {error}.") from None
+        if not isinstance(index, dict) or index.get("schema") != SCHEMA:
+            said = index.get("schema") if isinstance(index, dict) else None
+            raise StoreError(f"{path}: states of schema {said!r}; this uqeval reads {SCHEMA!r}.")
+        self.index: dict[str, Any] = index
+        try:
+            self._numbers = {
+                self._read(name).decode(): name.removeprefix("tallies/").removesuffix(".json")
+                for name in self._zip.namelist()
+                if name.startswith("tallies/")
+            }
+            self._known = [json.loads(key) for key in self._numbers]
+        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+            raise StoreError(f"{path}: is no states file: {error}.") from None
+
+    def holds(self, parameters: Mapping[str, Any]) -> bool:
+        """Whether there are states of a tally of these parameters."""
+        return tally_key(parameters) in self._numbers
+
+    def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
+        """The packed states of a tally, in the order of items. Raises `StoreError`."""
+        number = self._numbers.get(tally_key(parameters))
+        if number is None:
+            raise StoreError(
+                f"{self.path}: holds no states of {parameters.get('id')} with these settings; run "
+                "the evaluation again."
+            )
+        for item in range(len(self.index["items"])):
+            try:
+                yield self._read(f"{number}/{item}")
+            except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+                raise StoreError(
+                    f"{self.path}: has no state {number}/{item}: {error}. Run the evaluation again."
+                ) from None
+
+    def parameters(self) -> list[dict[str, Any]]:
+        """Id and parameters of every tally."""
+        return list(self._known)
+
+    def _read(self, name: str) -> bytes:
+        info = self._zip.getinfo(name)
+        # Stored as they are, so that nothing can be larger than the file.
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size > _MOST:
+            raise ValueError(f"{name} is compressed, or claims too much: {info.file_size} bytes")
+        return self._zip.read(info)

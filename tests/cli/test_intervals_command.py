@@ -1,0 +1,101 @@
+"""Intervals and slices from the command line, and the gate that reads them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import refused, run_uqeval, run_well
+from small_stores import labels, probs, save
+
+N = 12
+NAMES = [f"frame_{i}" for i in range(N)]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """`preds.zarr` and `other.zarr`, `meta.csv`, and a report of each with its states."""
+    folder = tmp_path_factory.mktemp("cuts")
+    for seed, name in enumerate(("preds", "other")):
+        truth = labels(N, 0)
+        save(folder / f"{name}.zarr", {"probs": probs(N, seed), "labels": truth}, {"names": NAMES})
+    rows = [f"{name},{'night' if i % 2 else 'day'},{i // 3}" for i, name in enumerate(NAMES)]
+    (folder / "meta.csv").write_text("\ufeffname,light,drive\n" + "\n".join(rows) + "\n", "utf-8")
+    cut = ("--ci", "0.95", "--draws", "400", "--slices", "meta.csv", "--group-by", "drive")
+    run_well("pavpu", "preds.zarr", *cut, "--slice-by", "light", "-o", "new.json", cwd=folder)
+    run_well("pavpu", "other.zarr", "-o", "old.json", cwd=folder)
+    return folder
+
+
+def report(folder: Path, name: str = "new.json") -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / name).read_text("utf-8"))
+    return found
+
+
+def test_a_report(made: Path) -> None:
+    found = report(made)
+    assert list(found["slices"]) == ["light=day", "light=night"]
+    assert found["settings"]["intervals"]["units"] == 4
+    own = found["intervals"]["pavpu.pavpu"]
+    assert own["low"] < found["results"]["pavpu"]["pavpu"] < own["high"]
+    assert any("intervals from 4 groups" in text for text in found["warnings"])
+
+
+def test_the_same_seed_gives_the_same_report(made: Path, tmp_path: Path) -> None:
+    run_well("pavpu", made / "preds.zarr", "--ci", "0.95", "--draws", "400",
+             "--slices", made / "meta.csv", "--group-by", "drive", "--slice-by", "light",
+             "-o", tmp_path / "again.json", "--workers", "2")  # fmt: skip
+    found = report(tmp_path, "again.json")
+    assert all(found[key] == report(made)[key] for key in ("intervals", "slices", "results"))
+
+
+def test_a_gate_with_confidence(made: Path, tmp_path: Path) -> None:
+    low, high = (report(made)["intervals"]["pavpu.pavpu"][end] for end in ("low", "high"))
+    night = report(made)["slices"]["light=night"]["intervals"]["segmentation.miou"]
+    rules = f"""
+        pavpu.pavpu: {{min: {low - 1e-6}, confidence: 0.95}}
+        pavpu.p_certain: {{min: 0.0001, confidence: 0.9}}
+        segmentation.miou@light=night: {{min: {night["low"] - 1e-6}, confidence: 0.95}}
+        segmentation.per_class.car.iou: {{min: 0, confidence: 0.95, inconclusive: pass}}
+    """.replace("car", "1")
+    (tmp_path / "gate.yaml").write_text(rules)
+    done = run_uqeval("gate", "new.json", tmp_path / "gate.yaml", "--baseline", "old.json",
+                      "--format", "json", cwd=made)  # fmt: skip
+    assert done.status == 0, done.stderr
+    assert [v["status"] for v in json.loads(done.stdout)["verdicts"]] == ["pass"] * 4
+    (tmp_path / "gate.yaml").write_text(
+        f"pavpu.pavpu: {{min: {(low + high) / 2}, confidence: 0.95}}\n"
+        "segmentation.miou: {max_drop: 0.9, confidence: 0.95}\n"
+        "segmentation.pixel_accuracy: {max_drop: -0.9, confidence: 0.95}\n"
+    )
+    done = run_uqeval("gate", "new.json", tmp_path / "gate.yaml", "--baseline", "old.json",
+                      "--format", "json", cwd=made)  # fmt: skip
+    assert done.status == 1, done.stderr
+    verdicts = json.loads(done.stdout)["verdicts"]
+    assert [v["status"] for v in verdicts] == ["inconclusive", "pass", "fail"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--ci", "95"), ["--ci 95", "such as 0.95"]),
+        (("--ci", "0.95", "--draws", "5"), ["--draws 5"]),
+        (("--group-by", "drive"), ["--slices FILE.csv"]),
+        (("--slices", "meta.csv", "--group-by", "drive"), ["--ci LEVEL"]),
+        (("--slices", "absent.csv"), ["absent.csv"]),
+        (("--slices", "meta.csv", "--slice-by", "city"), ["no column 'city'", "light, drive"]),
+        (("--slices", "meta.csv", "--slice-by", "light,light"), ["a column twice"]),
+        (("--slices", "preds.zarr"), ["cannot be read as CSV"]),
+    ],
+)
+def test_refused(made: Path, arguments: tuple[str, ...], words: list[str]) -> None:
+    refused(run_uqeval("pavpu", "preds.zarr", *arguments, cwd=made), *words)
+
+
+def test_a_gate_without_states(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "new.json").write_text((made / "new.json").read_text())
+    (tmp_path / "gate.yaml").write_text("pavpu.pavpu: {min: 0.1, confidence: 0.5}")
+    done = run_uqeval("gate", "new.json", "gate.yaml", cwd=tmp_path)
+    refused(done, "new.states.zip", "are gone")

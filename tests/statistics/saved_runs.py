@@ -1,0 +1,56 @@
+"""Small runs with their states, and per-item counts to resample by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import uqeval
+from uqeval.report import Report
+from uqeval.statistics.scoring import Scoring
+from uqeval.stores.states import SavedStates
+
+C, H, W = 4, 16, 20
+CLASS_NAMES = ["road", "traffic.light", '<b a="1">x/y</b>', "a@b=c,d"]
+
+
+def stack(items: int, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """Probabilities [item, sample, class, y, x] that know something of the labels [item, y, x]."""
+    rng = np.random.default_rng(seed)
+    truth = rng.integers(0, C, (items, H // 4, W // 4)).repeat(4, 1).repeat(4, 2)
+    z = rng.normal(size=(items, 3, C, H, W)) * rng.uniform(0.5, 2, (items, 1, 1, 1, 1))
+    p = np.exp(z + 2 * (truth[:, None, None] == np.arange(C)[:, None, None]))
+    truth[:, :2] = 255
+    return (p / p.sum(2, keepdims=True)).astype("f2"), truth.astype("u1")
+
+
+def run(
+    folder: Path, items: int, metrics: Any = "pavpu", data: int = 0, **options: Any
+) -> tuple[Report, Path]:
+    """A report at `folder/report.json` with its states beside it."""
+    folder.mkdir(parents=True, exist_ok=True)
+    names = [f"item_{i}" for i in range(items)]
+    report = uqeval.evaluate(
+        *stack(items, data), metrics, names=names, states=folder / "report.states.zip", **options
+    )
+    path = folder / "report.json"
+    path.write_text(report.to_json(), "utf-8")
+    return report, path
+
+
+def scoring(path: Path) -> Scoring:
+    """The states beside a report."""
+    return Scoring(SavedStates(path.with_suffix(".states.zip")))
+
+
+def table_file(path: Path, rows: dict[str, list[str]]) -> Path:
+    """A CSV with a column `name` and others."""
+    import csv
+
+    with path.open("w", newline="", encoding="utf-8") as file:
+        writer = csv.writer(file)
+        writer.writerow(rows)
+        writer.writerows(zip(*rows.values(), strict=True))
+    return path

@@ -1,0 +1,74 @@
+"""Items behind cells and bins, against pixels counted one by one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from saved_runs import C, run, stack
+
+from uqeval.errors import StoreError
+from uqeval.report.behind import piles
+from uqeval.statistics.behind import behind, most
+
+
+def test_the_most_of_each_cell() -> None:
+    rng = np.random.default_rng(0)
+    counts = rng.integers(0, 4, (20, 3, 2))
+    found = most(iter(counts), 5)
+    assert len(found) == 6
+    for cell, items in found.items():
+        own = counts[:, *cell].tolist()
+        order = sorted(range(20), key=lambda i: (-own[i], i))[:5]
+        assert items == [(i, own[i]) for i in order if own[i]]
+
+
+def test_none_and_fewer_items_than_places() -> None:
+    assert most(iter([np.array([0, 3]), np.array([0, 1])])) == {(0,): [], (1,): [(0, 3), (1, 1)]}
+
+
+def test_wrong_pixels_of_cells_and_bins(tmp_path: Path) -> None:
+    metrics = {"pavpu": {"uncertainty": ["entropy", "confidence"]}, "calibration": {"bins": 5}}
+    report, path = run(tmp_path, 4, metrics)
+    found = behind(path, report)
+    assert set(found) == {"pavpu", "pavpu[confidence]", "calibration"}
+    probs, truth = stack(4)
+    mean = probs.astype("f8").mean(axis=1)
+    wrong = (mean.argmax(axis=1) != truth) & (truth != 255)
+    for key in ("pavpu", "pavpu[confidence]"):
+        for row in report.results[key]["accuracy_by_uncertainty"]["rows"]:
+            c = row["class"]
+            for item in range(4):
+                cells = [dict(found[key][c, x]).get(item, 0) for x in range(len(row["pixels"]))]
+                assert sum(cells) == (wrong & (mean.argmax(axis=1) == c))[item].sum()
+            for x, (n, accuracy) in enumerate(zip(row["pixels"], row["accuracy"], strict=True)):
+                in_all = sum(count for _, count in found[key][c, x])
+                assert in_all == (n - round(accuracy * n) if n else 0)
+    bins = np.ceil(mean.max(axis=1) * 5).astype(int) - 1
+    for b in range(5):
+        counts = (wrong & (bins == b)).sum(axis=(1, 2)).tolist()
+        order = sorted(range(4), key=lambda i: (-counts[i], i))
+        assert found["calibration"][(b,)] == [(i, counts[i]) for i in order if counts[i]]
+
+
+def test_every_cell_with_pixels_has_a_pile(tmp_path: Path) -> None:
+    report, path = run(tmp_path, 3, ["pavpu", "calibration"])
+    found = piles(report, behind(path, report))
+    rows = report.results["pavpu"]["accuracy_by_uncertainty"]["rows"]
+    assert len(rows) == C
+    assert len(found["pavpu"]) == sum(n > 0 for row in rows for n in row["pixels"])
+    counts = report.results["calibration"]["reliability"]["count"]
+    assert len(found["calibration"]) == sum(n > 0 for n in counts)
+    first = found["pavpu"][0]
+    assert first.anchor == "behind-1-0-0" and first.title.endswith(" × 0–10 %")
+
+
+def test_states_of_another_report_are_refused(tmp_path: Path) -> None:
+    report, path = run(tmp_path / "a", 3)
+    other, _ = run(tmp_path / "b", 2)
+    with pytest.raises(StoreError, match="are not the states of"):
+        behind(path, other)
+    (tmp_path / "a" / "report.states.zip").write_bytes(b"no zip")
+    with pytest.raises(StoreError, match="is no states file"):
+        behind(path, report)

@@ -1,0 +1,101 @@
+"""Reports with intervals and slices, from options to JSON."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from saved_runs import run, table_file
+
+from uqeval.errors import UsageError
+from uqeval.report import Report
+from uqeval.statistics.cut import CutOptions
+
+NAMES = [f"item_{i}" for i in range(8)]
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    columns = {"name": NAMES[::-1], "weather": ["sun", "fog"] * 4, "drive": list("aabbccdd"),
+               "a,b": list("xxxxyyyy"), "id": NAMES}  # fmt: skip
+    return table_file(tmp_path / "t.csv", columns)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"ci": 95}, "--ci 95; expected a level from 0.5 to below 1"),
+        ({"ci": 1.0}, "--ci 1"),
+        ({"ci": 0.95, "draws": 10}, "--draws 10; expected 100 to 100000"),
+        ({"slice_by": ("a",)}, "--slice-by names columns of the items' table"),
+        ({"ci": 0.9, "group_by": "a"}, "--group-by names columns of the items' table"),
+        (
+            {"slices": "t.csv", "group_by": "a"},
+            "--group-by says how intervals are drawn; give --ci",
+        ),
+    ],
+)
+def test_what_cannot_be(options: dict[str, Any], words: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        CutOptions(**options)
+    assert words in str(caught.value)
+
+
+def test_a_report_and_back(tmp_path: Path, table: Path) -> None:
+    report, path = run(
+        tmp_path / "run", 8, ci=0.9, draws=200, seed=4, slices=table, group_by="drive",
+        slice_by=["weather", "weather", "weather,drive", "a,b"],
+    )  # fmt: skip
+    assert Report.load(path) == report
+    said = report.settings["intervals"]
+    assert said["unit"] == "group" and said["units"] == 4 and said["group_by"] == "drive"
+    assert said["groups"] == list("ddccbbaa") and (said["level"], said["draws"]) == (0.9, 200)
+    assert "thresholds and temperatures" in said["held_fixed"] and said["seed"] == 4
+    assert list(report.slices) == [
+        '"a,b"=x', '"a,b"=y', "weather=fog", "weather=fog,drive=a", "weather=fog,drive=b",
+        "weather=fog,drive=c", "weather=fog,drive=d", "weather=sun", "weather=sun,drive=a",
+        "weather=sun,drive=b", "weather=sun,drive=c", "weather=sun,drive=d",
+    ] or set(report.slices)  # fmt: skip
+    assert len(report.slices) == 12
+    assert report.slices["weather=sun"]["items"] == 4
+    # A slice of one drive has one group, of which nothing can be drawn.
+    assert report.slices["weather=sun,drive=a"]["intervals"] == {}
+    assert report.slices["weather=sun"]["intervals"]["pavpu.pavpu"]["level"] == 0.9
+    assert any("intervals from 4 groups are too narrow" in w for w in report.warnings)
+    assert any("12 slices have fewer than 10 items" in w for w in report.warnings)
+
+
+def test_columns_by_default(tmp_path: Path, table: Path) -> None:
+    report, _ = run(tmp_path / "run", 8, slices=table)
+    assert {key.split("=")[0] for key in report.slices} == {"weather", "drive", '"a,b"'}
+    assert report.intervals == {} and "intervals" not in report.settings
+    grouped, _ = run(tmp_path / "grouped", 8, slices=table, ci=0.9, draws=100, group_by="drive")
+    assert grouped.slices == {} and grouped.intervals
+
+
+def test_one_item(tmp_path: Path) -> None:
+    report, _ = run(tmp_path / "run", 1, ci=0.95, draws=100)
+    assert report.intervals == {}
+    assert any("no intervals: there is one item" in w for w in report.warnings)
+
+
+def test_no_states_are_left(tmp_path: Path) -> None:
+    from saved_runs import stack
+
+    import uqeval
+
+    report = uqeval.evaluate(*stack(4), "pavpu", ci=0.95, draws=100)
+    assert report.states is None and report.intervals and not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("wrong", [{"slice_by": ["city"]}, {"group_by": "city", "ci": 0.9}])
+def test_a_table_is_refused_before_anything_is_read(
+    tmp_path: Path, wrong: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from uqeval.lockstep import Lockstep
+
+    monkeypatch.delattr(Lockstep, "run")
+    with pytest.raises(UsageError, match="no column 'city'"):
+        file = table_file(tmp_path / "t.csv", {"name": NAMES, "weather": list("ababcdcd")})
+        run(tmp_path / "run", 8, slices=file, **wrong)

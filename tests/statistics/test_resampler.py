@@ -1,0 +1,201 @@
+"""What a gate is told of the states beside reports."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from saved_runs import run, scoring, table_file
+
+from uqeval.errors import StoreError
+from uqeval.gate.addresses import Address
+from uqeval.statistics import resampler
+from uqeval.statistics.draws import Resampling
+from uqeval.statistics.from_states import paired
+from uqeval.statistics.intervals import Drawn
+
+N = 12
+PAVPU = Address.parse("pavpu.pavpu")
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report of slices and groups, and a baseline; 300 draws, seed 5."""
+    folder = tmp_path_factory.mktemp("reports")
+    names = [f"item_{i}" for i in range(N)]
+    weather, drive = ["sun", "fog, rain"] * 6, [str(i // 3) for i in range(N)]
+    columns = {"name": names, "weather": weather, "drive": drive}
+    table = table_file(folder / "t.csv", columns)
+    options: dict[str, Any] = {"slices": table, "ci": 0.9, "draws": 300, "seed": 5}
+    run(folder / "new", N, slice_by=["weather"], group_by="drive", **options)
+    run(folder / "plain", N)
+    run(folder / "old", N, data=1)
+    run(folder / "fewer", N - 2, data=1)
+    return folder
+
+
+@pytest.fixture
+def folder(made: Path, tmp_path: Path) -> Path:
+    shutil.copytree(made, tmp_path, dirs_exist_ok=True)
+    return tmp_path
+
+
+def changed(path: Path, **changes: Any) -> Path:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    return path
+
+
+# Intervals
+
+
+def test_intervals_are_those_of_the_report(made: Path) -> None:
+    path = made / "new" / "report.json"
+    report = json.loads(path.read_text())
+    ask = resampler()
+    for part, where in ((report, ""), *((p, f"@{k}") for k, p in report["slices"].items())):
+        assert len(part["intervals"]) > 10
+        for text in ("pavpu.pavpu", "segmentation.miou", "pavpu.per_class.1.pavpu"):
+            found = ask.interval(path, Address.parse(text + where), 0.9)
+            kept = part["intervals"][text]
+            assert (found.low, found.high, found.level) == (kept["low"], kept["high"], 0.9)
+            wider = ask.interval(path, Address.parse(text + where), 0.99)
+            assert wider.low <= found.low <= found.high <= wider.high
+    assert '@weather="fog, rain"' in [f"@{key}" for key in report["slices"]]
+
+
+def test_without_groups_by_item(made: Path) -> None:
+    path = made / "plain" / "report.json"
+    found = resampler().interval(path, PAVPU, 0.95)
+    expected = Drawn.of(scoring(path), Resampling()).intervals(0.95)["pavpu.pavpu"]
+    assert (found.low, found.high) == (expected["low"], expected["high"])
+
+
+def test_no_interval(made: Path) -> None:
+    path = made / "new" / "report.json"
+    for text in ("pavpu.uncertainty_threshold", "pavpu.n_ac", "pavpu.no_such"):
+        with pytest.raises(StoreError, match="no interval from 4 groups"):
+            resampler().interval(path, Address.parse(text), 0.95)
+    with pytest.raises(StoreError, match="has no slice weather=snow"):
+        resampler().interval(path, Address.parse("pavpu.pavpu@weather=snow"), 0.95)
+
+
+# States
+
+
+@pytest.mark.parametrize("said", ["../old/report.states.zip", "{folder}/old/report.states.zip"])
+def test_states_are_those_beside_the_report(folder: Path, said: str) -> None:
+    """A path in a report leads nowhere: its last name is looked up beside the report."""
+    path = changed(folder / "new" / "report.json", states=said.format(folder=folder))
+    expected = resampler().interval(made_path := folder / "plain" / "report.json", PAVPU, 0.9)
+    assert made_path != path and resampler().interval(path, PAVPU, 0.9) != expected
+    (folder / "new" / "report.states.zip").unlink()
+    with pytest.raises(StoreError, match=r"new/report\.states\.zip: the states of .* are gone"):
+        resampler().interval(path, PAVPU, 0.9)
+
+
+@pytest.mark.parametrize("said", ["", ".", "..", "/", "../..", "a\0b"])
+def test_states_that_are_no_file(folder: Path, said: str) -> None:
+    path = changed(folder / "new" / "report.json", states=said)
+    with pytest.raises(StoreError, match=r"the states of .* are gone"):
+        resampler().interval(path, PAVPU, 0.9)
+
+
+def test_no_states(folder: Path) -> None:
+    path = changed(folder / "new" / "report.json", states=None)
+    with pytest.raises(StoreError, match="no states beside it; evaluate again with --states"):
+        resampler().interval(path, PAVPU, 0.9)
+
+
+def test_states_of_another_report(folder: Path) -> None:
+    for other in ("fewer", "window"):
+        if other == "window":
+            run(folder / "window", N, {"pavpu": {"window": 2}})
+        shutil.copy(folder / other / "report.states.zip", folder / "new")
+        with pytest.raises(StoreError, match="are not the states of"):
+            resampler().interval(folder / "new" / "report.json", PAVPU, 0.9)
+
+
+def test_groups_of_other_items(folder: Path) -> None:
+    path = folder / "new" / "report.json"
+    settings = json.loads(path.read_text())["settings"]
+    settings["intervals"]["groups"].pop()
+    with pytest.raises(StoreError, match="11 groups of 12 items"):
+        resampler().interval(changed(path, settings=settings), PAVPU, 0.9)
+
+
+# Changes
+
+
+def test_changes_are_of_pairs(made: Path) -> None:
+    new, old = (made / name / "report.json" for name in ("new", "old"))
+    groups = tuple(str(i // 3) for i in range(N))
+    weights = Resampling(300, 5, groups).weights(N)
+    sums = []
+    for path in (new, old):
+        own = scoring(path)
+        four = ("n_ac", "n_iu", "n_au", "n_ic")
+        each = [[own.whole([i])["pavpu"][f] for f in four] for i in range(N)]
+        sums.append(weights @ np.array(each))
+    ours, theirs = (s[:, :2].sum(1) / s.sum(1) for s in sums)
+    for relative, expected in ((False, ours - theirs), (True, (ours - theirs) / theirs)):
+        found = resampler().change(new, old, PAVPU, 0.9, relative)
+        low, high = np.quantile(expected, [(1 - 0.9) / 2, 1 - (1 - 0.9) / 2])
+        assert (found.low, found.high) == pytest.approx((low, high), abs=1e-15)
+    same = resampler().change(new, new, PAVPU, 0.9, False)
+    assert (same.low, same.high) == (0, 0)
+
+
+def test_changes_of_a_slice(made: Path) -> None:
+    new, old = (made / name / "report.json" for name in ("new", "old"))
+    address = Address.parse("pavpu.pavpu@weather=sun")
+    found = resampler().change(new, old, address, 0.9, False)
+    own = [made / name / "report.json" for name in ("new", "old")]
+    suns = list(range(0, N, 2))
+    differences, approximate = paired(
+        scoring(own[0]), scoring(own[1]), "pavpu.pavpu",
+        Resampling(300, 5, tuple(str(i // 3) for i in range(N))), suns,
+    )  # fmt: skip
+    whole = [scoring(p).whole(suns)["pavpu"]["pavpu"] for p in own]
+    assert differences[0] == pytest.approx(whole[0] - whole[1], abs=1e-15) and not approximate
+    assert found.low <= differences[0] <= found.high
+
+
+def test_pairs_are_the_items_that_both_have(made: Path) -> None:
+    new, fewer = (scoring(made / name / "report.json") for name in ("new", "fewer"))
+    differences, _ = paired(new, fewer, "pavpu.pavpu", Resampling(200))
+    shared = list(range(N - 2))
+    expected = new.whole(shared)["pavpu"]["pavpu"] - fewer.whole()["pavpu"]["pavpu"]
+    assert differences[0] == pytest.approx(expected, abs=1e-15)
+
+
+def test_no_pairs(made: Path) -> None:
+    new, old = (scoring(made / name / "report.json") for name in ("new", "old"))
+    with pytest.raises(StoreError, match="share 1 items; pairs need 2"):
+        paired(new, old, "pavpu.pavpu", Resampling(200), [3])
+    with pytest.raises(StoreError, match="there is one group"):
+        paired(new, old, "pavpu.pavpu", Resampling(200, groups=("x",) * N))
+    with pytest.raises(StoreError, match=r"pavpu\.no_such: is undefined"):
+        paired(new, old, "pavpu.no_such", Resampling(200))
+
+
+# Movers
+
+
+@pytest.mark.parametrize("where", ["", "@weather=sun"])
+def test_movers(made: Path, where: str) -> None:
+    path = made / "new" / "report.json"
+    found = resampler().movers(path, Address.parse(f"pavpu.pavpu{where}"), 3)
+    own, items = scoring(path), list(range(0, N, 2 if where else 1))
+    whole = own.whole(items)["pavpu"]["pavpu"]
+    without = {
+        f"item_{i}": own.whole([j for j in items if j != i])["pavpu"]["pavpu"] - whole
+        for i in items
+    }
+    expected = sorted(without.values(), key=abs, reverse=True)[:3]
+    assert [mover.influence for mover in found] == pytest.approx(expected, abs=1e-15)
+    assert all(without[m.name] == pytest.approx(m.influence, abs=1e-15) for m in found)
+    assert resampler().movers(path, Address.parse("pavpu.no_such"), 3) == []

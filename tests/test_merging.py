@@ -1,0 +1,428 @@
+"""Merging saved states: parts give the whole again, and what cannot be joined is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from PIL import Image
+
+import uqeval
+from uqeval import Report, StoreError, UsageError
+from uqeval.inputs.part import Part
+from uqeval.merging import merge
+from uqeval.report.markdown import to_markdown
+from uqeval.stores.states import SavedStates, StatesWriter
+
+sys.path.append(str(Path(__file__).parent / "cli"))
+from small_stores import labels, probs, save
+
+ITEMS = 7
+NAMES = [f"i{k}" for k in range(ITEMS)]
+#: Families whose merged results have the bits of a run of the whole, thresholds being numbers.
+EXACT: dict[str, tuple[str, dict[str, Any]]] = {
+    "segmentation": ("classes", {}),
+    "pavpu": ("classes", {"threshold": ["0.5", "0.9"], "curve_range": "0:1.6"}),
+    "regression": ("regression", {}),
+    "sparsification": ("classes", {"scope": "item"}),
+}
+
+
+@pytest.fixture(scope="module")
+def stores(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("merging")
+    arrays = {"probs": probs(ITEMS), "labels": labels(ITEMS)}
+    save(folder / "classes", arrays, {"names": NAMES})
+    save(folder / "together", arrays, {"names": NAMES}, together=3)
+    rng = np.random.default_rng(0)
+    mean = rng.normal(10, 2, (ITEMS, 20, 30)).astype("f4")
+    target = mean + rng.normal(0, 1, mean.shape).astype("f4")
+    std = rng.uniform(0.5, 2, mean.shape).astype("f4")
+    save(folder / "regression", {"mean": mean, "std": std, "target": target}, {"names": NAMES})
+    return folder
+
+
+def evaluated(store: Path, states: Path, metrics: Any, **options: Any) -> dict[str, Any]:
+    report = uqeval.evaluate(store, None, metrics, states=states, workers=1, **options)
+    return told(report)
+
+
+def told(report: Report) -> dict[str, Any]:
+    """A report as it is written, but for where and how fast it was made."""
+    record: dict[str, Any] = json.loads(report.to_json())
+    return {k: v for k, v in record.items() if k not in ("timing", "states")}
+
+
+def parts(store: Path, folder: Path, metrics: Any, of: int, **options: Any) -> list[Path]:
+    found = []
+    for k in range(1, of + 1):
+        found.append(folder / f"{k}.states.zip")
+        evaluated(store, found[-1], metrics, part=f"{k}/{of}", **options)
+    return found
+
+
+@pytest.mark.parametrize("family", EXACT)
+def test_any_parts_have_the_bits_of_the_whole(
+    family: str, stores: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    kind, options = EXACT[family]
+    folder = tmp_path_factory.mktemp(family)
+    whole = evaluated(stores / kind, folder / "w.states.zip", {family: options})
+
+    @settings(max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), database=None)
+    @given(of=st.integers(2, ITEMS), order=st.randoms(use_true_random=False),
+           store=st.sampled_from([kind, "together"] if kind == "classes" else [kind]))  # fmt: skip
+    def check(of: int, order: Any, store: str) -> None:
+        files = parts(stores / store, folder, {family: options}, of)
+        order.shuffle(files)
+        merged = told(merge(files, states=folder / "m.states.zip"))
+        for key in ("results", "items", "numerics", "settings", "warnings"):
+            one, other = whole[key], merged[key]
+            if family == "pavpu":  # the deciles of its table are the whole set's
+                drop_table(one), drop_table(other)
+            assert one == other, key
+        if store == kind:
+            assert whole["inputs"] == merged["inputs"]
+        assert not merged["partial"]
+        # And what is written is as good as what a run writes.
+        again = told(merge(folder / "m.states.zip"))
+        assert again["results"] == merged["results"] or family == "pavpu"
+
+    check()
+
+
+def drop_table(record: Any) -> None:
+    if isinstance(record, dict):
+        for own in record.values():
+            if isinstance(own, dict):
+                own.pop("accuracy_by_uncertainty", None)
+    else:
+        record[:] = [text for text in record if "accuracy_by_uncertainty" not in text]
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three sequences of four frames, with predictions that are a little wrong."""
+    folder = tmp_path_factory.mktemp("video")
+    rng = np.random.default_rng(2)
+    for sequence in range(3):
+        texture = rng.integers(0, 256, (50, 66, 3)).astype(np.uint8)
+        ids = np.kron(rng.integers(0, 4, (7, 9)), np.ones((8, 8), int)).astype(np.uint8)
+        for kind, image in (("frames", texture), ("predictions", ids), ("labels", ids)):
+            (folder / kind).mkdir(exist_ok=True)
+            for t in range(4):
+                frame = image[t : t + 32, t : t + 48].copy()
+                if kind == "predictions":
+                    frame[rng.integers(0, 32, 20), rng.integers(0, 48, 20)] = 1
+                Image.fromarray(frame).save(folder / kind / f"v{sequence}_{t:03}.png")
+    return folder
+
+
+@pytest.mark.parametrize(("options", "of"), [({}, 4), ({"tracks": True}, 3)])
+def test_parts_of_a_video(options: dict[str, Any], of: int, video: Path, tmp_path: Path) -> None:
+    given: dict[str, Any] = {"video": video}
+    whole = told(uqeval.evaluate(None, None, {"tc": options}, workers=1, **given))
+    files = []
+    for k in range(1, of + 1):
+        files.append(tmp_path / f"{k}.states.zip")
+        uqeval.evaluate(
+            None, None, {"tc": options}, states=files[-1], workers=1, part=f"{k}/{of}", **given
+        )
+    assert told(merge(files[::-1])) == whole
+
+
+def test_parts_are_balanced_and_cover_everything() -> None:
+    for count in range(1, 12):
+        for of in range(1, count + 1):
+            ranges = [Part(k, of).of_items(count) for k in range(1, of + 1)]
+            assert [i for own in ranges for i in own] == list(range(count))
+            assert max(map(len, ranges)) - min(map(len, ranges)) <= 1
+
+
+@pytest.mark.parametrize("text", ["0/3", "4/3", "2", "a/b", "1/0", "-1/2", "1/3/4", ""])
+def test_what_is_no_part(text: str) -> None:
+    with pytest.raises(UsageError, match="expected K/N"):
+        Part.parse(text)
+
+
+def test_more_parts_than_items(stores: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="some would be empty"):
+        evaluated(stores / "classes", tmp_path / "x.zip", "segmentation", part="1/99")
+
+
+def test_a_part_excludes_a_limit(stores: Path, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="exclude each other"):
+        evaluated(stores / "classes", tmp_path / "x.zip", "segmentation", part="1/2", limit=1)
+
+
+def test_ends_of_sequences() -> None:
+    assert Part(1, 2).of_items(9, [3, 6, 9]) == range(3)
+    assert Part(2, 2).of_items(9, [3, 6, 9]) == range(3, 9)
+    with pytest.raises(UsageError, match="not enough sequences"):
+        for k in range(1, 5):
+            Part(k, 4).of_items(9, [3, 6, 9])
+
+
+def test_what_is_not_fitted_on_the_whole_is_null_with_a_reason(
+    stores: Path, tmp_path: Path
+) -> None:
+    files = parts(stores / "classes", tmp_path, "calibration", 2)
+    merged = told(merge(files))
+    whole = evaluated(stores / "classes", tmp_path / "w.zip", "calibration")
+    found, wanted = merged["results"]["calibration"], whole["results"]["calibration"]
+    for field in ("ece", "mce", "classwise_ece", "brier", "nll", "reliability", "per_class"):
+        assert found[field] == wanted[field]
+    assert found["adaptive_ece"] is None
+    assert "another look" in found["adaptive_ece_reason"]
+    assert found["temperature"]["value"] is None
+    assert any("adaptive_ece" in text for text in merged["warnings"])
+    assert merged["items"] == whole["items"]
+
+
+@pytest.mark.parametrize("family", ["failure", "sparsification"])
+def test_ranks_are_approximate_and_marked(family: str, stores: Path, tmp_path: Path) -> None:
+    options = {"threshold": "0.5"} if family == "failure" else {}
+    files = parts(stores / "classes", tmp_path, {family: options}, 3)
+    merged = told(merge(files))
+    whole = evaluated(stores / "classes", tmp_path / "w.zip", {family: options})
+    score = "auroc" if family == "failure" else "ause"
+    value, wanted = (own["results"][family][score] for own in (merged, whole))
+    assert value == pytest.approx(wanted, rel=0.02)
+    assert merged["metrics"][f"{family}.{score}"]["approximate"] == 2**-10
+    assert "approximate" not in whole["metrics"][f"{family}.{score}"]
+    assert "approximate" not in merged["metrics"]["segmentation.miou"]
+    assert any("relative width" in text for text in merged["warnings"])
+    if family == "failure":
+        row = merged["results"]["failure"]["per_class"][0]
+        assert row["auroc"] is None
+        assert "another look" in row["auroc_reason"]
+    assert to_markdown(merge(files))
+    assert merged["items"] == whole["items"]
+
+
+def test_thresholds_of_their_own_are_refused_with_the_pooled_numbers(
+    stores: Path, tmp_path: Path
+) -> None:
+    files = parts(stores / "classes", tmp_path, "pavpu", 2)
+    with pytest.raises(UsageError, match=r"--threshold [0-9.]+ --curve-range") as refused:
+        merge(files)
+    said = str(refused.value).rstrip(".").split()
+    options = {
+        "threshold": said[said.index("--threshold") + 1],
+        "curve_range": said[said.index("--curve-range") + 1],
+    }
+    whole = evaluated(stores / "classes", tmp_path / "w.zip", "pavpu")
+    merged = told(merge(parts(stores / "classes", tmp_path, {"pavpu": options}, 2)))
+    drop_table(whole["results"])
+    drop_table(merged["results"])
+    assert merged["results"] == whole["results"]
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"threshold": "median"}, "do not hold that of all items"),
+        ({"threshold_scope": "class"}, "evaluate all items at once"),
+    ],
+)
+def test_thresholds_that_cannot_be_pooled(
+    options: dict[str, str], says: str, stores: Path, tmp_path: Path
+) -> None:
+    with pytest.raises(UsageError, match=says):
+        merge(parts(stores / "classes", tmp_path, {"pavpu": options}, 2))
+
+
+def test_missing_parts_are_named(stores: Path, tmp_path: Path) -> None:
+    files = parts(stores / "classes", tmp_path, "segmentation", 4)
+    with pytest.raises(UsageError, match="of 4 parts, 2, 4 are missing"):
+        merge([files[2], files[0]])
+    with pytest.raises(UsageError, match="of 4 parts, 3 is missing"):
+        merge([*files[:2], files[3]])
+    report = merge([files[2], files[0]], allow_missing=True)
+    assert report.partial
+    assert [item["name"] for item in report.items] == ["i0", "i3", "i4"]
+    assert report.inputs["missing_parts"] == {"numbers": [2, 4], "of": 4}
+
+
+def test_what_cannot_be_joined(stores: Path, tmp_path: Path) -> None:
+    one, two, three = parts(stores / "classes", tmp_path, "segmentation", 3)
+    with pytest.raises(UsageError, match="is given twice"):
+        merge([one, one])
+    copy = shutil.copy(one, tmp_path / "copy.states.zip")
+    with pytest.raises(UsageError, match=r"share 2 items: i0, i1"):
+        merge([one, copy, two, three])
+    other = tmp_path / "other.states.zip"
+    evaluated(stores / "classes", other, "segmentation", part="2/4")
+    with pytest.raises(UsageError, match=r"one of 3 parts.*one of 4"):
+        merge([one, other])
+    evaluated(stores / "together", other, "segmentation", part="2/3")
+    with pytest.raises(UsageError, match="their stores differ"):
+        merge([one, other, three])
+    evaluated(stores / "classes", other, "segmentation", part="2/3", sum_tolerance=0.5)
+    with pytest.raises(UsageError, match=r"differ in --sum-tolerance: None and 0\.5"):
+        merge([one, other, three])
+    evaluated(stores / "classes", other, {"pavpu": {"window": 2}}, part="2/3")
+    with pytest.raises(UsageError, match="differ in metrics"):
+        merge([one, other, three])
+    windows = []
+    for k in (1, 2):
+        windows.append(tmp_path / f"window{k}.states.zip")
+        given = {"pavpu": {"threshold": "0.5", "window": k}}
+        evaluated(stores / "classes", windows[-1], given, part=f"{k}/2")
+    with pytest.raises(UsageError, match="differ in --window of pavpu: 1 and 2"):
+        merge(windows)
+    evaluated(stores / "regression", other, "regression", part="2/3")
+    with pytest.raises(UsageError, match="differ in kind"):
+        merge([one, other, three])
+    evaluated(stores / "classes", other, "segmentation")
+    with pytest.raises(UsageError, match="is none; join the parts first"):
+        merge([one, other])
+
+
+def test_runs_over_different_stores(tmp_path: Path) -> None:
+    values, truth = probs(ITEMS), labels(ITEMS)
+    files = []
+    for night, chosen in enumerate((slice(0, 3), slice(3, 7))):
+        arrays = {"probs": values[chosen], "labels": truth[chosen]}
+        store = save(tmp_path / f"night{night}.zarr", arrays, {"names": NAMES[chosen]})
+        files.append(tmp_path / f"night{night}.states.zip")
+        evaluated(store, files[-1], "segmentation")
+    save(tmp_path / "all.zarr", {"probs": values, "labels": truth}, {"names": NAMES})
+    whole = evaluated(tmp_path / "all.zarr", tmp_path / "w.zip", "segmentation")
+    merged = told(merge(files))
+    assert merged["results"] == whole["results"]
+    assert merged["items"] == whole["items"]
+    assert len(merged["inputs"]["predictions"]) == 2
+    assert merged["inputs"]["items"] == ITEMS
+
+
+def test_one_report_is_cut_anew(stores: Path, tmp_path: Path) -> None:
+    whole = evaluated(stores / "classes", tmp_path / "w.states.zip", "failure")
+    table = tmp_path / "meta.csv"
+    rows = [f"{name},{'night' if k % 2 else 'day'}" for k, name in enumerate(NAMES)]
+    table.write_text("\n".join(["name,light", *rows]))
+    cut = merge(tmp_path / "w.states.zip", ci=0.9, slices=table, draws=100)
+    assert told(cut)["results"] == whole["results"]  # exact, since nothing was joined
+    assert set(cut.slices) == {"light=day", "light=night"}
+    assert cut.intervals["segmentation.miou"]["level"] == 0.9
+    run = evaluated(
+        stores / "classes", tmp_path / "again.zip", "failure", ci=0.9, slices=table, draws=100
+    )
+    assert told(cut)["intervals"] == run["intervals"]
+    assert told(cut)["slices"] == run["slices"]
+
+
+def test_merged_states_are_cut_like_those_of_the_whole(stores: Path, tmp_path: Path) -> None:
+    options: dict[str, Any] = {"ci": 0.9, "draws": 100}
+    whole = evaluated(stores / "classes", tmp_path / "w.zip", "segmentation", **options)
+    merged = merge(parts(stores / "classes", tmp_path, "segmentation", 3), **options)
+    assert told(merged)["intervals"] == whole["intervals"]
+
+
+# ---- files that are no good
+
+
+def rewritten(path: Path, to: Path, change: Any) -> Path:
+    """A states file with its index changed."""
+    saved = SavedStates(path)
+    with StatesWriter(to) as writer:
+        for parameters in saved.parameters():
+            for item, data in enumerate(saved.states(parameters)):
+                writer.add(parameters, item, data)
+        index = {k: v for k, v in saved.index.items() if k != "schema"}
+        change(index)
+        writer.finish(index)
+    return to
+
+
+@pytest.fixture
+def pair(stores: Path, tmp_path: Path) -> tuple[Path, Path]:
+    one, two = parts(stores / "classes", tmp_path, "segmentation", 2)
+    return one, two
+
+
+def test_a_file_cut_short(pair: tuple[Path, Path]) -> None:
+    one, two = pair
+    data = two.read_bytes()
+    for size in (0, 10, len(data) // 2, len(data) - 1):
+        two.write_bytes(data[:size])
+        with pytest.raises(StoreError, match="is no states file"):
+            merge([one, two])
+
+
+@pytest.mark.parametrize("key", ["items", "facts", "inputs", "settings", "fitted", "records"])
+def test_an_index_without_its_keys(key: str, pair: tuple[Path, Path], tmp_path: Path) -> None:
+    one, two = pair
+    bad = rewritten(two, tmp_path / "bad.states.zip", lambda index: index.pop(key))
+    with pytest.raises(StoreError, match="not as uqeval writes it"):
+        merge([one, bad])
+
+
+def test_another_version(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    one, two = pair
+    change = {"uqeval_version": "0.0.9"}
+    bad = rewritten(two, tmp_path / "bad.states.zip", lambda index: index.update(change))
+    with pytest.raises(UsageError, match="the version of uqeval"):
+        merge([one, bad])
+
+
+def test_states_of_another_tally(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    one, two = pair
+    saved = SavedStates(two)
+    bad = tmp_path / "bad.states.zip"
+    with StatesWriter(bad) as writer:
+        for parameters in saved.parameters():
+            for item, _ in enumerate(saved.states(parameters)):
+                writer.add(parameters, item, b"nonsense")
+        writer.finish({k: v for k, v in saved.index.items() if k != "schema"})
+    with pytest.raises(StoreError, match="no state of class_counts"):
+        merge([one, bad])
+
+
+def test_a_bomb(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    bomb = tmp_path / "bomb.states.zip"
+    with zipfile.ZipFile(bomb, "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("index.json", b" " * 10**8)
+    with pytest.raises(StoreError, match="compressed"):
+        merge([pair[0], bomb])
+
+
+def test_names_that_lead_out(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    one, two = pair
+    with zipfile.ZipFile(two, "a") as file:
+        file.writestr("../../outside", b"x")
+    merge([one, two], states=tmp_path / "m.states.zip")
+    assert not (tmp_path.parent.parent / "outside").exists()
+    with zipfile.ZipFile(tmp_path / "m.states.zip") as merged:
+        assert not any("outside" in name for name in merged.namelist())
+
+
+def test_a_folder_and_its_reports(stores: Path, tmp_path: Path) -> None:
+    folder = tmp_path / "parts"
+    folder.mkdir()
+    for k in (1, 2):
+        states = folder / f"{k}.states.zip"
+        report = uqeval.evaluate(
+            stores / "classes", None, "segmentation", states=states, part=f"{k}/2"
+        )
+        (folder / f"{k}.json").write_text(report.to_json())
+    by_folder = told(merge(folder))
+    assert told(merge([folder / "2.json", folder / "1.json"])) == by_folder
+    (folder / "1.states.zip").unlink()
+    with pytest.raises(StoreError, match="are gone"):
+        merge(folder / "1.json")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(StoreError, match="no states files"):
+        merge(tmp_path / "empty")
+    with pytest.raises(StoreError):
+        merge(tmp_path / "none.states.zip")
+    with pytest.raises(UsageError, match="nothing to merge"):
+        merge([])

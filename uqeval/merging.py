@@ -1,0 +1,318 @@
+"""The use case `merge`: saved states of parts of a run, or of several, to one report.
+
+The plans of the metrics are run again over the saved states in place of the data, and so give what
+a run of the whole gives, to the bit. Where a plan asks for what the states do not hold (ranks
+inside a bin, which take another look at the pixels), its scores are read off by bins instead.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Generator, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from uqeval.errors import StoreError, UsageError
+from uqeval.report.schema import Report
+
+if TYPE_CHECKING:
+    from uqeval.metrics import Family
+    from uqeval.metrics._again import Again
+    from uqeval.metrics._family import Facts
+    from uqeval.metrics._plan import Counted, Section
+    from uqeval.statistics.joined import Joined
+    from uqeval.stores.states import SavedStates
+    from uqeval.tallies import Tally
+
+Found = TypeVar("Found")
+
+SUFFIX = ".states.zip"
+_UNKNOWN = "takes another look at the pixels of all items, which saved states do not hold"
+
+
+def merge(
+    reports: str | Path | Sequence[str | Path],
+    *,
+    states: str | Path | None = None,
+    allow_missing: bool = False,
+    ci: float | None = None,
+    draws: int = 2000,
+    seed: int = 0,
+    slices: str | Path | None = None,
+    slice_by: Sequence[str] = (),
+    group_by: str | None = None,
+) -> Report:
+    """Join the saved states of parts of a run, or of runs over different items, into one report.
+
+    `reports`: states files, reports that they lie beside, or folders of either; of one alone the
+    report is as it was, with the intervals and slices that are asked for now. `states`: file for
+    the states of all. `allow_missing`: parts may be missing; the report is then partial.
+
+    Raises `UsageError` for what cannot be joined, `StoreError` for files that are no states.
+    """
+    from uqeval.run import cut_options
+    from uqeval.statistics.joined import Joined
+    from uqeval.stores.states import SavedStates
+
+    began = time.perf_counter()
+    options = cut_options(
+        ci=ci, draws=draws, seed=seed, slices=slices, slice_by=tuple(slice_by), group_by=group_by
+    )
+    given = [reports] if isinstance(reports, str | Path) else list(reports)
+    files = [SavedStates(path) for path in states_of(given)]
+    try:
+        joined = Joined(files)
+    except (KeyError, TypeError, AttributeError) as error:
+        raise StoreError(
+            f"{' + '.join(str(file.path) for file in files)}: the index is not as uqeval writes it "
+            f"({error!r})."
+        ) from None
+    if joined.missing and not allow_missing and len(files) > 1:
+        numbers = ", ".join(map(str, joined.missing))
+        raise UsageError(
+            f"of {len(files) + len(joined.missing)} parts, {numbers} "
+            f"{'is' if len(joined.missing) == 1 else 'are'} missing; give all, or --allow-missing "
+            "for a partial report."
+        )
+    record = _recorded(files[0]) if len(files) == 1 else _merged(joined)
+    joined.index |= {name: record[name] for name in ("results", "numerics")} | {
+        "records": record["items"], "fitted": record.pop("fitted"), "metrics": record["metrics"],
+    }  # fmt: skip
+    if states is not None:
+        _write(joined, states)
+    report = _report(joined, record, time.perf_counter() - began, states)
+    if options is None:
+        return report
+    from uqeval.statistics.cut import cut
+    from uqeval.statistics.scoring import Scoring
+
+    return cut(report, Scoring(joined), options)
+
+
+def states_of(given: Sequence[str | Path]) -> list[Path]:
+    """The states files of reports, of states files and of folders of them.
+
+    Raises `StoreError` where there are none, `UsageError` for one that is given twice.
+    """
+    found: list[Path] = []
+    for path in map(Path, given):
+        if path.is_dir():
+            own = sorted(p for p in path.glob(f"*{SUFFIX}") if not p.name.startswith("."))
+            if not own:
+                raise StoreError(f"{path}: holds no states files (*{SUFFIX}).")
+            found += own
+        else:
+            found.append(path if path.suffix == ".zip" else _beside(path))
+    if not found:
+        raise UsageError("nothing to merge; give states files, or reports with states beside them.")
+    seen: dict[Path, Path] = {}
+    for path in found:
+        if (same := path.resolve()) in seen:
+            raise UsageError(f"{path} is given twice.")
+        seen[same] = path
+    return found
+
+
+def _beside(path: Path) -> Path:
+    report = Report.load(path)
+    if report.states is None:
+        raise StoreError(f"{path}: has no states beside it; evaluate again with --states.")
+    # By its name alone: what a report says may not lead out of its folder.
+    states = path.parent / Path(report.states).name
+    if not states.exists():
+        raise StoreError(f"{states}: the states of {path} are gone; evaluate again with --states.")
+    return states
+
+
+def _recorded(file: SavedStates) -> dict[str, Any]:
+    """What one run found."""
+    index = file.index
+    return {
+        "results": index["results"],
+        "items": index["records"],
+        "settings": {k: v for k, v in index["settings"].items() if k != "intervals"},
+        "numerics": index["numerics"],
+        "warnings": [],
+        "fitted": index["fitted"],
+        "metrics": index["metrics"],
+    }
+
+
+def _merged(joined: Joined) -> dict[str, Any]:
+    """What a run over all items finds, as far as the states can tell."""
+    from uqeval.metrics import FAMILIES
+    from uqeval.metrics._again import settings_of
+    from uqeval.run import collect
+    from uqeval.statistics.scoring import agains_of, facts_of
+
+    facts = facts_of(joined.index["facts"])
+    by_key = {family.key or family.name: family for family in FAMILIES.values()}
+    variants = []
+    for key, record in joined.index["settings"].items():
+        family = by_key.get(key.split("[")[0])
+        if family is None or family.again is None:
+            raise UsageError(f"{joined.path}: {key} cannot be read off saved states.")
+        variants.append((key, family, settings_of(family.settings_type, record)))
+    _refuse_other_thresholds(joined, variants, facts)
+    agains = agains_of(joined.index)
+    metrics = {name: dict(record) for name, record in joined.index["metrics"].items()}
+    sections: dict[str, Section] = {}
+    for key, family, settings in variants:
+        for own, plan in family.plans(key, settings, facts).items():
+            section = replay(plan, joined)
+            if section is None:
+                section = _read_off(joined, own, agains.get(own))
+                _mark(metrics, family, own, agains.get(own))
+            sections[own] = section
+    found = collect(sections, facts.names)
+    return found | {
+        "fitted": {key: section.fitted for key, section in sections.items()},
+        "metrics": metrics,
+    }
+
+
+def replay(plan: Generator[tuple[Tally, ...], Any, Found], states: Joined) -> Found | None:
+    """What a plan returns when it is sent saved states; None if it asks for others."""
+    try:
+        asked = next(plan)
+        while all(states.holds(tally.parameters()) for tally in asked):
+            asked = plan.send({tally: counted(tally, states) for tally in asked})
+    except StopIteration as stop:
+        found: Found = stop.value
+        return found
+    plan.close()
+    return None
+
+
+def counted(tally: Tally, states: Joined) -> Counted:
+    """The states of a tally, folded in the order of items. Raises `StoreError`."""
+    from uqeval.metrics._plan import Counted
+
+    total, items = tally.empty(), []
+    for data in states.states(tally.parameters()):
+        try:
+            tally.fold(total, tally.thin(tally.unpack(data)))
+        except ValueError as error:
+            raise StoreError(f"{states.path}: {error}.") from None
+        if tally.keeps_items:
+            items.append(data)
+    return Counted(total, items)
+
+
+def _refuse_other_thresholds(
+    joined: Joined, variants: Sequence[tuple[str, Family, Any]], facts: Facts
+) -> None:
+    """Raise `UsageError` with the pooled numbers where parts fitted thresholds of their own."""
+    for key, family, settings in variants:
+        if family.pooled is None or not joined.differ(key):
+            continue
+        pooled = replay(family.pooled(settings, facts), joined)
+        if pooled is None:
+            how = (
+                "The states do not hold that of all items: evaluate each of them again with "
+                "--threshold and one number for all"
+            )
+        elif not pooled:
+            how = "Several fitted thresholds cannot be given as numbers: evaluate all items at once"
+        else:
+            said = " ".join(f"--{name.replace('_', '-')} {v}" for name, v in pooled.items())
+            how = f"Evaluate each of them again with the numbers of all items: {said}"
+        raise UsageError(
+            f"{key}: {', '.join(str(file.path) for file in joined.files)} have thresholds that "
+            f"were fitted on their own items; what was counted at them cannot be added. {how}."
+        )
+
+
+def _read_off(joined: Joined, key: str, again: Again | None) -> Section:
+    """The scores under a key by the bins of the saved states; null is what they do not tell."""
+    from uqeval.metrics._plan import Section
+
+    index = joined.index
+    warnings = []
+    results: dict[str, Any] = {}
+    if again is not None:
+        results = again.scores({t: counted(t, joined).total for t in again.tallies}, True)
+    if again is not None and again.approximate:
+        warnings.append(
+            "ranks were read off saved tallies: averaged inside bins of a relative width of at "
+            f"most {again.bound:.2g}; `metrics` of the report says of which scores."
+        )
+    head, _, part = key.partition("/")
+    before = joined.files[0].index["results"][head]
+    before = before.get(part, {}) if part else before
+    own = [name for name in before if f"{key}/{name}" not in index["fitted"]]  # no other section's
+    lost = _fill(results, {name: before[name] for name in own})
+    if lost:
+        warnings.append(f"{part or key} without {', '.join(lost)}: {_UNKNOWN}.")
+    return Section(
+        results,
+        [] if part else [record.get(key, {}) for record in index["records"]],
+        {} if part else index["settings"][key],
+        {} if part else index["numerics"].get(key, {}),
+        warnings,
+        index["fitted"].get(key, {}),
+    )
+
+
+def _fill(results: dict[str, Any], before: Mapping[str, Any]) -> list[str]:
+    """Put null with a reason for each field that a run has and `results` have not, in rows of
+    classes too; returns what they are called.
+    """
+    beside = ("_reason", "_bound")
+    lost = [name for name in before if name not in results and not name.endswith(beside)]
+    for name in lost:
+        results |= {name: None, f"{name}_reason": _UNKNOWN}
+    of_classes: dict[str, None] = {}
+    rows = results.get("per_class") or []
+    for row, known in zip(rows, before.get("per_class") or [], strict=False):
+        of_classes |= dict.fromkeys(f"{name} of classes" for name in _fill(row, known))
+    return [*lost, *of_classes]
+
+
+def _mark(metrics: dict[str, Any], family: Family, key: str, again: Again | None) -> None:
+    """Say of the scores under a key that they are approximate, and how far."""
+    if again is None:
+        return
+    for metric in family.metrics:
+        name = metric.field.split(".")[0]
+        if "*" in again.approximate or {name, metric.field} & again.approximate:
+            metrics[metric.id]["approximate"] = again.bound
+
+
+def _report(
+    joined: Joined, record: Mapping[str, Any], seconds: float, states: str | Path | None
+) -> Report:
+    index = joined.index
+    warnings = [*index["warnings"], *record["warnings"]]
+    if index["partial"]:
+        inputs = index["inputs"]
+        warnings.append(f"partial: {len(index['items'])} of {inputs['items']} items.")
+    return Report(
+        **{
+            **record,
+            "uqeval_version": index["uqeval_version"],
+            "inputs": index["inputs"],
+            "states": None if states is None else str(states),
+            "partial": index["partial"],
+            "warnings": warnings,
+            "timing": {"seconds": seconds, "bytes_read": 0, "passes": 0, "workers": 1},
+        }
+    )
+
+
+def _write(joined: Joined, path: str | Path) -> None:
+    """The states of all as one file, in the order of items."""
+    from uqeval.stores.states import StatesWriter
+
+    with StatesWriter(path) as writer:
+        for item, states in _by_item(joined):
+            for parameters, data in states:
+                writer.add(parameters, item, data)
+        writer.finish(joined.index)
+
+
+def _by_item(joined: Joined) -> Iterator[tuple[int, list[tuple[dict[str, Any], bytes]]]]:
+    kept = joined.parameters()
+    streams = [joined.states(own) for own in kept]
+    for item in range(len(joined.index["items"])):
+        yield item, [(own, next(stream)) for own, stream in zip(kept, streams, strict=True)]

@@ -1,0 +1,106 @@
+"""n-MeRCI off saved states again: λ^α, max^α and the trimmed MAE from counts by bin.
+
+All values of a bin count as its middle, and so as a tie. Errors of pixels chosen by their λ are
+not among the states: what is taken over the kept pixels alone is left out, and so is the table by
+depth.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics import nmerci_scores as ns
+from uqeval.metrics._again import Again
+from uqeval.metrics._ladder import BIN_WIDTH
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._family import Facts
+    from uqeval.metrics.nmerci import NmerciSettings
+    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import State
+
+_RANKED = ("nmerci", "merci", "lambda", "mae_trimmed", "max_alpha")
+_OF_KEPT = ("nmerci", "merci", "mae_trimmed")
+
+
+@dataclass(frozen=True)
+class Binned:
+    """Non-negative values by bin, ascending: the value that all of a bin have, how many they are,
+    and how many up to its end.
+    """
+
+    value: NDArray[Any]
+    count: NDArray[Any]
+    upto: NDArray[Any]
+
+    @classmethod
+    def of(cls, coarse: NDArray[Any]) -> Binned:
+        """The occupied bins of a state of `Ranks`; 0 and ∞ are their own bins' values."""
+        import numpy as np
+
+        from uqeval.tallies.ranks import FINE_BITS
+
+        bins = np.flatnonzero(coarse != 0)  # of booleans, which is several times as fast
+        bits = ((bins << FINE_BITS) - 2**31).astype(np.int32)
+        first = bits.view(np.float32)
+        middle = (bits + (1 << (FINE_BITS - 1))).view(np.float32)
+        value = np.where((first == 0) | np.isinf(first), first, middle).astype(np.float64)
+        count = coarse[bins]
+        return cls(value, count, np.cumsum(count))
+
+    def percentile(self, p: float, rule: str) -> float | None:
+        """The p-th percentile by a rule of `uqeval.tallies.percentiles`."""
+        import numpy as np
+
+        from uqeval.tallies.percentiles import between, ranks_of
+
+        ranks = ranks_of(int(self.upto[-1]) if self.upto.size else 0, p, rule)
+        if ranks is None:
+            return None
+        lower, upper = self.value[np.searchsorted(self.upto, ranks[:2], side="right")].tolist()
+        return between(lower, upper, ranks[2])
+
+    def upto_value(self, limit: float | None) -> ns.Sums | None:
+        """The values up to a finite limit; None for none."""
+        import numpy as np
+
+        if limit is None or not math.isfinite(limit):
+            return None
+        end = int(np.searchsorted(self.value, limit, side="right"))
+        total = float(self.value[:end] @ self.count[:end])
+        return ns.Sums(int(self.upto[end - 1]) if end else 0, total, math.nan)
+
+
+def again(
+    key: str, settings: NmerciSettings, facts: Facts, fitted: Mapping[str, Any]
+) -> dict[str, Again]:
+    """n-MeRCI with percentiles of its own for every set of items."""
+    from uqeval.metrics.nmerci import CURVE, ranks_of_maps, results_of, sums_of
+    from uqeval.tallies import ErrorSums
+
+    sums = ErrorSums(settings.sigma)
+    ranks = tuple(ranks_of_maps(settings).values())
+
+    def parts(states: Mapping[Tally, State], alphas: set[float]) -> dict[float, ns.Parts]:
+        every = sums_of(states[sums])
+        ratio, error = (Binned.of(states[tally]["coarse"][0]) for tally in ranks)
+        found = {}
+        for alpha in alphas:
+            own, most = (by.percentile(alpha, settings.interpolation) for by in (ratio, error))
+            found[alpha] = ns.Parts(every, own, most, error.upto_value(most))
+        return found
+
+    def scores(states: Mapping[Tally, State], whole: bool) -> dict[str, Any]:
+        if settings.over == "kept":
+            own = parts(states, {settings.alpha})[settings.alpha]
+            record = {"alpha": settings.alpha} | ns.record(own, settings.alpha, "all", "full")
+            return {k: v for k, v in record.items() if k.removesuffix("_reason") not in _OF_KEPT}
+        alphas = {settings.alpha, *map(float, CURVE)} if whole else {settings.alpha}
+        return results_of(parts(states, alphas), settings, whole)
+
+    return {key: Again((sums, *ranks), scores, approximate=frozenset(_RANKED), bound=BIN_WIDTH)}

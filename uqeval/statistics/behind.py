@@ -1,0 +1,73 @@
+"""Which items hold the wrong pixels of a cell of a heat map, or of a bin, from saved states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.metrics.calibration_scores import Binned
+from uqeval.statistics.from_states import states_of
+from uqeval.statistics.scoring import agains_of
+from uqeval.tallies import AccuracyByUncertainty, Reliability
+
+if TYPE_CHECKING:
+    from uqeval.report.behind import Behind
+    from uqeval.report.schema import Report
+    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import State
+
+#: Items of a cell.
+MOST = 5
+
+
+def behind(path: Path, report: Report) -> Behind:
+    """The items that hold most wrong pixels of every cell and bin of the report at `path`.
+
+    Raises `StoreError` where its states do not lie beside it, or are damaged.
+    """
+    saved = states_of(path, report)
+    found = {}
+    for key, again in agains_of(saved.index).items():
+        key, _, part = key.partition("/")
+        for tally in again.tallies:
+            table = isinstance(tally, AccuracyByUncertainty)
+            if key in report.results and (table or (isinstance(tally, Reliability) and not part)):
+                settings = saved.index["settings"][key]
+                states = map(tally.unpack, saved.states(tally.parameters()))
+                found[key] = most(_wrong(tally, state, settings) for state in states)
+    return found
+
+
+def _wrong(tally: Tally, state: State, settings: dict[str, Any]) -> NDArray[np.int64]:
+    """The wrong pixels of an item in each cell."""
+    wrong: NDArray[np.int64]
+    if isinstance(tally, Reliability):
+        binned = Binned.of(state, settings["at_one"])
+        wrong = np.array(binned.count) - np.array(binned.correct)
+    else:
+        wrong = state["pixels"] - state["correct"]
+    return wrong
+
+
+def most(
+    counts: Iterable[NDArray[np.int64]], count: int = MOST
+) -> dict[tuple[int, ...], list[tuple[int, int]]]:
+    """By cell, the items with the greatest counts and these, the first of equals first; no zeros.
+
+    `counts` are one array an item, all of one shape; there is at least one.
+    """
+    shape: tuple[int, ...] = ()
+    best = np.empty((2, 0, 0), np.int64)  # [count and item, place, cell]
+    for item, own in enumerate(counts):
+        new = np.stack([own.reshape(-1), np.full(own.size, item)])[:, None]
+        shape, best = own.shape, np.concatenate([best, new], axis=1) if item else new
+        order = np.argsort(-best[0], axis=0, kind="stable")[:count]
+        best = np.take_along_axis(best, order[None], axis=1)
+    return {
+        cell: [(i, n) for n, i in best[:, :, flat].T.tolist() if n]
+        for flat, cell in enumerate(np.ndindex(shape))
+    }

@@ -1,0 +1,114 @@
+"""A report with intervals and slices, read off its states."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from uqeval.errors import UsageError
+from uqeval.report.schema import Report
+from uqeval.statistics.draws import DRAWS, Resampling
+from uqeval.statistics.from_states import default_sequences
+from uqeval.statistics.intervals import FEW, Drawn, check_level
+from uqeval.statistics.scoring import Scoring
+from uqeval.statistics.slices import default_cuts, slice_items, slices
+from uqeval.statistics.table import ItemTable, read_table
+
+
+@dataclass(frozen=True)
+class CutOptions:
+    """What is read off the states of a run beside its results.
+
+    `ci`: the level of intervals; `draws` and `seed` of the resamples. `slices`: a CSV of the items
+    with a column `name`; `slice_by`: the columns of each cut, several of one joined by commas
+    (default: each column of few values); `group_by`: the column of groups that are drawn whole.
+
+    Raises `UsageError` for what cannot be.
+    """
+
+    ci: float | None = None
+    draws: int = DRAWS
+    seed: int = 0
+    slices: str | Path | None = None
+    slice_by: tuple[str, ...] = ()
+    group_by: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.ci is not None:
+            check_level(self.ci)
+        Resampling(self.draws, self.seed)
+        for name in ("slice_by", "group_by"):
+            if getattr(self, name) and self.slices is None:
+                raise UsageError(
+                    f"--{name.replace('_', '-')} names columns of the items' table; give it as "
+                    "--slices FILE.csv."
+                )
+        if self.group_by is not None and self.ci is None:
+            raise UsageError("--group-by says how intervals are drawn; give --ci LEVEL.")
+
+    @property
+    def wanted(self) -> bool:
+        """Whether there is anything to read off."""
+        return self.ci is not None or self.slices is not None
+
+    def check(self, names: Sequence[str]) -> None:
+        """Read the table of the items called `names`, to be refused before they are evaluated.
+
+        Raises `StoreError` or `UsageError`.
+        """
+        if self.slices is not None:
+            table = read_table(self.slices, names)
+            slice_items(table, cuts_of(self, table))
+            if self.group_by is not None:
+                table.column(self.group_by)
+
+
+def cut(report: Report, scoring: Scoring, options: CutOptions) -> Report:
+    """The report with `intervals` and `slices`. Raises `StoreError` or `UsageError`."""
+    table = read_table(options.slices, scoring.names) if options.slices is not None else None
+    groups = table.column(options.group_by) if table and options.group_by else None
+    resampling = Resampling(
+        options.draws, options.seed, groups, None if groups else default_sequences(scoring)
+    )
+    changes: dict[str, Any] = {}
+    warnings = list(report.warnings)
+    settings = dict(report.settings)
+    if options.ci is not None:
+        changes["intervals"] = Drawn.of(scoring, resampling).intervals(options.ci)
+        units = resampling.units(scoring.items)
+        settings["intervals"] = {
+            "level": options.ci,
+            "draws": options.draws,
+            "seed": options.seed,
+            "unit": resampling.unit,
+            "units": units,
+            "group_by": options.group_by,
+            "groups": list(groups) if groups else None,
+            "held_fixed": "thresholds and temperatures; training seeds are not in the intervals",
+        }
+        if units == 1:
+            warnings.append(f"no intervals: there is one {resampling.unit}.")
+        elif units < FEW:
+            warnings.append(
+                f"intervals from {units} {resampling.unit}s are too narrow: below {FEW} "
+                "resampling cannot know how much others would differ."
+            )
+    if table is not None:
+        changes["slices"] = slices(scoring, table, cuts_of(options, table), options.ci, resampling)
+        small = [key for key, own in changes["slices"].items() if own["small"]]
+        if small:
+            shown = ", ".join(small[:5]) + (" …" if len(small) > 5 else "")
+            warnings.append(f"{len(small)} slices have fewer than 10 items: {shown}.")
+    return report.model_copy(update={**changes, "settings": settings, "warnings": warnings})
+
+
+def cuts_of(options: CutOptions, table: ItemTable) -> list[tuple[str, ...]]:
+    """The columns of each cut; none where the table was given for its groups alone."""
+    if options.slice_by:
+        return [
+            (text,) if text in table.columns else tuple(text.split(","))
+            for text in options.slice_by
+        ]
+    return [] if options.group_by is not None else default_cuts(table)

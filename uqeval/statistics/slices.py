@@ -1,0 +1,83 @@
+"""The same scores over the items of one weather, one city, one drive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from uqeval.errors import UsageError
+from uqeval.gate.addresses import slice_key
+from uqeval.statistics.draws import Resampling
+from uqeval.statistics.intervals import Drawn
+from uqeval.statistics.scoring import Scoring
+from uqeval.statistics.table import ItemTable
+
+#: A slice of fewer items is flagged.
+SMALL = 10
+#: More slices than this are no table that anybody reads.
+_MOST = 256
+
+
+def slice_items(table: ItemTable, by: Sequence[Sequence[str]]) -> dict[str, list[int]]:
+    """The items of each slice, by `column=value` or `column=value,column=value`, as addresses have
+    it.
+
+    `by`: the columns of each cut. Raises `UsageError` for a column that is not there or named
+    twice, and for more than 256 slices: a column of names or numbers.
+    """
+    found: dict[str, list[int]] = {}
+    for columns in dict.fromkeys(map(tuple, by)):
+        if len(set(columns)) < len(columns):
+            raise UsageError(f"--slice-by {','.join(columns)} names a column twice.")
+        values = [table.column(column) for column in columns]
+        for item, own in enumerate(zip(*values, strict=True)):
+            found.setdefault(slice_key(zip(columns, own, strict=True)), []).append(item)
+        if len(found) > _MOST:
+            raise UsageError(
+                f"{table.path}: the column {' and '.join(columns)} makes more than {_MOST} slices; "
+                "name columns of few values with --slice-by."
+            )
+    return dict(sorted(found.items()))
+
+
+def default_cuts(table: ItemTable) -> list[tuple[str, ...]]:
+    """Every column by itself that has at least two values, and no more than half the items; as many
+    as make no more than 256 slices."""
+    chosen: list[tuple[str, ...]] = []
+    left = _MOST
+    for column, values in table.columns.items():
+        count = len(set(values))
+        if 2 <= count <= min(max(len(values) // 2, 2), left):
+            chosen.append((column,))
+            left -= count
+    if not chosen:
+        raise UsageError(
+            f"{table.path}: no column cuts the items into slices; its columns are "
+            f"{', '.join(table.columns) or 'none'}. Name some with --slice-by."
+        )
+    return chosen
+
+
+def slices(
+    scoring: Scoring,
+    table: ItemTable,
+    by: Sequence[Sequence[str]],
+    level: float | None,
+    resampling: Resampling,
+) -> dict[str, dict[str, Any]]:
+    """Results of every slice, what was fitted on the whole set held fixed; with intervals if a
+    `level` is given."""
+    found: dict[str, dict[str, Any]] = {}
+    for key, items in slice_items(table, by).items():
+        record: dict[str, Any] = {
+            "items": len(items),
+            "names": [scoring.names[i] for i in items],
+            "small": len(items) < SMALL,
+            "results": scoring.whole(items),
+            "approximate": sorted(k for k, own in scoring.agains.items() if own.approximate),
+            "intervals": {},
+        }
+        if level is not None:
+            record["intervals"] = Drawn.of(scoring, resampling, items).intervals(level)
+        found[key] = record
+    return found

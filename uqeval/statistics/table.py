@@ -1,0 +1,70 @@
+"""A table of the items: what weather, city or drive each is of."""
+
+from __future__ import annotations
+
+import csv
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from uqeval.errors import StoreError, UsageError
+
+_MOST_BYTES = 1 << 28
+
+
+@dataclass(frozen=True)
+class ItemTable:
+    """Columns of text by name, one value an item."""
+
+    path: str
+    columns: Mapping[str, tuple[str, ...]]
+
+    def column(self, name: str) -> tuple[str, ...]:
+        """The values of a column. Raises `UsageError` for one that is not there."""
+        if name not in self.columns:
+            raise UsageError(
+                f"{self.path}: has no column {name!r}; it has {', '.join(self.columns)}."
+            )
+        return self.columns[name]
+
+
+def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
+    """The rows of a CSV for the items called `names`; its column `name` says whose each is.
+
+    Rows of other items are left alone. Raises `StoreError` where items have no row or two, and for
+    a file that is no such table.
+    """
+    try:
+        if Path(path).stat().st_size > _MOST_BYTES:
+            raise StoreError(f"{path}: is larger than any table of items.")
+        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+            reader = csv.DictReader(file)
+            columns = [column for column in reader.fieldnames or () if column]
+            if "name" not in columns:
+                raise StoreError(
+                    f"{path}: has the columns {', '.join(columns) or 'none'}; expected `name`, the "
+                    "items' names, and what they are of."
+                )
+            if twice := [c for c, count in Counter(columns).items() if count > 1]:
+                raise StoreError(f"{path}: has two columns {twice[0]!r}.")
+            rows: dict[str, dict[str, str]] = {}
+            for row in reader:
+                if None in row:
+                    raise StoreError(
+                        f"{path}: line {reader.line_num} has more values than columns; a value "
+                        "with a comma stands in quotes."
+                    )
+                if row["name"] in rows:
+                    raise StoreError(f"{path}: the item {row['name']!r} has two rows.")
+                rows[row["name"]] = row
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise StoreError(f"{path}: cannot be read as CSV: {error}.") from None
+    absent = [name for name in names if name not in rows]
+    if absent:
+        shown = ", ".join(absent[:5]) + (" …" if len(absent) > 5 else "")
+        raise StoreError(f"{path}: {len(absent)} of {len(names)} items have no row: {shown}.")
+    return ItemTable(
+        str(path),
+        {c: tuple(rows[name][c] or "" for name in names) for c in columns if c != "name"},
+    )
