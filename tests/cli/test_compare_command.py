@@ -1,0 +1,194 @@
+"""`uqeval compare` as it is run: status, streams, files, and bad input."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import Outcome, refused, run_uqeval, run_well
+from small_stores import probs, save_complete, save_predictions
+
+from uqeval.cli.compare import gathered
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory, stores: Path) -> Path:
+    """Reports `mc.json`, `ens.json`, `seeds/1.json` … `seeds/3.json`, and `wide.json`."""
+    made = tmp_path_factory.mktemp("compare")
+    (made / "seeds").mkdir()
+    for n, name in enumerate(("mc", "ens", "seeds/1", "seeds/2", "seeds/3")):
+        store = save_predictions(made / "preds.zarr", probs(seed=n))
+        run_well("pavpu", store, stores / "labels", "-o", made / f"{name}.json", "-q")
+        shutil.rmtree(store)
+    run_well("pavpu", save_complete(made / "wide.zarr"), "--window", "8", "-o", made / "wide.json",
+             "-q")  # fmt: skip
+    return made
+
+
+def compare(folder: Path, *arguments: str) -> Outcome:
+    return run_uqeval("compare", *arguments, "--draws", "100", cwd=folder)
+
+
+def record(outcome: Outcome) -> dict[str, Any]:
+    assert outcome.status == 0, outcome.stderr
+    found: dict[str, Any] = json.loads(outcome.stdout)
+    return found
+
+
+def test_tables(folder: Path) -> None:
+    outcome = compare(folder, "mc.json", "ens.json")
+    assert outcome.status == 0
+    for words in ("Scores", "★", "Difference from mc", "Places", "3 items", "[", "pavpu.surplus ↑"):
+        assert words in outcome.stdout
+    assert "differs" in outcome.stdout or "no difference seen" in outcome.stdout
+    assert "warning: intervals from 3 items are too narrow" in outcome.stderr
+    quiet = compare(folder, "mc.json", "ens.json", "-q")
+    assert (quiet.status, quiet.stdout, quiet.stderr) == (0, "", "")
+
+
+def test_the_same_model_twice(folder: Path, tmp_path: Path) -> None:
+    for name in ("mc.json", "mc.states.zip"):
+        shutil.copy(folder / name, tmp_path / name)
+    found = record(compare(folder, "mc.json", str(tmp_path / "mc.json"), "--format", "json",
+                           "--name", "a", "--name", "b"))  # fmt: skip
+    for score in found["scores"]:
+        own = score["models"]["b"]
+        if own["value"] is not None:
+            assert own["difference"] == 0
+            assert own["verdict"] in ("no difference seen", None)
+
+
+def test_swapped_models_negate(folder: Path) -> None:
+    found = [
+        record(compare(folder, *names, "--all", "--format", "json"))["scores"]
+        for names in (("mc.json", "ens.json"), ("ens.json", "mc.json"))
+    ]
+    pairs = [
+        (a["models"]["ens"], b["models"]["mc"])
+        for a, b in zip(*found, strict=True)
+        if "low" in a["models"]["ens"]
+    ]
+    assert len(pairs) > 10
+    for one, other in pairs:
+        assert one["difference"] == -other["difference"]
+        assert (one["low"], one["high"]) == pytest.approx((-other["high"], -other["low"]))
+
+
+def test_every_format_says_the_same(folder: Path, tmp_path: Path) -> None:
+    arguments = ("mc.json", "ens.json", "--metrics", "pavpu.pavpu")
+    files = {form: tmp_path / f"table.{form}" for form in ("json", "csv", "md", "tex")}
+    for path in files.values():
+        outcome = compare(folder, *arguments, "-o", str(path), "-q")
+        assert (outcome.status, outcome.stdout) == (0, "")
+    text = {form: path.read_text("utf-8") for form, path in files.items()}
+    found = json.loads(text["json"])
+    assert found["schema"] == "uqeval.comparison/1"
+    assert found["baseline"] == "mc"
+    (score,) = found["scores"]
+    rows = list(csv.DictReader(io.StringIO(text["csv"])))
+    assert [row["model"] for row in rows] == ["mc", "ens"]
+    for row in rows:
+        own = score["models"][row["model"]]
+        assert float(row["value"]) == own["value"]
+        assert f"{own['value']:.4f}" in text["md"]
+        assert f"{own['value']:.4f}" in text["tex"]
+    assert float(rows[1]["low"]) == score["models"]["ens"]["low"]
+    for form, name in (("json", "json"), ("csv", "csv"), ("markdown", "md"), ("latex", "tex")):
+        assert compare(folder, *arguments, "--format", form).stdout == text[name]
+    assert compare(folder, *arguments, "-o", "-").stdout == text["json"]
+    assert "\\toprule" in text["tex"]
+    assert "PAvPU $\\uparrow$ &" in text["tex"]
+
+
+def test_replicates(folder: Path) -> None:
+    seeds = [f"seeds/{n}.json" for n in (1, 2, 3)]
+    alone = record(compare(folder, "--replicates", *seeds, "--format", "json"))
+    assert [model["trainings"] for model in alone["models"]] == [3]
+    from_folder = record(compare(folder, "--replicates", "seeds", "--format", "json"))
+    assert [s["models"]["replicates"] for s in from_folder["scores"]] == [
+        s["models"]["replicates"] for s in alone["scores"]
+    ]
+    beside = record(compare(folder, "mc.json", "--replicates", *seeds, "--name", "mc", "--name",
+                            "ours", "--format", "json"))  # fmt: skip
+    for one, other in zip(alone["scores"], beside["scores"], strict=True):
+        assert one["models"]["replicates"]["value"] == other["models"]["ours"]["value"]
+    assert "low" in beside["scores"][0]["models"]["ours"]
+    table = compare(folder, "mc.json", "--replicates", *seeds)
+    assert " ± " in table.stdout
+    assert "n = 3 trainings" in table.stdout
+
+
+def test_replicates_are_gathered() -> None:
+    assert gathered(["a", "--replicates", "b", "c", "-q", "d"]) == [
+        "a", "--replicates", "b\0c", "-q", "d"
+    ]  # fmt: skip
+    assert gathered(["--replicates=b", "c", "--replicates", "d", "--", "e", "--replicates"]) == [
+        "--replicates", "b\0c", "--replicates", "d", "--", "e", "--replicates"
+    ]  # fmt: skip
+    assert gathered(["--replicates"]) == ["--replicates"]
+
+
+def test_a_folder_of_reports_is_of_models(folder: Path) -> None:
+    found = record(compare(folder, "seeds", "--format", "json", "--no-intervals"))
+    assert [model["name"] for model in found["models"]] == ["1", "2", "3"]
+    assert "low" not in found["scores"][0]["models"]["2"]
+    assert not found["warnings"]
+
+
+def test_other_settings_are_named(folder: Path) -> None:
+    outcome = compare(folder, "mc.json", "wide.json")
+    assert outcome.status == 0
+    assert "warning: pavpu: left out: stride is 4 in mc.json and 8 in wide.json" in outcome.stderr
+    assert "segmentation.miou" in outcome.stdout
+    assert "pavpu.pavpu" not in outcome.stdout
+    refused(compare(folder, "mc.json", "wide.json", "--metrics", "pavpu.pavpu"), "stride is 4", "8")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (("mc.json",), ("nothing to compare",)),
+        ((), ("nothing to compare",)),
+        (("mc.json", "mc.json"), ("given twice",)),
+        (("mc.json", "gone.json"), ("gone.json", "No such file")),
+        (("mc.json", "mc.states.zip"), ("mc.states.zip", "no JSON report")),
+        (("mc.json", "ens.json", "--baseline", "x"), ("'x'", "mc, ens")),
+        (("mc.json", "ens.json", "--name", "x"), ("1 times for 2",)),
+        (("mc.json", "ens.json", "--metrics", "pavpu.pavp"), ("nearest is pavpu.pavpu",)),
+        (("mc.json", "ens.json", "--metrics", "pavpu"), ("no address",)),
+        (("mc.json", "ens.json", "--ci", "95"), ("--ci 95",)),
+        (("mc.json", "ens.json", "--ci", "nan"), ("--ci nan",)),
+        (("mc.json", "ens.json", "--seed", "-1"), ("--seed -1",)),
+        (("mc.json", "ens.json", "-o", "mc.json"), ("is an input",)),
+        (("mc.json", "ens.json", "-o", "no/such/x.json"), ("does not exist",)),
+        (("mc.json", "--replicates", "ens.json"), ("no spread",)),
+        (("mc.json", "--replicates"), ("--replicates",)),
+        (("mc.json", "ens.json", "--format", "html"), ("html",)),
+    ],
+)
+def test_bad_input(folder: Path, arguments: tuple[str, ...], says: tuple[str, ...]) -> None:
+    refused(run_uqeval("compare", *arguments, cwd=folder), *says)
+
+
+def test_damaged_states_are_an_error(folder: Path, tmp_path: Path) -> None:
+    for name in ("mc.json", "ens.json", "mc.states.zip"):
+        shutil.copy(folder / name, tmp_path / name)
+    (tmp_path / "ens.states.zip").write_bytes(b"PK\x03\x04 nothing")
+    refused(compare(tmp_path, "mc.json", "ens.json"), "ens.states.zip")
+    (tmp_path / "ens.states.zip").unlink()
+    outcome = compare(tmp_path, "mc.json", "ens.json")
+    assert outcome.status == 0
+    assert "no intervals: the states of ens.json are gone" in outcome.stderr
+
+
+def test_a_page_of_reports_shows_the_differences(folder: Path, tmp_path: Path) -> None:
+    run_well("report", "mc.json", "ens.json", "-o", tmp_path / "page.html", cwd=folder)
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert "Difference from mc" in page
+    assert "no difference seen" in page or "differs" in page
+    assert "the same for both models" in page

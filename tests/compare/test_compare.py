@@ -1,0 +1,377 @@
+"""Comparisons against a bootstrap by hand, and what makes reports comparable."""
+
+from __future__ import annotations
+
+import statistics
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import bootstrap
+from trained import SIDE, C, N, change, labels, probs, save
+
+from uqeval import Report, StoreError, UsageError
+from uqeval.compare import Cell, Choice, Comparison, Row, compare, load_models
+
+GOOD, BAD = (1, 1.6), (0, 1.0)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("compare")
+    save(made / "bad.json", *BAD)
+    save(made / "good.json", *GOOD)
+    save(made / "same" / "bad.json", *BAD)
+    for seed in (2, 3, 4):
+        save(made / f"seed{seed}.json", seed, 1.3)
+    return made
+
+
+def held(
+    folder: Path, *names: str, replicates: tuple[str, ...] = (), **choice: object
+) -> Comparison:
+    paths = [str(folder / f"{name}.json") for name in names]
+    groups = [[str(folder / f"{name}.json") for name in replicates]] if replicates else []
+    return compare(load_models(paths, groups), Choice(**choice))  # type: ignore[arg-type]
+
+
+def row(found: Comparison, address: str) -> Row:
+    (own,) = [own for own in found.rows if str(own.address) == address]
+    return own
+
+
+def correct(seed: int, skill: float) -> np.ndarray:
+    """Right pixels of each item."""
+    return (probs(seed, skill).argmax(1) == labels()).sum((1, 2))
+
+
+def miou(seed: int, skill: float, weights: np.ndarray) -> float:
+    """Mean IoU of items taken so often, pixel by pixel."""
+    predicted = probs(seed, skill).argmax(1)
+    ious = []
+    for c in range(C):
+        both = either = 0
+        for n, w in enumerate(weights):
+            both += w * ((predicted[n] == c) & (labels()[n] == c)).sum()
+            either += w * ((predicted[n] == c) | (labels()[n] == c)).sum()
+        ious.append(both / either)
+    return float(np.mean(ious))
+
+
+def difference(cell: Cell) -> tuple[float, float, float]:
+    assert cell.difference is not None
+    assert cell.difference.interval is not None
+    own = cell.difference
+    return own.value, own.interval.low, own.interval.high
+
+
+def test_intervals_are_those_of_a_bootstrap_by_hand(folder: Path) -> None:
+    found = held(folder, "bad", "good", draws=400, seed=5, level=0.9)
+    weights = np.random.default_rng(5).multinomial(N, np.full(N, 1 / N), 400)
+    pixels = N * SIDE * SIDE
+    gap = (correct(*GOOD) - correct(*BAD)) / pixels
+    low, high = np.quantile(weights @ gap, [0.05, 0.95])
+    assert difference(row(found, "segmentation.pixel_accuracy").cells[1]) == pytest.approx(
+        (gap.sum(), low, high), abs=1e-12
+    )
+    drawn = [miou(*GOOD, w) - miou(*BAD, w) for w in weights]
+    whole = miou(*GOOD, np.ones(N)) - miou(*BAD, np.ones(N))
+    assert difference(row(found, "segmentation.miou").cells[1]) == pytest.approx(
+        (whole, *np.quantile(drawn, [0.05, 0.95])), abs=1e-12
+    )
+
+
+def test_intervals_agree_with_scipy(folder: Path) -> None:
+    found = held(folder, "bad", "good", draws=5000)
+    _, low, high = difference(row(found, "segmentation.pixel_accuracy").cells[1])
+    shares = [correct(*own) / SIDE**2 for own in (GOOD, BAD)]
+    theirs = bootstrap(
+        shares, lambda x, y, axis: x.mean(axis) - y.mean(axis), paired=True, vectorized=True,
+        n_resamples=5000, method="percentile", rng=np.random.default_rng(1),
+    ).confidence_interval  # fmt: skip
+    width = theirs.high - theirs.low
+    assert low == pytest.approx(theirs.low, abs=0.1 * width)
+    assert high == pytest.approx(theirs.high, abs=0.1 * width)
+
+
+def test_groups_are_drawn_whole(folder: Path, tmp_path: Path) -> None:
+    table = tmp_path / "items.csv"
+    groups = np.arange(N) % 4
+    lines = [f"item{i:02},{g}" for i, g in enumerate(groups)]
+    table.write_text("\n".join(["name,drive", *lines]))
+    options = {"slices": table, "group_by": "drive", "ci": 0.95, "metrics": ["segmentation"]}
+    save(tmp_path / "bad.json", *BAD, **options)
+    save(tmp_path / "good.json", *GOOD, metrics=["segmentation"])  # one that says suffices
+    found = held(tmp_path, "bad", "good", draws=300)
+    weights = np.random.default_rng(0).multinomial(4, np.full(4, 1 / 4), 300)[:, groups]
+    right = [weights @ correct(*own) / (weights.sum(1) * SIDE**2) for own in (GOOD, BAD)]
+    own = difference(row(found, "segmentation.pixel_accuracy").cells[1])
+    assert own[1:] == pytest.approx(tuple(np.quantile(right[0] - right[1], [0.025, 0.975])))
+    assert any("4 groups are too narrow" in text for text in found.warnings)
+
+
+def test_equal_models_do_not_differ(folder: Path) -> None:
+    found = held(folder, "bad", "same/bad", draws=100, every=True, per_class=True)
+    assert len(found.rows) > 30
+    for own in found.rows:
+        first, second = own.cells
+        assert first.value == second.value
+        assert not first.best
+        assert not second.best
+        if second.difference is not None:
+            assert second.difference.value == 0
+            assert second.difference.verdict in ("no difference seen", None)
+        if second.rank is not None:
+            assert second.rank.place == 1
+            assert second.rank.best_share in (1, None)
+    assert row(found, "calibration.ece").cells[1].difference.verdict == "no difference seen"  # type: ignore[union-attr]
+
+
+@settings(max_examples=8)
+@given(seed=st.integers(0, 2**32), level=st.floats(0.5, 0.99), first=st.sampled_from(["a", "b"]))
+def test_swapping_negates(folder: Path, seed: int, level: float, first: str) -> None:
+    names = ("bad", "good") if first == "a" else ("good", "seed2")
+    choice = {"draws": 100, "seed": seed, "level": level}
+    there, back = held(folder, *names, **choice), held(folder, *names[::-1], **choice)
+    for one, other in zip(there.rows, back.rows, strict=True):
+        assert one.address == other.address
+        if one.cells[1].difference is None or one.cells[1].difference.interval is None:
+            continue
+        value, low, high = difference(one.cells[1])
+        assert difference(other.cells[1]) == pytest.approx((-value, -high, -low), abs=1e-12)
+        assert one.cells[0].rank == other.cells[1].rank
+        a, b = one.cells[1].difference, other.cells[1].difference
+        assert b is not None
+        assert a.verdict == b.verdict
+        assert (a.better, b.better) in ((True, False), (False, True), (None, None))
+
+
+def test_marks_and_places(folder: Path) -> None:
+    found = held(folder, "bad", "good", "seed2", draws=200)
+    ece, accuracy = row(found, "calibration.nll"), row(found, "segmentation.pixel_accuracy")
+    assert ece.direction == "lower"
+    for own, sign in ((ece, 1), (accuracy, -1)):
+        values = [sign * (cell.value or 0) for cell in own.cells]
+        assert [cell.best for cell in own.cells] == [v == min(values) for v in values]
+        ranks = [cell.rank for cell in own.cells]
+        assert [rank.place for rank in ranks if rank] == [
+            1 + sum(o < v for o in values) for v in values
+        ]
+    weights = np.random.default_rng(0).multinomial(N, np.full(N, 1 / N), 200)
+    drawn = np.stack([weights @ correct(*own) for own in (BAD, GOOD, (2, 1.3))])
+    places = 1 + (drawn[None] > drawn[:, None]).sum(1)
+    for m, cell in enumerate(accuracy.cells):
+        assert cell.rank is not None
+        assert cell.rank.best_share == (places[m] == 1).mean()
+        assert cell.rank.kept_share == (places[m] == cell.rank.place).mean()
+
+
+def test_another_baseline(folder: Path) -> None:
+    found = held(folder, "bad", "good", draws=100, baseline="good")
+    own = row(found, "segmentation.miou")
+    assert own.cells[1].difference is None
+    assert own.cells[0].difference is not None
+    assert own.cells[0].difference.better is False
+    with pytest.raises(UsageError, match="'best' is none of the models: bad, good"):
+        held(folder, "bad", "good", baseline="best")
+
+
+def test_replicates_have_mean_and_sample_std(folder: Path) -> None:
+    seeds = ("seed2", "seed3", "seed4")
+    values = [
+        Report.load(folder / f"{name}.json").results["segmentation"]["miou"] for name in seeds
+    ]
+    alone = held(folder, replicates=seeds)
+    assert alone.names == ["seed"]
+    (cell,) = row(alone, "segmentation.miou").cells
+    assert cell.value == pytest.approx(statistics.fmean(values), abs=1e-15)
+    assert cell.std == pytest.approx(statistics.stdev(values), abs=1e-15)
+    assert cell.values == tuple(values)
+    assert cell.rank is None
+    found = held(folder, "bad", replicates=seeds, draws=300)
+    cell = row(found, "segmentation.pixel_accuracy").cells[1]
+    weights = np.random.default_rng(0).multinomial(N, np.full(N, 1 / N), 300)
+    mean = np.mean([correct(seed, 1.3) for seed in (2, 3, 4)], axis=0)
+    gap = (mean - correct(*BAD)) / (N * SIDE**2)
+    assert difference(cell) == pytest.approx(
+        (gap.sum(), *np.quantile(weights @ gap, [0.025, 0.975])), abs=1e-12
+    )
+
+
+def test_without_states_there_is_a_table_and_a_warning(folder: Path, tmp_path: Path) -> None:
+    save(tmp_path / "a.json", *BAD, states=None)
+    save(tmp_path / "b.json", *GOOD)
+    found = held(tmp_path, "a", "b")
+    assert row(found, "segmentation.miou").cells[1].difference.verdict is None  # type: ignore[union-attr]
+    assert "a.json has no states beside it" in found.warnings[0]
+    assert "-o FILE" in found.warnings[0]
+    (tmp_path / "b.states.zip").unlink()
+    assert any("b.json are gone" in w for w in held(tmp_path, "b", "a").warnings)
+    assert not held(tmp_path, "a", "b", level=None).warnings
+
+
+def test_states_of_another_run_are_refused(folder: Path, tmp_path: Path) -> None:
+    save(tmp_path / "a.json", *BAD)
+    save(tmp_path / "b.json", *GOOD, items=slice(0, 9))
+    (tmp_path / "b.states.zip").replace(tmp_path / "a.states.zip")
+    save(tmp_path / "b.json", *GOOD)
+    with pytest.raises(StoreError, match="are not the states of"):
+        held(tmp_path, "b", "a")
+
+
+def test_other_items_are_left_out(folder: Path, tmp_path: Path) -> None:
+    save(tmp_path / "a.json", *BAD, items=slice(0, 11))
+    save(tmp_path / "b.json", *GOOD, items=slice(2, 14))
+    found = held(tmp_path, "a", "b", draws=100)
+    own = row(found, "segmentation.pixel_accuracy")
+    assert own.items == 9
+    assert [cell.value for cell in own.cells] == pytest.approx(
+        [correct(*m)[2:11].sum() / (9 * SIDE**2) for m in (BAD, GOOD)]
+    )
+    assert any("over the 9 items that all models have, of 11 and 12" in w for w in found.warnings)
+    save(tmp_path / "c.json", *GOOD, items=slice(11, 14))
+    with pytest.raises(UsageError, match="share no items"):
+        held(tmp_path, "a", "c")
+    save(tmp_path / "b.json", *GOOD, items=slice(2, 14), states=None)
+    with pytest.raises(UsageError, match=r"share 9 items of 11 and 12.*b\.json has no states"):
+        held(tmp_path, "a", "b")
+
+
+def test_the_order_of_items_does_not_matter(folder: Path, tmp_path: Path) -> None:
+    save(tmp_path / "good.json", *GOOD, items=slice(None, None, -1))
+    one, other = (
+        held(folder, "bad", "good"),
+        compare(load_models([str(folder / "bad.json"), str(tmp_path / "good.json")]), Choice()),
+    )
+    a, b = row(one, "segmentation.miou"), row(other, "segmentation.miou")
+    assert difference(a.cells[1]) == pytest.approx(difference(b.cells[1]), abs=1e-12)
+
+
+def test_other_settings_of_a_metric_leave_it_out(folder: Path, tmp_path: Path) -> None:
+    save(tmp_path / "b.json", *GOOD, metrics={"pavpu": {"window": 2}, "calibration": {}})
+    paths = [str(folder / "bad.json"), str(tmp_path / "b.json")]
+    found = compare(load_models(paths), Choice(level=None))
+    assert {own.address.metric for own in found.rows} == {"segmentation", "calibration"}
+    (warning,) = found.warnings
+    assert warning.startswith("pavpu: left out: stride is 4 in")
+    with pytest.raises(UsageError, match=r"--metrics pavpu\.pavpu: pavpu: left out: stride is 4"):
+        compare(load_models(paths), Choice(("pavpu.pavpu",), level=None))
+    change(tmp_path / "b.json", inputs={"ignore_index": 3, "classes": C})
+    with pytest.raises(UsageError, match="left out: ignore_index is 255"):
+        compare(load_models(paths), Choice(level=None))
+
+
+def test_a_threshold_taken_over_is_the_same_rule(folder: Path, tmp_path: Path) -> None:
+    said = Report.load(save(tmp_path / "b.json", *GOOD)).settings
+    taken = {"pavpu": said["pavpu"] | {"threshold": 0.3, "threshold_from": "x.json"}}
+    change(tmp_path / "b.json", settings=said | taken)
+    paths = [str(folder / "bad.json"), str(tmp_path / "b.json")]
+    assert row(compare(load_models(paths), Choice(level=None)), "pavpu.pavpu")
+
+
+def test_what_a_model_is_called_is_no_setting(folder: Path, tmp_path: Path) -> None:
+    said = Report.load(save(tmp_path / "b.json", *GOOD)).settings
+    change(tmp_path / "b.json", settings=said | {"pavpu": said["pavpu"] | {"model": "mine"}})
+    paths = [str(folder / "bad.json"), str(tmp_path / "b.json")]
+    assert row(compare(load_models(paths), Choice(level=None)), "pavpu.pavpu")
+
+
+def test_other_labels_and_parts_are_said(folder: Path, tmp_path: Path) -> None:
+    save(tmp_path / "b.json", *GOOD, truth=(labels() + 1) % C)
+    change(tmp_path / "b.json", partial=True)
+    paths = [str(folder / "bad.json"), str(tmp_path / "b.json")]
+    found = compare(load_models(paths), Choice(draws=100))
+    assert any("against other labels" in w for w in found.warnings)
+    assert any("b.json: partial" in w for w in found.warnings)
+
+
+def test_which_scores(folder: Path) -> None:
+    def addresses(**choice: object) -> list[str]:
+        found = held(folder, "bad", "good", level=None, **choice)
+        return [str(own.address) for own in found.rows]
+
+    assert addresses()[:3] == ["segmentation.miou", "segmentation.pixel_accuracy", "pavpu.surplus"]
+    assert "pavpu.n_ac" not in addresses(every=True)
+    assert "calibration.adaptive_ece" in addresses(every=True)
+    assert not any("per_class" in text for text in addresses(every=True))
+    assert "pavpu.per_class.mixed.pavpu" in addresses(per_class=True)
+    assert "segmentation.per_class.0.iou" in addresses(per_class=True)
+    assert addresses(metrics=("calibration.ece", "pavpu.n_ac")) == ["calibration.ece", "pavpu.n_ac"]
+    with pytest.raises(UsageError, match=r"calibration\.ecee: no two.*nearest is calibration\.ece"):
+        addresses(metrics=("calibration.ecee",))
+    with pytest.raises(UsageError, match="is no address"):
+        addresses(metrics=("ece",))
+    with pytest.raises(UsageError, match="leave out --all"):
+        addresses(metrics=("calibration.ece",), every=True)
+
+
+def test_slices(tmp_path: Path) -> None:
+    table = tmp_path / "items.csv"
+    night = np.arange(N) % 2 == 0
+    rows = [f"item{i:02},{'night' if n else 'day'}" for i, n in enumerate(night)]
+    table.write_text("\n".join(["name,light", *rows]))
+    for name, own in (("a", BAD), ("b", GOOD)):
+        save(tmp_path / f"{name}.json", *own, metrics=["segmentation"], slices=table)
+    address = "segmentation.pixel_accuracy@light=night"
+    found = row(held(tmp_path, "a", "b", metrics=(address,), draws=200), address)
+    assert found.items == night.sum()
+    size = int(night.sum())
+    weights = np.random.default_rng(0).multinomial(size, np.full(size, 1 / size), 200)
+    gap = (correct(*GOOD) - correct(*BAD))[night] / (size * SIDE**2)
+    assert difference(found.cells[1]) == pytest.approx(
+        (gap.sum(), *np.quantile(weights @ gap, [0.025, 0.975])), abs=1e-12
+    )
+
+
+def test_undefined_scores_say_why(folder: Path, tmp_path: Path) -> None:
+    record = Report.load(save(tmp_path / "b.json", *GOOD)).results
+    record["pavpu"] |= {"surplus": None, "surplus_reason": "all patches are accurate"}
+    change(tmp_path / "b.json", results=record)
+    paths = [str(folder / "bad.json"), str(tmp_path / "b.json")]
+    own = row(compare(load_models(paths), Choice(draws=100)), "pavpu.surplus")
+    assert own.cells[1] == Cell(None, "all patches are accurate")
+
+
+def test_folders_are_matched_by_the_names_of_their_reports(tmp_path: Path) -> None:
+    for model, own in (("a", BAD), ("b", GOOD)):
+        for store in ("city", "drive", "only" + model):
+            save(tmp_path / model / f"{store}.json", *own, metrics=["segmentation"])
+    models = load_models([str(tmp_path / "a"), str(tmp_path / "b")])
+    found = compare(models, Choice(level=None))
+    assert found.names == ["a", "b"]
+    assert {own.address.store for own in found.rows} == {"city"}  # drive has the same scores
+    assert any(w.startswith("onlya: is left out") for w in found.warnings)
+    found = compare(models, Choice(("drive/segmentation.miou",), level=None))
+    assert [str(own.address) for own in found.rows] == ["drive/segmentation.miou"]
+    with pytest.raises(UsageError, match="no store in common"):
+        save(tmp_path / "c" / "x.json", *BAD, metrics=["segmentation"])
+        compare(load_models([str(tmp_path / "a"), str(tmp_path / "c")]), Choice())
+    assert [model.name for model in load_models([str(tmp_path / "b")])] == [
+        "city",
+        "drive",
+        "onlyb",
+    ]
+
+
+def test_names(folder: Path) -> None:
+    def names(*paths: str, **more: object) -> list[str]:
+        own = [str(folder / path) for path in paths]
+        return [model.name for model in load_models(own, **more)]  # type: ignore[arg-type]
+
+    assert names("bad.json", "good.json") == ["bad", "good"]
+    assert names("bad.json", "same/bad.json") == [folder.name, "same"]
+    seeds = [str(folder / f"seed{n}.json") for n in (2, 3)]
+    assert names("bad.json", replicates=[seeds]) == ["bad", "seed"]
+    assert names("bad.json", replicates=[seeds], names=["MC", "ours"]) == ["MC", "ours"]
+    for paths, more, says in (
+        (("bad.json",), {}, "nothing to compare"),
+        (("bad.json", "bad.json"), {}, "is given twice"),
+        (("bad.json", "same/../bad.json"), {}, "is given twice"),
+        (("bad.json", "good.json"), {"names": ["a"]}, "1 times for 2 models"),
+        (("bad.json", "good.json"), {"names": ["a", "a"]}, "not all different"),
+        (("bad.json",), {"replicates": [seeds[:1]]}, "one training has no spread"),
+    ):
+        with pytest.raises(UsageError, match=says):
+            names(*paths, **more)  # type: ignore[arg-type]

@@ -1,0 +1,180 @@
+"""`uqeval compare`: models side by side, and how far they differ."""
+
+from __future__ import annotations
+
+import sys
+from contextlib import AbstractContextManager, nullcontext
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+from uqeval.cli.messages import tell
+from uqeval.errors import OutputError
+
+if TYPE_CHECKING:
+    from uqeval.compare import Comparison
+
+_WHAT, _OUT, _HOW = "Scores", "Output", "Intervals"
+_REPLICATES = "--replicates"
+#: Between the paths of one --replicates; no path can hold it.
+_BETWEEN = "\0"
+
+
+class Format(StrEnum):
+    """What a comparison is written as."""
+
+    table = "table"
+    json = "json"
+    csv = "csv"
+    markdown = "markdown"
+    latex = "latex"
+
+
+_ENDINGS = {".csv": Format.csv, ".md": Format.markdown, ".tex": Format.latex}
+
+
+class Command(TyperCommand):
+    """Takes `--replicates A B C`: all that stands up to the next option."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments, those of each --replicates as one."""
+        return super().parse_args(ctx, gathered(args))
+
+
+def gathered(args: list[str]) -> list[str]:
+    """The arguments with the values of each --replicates joined to one."""
+    end = args.index("--") if "--" in args else len(args)
+    found: list[str] = []
+    open_ = False
+    for arg in args[:end]:
+        if arg == _REPLICATES or arg.startswith(f"{_REPLICATES}="):
+            name, equals, first = arg.partition("=")
+            found += [name, first] if equals else [name]
+            open_ = True
+        elif open_ and not arg.startswith("-"):
+            if found[-1] == _REPLICATES:
+                found.append(arg)
+            else:
+                found[-1] += f"{_BETWEEN}{arg}"
+        else:
+            open_ = False
+            found.append(arg)
+    return found + args[end:]
+
+
+def compare(
+    reports: Annotated[list[str] | None, typer.Argument(
+        metavar="REPORT...", show_default=False,
+        help="Two reports or more, one a model; or folders of reports, matched by name; or one "
+        "folder, each report in it a model.")] = None,
+    replicates: Annotated[list[str] | None, typer.Option(
+        _REPLICATES, metavar="REPORT REPORT...", show_default=False,
+        help="Reports of one method trained several times (all that stand up to the next option): "
+        "one model, mean ± std over its trainings; give it again for another.")] = None,
+    name: Annotated[list[str] | None, typer.Option(
+        metavar="NAME", show_default=False,
+        help="Name of a model, once for each, in their order, replicates last (default: what tells "
+        "the paths apart).")] = None,
+    baseline: Annotated[str | None, typer.Option(
+        metavar="NAME", show_default=False,
+        help="The model that the others are held against (default: the first).")] = None,
+    metrics: Annotated[list[str] | None, typer.Option(
+        metavar="ADDRESS", show_default=False, rich_help_panel=_WHAT,
+        help="A score, such as calibration.ece or segmentation.miou@weather=night; again for more "
+        "(default: the headlines).")] = None,
+    every: Annotated[bool, typer.Option(
+        "--all", rich_help_panel=_WHAT, help="All scores of which one way is better.")] = False,
+    per_class: Annotated[bool, typer.Option(
+        "--per-class", rich_help_panel=_WHAT, help="Those of each class too.")] = False,
+    ci: Annotated[float, typer.Option(
+        metavar="LEVEL", rich_help_panel=_HOW, help="Level of the intervals.")] = 0.95,
+    intervals: Annotated[bool, typer.Option(
+        "--intervals/--no-intervals", rich_help_panel=_HOW,
+        help="Resample the items of both models alike, from the states beside the reports.")]
+        = True,
+    draws: Annotated[int, typer.Option(
+        metavar="N", rich_help_panel=_HOW, help="Resamples of the items.")] = 2000,
+    seed: Annotated[int, typer.Option(rich_help_panel=_HOW, help="Seed of the resamples.")] = 0,
+    output: Annotated[str | None, typer.Option(
+        "-o", "--output", metavar="FILE", show_default=False, rich_help_panel=_OUT,
+        help="Write the comparison: as .csv, .md or .tex by the name's ending, else as JSON; - is "
+        "JSON on stdout.")] = None,
+    format: Annotated[Format, typer.Option(
+        help="What to print to stdout.", rich_help_panel=_OUT)] = Format.table,
+    quiet: Annotated[bool, typer.Option(
+        "-q", "--quiet", rich_help_panel=_OUT, help="No table, no warnings.")] = False,
+) -> None:  # fmt: skip
+    """Models side by side: scores, paired differences with intervals, places.
+
+    Each draw takes the same items of every model: what is hard for all does not hide a difference.
+    Intervals need the states that -o FILE keeps beside a report.
+
+    Example: uqeval compare mc.json ensemble.json --replicates seed1.json seed2.json seed3.json
+    """
+    from uqeval.cli.finish import check_outputs
+    from uqeval.compare import Choice, load_models
+    from uqeval.compare import compare as hold
+    from uqeval.report.files import write
+
+    groups = [own.split(_BETWEEN) for own in replicates or []]
+    models = load_models(reports or [], groups, name or [])
+    files = [str(r.path) for m in models for t in m.trainings for r in t.reports.values()]
+    check_outputs(output, inputs=files)
+    choice = Choice(
+        tuple(metrics or ()), every, per_class, baseline, ci if intervals else None, draws, seed
+    )
+    with _waiting(quiet or not intervals):
+        found = hold(models, choice)
+    if not quiet:
+        for warning in found.warnings:
+            tell(f"warning: {warning}.")
+    if output is not None and output != "-":
+        write(output, _text(found, _ENDINGS.get(Path(output).suffix.lower(), Format.json)))
+    try:
+        if output == "-":
+            sys.stdout.write(_text(found, Format.json))
+        elif format is not Format.table:
+            sys.stdout.write(_text(found, format))
+        elif not quiet:
+            _show(found)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"stdout: cannot be written: {error.strerror}.") from error
+
+
+def _text(found: Comparison, form: Format) -> str:
+    from uqeval.report import comparison_files, comparison_tables, latex
+
+    writers = {
+        Format.json: comparison_files.to_json,
+        Format.csv: comparison_files.to_csv,
+        Format.markdown: comparison_tables.to_markdown,
+        Format.latex: latex.to_latex,
+    }
+    return writers[form](found)
+
+
+def _show(found: Comparison) -> None:
+    from rich.console import Console
+
+    from uqeval.report.comparison_tables import tables_of
+    from uqeval.report.terminal import print_table, split
+
+    console = Console(width=None if sys.stdout.isatty() else 200)
+    for table in tables_of(found):
+        for part in split(table, console.width):
+            print_table(part, console)
+
+
+def _waiting(quiet: bool) -> AbstractContextManager[object]:
+    """A sign of life on a terminal."""
+    if quiet or not sys.stderr.isatty():
+        return nullcontext()
+    from rich.console import Console
+
+    return Console(stderr=True).status("resampling")

@@ -1,0 +1,9 @@
+"""Comparison of models by their reports. Pure: what takes draws is asked of `uqeval.statistics`."""
+
+from uqeval.compare.found import Cell, Choice, Comparison, Difference, Rank, Row
+from uqeval.compare.models import Model, load_models
+from uqeval.compare.side_by_side import compare
+
+__all__ = [
+    "Cell", "Choice", "Comparison", "Difference", "Model", "Rank", "Row", "compare", "load_models",
+]  # fmt: skip

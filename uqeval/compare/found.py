@@ -1,0 +1,116 @@
+"""What is asked of a comparison, and what it found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from uqeval.errors import UsageError
+from uqeval.gate.addresses import Address
+
+if TYPE_CHECKING:
+    from uqeval.compare.models import Model
+    from uqeval.gate.resampling import Interval
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which scores are compared, against which model, with which intervals.
+
+    `metrics`: addresses; none: the headlines of each family, with `every` all scores of which one
+    way is better. `per_class`: those of classes too. `baseline`: the model that the others are held
+    against (None: the first). `level`, `draws`, `seed`: of the intervals; None: no intervals.
+
+    Raises `UsageError` for what cannot be.
+    """
+
+    metrics: tuple[str, ...] = ()
+    every: bool = False
+    per_class: bool = False
+    baseline: str | None = None
+    level: float | None = 0.95
+    draws: int = 2000
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.metrics and (self.every or self.per_class):
+            raise UsageError("--metrics names the scores; leave out --all and --per-class.")
+        if self.level is not None and not 0.5 <= self.level < 1:
+            raise UsageError(
+                f"--ci {self.level:g}; expected a level from 0.5 to below 1, such as 0.95."
+            )
+        if not 100 <= self.draws <= 100_000:
+            raise UsageError(f"--draws {self.draws}; expected 100 to 100000.")
+        if self.seed < 0:
+            raise UsageError(f"--seed {self.seed}; expected a whole number, at least 0.")
+        for text in self.metrics:
+            Address.parse(text)
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A model's score less the baseline's; `better`: whether it is an improvement, None where it is
+    none and no loss, or neither way is better."""
+
+    value: float
+    better: bool | None
+    interval: Interval | None = None
+
+    @property
+    def verdict(self) -> str | None:
+        """Whether the interval leaves 0 out; None without an interval."""
+        if self.interval is None:
+            return None
+        apart = self.interval.low > 0 or self.interval.high < 0
+        return "differs" if apart else "no difference seen"
+
+
+@dataclass(frozen=True)
+class Rank:
+    """A model's place among all, and the shares of draws in which none is better, and in which it
+    has this place again."""
+
+    place: int
+    best_share: float | None = None
+    kept_share: float | None = None
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One model's score; of several trainings, `values`, the mean and the sample standard deviation
+    `std`. None where it is undefined, for a `reason`."""
+
+    value: float | None
+    reason: str | None = None
+    values: tuple[float, ...] = ()
+    std: float | None = None
+    best: bool = False
+    difference: Difference | None = None
+    rank: Rank | None = None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One score of all models, over `items` that all have."""
+
+    address: Address
+    unit: str
+    direction: str | None
+    items: int
+    cells: tuple[Cell, ...]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What was compared, and all that was found; `baseline` is the place of that model."""
+
+    models: tuple[Model, ...]
+    baseline: int
+    choice: Choice
+    rows: tuple[Row, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def names(self) -> list[str]:
+        """What the models are called."""
+        return [model.name for model in self.models]
