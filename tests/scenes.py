@@ -98,8 +98,17 @@ def item_maps(seed: int, height: int, width: int, classes: int, void: float = 0.
         "anything": rng.normal(size=label.shape).astype(np.float32),
         "label_rank": rank.astype(np.uint16),
         **_probabilities(rng, label, classes),
+        "tempered_nll": _likelihoods(seed, label),
         "reference/mean_probs": _probabilities(rng, label, classes)["mean_probs"],
     }
+
+
+def _likelihoods(seed: int, label: Any) -> Any:
+    """NLLs of the labels at three temperatures, some infinite at all of them."""
+    rng = np.random.default_rng(seed)
+    nll = rng.exponential(size=(3, *label.shape))
+    nll[:, rng.random(label.shape) < 0.1] = np.inf
+    return nll.astype(np.float32)
 
 
 def _probabilities(rng: np.random.Generator, label: Any, classes: int) -> Maps:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -16,8 +17,19 @@ from PIL import Image
 from uqeval import PredictionWriter
 
 ROOT = Path(__file__).parents[1]
-PAGES = ("README.md", "docs/stores.md", "docs/metrics.md", "docs/reports.md", "docs/development.md")
-BLOCK = re.compile(r"^```(sh|python)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+PAGES = (
+    "README.md",
+    "docs/stores.md",
+    "docs/metrics.md",
+    "docs/reports.md",
+    "docs/gate.md",
+    "docs/run.md",
+    "docs/compare.md",
+    "docs/temporal.md",
+    "docs/states.md",
+    "docs/development.md",
+)
+BLOCK = re.compile(r"^```(sh|python|yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
 #: What `.ci/run` does, in environments of its own.
 INSTALLS = ("pip install", "pytest")
 
@@ -44,7 +56,7 @@ class Tensor:
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with `preds.zarr` and `labels/`, as the pages suppose."""
+    """A working folder with `preds.zarr`, other networks', and `labels/`, as the pages suppose."""
     monkeypatch.chdir(tmp_path)
     rng = np.random.default_rng(0)
     with PredictionWriter(
@@ -53,10 +65,26 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         for name in ("a", "b"):
             p = rng.dirichlet(np.ones(4), (3, 24, 32)).astype(np.float32)
             writer.add(name, np.moveaxis(p, -1, 1))
+    for other in ("ensemble", "seed1", "seed2", "seed3"):
+        shutil.copytree("preds.zarr", f"{other}.zarr")
     Path("labels").mkdir()
     for name in ("a", "b"):
         Image.fromarray(rng.integers(0, 4, (24, 32)).astype(np.uint8)).save(f"labels/{name}.png")
+    video_folder(Path("video"))
+    for copy in ("other_model", "video_labels"):
+        shutil.copytree("video/predictions", copy)
     return tmp_path
+
+
+def video_folder(path: Path) -> None:
+    """Three frames of a texture that moves, and ids that move with it."""
+    rng = np.random.default_rng(2)
+    texture = rng.integers(0, 256, (40, 56, 3)).astype(np.uint8)
+    ids = np.repeat(np.repeat(rng.integers(0, 4, (5, 7)), 8, 0), 8, 1).astype(np.uint8)
+    for kind, image in (("frames", texture), ("predictions", ids)):
+        (path / kind).mkdir(parents=True)
+        for t in range(3):
+            Image.fromarray(image[t : t + 32, t : t + 48]).save(path / kind / f"v_{t:03}.png")
 
 
 def shell(text: str) -> None:
@@ -71,6 +99,12 @@ def shell(text: str) -> None:
         assert done.returncode == 0, f"{line}\n{done.stderr}"
 
 
+def settings(text: str) -> None:
+    """A block that begins with the name of its file is that file."""
+    if text.startswith("# uqeval.yaml\n"):
+        Path("uqeval.yaml").write_text(text)
+
+
 def python(text: str) -> None:
     images = {f"image_{i}": np.zeros((3, 1024, 2048), np.float32) for i in range(1)}
     if "PredictionWriter" in text:
@@ -79,6 +113,7 @@ def python(text: str) -> None:
     names: dict[str, Any] = {
         "names": list(images),
         "dataset": images.items(),
+        "camera": [(rng.integers(0, 256, (24, 32, 3), np.uint8), np.zeros((24, 32), np.uint8))] * 2,
         "model": lambda batch: Tensor(rng.normal(size=(1, 19, 12, 16))),
     }
     exec(compile(text, "<docs>", "exec"), names)
@@ -88,9 +123,10 @@ def python(text: str) -> None:
 def test_every_block_of_a_page_runs(page: str, folder: Path) -> None:
     text = (ROOT / page).read_text("utf-8")
     blocks = BLOCK.findall(text)
+    run = {"sh": shell, "python": python, "yaml": settings}
     for kind, block in blocks:
-        (shell if kind == "sh" else python)(block)
-    assert folder.exists() and len(blocks) == text.count("```sh\n") + text.count("```python\n")
+        run[kind](block)
+    assert folder.exists() and len(blocks) == sum(text.count(f"```{kind}\n") for kind in run)
 
 
 def test_every_command_is_in_the_readme() -> None:

@@ -20,10 +20,11 @@ HOMES = {
     "numba": {"kernels"},
     "zarr": {"stores"},
     "numcodecs": {"stores"},
-    "cv2": {"maps"},
+    "cv2": {"maps", "stores"},
     "typer": {"cli"},
     "matplotlib": {"report"},
     "jinja2": {"report"},
+    "yaml": {"config"},
 }
 
 #: What a room imports of others when it runs (not for types): rooms, or single modules of them.
@@ -31,19 +32,39 @@ ARROWS = {
     "kernels": set(),
     "stores": {"errors"},
     "maps": {"errors", "kernels", "stores"},
-    "tallies": {"errors", "kernels", "maps.names"},
+    "tallies": {"errors", "kernels", "maps.names", "maps.video_names"},
     # The last two read small files that an option names: a report, a list of items.
-    "metrics": {"errors", "tallies", "maps.names", "report.schema", "stores.names"},
+    "metrics": {
+        "errors",
+        "tallies",
+        "maps.names",
+        "maps.flow_method",
+        "report.schema",
+        "stores.names",
+    },
     "engine": {"errors", "maps", "tallies", "stores"},
-    "report": {"errors"},
+    # A report keys its intervals by address.
+    "report": {"errors", "gate.addresses"},
     "gate": {"errors", "report"},
-    "statistics": {"errors", "tallies", "metrics", "stores", "report"},
+    "compare": {"errors", "report", "gate", "statistics.together"},
+    "config": {"errors", "metrics", "gate"},
+    "statistics": {
+        "errors",
+        "tallies",
+        "metrics",
+        "stores",
+        "report",
+        "gate.addresses",
+        "gate.resampling",
+    },
 }
 
 #: Libraries that a room may not import at all.
 NEVER = {
     "report": {"numpy", "numba", "zarr", "numcodecs", "cv2", "PIL"},
     "gate": {"numpy", "numba", "zarr", "numcodecs", "cv2", "PIL"},
+    "compare": {"numpy", "numba", "zarr", "numcodecs", "cv2", "PIL"},
+    "config": {"numpy", "numba", "zarr", "numcodecs", "cv2", "PIL"},
     "errors": {"numpy", "pydantic"},
 }
 
@@ -198,8 +219,10 @@ def loaded_by(statement: str) -> set[str]:
     [
         "import uqeval",
         "import uqeval.cli",
+        "import uqeval.compare, uqeval.cli.compare",
         "import uqeval.metrics; uqeval.metrics.METRICS",
         "import uqeval.tallies; uqeval.tallies.TALLIES",
+        "import uqeval.config; uqeval.config.json_schema()",
         "import uqeval; uqeval.Report; uqeval.evaluate; uqeval.UqevalError",
         "import sys; sys.argv = ['uqeval', '--version']\n"
         "try:\n import uqeval.cli; uqeval.cli.main()\nexcept SystemExit: pass",

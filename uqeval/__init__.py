@@ -19,9 +19,13 @@ _HOMES = {
     "PredictionWriter": "uqeval.writer",
     "Report": "uqeval.report",
     "StoreError": "uqeval.errors",
+    "TemporalObserver": "uqeval.observe",
     "UqevalError": "uqeval.errors",
     "UsageError": "uqeval.errors",
     "evaluate": "uqeval.run",
+    "merge": "uqeval.merging",
+    "run_config": "uqeval.running",
+    "sweep": "uqeval.sweeping",
 }
 __all__ = [
     "DataError",
@@ -29,16 +33,24 @@ __all__ = [
     "PredictionWriter",
     "Report",
     "StoreError",
+    "TemporalObserver",
     "UqevalError",
     "UsageError",
     "__version__",
     "evaluate",
+    "merge",
+    "run_config",
+    "sweep",
 ]
 
 if TYPE_CHECKING:
     from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
+    from uqeval.merging import merge
+    from uqeval.observe import TemporalObserver
     from uqeval.report import Report
     from uqeval.run import evaluate
+    from uqeval.running import run_config
+    from uqeval.sweeping import sweep
     from uqeval.writer import PredictionWriter
 
 

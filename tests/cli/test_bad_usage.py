@@ -25,7 +25,7 @@ from small_stores import labels
         ("--stride 0", ["--stride 0; expected at least 1 pixel"]),
         ("--top-k 5", ["--top-k 5 of 5 classes"]),
         ("--accuracy-threshold nan", ["--accuracy-threshold nan; expected a number from 0 to 1"]),
-        ("--workers 0", ["--workers 0; expected at least 1"]),
+        ("--workers 0", ["--workers 0; expected a whole number of threads, at least 1"]),
         ("--limit 0", ["--limit 0; expected at least 1 item"]),
         ("--classes 4", ["--classes 4, but", "complete.zarr has 5 classes"]),
         ("--sum-tolerance nan", ["--sum-tolerance nan; expected a number from 0 to below 1"]),
@@ -192,7 +192,7 @@ def test_outputs_that_cannot_be(
     ("kilobytes", "options", "says"),
     [
         (1, "-o r.json", "r.states.zip: cannot be written: File too large"),
-        (20, "-o r.json", "r.json: cannot be written: File too large"),
+        (20, "-o r.json --no-states", "r.json: cannot be written: File too large"),
     ],
 )
 def test_a_disk_that_is_full(

@@ -107,3 +107,21 @@ def test_what_cannot_be(complete: Path, options: tuple[str, ...], words: str) ->
 
 def test_no_labels(stores: Path) -> None:
     refused(run_uqeval("calibration", stores / "preds.zarr"), "without labels")
+
+
+def test_the_samples_are_scaled(complete: Path, tmp_path: Path) -> None:
+    report = calibration(complete, "--temperature-of", "mean", "--temperature-of", "samples")
+    key = "calibration[temperature_of=samples]"
+    assert report["settings"][key]["temperature_of"] == "samples"
+    found, mean = (report["results"][k]["temperature"] for k in (key, "calibration"))
+    wide = probs().astype(float) ** (1 / found["value"])
+    after = (wide / wide.sum(axis=2, keepdims=True)).mean(axis=1)
+    p, y = naive.flatten(after, labels())
+    assert found["nll"] == pytest.approx(naive.nll(p[y, np.arange(y.size)]), rel=1e-6)
+    assert found["value"] != mean["value"] and found["nll"] <= report["results"][key]["nll"]
+    maps = tmp_path / "maps.zarr"
+    run_well("reduce", complete, "-o", maps)
+    message = refused(
+        run_uqeval("calibration", maps, "--temperature-of", "samples"), "--temperature-of samples"
+    )
+    assert "maps.zarr is a maps store, whose samples are gone" in message

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,9 @@ def test_numbers_are_the_oracles(expected: dict[str, Any], complete: Path) -> No
 
 def test_what_a_report_says(expected: dict[str, Any]) -> None:
     settings = expected["settings"]["failure"]
-    assert settings == {"uncertainty": "entropy", "threshold": "mean", "definition": "paper"}
+    assert settings == {
+        "uncertainty": "entropy", "threshold": "mean", "log_base": math.e, "definition": "paper",
+    }  # fmt: skip
     assert expected["metrics"]["failure.auroc"]["direction"] == "higher"
     assert expected["metrics"]["failure.aurc"]["direction"] == "lower"
     assert [item["name"] for item in expected["items"]] == NAMES
@@ -131,3 +134,12 @@ def test_refusals(complete: Path, stores: Path) -> None:
     refused(run_uqeval("failure", stores / "preds.zarr"), "labels")
     with pytest.raises(uqeval.UqevalError, match="brier is no uncertainty"):
         uqeval.evaluate(complete, metrics={"failure": {"uncertainty": "brier"}})
+
+
+def test_the_base_of_entropies(complete: Path, expected: dict[str, Any]) -> None:
+    report = failure(complete, "--log-base", "2")
+    assert report["settings"]["failure"]["log_base"] == 2
+    found, nats = (r["results"]["failure"] for r in (report, expected))
+    bits = nats["uncertainty_threshold"] / np.log(2)
+    assert found["uncertainty_threshold"] == pytest.approx(bits, rel=1e-6)
+    refused(run_uqeval("failure", complete, "--log-base", "1"), "--log-base 1")

@@ -62,8 +62,9 @@ def test_uncertainty_and_definition(store: Path) -> None:
     assert report["settings"]["nmerci"]["interpolation"] == "truncated"
 
 
-def test_paths_are_needed() -> None:
-    refused(run_uqeval("nmerci"), "Missing argument", "PREDS... [TARGET]")
+def test_paths_are_needed(tmp_path: Path) -> None:
+    says = "no PREDS [TARGET] given, and no uqeval.yaml in this folder; give PREDS [TARGET]."
+    refused(run_uqeval("nmerci", cwd=tmp_path), says)
 
 
 def test_what_cannot_be(store: Path, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from small_stores import (
 )
 
 from uqeval.report import Report
-from uqeval.stores.states import read_index, read_state
+from uqeval.stores.states import SavedStates
 
 
 def pavpu(*arguments: str | Path, **options: Any) -> dict[str, Any]:
@@ -272,11 +272,10 @@ def test_states_beside_the_report(complete: Path, tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["out.json", "out.states.zip"]
     report = Report.load(tmp_path / "out.json")
     assert report.states == "out.states.zip"
-    index = read_index(tmp_path / "out.states.zip")
-    assert index["items"] == NAMES
-    numbers = {tally["id"]: i for i, tally in enumerate(index["tallies"])}
-    assert "class_counts" in numbers and len(numbers) >= 2
-    assert all(read_state(tmp_path / "out.states.zip", n, N - 1) for n in numbers.values())
+    saved = SavedStates(tmp_path / "out.states.zip")
+    assert saved.index["items"] == NAMES
+    assert {"class_counts", "patch_counts"} <= {own["id"] for own in saved.parameters()}
+    assert all(len(list(saved.states(own))) == N for own in saved.parameters())
     run_well("pavpu", complete, "-o", "alone.json", "--no-states", "-q", cwd=tmp_path)
     assert not (tmp_path / "alone.states.zip").exists()
     assert Report.load(tmp_path / "alone.json").results == report.results

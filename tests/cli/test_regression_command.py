@@ -119,3 +119,16 @@ def test_what_cannot_be(folder: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "two.npy", np.ones((2, 12, 16)))
     refused(run_uqeval("regression", preds, tmp_path / "two.npy"), "holds 2 targets")
     refused(run_uqeval("pavpu", folder / "all.zarr"), "holds regression data")
+
+
+def test_definitions_and_their_choices(folder: Path) -> None:
+    found = report(
+        folder / "all.zarr", "--definition", "uncertainty-toolbox", "--proportion", "quantile",
+        "--levels", "11", "--grid", "open", "--area", "mean",
+    )  # fmt: skip
+    said = found["settings"]["regression"]
+    names = ("definition", "proportion", "levels", "grid", "area")
+    assert [said[k] for k in names] == ["uncertainty-toolbox", "quantile", 11, "open", "mean"]
+    assert len(found["results"]["regression"]["calibration"]["p"]) == 11
+    message = refused(run_uqeval("regression", folder / "all.zarr", "--definition", "mine"))
+    assert "uncertainty-toolbox" in message and "torch-uncertainty-0.13" in message

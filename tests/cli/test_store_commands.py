@@ -59,7 +59,10 @@ def test_maps_with_labels_of_a_folder(tmp_path: Path, stores: Path) -> None:
         (["-o", "none/m.zarr"], "none does not exist"),
         (["-o", "folder", "--overwrite"], "folder: is not a Zarr store, so it is not overwritten"),
         (["-o", "new.zarr", "--maps", "foo"], "--maps foo; expected some of entropy"),
-        (["-o", "new.zarr", "--workers", "0"], "--workers 0; expected at least 1"),
+        (
+            ["-o", "new.zarr", "--workers", "0"],
+            "--workers 0; expected a whole number of threads, at least 1",
+        ),
         (["-o", "new.zarr", "--memory", "1kB"], "--memory 1kB does not hold"),
         ([], "Missing option '-o'"),
     ],
@@ -129,7 +132,10 @@ def test_inspect_says_what_is_wrong(tmp_path: Path, complete: Path) -> None:
         "missing.zarr/probs: 1 of 3 chunks are missing" in json.loads(outcome.stdout)["problems"][0]
     )
     refused(run_uqeval("inspect", tmp_path / "none"), "none: there is nothing here")
-    refused(run_uqeval("inspect", complete, "--workers", "0"), "--workers 0; expected at least 1")
+    refused(
+        run_uqeval("inspect", complete, "--workers", "0"),
+        "--workers 0; expected a whole number of threads, at least 1",
+    )
 
 
 # ---- convert
@@ -176,12 +182,33 @@ def test_convert_what_cannot_be(tmp_path: Path, complete: Path) -> None:
 
 def test_demo(tmp_path: Path) -> None:
     outcome = run_well("demo", "shown", cwd=tmp_path)
-    assert "PAvPU" in outcome.stdout and "Now try:" in outcome.stdout
-    assert outcome.stderr == ""
+    assert "PAvPU" in outcome.stdout and "Now try" in outcome.stdout
+    assert "gate passed: 3 passed, 0 failed" in outcome.stdout
     left = sorted(path.name for path in (tmp_path / "shown").iterdir())
-    assert left == [
-        "items.csv", "labels", "preds.zarr", "report.json", "report.md", "report.states.zip",
-    ]  # fmt: skip
-    results = Report.load(tmp_path / "shown/report.json").results
-    assert 0.5 < results["pavpu"]["pavpu"] < 1
+    assert left == ["depth.npz", "film", "labels", "out", "preds.zarr", "uqeval.yaml"]
+    results = Report.load(tmp_path / "shown/out/streets.json").results
+    assert 0.5 < results["pavpu"]["pavpu"] < 1 and "pavpu[mutual_information]" in results
+    assert "nmerci" in Report.load(tmp_path / "shown/out/depth.json").results
+    assert "temporal" in Report.load(tmp_path / "shown/out/film.json").results
+    assert (tmp_path / "shown/out/index.html").is_file()
     refused(run_uqeval("demo", "shown", cwd=tmp_path), "shown: is there already and not empty")
+
+
+# ---- what messages name is there
+
+
+def test_chunks_left_out_may_be_filled(tmp_path: Path, complete: Path) -> None:
+    store = tmp_path / "thin.zarr"
+    shutil.copytree(complete, store)
+    next(path for path in (store / "labels/c").rglob("*") if path.is_file()).unlink()
+    for arguments in (("inspect", store), ("convert", store, tmp_path / "new.zarr")):
+        outcome = run_uqeval(*arguments)
+        assert outcome.status == 2 and "--missing-chunks fill" in outcome.stderr
+        filled = run_well(*arguments, "--missing-chunks", "fill")
+        assert arguments[0] == "convert" or "are read as the fill value" in filled.stderr
+    run_well("inspect", tmp_path / "new.zarr")
+
+
+def test_reduce_takes_the_number_of_classes(tmp_path: Path, complete: Path) -> None:
+    message = refused(run_uqeval("reduce", complete, "-o", tmp_path / "m", "--classes", str(C + 1)))
+    assert f"--classes {C + 1}, but" in message and f"has {C} classes" in message

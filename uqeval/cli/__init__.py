@@ -11,30 +11,66 @@ import os
 import signal
 import sys
 import traceback
+from importlib import import_module
 from types import FrameType
+from typing import Any
 
 import typer
+import typer.main
+from typer.core import TyperGroup
 
 from uqeval import __version__
-from uqeval.cli import (
-    calibration,
-    convert,
-    demo,
-    divergence,
-    failure,
-    inspect,
-    nmerci,
-    pavpu,
-    reduce,
-    regression,
-    sparsification,
-    sweep,
-)
 from uqeval.cli.messages import tell
 from uqeval.errors import UqevalError
 
+#: Each in the module of its name, in the order in which help lists them.
+COMMANDS = (
+    "run",
+    "pavpu",
+    "calibration",
+    "failure",
+    "regression",
+    "nmerci",
+    "sparsification",
+    "sweep",
+    "divergence",
+    "tc",
+    "observe",
+    "select",
+    "merge",
+    "gate",
+    "compare",
+    "report",
+    "reduce",
+    "inspect",
+    "convert",
+    "schema",
+    "demo",
+)
+
+
+class _Commands(TyperGroup):
+    """The commands; a module is loaded when its command is asked for, so that each starts soon."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """One of them, or None."""
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            alone = typer.Typer(add_completion=False)
+            module = import_module(f"uqeval.cli.{cmd_name}")
+            # A module has a `Command` where arguments are not read as Typer does.
+            read_by = getattr(module, "Command", None)
+            alone.command(cmd_name, cls=read_by)(getattr(module, cmd_name))
+            self.commands[cmd_name] = typer.main.get_command(alone)
+        return self.commands.get(cmd_name)
+
+
 app = typer.Typer(
     name="uqeval",
+    cls=_Commands,
     help="Decide whether a vision model's uncertainty can be trusted, from what it saved.",
     epilog="Every number's definition: docs/metrics.md. What can be read: docs/stores.md.",
     no_args_is_help=True,
@@ -57,20 +93,6 @@ def _root(
 ) -> None: ...
 
 
-app.command("pavpu")(pavpu.pavpu)
-app.command("calibration")(calibration.calibration)
-app.command("failure")(failure.failure)
-app.command("regression")(regression.regression)
-app.command("nmerci")(nmerci.nmerci)
-app.command("sparsification")(sparsification.sparsification)
-app.command("sweep")(sweep.sweep)
-app.command("divergence")(divergence.divergence)
-app.command("reduce")(reduce.reduce)
-app.command("inspect")(inspect.inspect)
-app.command("convert")(convert.convert)
-app.command("demo")(demo.demo)
-
-
 def main() -> None:
     """Run the command line; the process ends with the status that `uqeval.cli` lists."""
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -87,8 +109,10 @@ def main() -> None:
             _drop_stdout()
             sys.exit(0)
         if _came_of(leaving, KeyboardInterrupt):
-            tell("uqeval: interrupted before it was done.")
+            tell(f"uqeval: interrupted before it was done.{_notes(leaving)}")
             sys.exit(130)
+        if notes := _notes(leaving):
+            tell(f"uqeval: stopped before it was done.{notes}")
         raise
     except UqevalError as error:
         tell(f"uqeval: {error}")
@@ -110,6 +134,13 @@ def _came_of(error: BaseException | None, kind: type[BaseException]) -> bool:
     while error is not None and not isinstance(error, kind):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+def _notes(error: BaseException | None) -> str:
+    """What was noted on an error, or on one that it was raised because of."""
+    while error is not None and not getattr(error, "__notes__", ()):
+        error = error.__cause__ or error.__context__
+    return "".join(f" {note}" for note in getattr(error, "__notes__", ()))
 
 
 def _drop_stdout() -> None:

@@ -1,4 +1,4 @@
-"""`uqeval demo`: make small stores, evaluate them, leave the reports."""
+"""`uqeval demo`: make small stores, run everything on them, leave the reports."""
 
 from __future__ import annotations
 
@@ -15,28 +15,24 @@ def demo(
     quiet: o.Quiet = False,
     workers: o.Workers = None,
 ) -> None:  # fmt: skip
-    """Make a small store of pretended street predictions, evaluate it, leave the reports.
+    """Make small stores of pretended predictions, run everything on them, leave the reports.
+
+    Class probabilities, predicted depth and a film, with the uqeval.yaml that evaluates them.
 
     Example: uqeval demo
     """
-    from rich.console import Console
-
+    from uqeval.cli.outcome import Shown, finish
     from uqeval.cli.progress import progress_for
     from uqeval.demo import demo as make
-    from uqeval.report import terminal
 
-    made = make(folder, workers=workers, progress=progress_for(quiet))
-    if quiet:
-        return
-    import sys
-
-    console = Console(width=None if sys.stdout.isatty() else 200)
-    terminal.show(made.result, console)
-    terminal.show_warnings(made.result, Console(stderr=True))
-    console.print(
-        f"Left in {folder}/: preds.zarr, labels/, report.json, report.states.zip, report.md, "
-        "items.csv\n\nNow try:\n"
-        f"  uqeval inspect {made.predictions} {made.labels}\n"
-        f"  uqeval pavpu {made.predictions} {made.labels} --window 4 --window 8\n",
-        markup=False, highlight=False, soft_wrap=True,
-    )  # fmt: skip
+    outcome = make(folder, workers=workers, progress=progress_for(quiet), listener=Shown(quiet))
+    finish(outcome, quiet)
+    if not quiet:
+        typer.echo(
+            f"\nLook at {folder}/out/index.html. Now try, in {folder}/:\n"
+            "  uqeval inspect preds.zarr labels/\n"
+            "  uqeval pavpu preds.zarr labels/ --window 4 --window 8\n"
+            "  uqeval run"
+        )
+    if outcome.status:
+        raise typer.Exit(outcome.status)

@@ -28,6 +28,8 @@ def divergence(
     sum_tolerance: o.SumTolerance = None,
     missing_chunks: o.MissingChunks = o.Missing.error,
     limit: o.Limit = None,
+    part: o.Part = None,
+    resume: o.Resume = False,
     workers: o.Workers = None,
     memory: o.Memory = "512MB",
 ) -> None:  # fmt: skip
@@ -41,13 +43,15 @@ def divergence(
     from uqeval.cli.progress import progress_for
     from uqeval.run import evaluate
 
-    beside = states_path(output, states)
+    beside = states_path(output, states, resume)
     check_outputs(output, csv, beside, inputs=[predictions, reference])
     inputs = o.given(
-        names=names, sum_tolerance=sum_tolerance, missing_chunks=missing_chunks, limit=limit
-    )
+        names=names, sum_tolerance=sum_tolerance, missing_chunks=missing_chunks, limit=limit,
+        part=part,
+    )  # fmt: skip
     report = evaluate(
         predictions, None, {"divergence": o.given(clip=clip)}, reference=reference, states=beside,
-        workers=workers, memory=o.parse_memory(memory), progress=progress_for(quiet), **inputs,
+        resume=resume, workers=workers, memory=o.parse_memory(memory),
+        progress=progress_for(quiet), **inputs,
     )  # fmt: skip
     deliver(report, output, csv, format, quiet)

@@ -9,12 +9,16 @@ import inspect
 from collections.abc import Callable
 from typing import Any, get_type_hints
 
+import typer
+
 from uqeval.cli import options as o
+from uqeval.errors import UsageError
 
 _INPUTS = (
     "ignore_index", "names", "classes", "label_map", "sum_tolerance", "missing_chunks", "limit",
-    "nan_samples",
+    "part", "nan_samples",
 )  # fmt: skip
+_CUTS = ("ci", "slices", "slice_by", "group_by", "draws", "seed")
 #: Options that make sense for one kind of data only.
 _ONLY = {
     "classes": ("ignore_index", "classes", "label_map", "sum_tolerance"),
@@ -28,6 +32,7 @@ def _shared(
     format: o.Stdout = o.Format.table,
     states: o.States = None,
     quiet: o.Quiet = False,
+    store: o.StoreName = None,
     ignore_index: o.IgnoreIndex = None,
     names: o.Names = None,
     classes: o.Classes = None,
@@ -36,6 +41,14 @@ def _shared(
     missing_chunks: o.MissingChunks = o.Missing.error,
     nan_samples: o.SkipNan = o.NanSamples.error,
     limit: o.Limit = None,
+    part: o.Part = None,
+    ci: o.Ci = None,
+    slices: o.Slices = None,
+    slice_by: o.SliceBy = None,
+    group_by: o.GroupBy = None,
+    draws: o.Draws = 2000,
+    seed: o.Seed = 0,
+    resume: o.Resume = False,
     workers: o.Workers = None,
     memory: o.Memory = "512MB",
 ) -> None:
@@ -56,27 +69,47 @@ def evaluating(declared: Callable[..., None]) -> Callable[..., None]:
     hidden = {name for kind, names in _ONLY.items() if kind not in kinds for name in names}
     shared = {k: v for k, v in inspect.signature(_shared).parameters.items() if k not in hidden}
     takes = o.TargetPaths if "regression" in kinds else o.Paths
-    hints = {"paths": takes} | _hints(declared) | _hints(_shared)
+    hints = {"context": typer.Context, "paths": takes} | _hints(declared) | _hints(_shared)
 
-    def command(**given: Any) -> None:
+    needs = "PREDS [TARGET]" if "regression" in kinds else "PREDS [LABELS]"
+
+    def command(context: typer.Context, **given: Any) -> None:
         from uqeval.cli.finish import check_outputs, deliver, states_path
+        from uqeval.cli.from_file import from_file, over, typed
         from uqeval.cli.progress import progress_for
         from uqeval.run import evaluate
 
         settings = o.given(**{name: given[name] for name in own})
-        inputs = o.given(**{name: given[name] for name in _INPUTS if name in shared})
-        beside = states_path(given["output"], given["states"])
-        check_outputs(given["output"], given["csv"], beside, inputs=given["paths"])
-        predictions, labels = o.split_paths(given["paths"])
+        inputs = o.given(**{name: given[name] for name in (*_INPUTS, *_CUTS) if name in shared})
+        running = {name: given[name] for name in ("workers", "memory")}
+        beside = states_path(given["output"], given["states"], given["resume"])
+        if given["paths"]:
+            if given["store"]:
+                raise UsageError("--store is for a store of uqeval.yaml; give it, or paths.")
+            check_outputs(given["output"], given["csv"], beside, inputs=given["paths"])
+            predictions: str | list[str] | None
+            predictions, labels = o.split_paths(given["paths"])
+        else:
+            said, here = from_file(family, kinds, needs, given["store"]), typed(context)
+            settings = over(said.settings, settings, here)
+            inputs, running = over(said.inputs, inputs, here), over(said.running, running, here)
+            check_outputs(given["output"], given["csv"], beside, inputs=said.store.paths())
+            predictions, labels = said.store.predictions, said.store.truth
         report = evaluate(
-            predictions, labels, {family: settings}, states=beside, workers=given["workers"],
-            memory=o.parse_memory(given["memory"]), progress=progress_for(given["quiet"]), **inputs,
+            predictions, labels, {family: settings}, states=beside, workers=running["workers"],
+            resume=given["resume"], memory=o.parse_memory(running["memory"]),
+            progress=progress_for(given["quiet"]), **inputs,
         )  # fmt: skip
         deliver(report, given["output"], given["csv"], given["format"], given["quiet"])
 
     keyword = inspect.Parameter.KEYWORD_ONLY
-    paths = inspect.Parameter("paths", keyword)
-    parameters = [paths, *(p.replace(kind=keyword) for p in (*own.values(), *shared.values()))]
+    context = inspect.Parameter("context", keyword)
+    paths = inspect.Parameter("paths", keyword, default=None)
+    parameters = [
+        context,
+        paths,
+        *(p.replace(kind=keyword) for p in (*own.values(), *shared.values())),
+    ]
     # Typer reads both: parameters and their defaults here, what they mean from the annotations.
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [p.replace(annotation=hints[p.name]) for p in parameters]

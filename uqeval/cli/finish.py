@@ -6,14 +6,28 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from uqeval.cli.messages import tell
 from uqeval.cli.options import Format
 from uqeval.errors import OutputError, UsageError
 from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
+from uqeval.stores.states import partial_path
 
 
-def states_path(output: str | None, states: bool | None) -> str | None:
-    """Where the per-item tallies go. Raises `UsageError` where there is no report to lie beside."""
+def states_path(output: str | None, states: bool | None, resume: bool = False) -> str | None:
+    """Where the per-item tallies go; says so if an interrupted run has left some that are lost.
+
+    Raises `UsageError` where there is no report to lie beside.
+    """
+    path = _beside(output, states)
+    if resume and path is None:
+        raise UsageError("--resume goes on from the states beside the report; give -o FILE.")
+    if path is not None and not resume and (left := partial_path(path)).exists():
+        tell(f"uqeval: {left}, left by an interrupted run, begins anew; --resume goes on from it.")
+    return path
+
+
+def _beside(output: str | None, states: bool | None) -> str | None:
     beside = output not in (None, "", "-")
     if states and not beside:
         raise UsageError("--states keeps the tallies beside the report; give -o FILE.")

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from enum import Enum, StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from uqeval.errors import UsageError
+from uqeval.sizes import parse_memory as parse_memory
 
-_IN, _OUT, _RUN = "Input", "Output", "Running"
+_IN, _OUT, _RUN, _CUT = "Input", "Output", "Running", "Intervals and slices"
 
 
 class Format(StrEnum):
@@ -121,6 +121,47 @@ Limit = Annotated[
     typer.Option(metavar="N", help="Only the first N items; the report is marked partial.",
                  rich_help_panel=_IN, show_default=False),
 ]  # fmt: skip
+Part = Annotated[
+    str | None,
+    typer.Option(metavar="K/N", help="Only the K-th of N parts of the items; `uqeval merge` joins "
+                 "them.", rich_help_panel=_IN, show_default=False),
+]  # fmt: skip
+Ci = Annotated[
+    float | None,
+    typer.Option(metavar="LEVEL", help="Intervals of all scores at this level, such as 0.95, by "
+                 "resampling items.", rich_help_panel=_CUT, show_default=False),
+]  # fmt: skip
+Draws = Annotated[
+    int, typer.Option(metavar="N", help="Resamples of the intervals.", rich_help_panel=_CUT)
+]
+Seed = Annotated[int, typer.Option(help="Seed of the resamples.", rich_help_panel=_CUT)]
+Slices = Annotated[
+    str | None,
+    typer.Option(metavar="FILE.csv", help="Table of the items (columns: name, weather, city, …): "
+                 "the same scores for each value of a column.", rich_help_panel=_CUT,
+                 show_default=False),
+]  # fmt: skip
+SliceBy = Annotated[
+    list[str] | None,
+    typer.Option(metavar="COLUMN[,COLUMN]", help="Cut by this column, or by combinations; give it "
+                 "again for more (default: every column of few values).", rich_help_panel=_CUT,
+                 show_default=False),
+]  # fmt: skip
+GroupBy = Annotated[
+    str | None,
+    typer.Option(metavar="COLUMN", help="Resample groups of items that belong together (drive, "
+                 "city, patient) instead of items.", rich_help_panel=_CUT, show_default=False),
+]  # fmt: skip
+Resume = Annotated[
+    bool,
+    typer.Option("--resume", help="Go on from what the same command had counted when it was "
+                 "stopped (with -o FILE).", rich_help_panel=_RUN),
+]  # fmt: skip
+StoreName = Annotated[
+    str | None,
+    typer.Option("--store", metavar="NAME", help="Without paths: the store of uqeval.yaml "
+                 "(default: the only one that fits).", rich_help_panel=_IN, show_default=False),
+]  # fmt: skip
 Workers = Annotated[
     int | None,
     typer.Option(help="Threads (default: usable CPUs).", rich_help_panel=_RUN, show_default=False),
@@ -130,18 +171,6 @@ Memory = Annotated[
     typer.Option(metavar="SIZE", help="Bytes of tiles and maps, such as 512MB or 2GiB.",
                  rich_help_panel=_RUN),
 ]  # fmt: skip
-
-_UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
-          "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
-
-
-def parse_memory(text: str) -> int:
-    """Bytes of a size such as 512MB. Raises `UsageError`."""
-    match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([A-Za-z]*)\s*", text)
-    unit = _UNITS.get(match[2].upper()) if match else None
-    if match is None or unit is None:
-        raise UsageError(f"--memory {text!r}; expected a size such as 512MB, 2GB or 1GiB.")
-    return int(float(match[1]) * unit)
 
 
 def split_paths(paths: list[str], labels_alone: bool = False) -> tuple[list[str], str | None]:

@@ -57,6 +57,10 @@ def pavpu(
     threshold_scope: Annotated[Scope | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_THRESHOLD,
         help="Fit the threshold on the whole set (default), each class, or each item.")] = None,
+    curve_range: Annotated[str | None, typer.Option(
+        metavar="LOW:HIGH", show_default=False, rich_help_panel=_THRESHOLD,
+        help="Ends of the curve over thresholds (default: the least and the greatest uncertainty "
+        "of the set); with a number as threshold, parts can be merged.")] = None,
     accuracy_threshold: Annotated[list[float] | None, typer.Option(
         metavar="A", show_default=False, rich_help_panel=_THRESHOLD,
         help="A patch is accurate above this share of right pixels (default 0.5).")] = None,

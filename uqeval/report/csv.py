@@ -18,11 +18,14 @@ def to_csv(report: Report) -> str:
     columns = list(dict.fromkeys(column for row in rows for column in row))
     lines = [_line(columns)]
     for row in rows:
-        name = row["name"]
-        formula = name.startswith(("=", "+", "-", "@", "\t", "\r"))
-        named = row | {"name": f"'{name}" if formula else name}
+        named = row | {"name": no_formula(row["name"])}
         lines.append(_line([named.get(column) for column in columns]))
     return "".join(lines)
+
+
+def no_formula(name: str) -> str:
+    """The name, with an apostrophe before it if a spreadsheet would run it as a formula."""
+    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
 
 
 def _line(values: list[Any]) -> str:

@@ -12,26 +12,27 @@ from uqeval.report.tables import Table, tables_of
 def to_markdown(report: Report) -> str:
     """Title, tables and warnings as GitHub-flavoured Markdown."""
     predictions = ", ".join(store["path"] for store in report.inputs["predictions"])
-    lines = [f"## uqeval: {_cell(predictions)}", ""]
+    lines = [f"## uqeval: {cell(predictions)}", ""]
     if report.partial:
         lines += ["**Partial:** not all items were evaluated.", ""]
     for table in tables_of(report):
-        lines += [f"### {_cell(table.title)}", "", *_table(table), ""]
+        lines += [f"### {cell(table.title)}", "", *table_lines(table), ""]
         if table.note:
-            lines += [f"<sub>{_cell(table.note)}</sub>", ""]
+            lines += [f"<sub>{cell(table.note)}</sub>", ""]
     if report.warnings:
-        lines += ["### Warnings", "", *(f"- {_cell(text)}" for text in report.warnings), ""]
+        lines += ["### Warnings", "", *(f"- {cell(text)}" for text in report.warnings), ""]
     return "\n".join(lines)
 
 
-def _table(table: Table) -> list[str]:
+def table_lines(table: Table) -> list[str]:
+    """The lines of a Markdown table."""
     marks = [":--" if i in table.left else "--:" for i in range(len(table.columns))]
-    columns, *rows = [[_cell(c) for c in row] for row in (table.columns, *table.rows)]
+    columns, *rows = [[cell(c) for c in row] for row in (table.columns, *table.rows)]
     rows = [columns, marks, *rows]
     return [f"| {' | '.join(row)} |" for row in rows]
 
 
-def _cell(text: str) -> str:
+def cell(text: str) -> str:
     """Text that cannot break out of a table cell, nor become HTML, code, a link or an image."""
     text = printable(text.replace("\n", " "))
     text = text.replace("&", "&amp;").replace("<", "&lt;")

@@ -41,6 +41,17 @@ class Report(BaseModel):
     warnings: list[str] = []
     timing: dict[str, Any] = {}
 
+    def __repr__(self) -> str:
+        """What was evaluated and what for, in a line; `to_json` has everything."""
+        stores = [str(store.get("path")) for store in self.inputs.get("predictions", [])]
+        partial = ", partial" if self.partial else ""
+        return (
+            f"<Report of {' + '.join(stores) or '?'}: {len(self.items)} items{partial}; "
+            f"{', '.join(self.results)}; {len(self.warnings)} warnings>"
+        )
+
+    __str__ = __repr__
+
     def to_json(self) -> str:
         """The report as strict JSON, two spaces deep; raises `ValueError` for NaN or infinity."""
         return json.dumps(self.model_dump(by_alias=True), indent=2, allow_nan=False) + "\n"
@@ -69,9 +80,10 @@ class Report(BaseModel):
         """One flat row an item, ready for `pandas.DataFrame(report.to_frame())`.
 
         The columns are `name`, then `<metric>.<field>` for every number of an item. A sweep has one
-        row a metric, number of samples `m` and draw; curves have one a point, `index`.
+        row a metric, number of samples `m` and draw; curves have one a point, `index`; beside other
+        results it is left out.
         """
-        if "sweep" in self.results:
+        if list(self.results) == ["sweep"]:
             return list(_sweep_rows(self.results["sweep"]))
         rows = []
         for item in self.items:
@@ -81,10 +93,21 @@ class Report(BaseModel):
                     row |= {
                         f"{key}.{field}": value
                         for field, value in record.items()
-                        if not field.endswith("_reason")
+                        if not field.endswith("_reason") and not isinstance(value, dict | list)
                     }
             rows.append(row)
         return rows
+
+    def scalars(self, prefix: str = "", per_class: bool = False) -> dict[str, float]:
+        """The defined scores by name, ready for `mlflow.log_metrics` and `wandb.log`.
+
+        Names hold letters, digits and underscores only: `calibration_ece`,
+        `pavpu_window_7_surplus` for `pavpu[window=7]`. `prefix`: what they begin with, such as
+        "val/"; `per_class`: those of classes too. Raises `UsageError` for a prefix that is none.
+        """
+        from uqeval.report.scalars import for_trackers
+
+        return for_trackers(self.results, self.metrics, prefix, per_class)
 
 
 def _sweep_rows(sweep: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -49,6 +49,7 @@ def tables_of(report: Report) -> list[Table]:
     """The tables of a report, in the order in which a reader asks for them."""
     from uqeval.report.number_tables import nmerci_tables, regression_tables
     from uqeval.report.rank_tables import failure_tables, sparsification_tables
+    from uqeval.report.temporal_tables import temporal_tables
 
     found = []
     results = report.results
@@ -69,6 +70,7 @@ def tables_of(report: Report) -> list[Table]:
     found += nmerci_tables(results)
     if keys := [key for key in results if key.split("[")[0] == "divergence"]:
         found.append(_divergence(results, keys))
+    found += temporal_tables(report)
     if "sweep" in results:
         found.append(_sweep(report))
     return found

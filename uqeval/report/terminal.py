@@ -63,12 +63,13 @@ def show(report: Report, console: Console) -> None:
         if _width(table) > console.width and len(table.rows) <= _FEW:
             table = turned(table)
         for part in split(table, console.width):
-            _print(part, console)
+            print_table(part, console)
     if report.partial:
         console.print("[bold yellow]partial:[/] not all items were evaluated; a gate refuses this.")
 
 
-def _print(table: Table, console: Console) -> None:
+def print_table(table: Table, console: Console) -> None:
+    """Print one table as it is, with its title and note."""
     shown = RichTable(box=box.SIMPLE_HEAD, pad_edge=False)
     for i, column in enumerate(table.columns):
         justify: JustifyMethod = "left" if i in table.left else "right"

@@ -1,22 +1,15 @@
-"""The use case `demo`: small stores with the structure of real ones, evaluated.
+"""Streets as a generator draws them, and what a pretend network predicts for them.
 
-A scene generator draws streets (sky, buildings, road, pavement, trees, cars, people, signs); a
-pretend network sees them blurred, confuses what real networks confuse, and disagrees with itself
-from sample to sample most where it is wrong. Nothing of it is a measurement.
+Sky, buildings, road, pavement, trees, cars, people, signs. The network sees them blurred, confuses
+what real networks confuse, and disagrees with itself from sample to sample most where it is wrong.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from uqeval.errors import OutputError
-from uqeval.report.schema import Report
-from uqeval.run import Progress, Silent, evaluate
 
 CLASSES = ("sky", "building", "road", "pavement", "tree", "car", "person", "sign")
 VOID = 255
@@ -25,87 +18,7 @@ _SKY, _BUILDING, _ROAD, _PAVEMENT, _TREE, _CAR, _PERSON, _SIGN = range(len(CLASS
 _CONFUSED = ((_ROAD, _PAVEMENT), (_PERSON, _TREE), (_SIGN, _BUILDING), (_CAR, _ROAD))
 
 
-@dataclass(frozen=True)
-class DemoFiles:
-    """What the demo left, and the report that it wrote."""
-
-    predictions: Path
-    labels: Path
-    report: Path
-    result: Report
-
-
-def demo(
-    folder: str | Path,
-    *,
-    items: int = 8,
-    samples: int = 10,
-    size: tuple[int, int] = (256, 512),
-    seed: int = 0,
-    workers: int | None = None,
-    progress: Progress | None = None,
-) -> DemoFiles:
-    """Make a predictions store and label PNGs in `folder`, evaluate them, and write the reports.
-
-    Raises `OutputError` where the folder holds anything already.
-    """
-    from uqeval.report import csv, markdown
-    from uqeval.report.files import write
-
-    home = Path(folder)
-    if home.exists() and (not home.is_dir() or any(home.iterdir())):
-        raise OutputError(f"{folder}: is there already and not empty; name another folder.")
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror}.") from error
-    progress = progress or Silent()
-    predictions, labels = home / "preds.zarr", home / "labels"
-    _write_stores(predictions, labels, items, samples, size, seed, progress)
-    report_path = home / "report.json"
-    result = evaluate(
-        [str(predictions)], str(labels),
-        {"pavpu": {"uncertainty": ["entropy", "mutual_information"]}},
-        workers=workers, states=home / "report.states.zip", progress=progress,
-    )  # fmt: skip
-    write(report_path, result.to_json())
-    write(home / "items.csv", csv.to_csv(result))
-    write(home / "report.md", markdown.to_markdown(result))
-    return DemoFiles(predictions, labels, report_path, result)
-
-
-def _write_stores(
-    predictions: Path,
-    labels: Path,
-    items: int,
-    samples: int,
-    size: tuple[int, int],
-    seed: int,
-    progress: Progress,
-) -> None:
-    from PIL import Image
-
-    from uqeval.writer import PredictionWriter
-
-    labels.mkdir()
-    names = [f"street_{i:03d}" for i in range(items)]
-    progress.begin("drawing streets", items)
-    try:
-        with PredictionWriter(
-            predictions, names=names, samples=samples, classes=len(CLASSES), size=size,
-            class_names=CLASSES, sample_kind="mc-dropout",
-        ) as writer:  # fmt: skip
-            for i, name in enumerate(names):
-                rng = np.random.default_rng((seed, i))
-                scene = _street(rng, *size)
-                Image.fromarray(_annotate(rng, scene)).save(labels / f"{name}.png")
-                writer.add(name, _predict(rng, scene, samples))
-                progress.advance(0, 1)
-    finally:
-        progress.end()
-
-
-def _street(rng: np.random.Generator, height: int, width: int) -> NDArray[np.uint8]:
+def street(rng: np.random.Generator, height: int, width: int) -> NDArray[np.uint8]:
     """Class ids [y, x] of a street."""
     y, x = np.mgrid[0:height, 0:width] / height
     horizon = 0.45 + 0.05 * rng.random()
@@ -141,7 +54,7 @@ def _street(rng: np.random.Generator, height: int, width: int) -> NDArray[np.uin
     return scene
 
 
-def _annotate(rng: np.random.Generator, scene: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def annotate(rng: np.random.Generator, scene: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Labels: the scene, with the bonnet and some borders void, as annotators leave them."""
     label = scene.copy()
     label[-scene.shape[0] // 20 :, scene.shape[1] // 4 : -scene.shape[1] // 4] = VOID
@@ -152,23 +65,23 @@ def _annotate(rng: np.random.Generator, scene: NDArray[np.uint8]) -> NDArray[np.
     return label
 
 
-def _predict(
+def predict(
     rng: np.random.Generator, scene: NDArray[np.uint8], samples: int
 ) -> NDArray[np.float16]:
     """float16 probabilities [sample, class, y, x] of a network that saw the scene blurred."""
     height, width = scene.shape
     evidence = np.stack([_blur((scene == c).astype(np.float32), 5) for c in range(len(CLASSES))])
     for a, b in _CONFUSED:
-        doubt = np.clip(_smooth(rng, height, width, 24) + 0.1, 0, None) * 0.65
+        doubt = np.clip(smooth(rng, height, width, 24) + 0.1, 0, None) * 0.65
         mixed = evidence[a] * doubt
         evidence[b] += mixed
         evidence[a] -= mixed
-    logits = 9.0 * evidence + 0.8 * np.stack([_smooth(rng, height, width, 16) for _ in CLASSES])
+    logits = 9.0 * evidence + 0.8 * np.stack([smooth(rng, height, width, 16) for _ in CLASSES])
     top = np.sort(logits, axis=0)
     unsure = np.exp(-0.6 * (top[-1] - top[-2]))
     stack = np.empty((samples, len(CLASSES), height, width), np.float16)
     for t in range(samples):
-        shake = np.stack([_smooth(rng, height, width, 12) for _ in CLASSES])
+        shake = np.stack([smooth(rng, height, width, 12) for _ in CLASSES])
         p = logits + (0.4 + 2.5 * unsure) * shake
         p -= p.max(axis=0)
         np.exp(p, out=p)
@@ -176,7 +89,7 @@ def _predict(
     return stack
 
 
-def _smooth(rng: np.random.Generator, height: int, width: int, step: int) -> NDArray[Any]:
+def smooth(rng: np.random.Generator, height: int, width: int, step: int) -> NDArray[Any]:
     """Noise of unit variance or so that varies over `step` pixels."""
     grid = rng.normal(size=(height // step + 2, width // step + 2)).astype(np.float32)
     y, x = np.arange(height) / step, np.arange(width) / step

@@ -1,0 +1,134 @@
+"""`uqeval report` in a process of its own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from command import run_uqeval
+from PIL import Image
+from small_stores import CLASS_NAMES, NAMES, labels, probs
+
+import uqeval
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a report, the arrays that it is of, and images."""
+    folder = tmp_path_factory.mktemp("made")
+    np.save(folder / "preds.npy", probs())
+    np.save(folder / "labels.npy", labels())
+    (folder / "names.json").write_text(json.dumps(NAMES))
+    report = uqeval.evaluate(
+        folder / "preds.npy", folder / "labels.npy", names=folder / "names.json"
+    )
+    (folder / "report.json").write_text(report.to_json())
+    (folder / "images").mkdir()
+    for name in NAMES:
+        Image.new("RGB", (64, 48), "teal").save(folder / "images" / f"{name}.png")
+    return folder
+
+
+def test_the_page_lies_beside_the_report(made: Path) -> None:
+    done = run_uqeval("report", made / "report.json")
+    assert (done.status, done.stdout) == (0, "")
+    page = (made / "report.html").read_text("utf-8")
+    assert page.startswith("<!doctype html>") and page.endswith("</html>")
+    assert str(made / "report.html") in done.stderr
+    assert not [path for path in made.iterdir() if path.name.startswith(".")]
+
+
+def test_stdout_and_figures(made: Path, tmp_path: Path) -> None:
+    done = run_uqeval(
+        "report", made / "report.json", "-o", "-", "--figures", tmp_path / "figures",
+        "--figure-format", "png", "--figure-format", "pdf",
+    )  # fmt: skip
+    assert done.status == 0 and done.stdout.startswith("<!doctype html>")
+    names = {path.name for path in (tmp_path / "figures").iterdir()}
+    assert {"pavpu-threshold.png", "pavpu-threshold.pdf"} <= names
+
+
+def test_several_reports_and_folders_are_compared(made: Path, tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.json").write_bytes((made / "report.json").read_bytes())
+    assert run_uqeval("report", tmp_path).status == 0
+    assert "2 reports side by side" in (tmp_path / "comparison.html").read_text("utf-8")
+    done = run_uqeval("report", tmp_path / "a.json", tmp_path / "b.json", "-o", "-", "-q")
+    assert "2 reports side by side" in done.stdout and done.stderr == ""
+
+
+def test_the_gallery(made: Path, tmp_path: Path) -> None:
+    done = run_uqeval(
+        "report", made / "report.json", "--gallery", "2", "--predictions", made / "preds.npy",
+        "--labels", made / "labels.npy", "--names", made / "names.json",
+        "--images", made / "images", "-o", tmp_path / "page.html",
+    )  # fmt: skip
+    assert done.status == 0, done.stderr
+    page = (tmp_path / "page.html").read_text("utf-8")
+    assert page.count("<article") == 3
+    for title in ("image", "prediction", "label", "errors", "patches"):
+        assert page.count(f"<figcaption>{title}</figcaption>") == 3
+    assert page.count("data:image/png;base64,") == 18
+    assert CLASS_NAMES[0] not in page  # an array holds no names of classes
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--gallery", "1"], "give --predictions"),
+        (["--images", "x"], "for --gallery"),
+        (["--gallery", "1", "--predictions", "preds.npy", "--labels", "labels.npy"], "the first"),
+        (["-o", "report.json"], "is an input"),
+        (["-o", "nowhere/page.html"], "does not exist"),
+    ],
+)
+def test_what_cannot_be(made: Path, arguments: list[str], message: str) -> None:
+    before = (made / "report.json").read_bytes()
+    done = run_uqeval("report", "report.json", *arguments, cwd=made)
+    assert done.status == 2 and message in done.stderr and "Traceback" not in done.stderr
+    assert (made / "report.json").read_bytes() == before
+
+
+@pytest.fixture(scope="module")
+def kept(made: Path) -> Path:
+    """A report whose states lie beside it, and verdicts on it."""
+    folder = made / "kept"
+    folder.mkdir()
+    report = uqeval.evaluate(
+        made / "preds.npy", made / "labels.npy", names=made / "names.json",
+        states=folder / "report.states.zip",
+    )  # fmt: skip
+    (folder / "report.json").write_text(report.to_json())
+    (folder / "gate.yaml").write_text("pavpu.pavpu: {min: 2, why: to see it fail}\n")
+    done = run_uqeval(
+        "gate", folder / "report.json", folder / "gate.yaml", "-o", folder / "v.json", "-q"
+    )
+    assert done.status == 1
+    return folder
+
+
+def test_cells_lead_to_items_where_the_states_lie_beside(kept: Path, tmp_path: Path) -> None:
+    done = run_uqeval("report", kept / "report.json", "-o", "-", "-q")
+    assert 'class="pile" id="behind-' in done.stdout and done.stderr == ""
+    (tmp_path / "report.json").write_bytes((kept / "report.json").read_bytes())
+    done = run_uqeval("report", tmp_path / "report.json", "-o", "-")
+    assert done.status == 0 and 'class="pile"' not in done.stdout and done.stderr == ""
+    (tmp_path / "report.states.zip").write_bytes(b"spoiled")
+    done = run_uqeval("report", tmp_path / "report.json", "-o", "-")
+    assert done.status == 0 and 'class="pile"' not in done.stdout
+    assert "warning: no items behind cells" in done.stderr
+
+
+def test_verdicts_stand_on_top(kept: Path, tmp_path: Path) -> None:
+    done = run_uqeval("report", kept / "report.json", "-o", "-", "--verdicts", kept / "v.json")
+    assert done.stdout.index("Gate failed: 0 passed, 1 failed") < done.stdout.index(
+        "Headlines</h2>"
+    )
+    assert "why it matters: to see it fail" in done.stdout
+    (tmp_path / "other.json").write_bytes((kept / "report.json").read_bytes())
+    done = run_uqeval("report", tmp_path / "other.json", "--verdicts", kept / "v.json")
+    assert done.status == 2 and "are of report, not of other" in done.stderr
+    done = run_uqeval("report", kept / "report.json", "--verdicts", kept / "report.json")
+    assert done.status == 2 and "uqeval.verdicts/1" in done.stderr

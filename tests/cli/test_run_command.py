@@ -1,0 +1,350 @@
+"""`uqeval run` through the real executable: with a file, with paths, and what goes wrong."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import small_videos
+from command import EXECUTABLE, TIMEOUT, environment, refused, run_uqeval, run_well
+from number_stores import NAMES, numbers
+from small_stores import labels, probs, save, save_label_folder, save_predictions
+
+import uqeval
+
+CITY = "city: {predictions: preds.zarr, labels: labels/}"
+STORES = f"""\
+stores:
+  {CITY}
+  depth: {{predictions: depth.zarr}}
+  drive: {{video: video/}}
+"""
+ASKED = """\
+evaluate:
+  city:  {pavpu: {window: [4, 8], uncertainty: [entropy, mutual_information]}, calibration: }
+  drive: {tc: {flow: dis}}
+output: out/
+"""
+ENDINGS = ("json", "states.zip", "csv", "html")
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("run")
+    save_predictions(folder / "preds.zarr")
+    save_label_folder(folder / "labels")
+    save(folder / "depth.zarr", numbers(1), {"names": NAMES})
+    small_videos.save_folder(folder / "video", small_videos.video())
+    return folder
+
+
+@pytest.fixture
+def folder(data: Path, tmp_path: Path) -> Path:
+    """A working folder with links to the stores, where nothing is left by other tests."""
+    for path in data.iterdir():
+        (tmp_path / path.name).symlink_to(path)
+    return tmp_path
+
+
+def write(folder: Path, *parts: str) -> None:
+    (folder / "uqeval.yaml").write_text("".join(parts))
+
+
+def left(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def loaded(folder: Path, name: str) -> dict[str, Any]:
+    report: dict[str, Any] = json.loads((folder / f"{name}.json").read_text())
+    return report
+
+
+def test_a_file(folder: Path) -> None:
+    write(folder, STORES, ASKED)
+    done = run_well("run", cwd=folder)
+    files = {f"{name}.{e}" for name in ("city", "depth", "drive") for e in ENDINGS}
+    assert left(folder / "out") == files | {"index.html"}
+    city, depth, drive = (loaded(folder / "out", name) for name in ("city", "depth", "drive"))
+    assert set(city["results"]) == {
+        "segmentation", "calibration", "pavpu", "pavpu[window=8]", "pavpu[mutual_information]",
+        "pavpu[mutual_information,window=8]",
+    } or "pavpu[window=8,mutual_information]" in city["results"]  # fmt: skip
+    # Of a store without a word under evaluate:, all that applies.
+    assert set(depth["results"]) >= {"regression", "nmerci", "sparsification"}
+    assert set(drive["results"]) == {"temporal"}
+    assert city["states"] == "out/city.states.zip"
+    for name, words in (("city", "PAvPU"), ("depth", "n-MeRCI"), ("drive", "mTC")):
+        assert f"{name}: " in done.stdout and words in done.stdout
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("wrote out/index.html") and all(file in last for file in files)
+    page = (folder / "out/index.html").read_text()
+    assert all(f'href="{name}.html"' in page for name in ("city", "depth", "drive"))
+    assert "data:image/png" in (folder / "out/city.html").read_text()
+    assert run_well("report", "out", "-o", "all.html", cwd=folder).stdout == ""
+
+
+def test_each_store_is_read_once(folder: Path) -> None:
+    write(folder, STORES)
+    run_well("run", "-q", cwd=folder)
+    for name, command in (
+        ("city", ["pavpu", "preds.zarr", "labels"]),
+        ("depth", ["regression", "depth.zarr"]),
+        ("drive", ["tc", "video"]),
+    ):
+        run_well(*command, "-o", "one.json", "-q", cwd=folder)
+        one, every = loaded(folder, "one"), loaded(folder / "uqeval-report", name)
+        assert every["timing"]["bytes_read"] == one["timing"]["bytes_read"] > 0
+        for key, own in one["results"].items():
+            assert every["results"][key] == own
+
+
+def test_without_a_file(folder: Path) -> None:
+    done = run_well("run", "preds.zarr", "labels", cwd=folder)
+    families = {"segmentation", "pavpu", "calibration", "failure", "sparsification"}
+    assert families <= set(loaded(folder / "uqeval-report", "preds")["results"])
+    assert done.stdout.splitlines()[-1].startswith("wrote uqeval-report/index.html")
+    assert run_well("run", "depth.zarr", "-o", "a/b", "-q", cwd=folder).stdout == ""
+    assert set(loaded(folder / "a/b", "depth")["results"]) >= {"regression", "nmerci"}
+    run_well("run", "--video", "video", "-o", "c", "--limit", "2", cwd=folder)
+    assert loaded(folder / "c", "video")["partial"] is True
+
+
+def test_what_applies_to_maps_alone(folder: Path) -> None:
+    ids = labels()
+    ids[ids == 255] = 0
+    arrays = {"predictions": ids, "confidence": probs().mean(1).max(1), "labels": labels()}
+    save(folder / "maps.zarr", arrays, {"class_names": list("abcde")})
+    done = run_well("run", "maps.zarr", cwd=folder)
+    assert "pavpu, failure left out: " in done.stderr or "left out: " in done.stderr
+    assert "no map 'entropy'" in done.stderr
+    save(folder / "bare.zarr", {"probs": probs()})
+    refused_all(run_uqeval("run", "bare.zarr", cwd=folder), "bare: bare.zarr comes without labels")
+
+
+def refused_all(outcome: Any, *words: str) -> None:
+    assert "Traceback" not in outcome.stderr
+    assert outcome.status == 2, outcome
+    for word in words:
+        assert word in outcome.stderr, outcome.stderr
+
+
+def test_a_sweep_and_a_divergence(folder: Path) -> None:
+    stores = f"stores: {{{CITY.replace('}', ', reference: other.zarr}')}}}\n"
+    save_predictions(folder / "other.zarr", probs(seed=3))
+    asked = "evaluate: {city: {pavpu: , divergence: , sweep: {samples: [1, 4], repeats: 2}}}\n"
+    write(folder, stores, asked)
+    run_well("run", cwd=folder)
+    report = loaded(folder / "uqeval-report", "city")
+    assert set(report["results"]) == {"segmentation", "pavpu", "divergence", "sweep"}
+    assert report["results"]["sweep"]["pavpu.pavpu"]["m"] == [1, 4]
+    assert report["settings"]["sweep"]["families"]["pavpu"]["window"] == 4
+    assert report["timing"]["bytes_read"] > report["timing"]["sweep_bytes_read"] > 0
+    header = (folder / "uqeval-report/city.csv").read_text().splitlines()[0]
+    assert "pavpu.pavpu" in header and "divergence.kl" in header
+    stores = f"stores: {{{CITY}}}\n"
+    write(folder, stores, "evaluate: {city: {sweep: {samples: '2'}}}\n")
+    run_well("run", "-o", "alone", cwd=folder)
+    assert set(loaded(folder / "alone", "city")["results"]) == {"sweep"}
+
+
+def test_the_gate_decides(folder: Path) -> None:
+    write(
+        folder, STORES, ASKED, "gate:\n  city/pavpu.pavpu: {min: 0.99}\n  temporal.mtc: {min: 0}\n"
+    )
+    done = run_uqeval("run", cwd=folder)
+    assert done.status == 1 and done.stderr.count("Traceback") == 0
+    assert "gate failed: 1 passed, 1 failed" in done.stdout
+    assert "city/pavpu.pavpu" in (folder / "out/index.html").read_text()
+    verdicts = json.loads((folder / "out/verdicts.json").read_text())
+    assert verdicts["passed"] is False
+    assert run_uqeval("gate", "out", "uqeval.yaml", cwd=folder).status == 1
+    run_well("run", "--no-gate", "-o", "other", cwd=folder)
+    assert "verdicts.json" not in left(folder / "other")
+    write(folder, STORES, ASKED, "gate: {pavpu.pavpu: {max_drop: 0.01, confidence: 0.9}}\n")
+    again = run_well("run", "--baseline", "other", cwd=folder)
+    assert "gate passed: 1 passed" in again.stdout
+    write(folder, STORES, ASKED, "gate: {failure.auroc: {min: 0.5}}\n")
+    done = run_uqeval("run", cwd=folder)
+    assert done.status == 2 and "uqeval.yaml:9: failure.auroc: names nothing" in done.stderr
+    refused(run_uqeval("run", "preds.zarr", "labels", "--baseline", "other", cwd=folder), "rules")
+
+
+def test_intervals_and_slices(folder: Path) -> None:
+    rows = ["name,weather", *(f"{name},{'wet' if name == 'bonn' else 'dry'}" for name in NAMES)]
+    (folder / "items.csv").write_text("\n".join(rows))
+    cut = "slices: {table: items.csv, by: [weather]}\nci: 0.9\n"
+    write(folder, f"stores: {{{CITY}}}\nevaluate: {{city: {{pavpu: }}}}\n", cut)
+    run_well("run", cwd=folder)
+    report = loaded(folder / "uqeval-report", "city")
+    assert set(report["slices"]) == {"weather=dry", "weather=wet"}
+    assert report["intervals"]["pavpu.pavpu"]["level"] == 0.9
+
+
+def test_one_bad_store_among_three(folder: Path) -> None:
+    broken = STORES.replace("depth.zarr", "nowhere.zarr")
+    write(folder, broken, ASKED, "gate: {pavpu.pavpu: {min: 0}}\n")
+    done = run_uqeval("run", cwd=folder)
+    assert done.status == 2 and "Traceback" not in done.stderr
+    first = "uqeval: depth: uqeval.yaml:3: stores.depth: nowhere.zarr: there is nothing here"
+    assert first in done.stderr
+    assert "uqeval: 1 of 3 stores could not be evaluated: depth." in done.stderr
+    assert "the gate did not judge" in done.stderr
+    assert {"city.json", "drive.json", "index.html"} <= left(folder / "out")
+    assert "depth.json" not in left(folder / "out")
+    assert "nowhere.zarr" in (folder / "out/index.html").read_text()
+
+
+def test_a_store_that_breaks_while_it_is_read(folder: Path) -> None:
+    values = probs()
+    values[2, 0, 0, 5, 6] = np.nan
+    save_predictions(folder / "nan.zarr", values)
+    write(folder, STORES.replace("preds.zarr", "nan.zarr"))
+    done = run_uqeval("run", cwd=folder)
+    assert done.status == 2 and "uqeval: city: nan.zarr" in done.stderr
+    assert not {n for n in left(folder / "uqeval-report") if "city" in n}
+    assert {"depth.json", "drive.json"} <= left(folder / "uqeval-report")
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        ("city: {nmerci: }", "uqeval.yaml:6: evaluate.city.nmerci: preds.zarr holds classes data; "
+         "nmerci evaluates regression only."),
+        ("city: {tc: }", "uqeval.yaml:6: evaluate.city.tc: preds.zarr holds classes data"),
+        ("drive: {pavpu: }", "uqeval.yaml:6: evaluate.drive.pavpu: "),
+        ("drive: {sweep: }", "uqeval.yaml:6: evaluate.drive.sweep: "),
+        ("city: {divergence: }", "needs a reference to compare with"),
+        ("city: {pavpu: {uncertainty: energy}}", "has no map 'energy'"),
+        ("city: {}", "uqeval.yaml:2: stores.city: evaluate names no command"),
+    ],
+)  # fmt: skip
+def test_a_metric_of_another_kind(folder: Path, asked: str, says: str) -> None:
+    write(folder, STORES, f"evaluate:\n  {asked}\n")
+    refused_all(run_uqeval("run", cwd=folder), says)
+    bad = asked.partition(":")[0]
+    assert f"{bad}.json" not in left(folder / "uqeval-report")
+    assert "depth.json" in left(folder / "uqeval-report")
+
+
+def test_what_cannot_be(folder: Path) -> None:
+    write(folder, STORES)
+    (folder / "file").write_text("")
+    both = "stores: {a: {predictions: preds.zarr, labels: labels, target: depth.zarr}}"
+    (folder / "both.yaml").write_text(both)
+    (folder / "index.yaml").write_text("stores: {index: {predictions: preds.zarr}}")
+    (folder / "none.yaml").write_text("output: out/")
+    (folder / "empty").mkdir()
+    cases: list[tuple[list[str], str]] = [
+        (["--store", "nobody"], "--store nobody: is no store of uqeval.yaml; it has city, depth"),
+        (["-o", "file"], "file: cannot be made a folder: File exists."),
+        (["-o", "file/below"], "file/below: cannot be made a folder: Not a directory."),
+        (["-o", "preds.zarr"], "preds.zarr is an input; give another folder with -o DIR."),
+        (["--ignore-index", "0"], "--ignore-index is said in the file"),
+        (["uqeval.yaml", "preds.zarr"], "give it alone"),
+        (["preds.zarr", "labels", "--store", "city"], "--store is for the stores of a file"),
+        (["labels"], "labels holds labels; give the predictions before them."),
+        (["nowhere.yaml"], "nowhere.yaml: cannot be read"),
+        (["both.yaml"], "both.yaml:1: stores.a: names labels and a target; give one of them."),
+        (["index.yaml"], "index.yaml:1: stores.index: its report would be written over"),
+        (["none.yaml"], "none.yaml: names no stores; give one under stores:."),
+        (["--baseline", "out"], "--baseline is for the rules under gate: of a file"),
+        (["--workers", "0"], "--workers 0"),
+        (["--memory", "much"], "--memory 'much'"),
+        (["--ci", "2"], "--ci 2"),
+    ]  # fmt: skip
+    for arguments, says in cases:
+        refused(run_uqeval("run", *arguments, cwd=folder), says)
+        assert not (folder / "uqeval-report").exists()
+    refused(run_uqeval("run", cwd=folder / "empty"), "no paths given, and no uqeval.yaml")
+
+
+def test_a_run_that_is_interrupted_keeps_what_is_done(folder: Path) -> None:
+    arrays = {"probs": np.repeat(probs(1), 400, 0), "labels": np.repeat(labels(1), 400, 0)}
+    save(folder / "long.zarr", arrays)
+    windows = [4, 5, 6, 7, 8, 9, 10, 11]
+    asked = f"evaluate: {{long: {{pavpu: {{window: {windows}, stride: 1}}}}}}\n"
+    write(folder, f"stores: {{{CITY}, long: {{predictions: long.zarr}}}}\n", asked)
+    out = folder / "uqeval-report"
+    with subprocess.Popen(
+        [str(EXECUTABLE), "run", "--workers", "1"], cwd=folder, env=environment(), text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        try:
+            until = time.monotonic() + TIMEOUT
+            while process.poll() is None and time.monotonic() < until:
+                if any(out.glob(".long.states.zip.*")):
+                    break
+                time.sleep(0.01)
+            assert process.poll() is None, "ended before it could be interrupted"
+            process.send_signal(signal.SIGINT)
+            _, stderr = process.communicate(timeout=TIMEOUT)
+        finally:
+            process.kill()
+    assert process.returncode == 130 and "uqeval: interrupted before it was done." in stderr
+    assert left(out) == {f"city.{ending}" for ending in ENDINGS}
+
+
+# ---- single commands with the file
+
+
+def test_a_single_command_takes_the_file(folder: Path) -> None:
+    write(folder, STORES, ASKED)
+    run_well("pavpu", "--window", "6", "-o", "one.json", cwd=folder)
+    report = loaded(folder, "one")
+    assert set(report["results"]) == {"segmentation", "pavpu", "pavpu[mutual_information]"}
+    assert report["settings"]["pavpu"]["window"] == 6
+    assert run_well("nmerci", "--format", "json", cwd=folder).stdout.startswith("{")
+    done = json.loads(run_well("tc", "--format", "json", cwd=folder).stdout)
+    assert done["settings"]["temporal"]["flow"].startswith("dis")
+    done = json.loads(run_well("tc", "--flow", "farneback", "--format", "json", cwd=folder).stdout)
+    assert done["settings"]["temporal"]["flow"].startswith("farneback")
+    several = "uqeval.yaml has several stores for sparsification: city, depth; give --store NAME."
+    refused(run_uqeval("sparsification", cwd=folder), several)
+    run_well("sparsification", "--store", "depth", cwd=folder)
+    refused(run_uqeval("sparsification", "--store", "x", cwd=folder), "--store x: is no store of")
+    refused(run_uqeval("nmerci", "--store", "city", cwd=folder), "holds classes data")
+    refused(run_uqeval("pavpu", "preds.zarr", "--store", "city", cwd=folder), "give it, or paths")
+    refused(run_uqeval("tc", "video", "--store", "drive", cwd=folder), "give it, or a VIDEO")
+
+
+def test_the_command_line_wins_over_the_file(folder: Path) -> None:
+    store = CITY.replace("}", ", limit: 1, missing_chunks: fill}")
+    write(folder, f"stores: {{{store}}}\n", "ci: 0.9\nmemory: 3kB\n")
+    refused(run_uqeval("failure", cwd=folder), "--memory")
+    done = run_well("failure", "--memory", "512MB", "--format", "json", cwd=folder)
+    report = json.loads(done.stdout)
+    assert report["partial"] and report["inputs"]["options"]["missing_chunks"] == "fill"
+    more = ["--limit", "2", "--missing-chunks", "error", "--ci", "0.8", "--memory", "512MB"]
+    report = json.loads(run_well("failure", *more, "--format", "json", cwd=folder).stdout)
+    assert report["inputs"]["evaluated"] == 2 and report["settings"]["intervals"]["level"] == 0.8
+    assert report["inputs"]["options"]["missing_chunks"] == "error"
+    write(folder, "stores: {drive: {video: video}}")
+    refused(run_uqeval("failure", cwd=folder), "uqeval.yaml has no store that failure evaluates")
+    (folder / "uqeval.yaml").unlink()
+    refused(run_uqeval("tc", cwd=folder), "no VIDEO given, and no uqeval.yaml in this folder")
+
+
+# ---- in Python
+
+
+def test_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(folder)
+    write(folder, STORES, ASKED, "gate: {pavpu.pavpu: {min: 0}}\n")
+    outcome = uqeval.run_config("uqeval.yaml", workers=1)
+    assert outcome.status == 0 and list(outcome.reports) == ["city", "depth", "drive"]
+    assert outcome.judgement is not None and outcome.judgement.passed and not outcome.failed
+    assert all(path.is_file() for path in outcome.files)
+    report = uqeval.evaluate("preds.zarr", "labels", "all")
+    assert {"pavpu", "calibration", "failure", "sparsification"} <= set(report.results)
+    assert "temporal" in uqeval.evaluate(video="video", metrics="all").results
+    both = uqeval.evaluate("preds.zarr", "labels", "all", reference="preds.zarr")
+    assert both.results["divergence"]["kl"] == 0 and "pavpu" in both.results
+    alone = uqeval.evaluate("preds.zarr", None, "all", reference="preds.zarr")
+    assert set(alone.results) == {"divergence"}
+    assert any("left out: preds.zarr comes without labels" in text for text in alone.warnings)

@@ -1,0 +1,48 @@
+"""A headless Chromium, to open pages as a person would."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+CHROMIUM = next(
+    (found for name in ("chromium", "chromium-browser", "google-chrome")
+     if (found := shutil.which(name))), None,
+)  # fmt: skip
+
+#: `.ci/run` installs Chromium where it can.
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="no chromium on this machine (apt-get install chromium)"
+)
+
+
+def browse(page: Path, *options: str, at: str = "") -> tuple[str, str]:
+    """What Chromium says with these options: stdout, and what the page wrote to the console.
+
+    `at`: what follows the page's address, as "#items".
+    """
+    assert CHROMIUM is not None
+    done = subprocess.run(
+        [
+            CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
+            "--enable-logging=stderr", "--log-level=0", "--disable-background-networking",
+            "--host-resolver-rules=MAP * ~NOTFOUND", f"--user-data-dir={page.parent / 'profile'}",
+            *options, page.as_uri() + at,
+        ],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    return done.stdout, "\n".join(re.findall(r".*CONSOLE.*", done.stderr))
+
+
+def screenshot(page: Path, dark: bool, at: str = "") -> Path:
+    """A picture of the top of a page, as one sees it who prefers dark or light colours."""
+    path = page.with_name(f"{page.stem}-{'dark' if dark else 'light'}.png")
+    browse(
+        page, "--window-size=1000,1400", f"--screenshot={path}",
+        f"--blink-settings=preferredColorScheme={0 if dark else 1}", at=at,
+    )  # fmt: skip
+    return path

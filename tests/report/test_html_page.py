@@ -1,0 +1,163 @@
+"""The page as text: what stands on it, and that nothing of the data becomes HTML."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from family_reports import of_classes, of_numbers, of_sweep, of_video, with_states
+from small_report import report
+
+from uqeval.report import Report
+from uqeval.report.gallery import Picture
+from uqeval.report.html import MOST_ITEMS, to_html
+from uqeval.statistics.behind import behind
+
+EVIL = "<script>alert(1)</script>\"'&{{ 7 * 7 }}\u202e"
+
+
+def family_report(family: str, folder: Path) -> Report:
+    if family in ("regression", "nmerci"):
+        return of_numbers(folder, family)
+    return {"sweep": of_sweep, "temporal": of_video}.get(
+        family, lambda: of_classes(family=family)
+    )()
+
+
+@pytest.mark.parametrize(
+    ("family", "figures"),
+    [
+        ("segmentation", {"segmentation-classes"}),
+        ("pavpu", {"pavpu-threshold", "pavpu-accuracy-threshold", "pavpu-classes", "headlines",
+                   "accuracy-by-uncertainty", "accuracy-by-uncertainty-2"}),
+        ("calibration", {"reliability", "calibration-classes"}),
+        ("failure", {"risk-coverage", "failure-classes"}),
+        ("sparsification", {"sparsification"}),
+        ("regression", {"regression-calibration"}),
+        ("nmerci", {"nmerci-alpha", "nmerci-depth"}),
+        ("sweep", {"sweep"}),
+        ("temporal", {"temporal", "temporal-correlation", "temporal-classes"}),
+    ],
+)  # fmt: skip
+def test_every_family_has_its_figures(
+    family: str, figures: set[str], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    html = to_html({"r": family_report(family, tmp_path_factory.getbasetemp())})
+    assert figures <= set(re.findall(r'<figure id="figure-([\w-]+)"', html))
+    assert html.count("<svg") == html.count('role="img" style=')
+    assert f'<section id="{family}"' in html
+    assert "$\\mathdefault" not in html  # no formula is left unread
+
+
+def test_names_stay_text() -> None:
+    """Of items, classes, stores, settings and warnings."""
+    one = of_classes(family="pavpu").model_copy(deep=True)
+    one.items[0]["name"] = EVIL
+    for key in ("pavpu", "segmentation"):
+        one.results[key]["per_class"][0]["name"] = EVIL
+    one.results["pavpu"]["accuracy_by_uncertainty"]["rows"][0]["name"] = EVIL
+    one.inputs["predictions"] = [{"path": EVIL}]
+    one.warnings.append(EVIL)
+    one.settings["pavpu"][EVIL] = EVIL
+    for html in (to_html({EVIL: one}), to_html({EVIL: one, "other": one})):
+        assert html.count("<script") == 1
+        assert "alert(1)</script>" not in html
+        assert "{{ 7 * 7 }}" in html  # no template of a template
+        assert "\u202e" not in html and "\\u202e" in html
+
+
+def test_undefined_shows_a_dash_and_its_reason() -> None:
+    html = to_html({"r": report()})
+    assert re.search(r"–<sup[^>]*>1</sup>", html)
+    assert "undefined: all patches are certain" in html
+
+
+def test_intervals_are_shown() -> None:
+    one = of_classes(family="pavpu").model_copy(deep=True)
+    one.intervals = {"pavpu.pavpu": {"level": 0.95, "low": 0.25, "high": 0.75, "approximate": True}}
+    html = to_html({"r": one})
+    assert html.count("≈ [0.2500, 0.7500]") == 2  # on the card, in the table
+    assert html.count("95 %: ≈ [0.2500, 0.7500]") == 1
+    assert "Bars: confidence intervals" in html
+
+
+def test_the_comparison_marks_the_best() -> None:
+    a, b = of_classes(family="calibration"), of_classes(family="calibration", seed=5)
+    html = to_html({"a": a, "b": b})
+    better = min(r.results["calibration"]["ece"] for r in (a, b))
+    row = re.search(r"<tr><th[^>]*>ECE ↓.*?</tr>", html, re.DOTALL)
+    assert row and f'<span class="best">{better:.4f}' in row[0]
+    assert row[0].count("★") == 1
+    assert "figure-reliability" in html and "2 reports side by side" in html
+
+
+def test_reports_of_different_items_are_compared_with_a_warning() -> None:
+    one = of_classes(family="calibration")
+    other = one.model_copy(update={"items": one.items[1:]})
+    said = "of different items"
+    assert said in to_html({"a": one, "b": other}) and said not in to_html({"a": one, "b": one})
+
+
+def test_huge_reports_are_cut_with_a_note() -> None:
+    small = report()
+    items = [{"name": f"i{i}", "pavpu": {"surplus": i / 10_000}} for i in range(10_000)]
+    html = to_html({"r": small.model_copy(update={"items": items})})
+    assert html.count('id="item-') == MOST_ITEMS
+    assert f"{MOST_ITEMS} of 10000 items" in html and len(html) < 2_000_000
+    assert html.index(">i0<") < html.index(">i1<")  # the worst first
+
+
+def test_links_lead_somewhere() -> None:
+    html = to_html({"r": of_classes(family="pavpu")})
+    targets = set(re.findall(r'\bid="([^"]+)"', html))
+    links = set(re.findall(r'href="#([^"]+)"', html))
+    assert links <= targets and "worst" in links
+    assert not re.findall(r'(?:src|href)="(?!#|data:)', html)
+
+
+def test_the_gallery_shows_what_it_is_given() -> None:
+    class Two:
+        legend = (("#ff0000", "wrong <pixel>"),)
+
+        def pictures(self, item: int) -> list[Picture]:
+            return [Picture(f"of {item}", b"png", f"alt {EVIL}")]
+
+    html = to_html({"r": of_classes(family="pavpu")}, Two(), 2)  # type: ignore[arg-type]
+    assert html.count("<article") == 3  # two of the worst, one good
+    assert "wrong &lt;pixel&gt;" in html and "data:image/png;base64,cG5n" in html
+    assert "1. worst by Surplus" in html and "1. best by Surplus" in html
+
+
+def test_intervals_of_classes_are_found_by_their_address() -> None:
+    one = of_classes(family="pavpu").model_copy(deep=True)
+    one.results["pavpu"]["per_class"][0]["name"] = "traffic.light"
+    ends = {"level": 0.9, "low": 0.125, "high": 0.875}
+    one.intervals = {'pavpu.per_class."traffic.light".pavpu': ends}
+    html = to_html({"r": one})
+    assert html.count("[0.1250, 0.8750]") == 1 and html.count("Lines: confidence intervals.") == 1
+
+
+def test_slices_and_how_intervals_were_drawn(tmp_path: Path) -> None:
+    html = to_html({"r": Report.load(with_states(tmp_path))})
+    assert 'id="figure-slices"' in html and "light=night" in html
+    assert "1 item, which is few" in html and ">all items<" in html
+    assert "Intervals hold 90 % of 100 resamples of 12 items (seed 0)." in html
+    assert "Hollow: a slice of few items." in html
+
+
+def test_cells_and_bins_lead_to_the_items_behind_them(tmp_path: Path) -> None:
+    path = with_states(tmp_path)
+    one = Report.load(path)
+    html = to_html({"r": one}, behind=behind(path, one))
+    targets = re.findall(r'\bid="([^"]+)"', html)
+    links = set(re.findall(r'href="#([^"]+)"', html))
+    assert links <= set(targets)
+    piles = [t for t in targets if t.startswith("behind-")]
+    assert piles and len(piles) == len(set(piles)) and set(piles) <= links
+    tables = "".join(re.findall(r"<table.*?</table>", html, re.DOTALL))
+    assert set(piles) <= set(re.findall(r'href="#(behind-[^"]+)"', tables))  # for the keyboard
+    assert re.search(r"<li><a href=.#item-\d+.>\d+</a> \(\d+ wrong pixels?\)</li>", html)
+    assert "_blank" not in html
+    without = to_html({"r": one})
+    assert "behind-" not in without and "keep the report's states beside it" in without

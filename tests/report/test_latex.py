@@ -1,0 +1,54 @@
+"""Comparisons as LaTeX: what a name may not do to a paper."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from uqeval.compare import Cell, Choice, Comparison, Difference, Model, Row
+from uqeval.compare.models import Training
+from uqeval.gate import Address, Interval
+from uqeval.report.latex import escaped, to_latex
+
+
+@pytest.mark.parametrize(
+    ("text", "printed"),
+    [
+        ("50% of R&D_x #1 {a} $", r"50\% of R\&D\_x \#1 \{a\} \$"),
+        ("a\\b~c^d", r"a\textbackslash{}b\textasciitilde{}c\textasciicircum{}d"),
+        ("\\input{/etc/passwd}", r"\textbackslash{}input\{/etc/passwd\}"),
+        ("a|b<c>\"d\"", r"a\textbar{}b\textless{}c\textgreater{}\textquotedbl{}d\textquotedbl{}"),
+        ("line\nbreak", r"line\textbackslash{}nbreak"),
+        ("Größe", "Größe"),
+    ],
+)  # fmt: skip
+def test_escapes(text: str, printed: str) -> None:
+    assert escaped(text) == printed
+
+
+def test_table() -> None:
+    models = tuple(
+        Model(name, (Training(Path(name), {}),) * n) for name, n in (("mc_1", 1), ("50%\n", 3))
+    )
+    cells = (
+        Cell(0.25),
+        Cell(
+            0.5, None, (0.4, 0.5, 0.6), 0.1, True, Difference(0.25, True, Interval(0.9, 0.1, 0.4))
+        ),
+    )
+    rows = (
+        Row(Address("pavpu", ("surplus",), "window=7"), "1", "higher", 12, cells),
+        Row(
+            Address("a", ("per_class", "x&y", "iou")), "", None, 12, (Cell(-0.5), Cell(None, "no"))
+        ),
+    )
+    lines = to_latex(Comparison(models, 0, Choice(level=0.9), rows, ("odd\n\\x",))).splitlines()
+    assert lines[0].startswith("%")
+    assert [line for line in lines if not line.startswith("%")] == [
+        r"\begin{tabular}{lrr}", r"\toprule", r" & mc\_1 & 50\%\textbackslash{}n \\", r"\midrule",
+        r"Surplus (window=7) $\uparrow$ & 0.2500 & \textbf{0.5000} $\pm$ 0.1000$^{*}$ \\",
+        r"x\&y, IoU & $-$0.5000 & -- \\", r"\bottomrule", r"\end{tabular}",
+    ]  # fmt: skip
+    assert "differs from mc_1" in "\n".join(lines)
+    assert "over 3 trainings" in "\n".join(lines)

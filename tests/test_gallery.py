@@ -1,0 +1,130 @@
+"""Pictures of items, pixel by pixel."""
+
+from __future__ import annotations
+
+import io
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from small_videos import save_folder, video
+
+import uqeval
+from uqeval.gallery import open_gallery
+from uqeval.gallery.classes import _PATCHES
+from uqeval.gallery.paint import RIGHT, VOID, WRONG, colours
+from uqeval.gallery.video import warped
+from uqeval.inputs import InputOptions
+
+
+def pixels(png: bytes) -> Any:
+    return np.asarray(Image.open(io.BytesIO(png)).convert("RGB"))
+
+
+def one_hot(ids: Any, classes: int, sure: Any) -> Any:
+    """Probabilities [1, 1, c, y, x] with `sure` at each pixel's class."""
+    rest = (1 - sure) / (classes - 1)
+    return np.where(np.arange(classes)[:, None, None] == ids, sure, rest)[None, None]
+
+
+def test_prediction_errors_and_patches() -> None:
+    ids = np.zeros((4, 9), int)  # the last column belongs to no patch
+    ids[:, 2:] = 1
+    sure = np.full(ids.shape, 0.99)
+    sure[:, 2:4] = 0.6  # the second column of patches is uncertain
+    label = ids.copy()
+    label[:, 2:6] = 2  # and wrong, as the third, which is certain
+    label[0, 8] = 255
+    probs = one_hot(ids, 3, sure)
+    report = uqeval.evaluate(probs, label[None].astype("u1"), {"pavpu": {"window": 2}})
+    gallery = open_gallery(report, probs, label[None].astype("u1"), None, InputOptions())
+    found = {p.title.split(",")[0]: pixels(p.png) for p in gallery.pictures(0)}
+    assert set(found) == {"prediction", "label", "errors", "entropy", "patches"}
+    palette = np.array([*colours(3), VOID])
+    assert (found["prediction"] == palette[ids]).all()
+    assert (found["label"] == palette[np.where(label == 255, 3, label)]).all()
+    wrong = np.where((ids != label)[..., None], WRONG, RIGHT)
+    wrong[0, 8] = VOID
+    assert (found["errors"] == wrong).all()
+    ac, _, ic, iu = _PATCHES
+    assert [tuple(row) for row in found["patches"][0].tolist()] == [
+        ac, ac, iu, iu, ic, ic, ac, ac, VOID,
+    ]  # fmt: skip
+    assert found["entropy"][0, 2].sum() > found["entropy"][0, 0].sum()
+
+
+def test_numbers(tmp_path: Path) -> None:
+    target = np.linspace(1, 9, 24, dtype="f4").reshape(1, 4, 6)
+    arrays = {"mean": target + 1, "std": np.full_like(target, 0.5), "target": target}
+    np.savez(tmp_path / "n.npz", **arrays)
+    report = uqeval.evaluate(tmp_path / "n.npz", None, "regression")
+    gallery = open_gallery(report, tmp_path / "n.npz", None, None, InputOptions())
+    titles = [p.title.split(",")[0] for p in gallery.pictures(0)]
+    assert titles == ["target", "mean", "error", "sigma"]
+
+
+def test_other_stores_are_refused() -> None:
+    probs = one_hot(np.zeros((4, 4), int), 2, 0.9)
+    truth = np.zeros((1, 4, 4), "u1")
+    report = uqeval.evaluate(probs, truth)
+    two = np.concatenate([probs, probs])
+    with pytest.raises(uqeval.UqevalError, match=r"holds 2 items.*the report is of 1"):
+        open_gallery(report, two, np.zeros((2, 4, 4), "u1"), None, InputOptions())
+
+
+def test_classes_have_colours_of_their_own() -> None:
+    for classes in (2, 12, 19, 150):
+        assert len(set(colours(classes))) == classes
+
+
+def test_warped_takes_the_nearest_pixel_and_leaves_the_rest_void() -> None:
+    rng = np.random.default_rng(1)
+    ids = rng.integers(0, 5, (7, 9)).astype("u1")
+    flow = rng.uniform(-4, 4, (7, 9, 2)).astype("f4")
+    flow[0, 0], flow[1, 1], flow[2, 2] = np.nan, np.inf, 1e30
+    found = warped(ids, flow, 255)
+    for y, x in np.ndindex(7, 9):
+        u, v = (float(w) for w in flow[y, x])
+        inside = False
+        if math.isfinite(u) and math.isfinite(v):
+            i, j = math.floor(x + u + 0.5), math.floor(y + v + 0.5)
+            inside = 0 <= i < 9 and 0 <= j < 7
+        assert found[y, x] == (ids[j, i] if inside else 255)
+
+
+@pytest.mark.parametrize("grid", ["current", "previous"])
+def test_pairs_of_frames(tmp_path: Path, grid: str) -> None:
+    own = video(seed=3)
+    folder = save_folder(tmp_path / "v", own)
+    options = {"flow": ["farneback", "dis"], "grid": grid, "definition": "paper"}
+    report = uqeval.evaluate(None, None, {"tc": options}, video=str(folder), ignore_index=255)
+    gallery = open_gallery(report, None, None, None, InputOptions(video=folder, ignore_index=255))
+    found = gallery.pictures(2)
+    names = own.names
+    assert [p.group for p in found[:2]] == ["", ""]
+    assert (pixels(found[0].png) == own.frames[names[2]]).all()
+    assert (pixels(found[1].png) == own.frames[names[3]]).all()
+    assert len(found) == 8 and len({p.group for p in found[2:]}) == 2
+    kept = 3 if grid == "current" else 2
+    palette = np.array([*colours(4), VOID])
+    ids = own.predictions[names[kept]]
+    for _, now, changed in (found[2:5], found[5:8]):
+        assert (pixels(now.png) == palette[np.where(ids == 255, 4, ids)]).all()
+        drawn = pixels(changed.png)
+        wrong, right = ((drawn == colour).all(axis=-1) for colour in (WRONG, RIGHT))
+        assert (drawn[~wrong & ~right] == VOID).all() and (drawn[ids == 255] == VOID).all()
+        said = float(changed.title.removeprefix("changed: ").removesuffix("%"))
+        assert said == pytest.approx(100 * wrong.sum() / (wrong | right).sum(), abs=0.06)
+    agreement = report.items[2]["temporal"]["pixel_agreement"]
+    assert 1 - agreement == pytest.approx(float(found[4].title[9:-1]) / 100, abs=6e-4)
+
+
+def test_pairs_of_another_model_are_refused(tmp_path: Path) -> None:
+    folder = save_folder(tmp_path / "v", video())
+    report = uqeval.evaluate(None, None, {"tc": {}}, video=str(folder), ignore_index=255)
+    report.settings["temporal"]["model"] = "other"
+    with pytest.raises(uqeval.UqevalError, match="of the model 'other'"):
+        open_gallery(report, None, None, None, InputOptions(video=folder, ignore_index=255))

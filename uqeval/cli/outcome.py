@@ -1,0 +1,57 @@
+"""What is shown of a run over stores: each as it is done, then the verdict and the files."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from uqeval.cli.messages import tell
+from uqeval.report.schema import Report
+from uqeval.running import Listener, Outcome
+
+
+class Shown(Listener):
+    """Prints the headlines of each store to stdout; what went wrong to stderr."""
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet
+
+    def done(self, name: str, report: Report) -> None:
+        """Print what it cost and its scores."""
+        from rich.console import Console
+
+        from uqeval.report.overview import cost, headlines
+        from uqeval.report.terminal import print_table, show_warnings
+
+        if self._quiet:
+            return
+        told = [f"{name}: {text}" for text in report.warnings]
+        show_warnings(report.model_copy(update={"warnings": told}), Console(stderr=True))
+        table = headlines(report, f"{name}: {cost(report)}")
+        print_table(table, Console(width=None if sys.stdout.isatty() else 200))
+        sys.stdout.flush()
+
+    def failed(self, name: str, why: str) -> None:
+        """Print why, also where all else is quiet."""
+        tell(f"uqeval: {name}: {why}")
+
+
+def finish(outcome: Outcome, quiet: bool) -> None:
+    """Print the verdict, what went wrong, and in the last line which files were left."""
+    if outcome.judgement is not None and not quiet:
+        from uqeval.cli.gate import show
+
+        for warning in outcome.judgement.warnings:
+            tell(f"warning: {warning}")
+        show(outcome.judgement)
+    if outcome.ungated is not None:
+        tell(f"uqeval: {outcome.ungated}")
+    if outcome.failed:
+        total = len(outcome.failed) + len(outcome.reports)
+        tell(
+            f"uqeval: {len(outcome.failed)} of {total} stores could not be evaluated: "
+            f"{', '.join(outcome.failed)}."
+        )
+    if outcome.files and not quiet:
+        typer.echo(f"wrote {', '.join(map(str, reversed(outcome.files)))}")

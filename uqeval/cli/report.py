@@ -1,0 +1,217 @@
+"""`uqeval report`: reports as one HTML page, and their figures as files."""
+
+from __future__ import annotations
+
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uqeval.cli import options as o
+from uqeval.cli.messages import tell
+from uqeval.errors import StoreError, UqevalError, UsageError
+
+if TYPE_CHECKING:
+    from uqeval.compare import Comparison
+    from uqeval.gate import Judgement
+    from uqeval.report import Report
+    from uqeval.report.behind import Behind
+    from uqeval.report.folder import Named
+    from uqeval.report.gallery import Gallery
+
+_FIGURES, _GALLERY = "Figures", "Gallery"
+
+
+class FigureFormat(StrEnum):
+    """What a figure is written as."""
+
+    svg = "svg"
+    png = "png"
+    pdf = "pdf"
+
+
+def report(
+    paths: Annotated[list[str], typer.Argument(
+        metavar="REPORT...", show_default=False,
+        help="A report, or several to compare; a folder stands for all reports in it.")],
+    output: Annotated[str | None, typer.Option(
+        "-o", "--output", metavar="FILE", show_default=False, rich_help_panel="Output",
+        help="Write the page there; - is stdout (default: beside the report, as .html).")] = None,
+    verdicts: Annotated[str | None, typer.Option(
+        metavar="FILE", show_default=False,
+        help="Show the verdicts that uqeval gate -o FILE wrote of the report.")] = None,
+    figures: Annotated[str | None, typer.Option(
+        metavar="DIR", show_default=False, rich_help_panel=_FIGURES,
+        help="Write the figures into this folder too.")] = None,
+    figure_format: Annotated[list[FigureFormat] | None, typer.Option(
+        show_default=False, rich_help_panel=_FIGURES,
+        help="What the figures are written as (default: svg); give it again for more.")] = None,
+    gallery: Annotated[int, typer.Option(
+        metavar="N", min=0, rich_help_panel=_GALLERY,
+        help="Show pictures of the N worst items, and of some good ones.")] = 0,
+    predictions: Annotated[list[str] | None, typer.Option(
+        metavar="STORE", show_default=False, rich_help_panel=_GALLERY,
+        help="The predictions that the report is of; again for the members of an ensemble.")]
+        = None,
+    video: Annotated[str | None, typer.Option(
+        metavar="VIDEO", show_default=False, rich_help_panel=_GALLERY,
+        help="The video that a report of uqeval tc is of; its predictions may lie in it.")] = None,
+    labels: Annotated[str | None, typer.Option(
+        "--labels", "--target", metavar="STORE", show_default=False, rich_help_panel=_GALLERY,
+        help="Their labels or target, where the predictions' store does not hold them.")] = None,
+    images: Annotated[str | None, typer.Option(
+        metavar="DIR", show_default=False, rich_help_panel=_GALLERY,
+        help="The images themselves, files named as the items.")] = None,
+    names: o.Names = None,
+    quiet: Annotated[bool, typer.Option(
+        "-q", "--quiet", rich_help_panel="Output", help="No messages.")] = False,
+) -> None:  # fmt: skip
+    """One self-contained HTML page: scores, figures, tables, and a gallery of the worst items.
+
+    Several reports make a comparison.
+
+    Example: uqeval report report.json --figures figures/ --figure-format pdf
+    """
+    from uqeval.cli.finish import check_outputs
+    from uqeval.report.files import write
+    from uqeval.report.folder import load_reports
+
+    loaded = [named for path in paths for named in load_reports(path)]
+    reports = _named([(one.path, one.report) for one in loaded])
+    target = output or _beside(paths)
+    given = [str(one.path) for one in loaded] + ([verdicts] if verdicts else [])
+    check_outputs(target, inputs=given)
+    judgement = _judgement(verdicts, loaded) if verdicts else None
+    pictures = _gallery(reports, gallery, predictions, video, labels, images, names)
+    piles = _behind(loaded[0], quiet) if len(loaded) == 1 else None
+
+    from uqeval.report.figures import write_figures
+    from uqeval.report.html import to_html
+
+    differences = _differences(loaded, list(reports), quiet) if len(loaded) > 1 else None
+    html = to_html(reports, pictures, gallery, piles, judgement, differences)
+    written = []
+    if figures is not None:
+        for form in figure_format or [FigureFormat.svg]:
+            written += write_figures(reports, figures, form.value)
+    if target == "-":
+        sys.stdout.write(html)
+    else:
+        write(target, html)
+    if not quiet:
+        if target != "-":
+            tell(f"wrote {target}")
+        if figures is not None:
+            tell(f"wrote {len(written)} figures to {figures}")
+
+
+def _beside(paths: list[str]) -> str:
+    """Where the page goes: beside the report, or into the first report's folder."""
+    first = Path(paths[0])
+    if len(paths) == 1 and not first.is_dir():
+        return str(first.with_suffix(".html"))
+    return str((first if first.is_dir() else first.parent) / "comparison.html")
+
+
+def _named(loaded: list[tuple[Path, Report]]) -> dict[str, Report]:
+    """Reports by the name of their file; of the same names, by as much of the path as tells."""
+    stems = [path.stem for path, _ in loaded]
+    found: dict[str, Report] = {}
+    for path, one in loaded:
+        name = path.stem if stems.count(path.stem) == 1 else str(path.with_suffix(""))
+        if name in found:
+            raise UsageError(f"{path} is given twice.")
+        found[name] = one
+    return found
+
+
+def _differences(loaded: list[Named], names: list[str], quiet: bool) -> Comparison | None:
+    """How far the reports differ, where they can be held against each other."""
+    from uqeval.compare import Choice, Model, compare
+    from uqeval.compare.models import Training
+
+    models = [
+        Model(name, (Training(one.path, {one.name: one}),))
+        for name, one in zip(names, loaded, strict=True)
+    ]
+    try:
+        found = compare(models, Choice())
+    except UqevalError as error:
+        if not quiet:
+            tell(f"warning: no differences: {error}")
+        return None
+    if not quiet:
+        for warning in found.warnings:
+            tell(f"warning: {warning}.")
+    return found
+
+
+def _judgement(path: str, loaded: list[Named]) -> Judgement:
+    """The saved verdicts that are of the reports. Raises `UsageError` where there are none."""
+    from uqeval.gate.saved import load_verdicts, of_stores
+
+    found = load_verdicts(path)
+    own = of_stores(found, {one.name for one in loaded})
+    if not own.verdicts:
+        stores = ", ".join(dict.fromkeys(str(v.address.store) for v in found.verdicts))
+        raise UsageError(
+            f"--verdicts {path}: are of {stores or 'nothing'}, not of "
+            f"{', '.join(one.name for one in loaded)}."
+        )
+    return own
+
+
+def _behind(one: Named, quiet: bool) -> Behind | None:
+    """The items behind the cells of a report, where its states lie beside it."""
+    if one.report.states is None or not (one.path.parent / Path(one.report.states).name).is_file():
+        return None
+    from uqeval.statistics.behind import behind
+
+    try:
+        return behind(one.path, one.report)
+    except StoreError as error:
+        if not quiet:
+            tell(f"warning: no items behind cells: {error}")
+        return None
+
+
+def _gallery(
+    reports: dict[str, Report],
+    count: int,
+    predictions: list[str] | None,
+    video: str | None,
+    labels: str | None,
+    images: str | None,
+    names: str | None,
+) -> Gallery | None:
+    """The gallery that the options ask for. Raises `UsageError` for a part of it."""
+    if not count:
+        if predictions or video or labels or images or names:
+            raise UsageError(
+                "--predictions, --video, --labels, --images and --names are for --gallery N."
+            )
+        return None
+    if len(reports) > 1:
+        raise UsageError("--gallery is of one report; give one.")
+    (one,) = reports.values()
+    if "video" in (one.inputs.get("options") or {}) and video is None:
+        raise UsageError(
+            "--gallery shows frames; give --video VIDEO (and --predictions STORE) of the report. "
+            "The paths that a report holds are not followed."
+        )
+    if video is None and not predictions:
+        raise UsageError(
+            "--gallery shows pixels; give --predictions STORE (and --labels STORE) of the report. "
+            "The paths that a report holds are not followed."
+        )
+    from uqeval.gallery import open_gallery
+    from uqeval.run import input_options
+
+    said = one.inputs.get("options") or {}
+    kept = ("ignore_index", "classes", "missing_chunks", "label_map", "sum_tolerance",
+            "nan_samples", "limit", "part", "resize")  # fmt: skip
+    chosen = {name: said[name] for name in kept if said.get(name) is not None}
+    options = input_options(chosen | {"names": names, "video": video})
+    return open_gallery(one, predictions, labels, images, options)

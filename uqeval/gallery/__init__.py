@@ -1,0 +1,47 @@
+"""Pictures of a report's items, painted from the stores that the report was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from uqeval.errors import UsageError
+
+if TYPE_CHECKING:
+    from uqeval.inputs import Given, InputOptions, Inputs
+    from uqeval.report import Report
+    from uqeval.report.gallery import Gallery
+
+
+def open_gallery(
+    report: Report,
+    predictions: Given | Sequence[Given] | None,
+    truth: Given | None,
+    images: str | Path | None,
+    options: InputOptions,
+) -> Gallery:
+    """The gallery of a report's items, from stores that the caller names.
+
+    Paths inside a report are read out of a file and are never followed. Raises `UsageError` where
+    the stores are of other items than the report, or of a kind that has no pictures.
+    """
+    from uqeval.gallery.classes import Classes
+    from uqeval.gallery.numbers import Numbers
+    from uqeval.gallery.paint import files_of
+    from uqeval.gallery.video import Pairs
+    from uqeval.inputs import open_inputs
+
+    inputs = open_inputs(predictions, truth, options)
+    named = [str(item["name"]) for item in report.items]
+    if list(inputs.source.names) != named:
+        raise UsageError(
+            f"{inputs.source.where} holds {len(inputs.source.names)} items, the first "
+            f"{inputs.source.names[0]!r}; the report is of {len(named)}, the first "
+            f"{named[0] if named else '-'!r}. Give the stores that it was made of."
+        )
+    kinds: dict[str, Callable[[Report, Inputs, dict[str, Path]], Gallery]]
+    kinds = {"classes": Classes, "regression": Numbers, "video": Pairs}
+    if inputs.source.kind not in kinds:
+        raise UsageError(f"--gallery shows {' and '.join(kinds)}, not {inputs.source.kind}.")
+    return kinds[inputs.source.kind](report, inputs, files_of(images))

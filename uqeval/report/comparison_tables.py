@@ -1,0 +1,132 @@
+"""A comparison for the eye: scores side by side, differences, ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from uqeval.report.markdown import cell as escaped
+from uqeval.report.markdown import table_lines
+from uqeval.report.tables import Table, shown
+
+if TYPE_CHECKING:
+    from uqeval.compare import Cell, Comparison, Row
+
+_ARROWS = {"higher": "↑", "lower": "↓"}
+
+
+def tables_of(comparison: Comparison) -> list[Table]:
+    """Scores; where there are several models, differences from the baseline, and places."""
+    found = [_scores(comparison)]
+    if len(comparison.models) > 1:
+        found += [differences(comparison), _ranks(comparison)]
+    return [table for table in found if table.rows]
+
+
+def to_markdown(comparison: Comparison) -> str:
+    """Tables and warnings as GitHub-flavoured Markdown."""
+    lines = [f"## uqeval compare: {escaped(', '.join(comparison.names))}", ""]
+    for table in tables_of(comparison):
+        lines += [f"### {escaped(table.title)}", "", *table_lines(table), ""]
+        lines += [f"<sub>{escaped(table.note)}</sub>", ""] if table.note else []
+    lines += [f"- warning: {escaped(text)}" for text in comparison.warnings]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def heading(row: Row) -> str:
+    """A score's address and which way is better."""
+    return f"{row.address} {_ARROWS.get(row.direction or '', '')}".strip()
+
+
+def score(cell: Cell) -> str:
+    """A score, with its spread over trainings."""
+    text = shown(cell.value)
+    return text if cell.std is None else f"{text} ± {shown(cell.std)}"
+
+
+def difference(cell: Cell) -> str:
+    """A difference with its interval and what follows."""
+    own = cell.difference
+    if own is None:
+        return "–"
+    if own.interval is None:
+        return _signed(own.value)
+    low, high = _signed(own.interval.low), _signed(own.interval.high)
+    rough = "≈ " if own.interval.approximate else ""
+    verdict = own.verdict or ""
+    if verdict == "differs" and own.better is not None:
+        verdict = f"differs, {'better' if own.better else 'worse'}"
+    return f"{_signed(own.value)} {rough}[{low}, {high}] {verdict}"
+
+
+def differences(comparison: Comparison) -> Table:
+    """Every other model's scores less the baseline's."""
+    base = comparison.baseline
+    rows = _rows(comparison, difference, [m for m in range(len(comparison.models)) if m != base])
+    choice = comparison.choice
+    some = [c.difference.interval for row in comparison.rows for c in row.cells if c.difference]
+    note = ""
+    if any(some):
+        note = (
+            f"[…]: intervals at level {choice.level} from {choice.draws:,} draws of the items, the "
+            "same for both models; differs: 0 lies outside. They say what other items would "
+            "change, not what another training of the same model would."
+        )
+        if any(own and own.approximate for own in some):
+            note += " ≈: read off bins."
+    names = [name for m, name in enumerate(comparison.names) if m != base]
+    title = f"Difference from {comparison.names[base]}"
+    return Table(title, ["score", *names], rows, note)
+
+
+def _scores(comparison: Comparison) -> Table:
+    stars = any(cell.best for row in comparison.rows for cell in row.cells)
+
+    def starred(cell: Cell) -> str:
+        return score(cell) + (" ★" if cell.best else "  " if stars else "")
+
+    rows = _rows(comparison, starred, list(range(len(comparison.models))))
+    items = sorted({row.items for row in comparison.rows})
+    counted = f"{items[0]} items" if len(items) == 1 else f"{items[0]} to {items[-1]} items"
+    notes = [f"{counted}."]
+    if stars:
+        notes.append("★: the best of a row.")
+    for model in comparison.models:
+        if (n := len(model.trainings)) > 1:
+            notes.append(f"{model.name}: mean ± sample standard deviation over n = {n} trainings.")
+    return Table("Scores", ["score", *comparison.names], rows, " ".join(notes))
+
+
+def _ranks(comparison: Comparison) -> Table:
+    def place(cell: Cell) -> str:
+        if cell.rank is None:
+            return "–"
+        if cell.rank.best_share is None or cell.rank.kept_share is None:
+            return str(cell.rank.place)
+        return f"{cell.rank.place} ({_percent(cell.rank.best_share)} | " \
+               f"{_percent(cell.rank.kept_share)})"  # fmt: skip
+
+    rows = _rows(comparison, place, list(range(len(comparison.models))))
+    ranked = [row for row, own in zip(rows, comparison.rows, strict=True)
+              if any(cell.rank for cell in own.cells)]  # fmt: skip
+    shares = any(c.rank and c.rank.best_share is not None for r in comparison.rows for c in r.cells)
+    note = (
+        "place (share of the draws in which no other model is better | in which the place is kept)."
+    )
+    return Table("Places", ["score", *comparison.names], ranked, note if shares else "")
+
+
+def _rows(
+    comparison: Comparison, text: Callable[[Cell], str], models: list[int]
+) -> list[list[str]]:
+    return [[heading(row), *(text(row.cells[m]) for m in models)] for row in comparison.rows]
+
+
+def _signed(value: float) -> str:
+    return f"{'+' if value > 0 else ''}{shown(value)}"
+
+
+def _percent(share: float) -> str:
+    if share in (0, 1):
+        return f"{share:.0%}"
+    return f"{min(max(share, 0.01), 0.99):.0%}"

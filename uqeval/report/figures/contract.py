@@ -1,0 +1,93 @@
+"""What a figure is, before anything is drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from uqeval.report.intervals import class_of, interval
+from uqeval.report.safe import plain
+from uqeval.report.schema import Report
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+Record: TypeAlias = "dict[str, Any]"
+
+
+@dataclass(frozen=True)
+class Line:
+    """One record under one key of one report, and what a legend calls it."""
+
+    label: str
+    key: str
+    record: Record
+    report: Report
+
+    def interval(self, field: str) -> tuple[float, float] | None:
+        """The confidence interval of a field, where the report holds one."""
+        return self._ends(field.split("."))
+
+    def class_interval(self, row: Record, field: str) -> tuple[float, float] | None:
+        """The confidence interval of a field of a row of `per_class`."""
+        return self._ends(["per_class", class_of(self.record["per_class"], row), field])
+
+    def _ends(self, fields: list[str]) -> tuple[float, float] | None:
+        found = interval(self.report.intervals, self.key, fields)
+        return (found["low"], found["high"]) if found else None
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure: `name` (of its file and its anchor), what it shows in words, and how it is drawn.
+
+    `alt` says the key numbers, for who cannot see it; `caption` how to read it. `size` in inches.
+    Marks of the figure may be links: to the items behind them in the result `behind`, where a page
+    has them, else to the worst items. `links` says which these are; empty: there is no such link.
+    """
+
+    name: str
+    title: str
+    alt: str
+    caption: str
+    size: tuple[float, float]
+    draw: Callable[[Canvas], None]
+    links: str = ""
+    behind: str = ""
+
+
+#: Draws all lines of one family into some figures.
+Maker: TypeAlias = "Callable[[list[Line]], Iterable[Figure]]"
+
+
+def family_of(key: str) -> str:
+    """`pavpu` of `pavpu[mutual_information]`."""
+    return key.partition("[")[0]
+
+
+def lines_of(reports: Mapping[str, Report]) -> dict[str, list[Line]]:
+    """Lines of all reports by family, in the order of the reports' results."""
+    found: dict[str, list[Line]] = {}
+    for name, report in reports.items():
+        keys = list(report.results)
+        for key in keys:
+            alone = sum(family_of(k) == family_of(key) for k in keys) == 1
+            parts = [name] if len(reports) > 1 else []
+            if not parts or not alone:
+                parts.append(_variant(key, report))
+            found.setdefault(family_of(key), []).append(
+                Line(plain(" · ".join(parts)), key, report.results[key], report)
+            )
+    return found
+
+
+def _variant(key: str, report: Report) -> str:
+    """What a variant is called: what its key changes, or what the plain key stands for."""
+    if "[" in key:
+        return key.partition("[")[2].removesuffix("]")
+    variants = [k for k in report.results if k.startswith(f"{key}[")]
+    record = report.results[key]
+    own = record.get("uncertainty") or record.get("model")
+    named = any("=" not in k.partition("[")[2].split(",")[0] for k in variants)
+    return str(own) if named and own else key

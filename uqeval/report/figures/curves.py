@@ -1,0 +1,87 @@
+"""Small pieces that several figures are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from uqeval.report.figures import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from uqeval.report.figures.contract import Line
+
+
+def numbers(values: Sequence[float | None]) -> list[float]:
+    """Values to draw: a gap where one is undefined."""
+    return [float("nan") if value is None else value for value in values]
+
+
+def shown(value: Any) -> str:
+    """A number in words."""
+    if value is None:
+        return "undefined"
+    return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def fractions(axes: Axes, x: bool = False, y: bool = True) -> None:
+    """Axes from 0 to 1, with room for lines that run along the ends."""
+    if x:
+        axes.set_xlim(-0.01, 1.01)
+    if y:
+        axes.set_ylim(-0.03, 1.03)
+
+
+def reference(axes: Axes, y: float, text: str, colour: str = style.SOFT) -> None:
+    """A horizontal line to compare with, named at its right end."""
+    axes.axhline(y, color=colour, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
+    axes.annotate(
+        text, (1, y), xycoords=("axes fraction", "data"), xytext=(-2, 3),
+        textcoords="offset points", ha="right", va="bottom", fontsize=7.5, color=colour,
+    )  # fmt: skip
+
+
+def counts(axes: Axes) -> None:
+    """A logarithmic y axis for counts, in words that need no formulas: 1, 100, 10k."""
+    from matplotlib.ticker import EngFormatter, NullFormatter
+
+    axes.set_yscale("log")
+    axes.set_ylim(bottom=0.7)
+    axes.yaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+    axes.set_ylabel("pixels")
+
+
+def bars(
+    axes: Axes, lines: Sequence[Line], names: Sequence[str], values: Any, ends: Any, title: str
+) -> None:
+    """Horizontal bars of each name, one a line side by side, the first at the top.
+
+    `values(line)` gives a value or None for each name, `ends(line)` its interval or None.
+    """
+    thick = 0.8 / len(lines)
+    for i, line in enumerate(lines):
+        where = [n + (i - (len(lines) - 1) / 2) * thick for n in range(len(names))]
+        found = values(line)
+        axes.barh(
+            where, [v or 0.0 for v in found], thick * 0.9, color=style.colour(i), label=line.label
+        )
+        for y, value, own in zip(where, found, ends(line), strict=True):
+            if own:
+                axes.plot(own, [y, y], color=style.INK, linewidth=1.0)
+            if value is None:
+                axes.annotate(
+                    "undefined", (0, y), xytext=(3, 0), textcoords="offset points",
+                    va="center", fontsize=7, color=style.SOFT, style="italic",
+                )  # fmt: skip
+    axes.set_yticks(range(len(names)), [style.short(name) for name in names])
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.grid(axis="y", visible=False)
+    axes.tick_params(axis="y", length=0)
+    axes.set_title(title)
+
+
+def tall(names: int, lines: int) -> float:
+    """Inches that bars of so many names and lines take, with title and axis."""
+    return 1.1 + names * max(0.24, 0.12 * lines + 0.06)

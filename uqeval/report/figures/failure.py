@@ -1,0 +1,70 @@
+"""Failure detection: the risk that is left at the coverages of the report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from uqeval.report.figures import style
+from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.curves import reference, shown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+
+def figures(lines: list[Line]) -> Iterator[Figure]:
+    """Risk over coverage at the points that a report holds."""
+    drawn = [line for line in lines if len(points(line.record)) > 1]
+    if not drawn:
+        return
+    said = "; ".join(
+        f"{line.label}: AUROC {shown(line.record['auroc'])}, "
+        + ", ".join(f"risk {r:.4g} at coverage {c:.4g}" for c, r in points(line.record))
+        for line in drawn
+    )
+    yield Figure(
+        "risk-coverage",
+        "Risk over coverage",
+        f"Share of wrong pixels among the most certain ones. {said}.",
+        "Keeping only the most certain pixels (coverage) leaves so many wrong ones (risk). "
+        "The points are those of the report; lines between them are only a guide.",
+        (6.6, 4.0),
+        lambda canvas: _draw(canvas, drawn),
+    )
+
+
+def points(record: dict[str, Any]) -> list[tuple[float, float]]:
+    """(coverage, risk), both fractions, by coverage; the last is that of all pixels."""
+    found = [
+        (float(level) / 100, risk)
+        for level, risk in record.get("risk_at_coverage", {}).items()
+        if level.isdigit() and risk is not None
+    ]
+    found += [
+        (coverage, float(level) / 100)
+        for level, coverage in record.get("coverage_at_risk", {}).items()
+        if level.isdigit() and coverage
+    ]
+    if record.get("pixels"):
+        found.append((1.0, record["errors"] / record["pixels"]))
+    return sorted(set(found))
+
+
+def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
+    axes = canvas.subplots()
+    for i, line in enumerate(lines):
+        x, y = zip(*points(line.record), strict=True)
+        axes.plot(
+            x, y, f"o{style.dashes(i)}", color=style.colour(i), linewidth=1.2, markersize=5,
+            label=line.label,
+        )  # fmt: skip
+    rates = {line.record["errors"] / line.record["pixels"] for line in lines}
+    if len(rates) == 1:
+        reference(axes, rates.pop(), "kept at random")
+    axes.set_xlabel("coverage (fraction of pixels kept)")
+    axes.set_ylabel("risk (fraction of them wrong)")
+    axes.set_ylim(bottom=0)
+    axes.margins(y=0.12)
+    axes.set_ylim(bottom=0)
+    style.legend(canvas, axes)

@@ -1,0 +1,76 @@
+"""The first scores of each family side by side, with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from uqeval.report.figures import style
+from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.curves import shown
+from uqeval.report.glossary import HEADLINES, label
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+_COLUMNS = 3
+
+
+def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
+    """A panel a headline with a point a line; None where there is nothing to compare."""
+    panels: list[tuple[Sequence[Line], str]] = []
+    grid: list[tuple[Sequence[Line], str] | None] = []  # a family begins a new row
+    for family, lines in families.items():
+        own = [
+            (lines, field)
+            for field in HEADLINES.get(family, ())
+            if any(line.record.get(field) is not None for line in lines)
+            and (len(lines) > 1 or any(line.interval(field) for line in lines))
+        ]
+        panels += own
+        grid += [*own, *[None] * (-len(own) % _COLUMNS)]
+    if not panels:
+        return None
+    rows = len(grid) // _COLUMNS
+    most = max(len(lines) for lines, _ in panels)
+    said = "; ".join(
+        f"{label(lines[0].key, field)}: "
+        + ", ".join(f"{line.label} {shown(line.record.get(field))}" for line in lines)
+        for lines, field in panels[:8]
+    )
+    intervals = any(line.interval(field) for lines, field in panels for line in lines)
+    return Figure(
+        "headlines",
+        "Headline scores",
+        f"{said}.",
+        "The arrow says which way is better."
+        + (" Bars: confidence intervals." if intervals else ""),
+        (8.2, 0.3 + rows * (0.85 + 0.22 * most)),
+        lambda canvas: _draw(canvas, grid, rows),
+    )
+
+
+def _draw(canvas: Canvas, grid: Sequence[tuple[Sequence[Line], str] | None], rows: int) -> None:
+    axes = list(canvas.subplots(rows, _COLUMNS, squeeze=False).flat)
+    for n, (panel, drawn) in enumerate(zip(axes, grid, strict=True)):
+        if drawn is None:
+            panel.set_visible(False)
+            continue
+        lines, field = drawn
+        for i, line in enumerate(lines):
+            value, ends = line.record.get(field), line.interval(field)
+            if value is None:
+                continue
+            if ends:
+                panel.plot(ends, [i, i], color=style.colour(i), linewidth=1.6)
+            panel.plot([value], [i], "o", color=style.colour(i), markersize=6)
+        about = lines[0].report.metrics.get(f"{lines[0].key.partition('[')[0]}.{field}") or {}
+        arrow = {"higher": " ↑", "lower": " ↓"}.get(about.get("direction") or "", "")
+        panel.set_title(f"{label(lines[0].key, field)}{arrow}")
+        names = [style.short(line.label, 18) for line in lines] if n % _COLUMNS == 0 else []
+        panel.set_yticks(range(len(lines)), names or [""] * len(lines))
+        panel.set_ylim(len(lines) - 0.5, -0.5)
+        panel.tick_params(axis="y", length=0)
+        panel.margins(x=0.15)
+        panel.locator_params(axis="x", nbins=4)
+        panel.ticklabel_format(axis="x", useOffset=False)

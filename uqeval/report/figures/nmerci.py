@@ -1,0 +1,113 @@
+"""n-MeRCI over its percentile α, and by interval of the target."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from uqeval.report.figures import style
+from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.curves import counts, numbers, reference, shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+
+def figures(lines: list[Line]) -> Iterator[Figure]:
+    """The curve, and the table by depth where there is one."""
+    drawn = [line for line in lines if line.record.get("curve")]
+    said = "; ".join(
+        f"{line.label}: n-MeRCI {shown(line.record['nmerci'])} at α = {line.record['alpha']:g}"
+        for line in lines
+    )
+    if drawn:
+        yield Figure(
+            "nmerci-alpha",
+            "n-MeRCI over α",
+            f"n-MeRCI over the percentile α. {said}.",
+            "0: an uncertainty equal to the error; 1: one that is constant; above 1 it is worse "
+            "than a constant. Dot: the α in use. Gaps: undefined there; far "
+            "greater values are cut off.",
+            (6.6, 3.6),
+            lambda canvas: _over_alpha(canvas, drawn),
+        )
+    deep = [line for line in lines if line.record.get("by_depth")]
+    if deep:
+        yield Figure(
+            "nmerci-depth",
+            "By interval of the target",
+            f"n-MeRCI and trimmed mean error by interval of the target. {said}.",
+            "Each interval has percentiles of its own; gaps are undefined. Arrows: values far "
+            "greater, which are cut off.",
+            (7.6, 5.2),
+            lambda canvas: _by_depth(canvas, deep),
+        )
+
+
+def _ideals(axes: Axes) -> None:
+    reference(axes, 0.0, "ideal", style.GOOD)
+    reference(axes, 1.0, "a constant uncertainty")
+
+
+def _over_alpha(canvas: Canvas, lines: Sequence[Line]) -> None:
+    axes = canvas.subplots()
+    values: list[float] = []
+    top = 2.0
+    for i, line in enumerate(lines):
+        r = line.record
+        axes.plot(r["curve"]["alpha"], numbers(r["curve"]["nmerci"]), style.dashes(i),
+                  color=style.colour(i), label=line.label)  # fmt: skip
+        values += [v for v in r["curve"]["nmerci"] if v is not None]
+        if r["nmerci"] is not None:
+            top = max(top, 1.5 * r["nmerci"])
+            axes.plot([r["alpha"]], [r["nmerci"]], "o", color=style.colour(i), markersize=6)
+    _ideals(axes)
+    if values and max(values) > top:
+        axes.set_ylim(min(-0.1, *values), top)
+    axes.set_xlim(0, 101)
+    axes.set_xlabel("α (percentile)")
+    axes.set_ylabel("n-MeRCI")
+    style.legend(canvas, axes)
+
+
+def _by_depth(canvas: Canvas, lines: Sequence[Line]) -> None:
+    points: list[tuple[float, float, int]] = []
+    upper, middle, lower = canvas.subplots(3, 1, sharex=True, height_ratios=(2, 1.4, 1))
+    for i, line in enumerate(lines):
+        rows: list[dict[str, Any]] = line.record["by_depth"]
+        x = [(row["lower"] + row["upper"]) / 2 for row in rows]
+        look: dict[str, Any] = {"color": style.colour(i), "markersize": 4}
+        form = f"o{style.dashes(i)}"
+        scores = numbers([r["nmerci"] for r in rows])
+        upper.plot(x, scores, form, label=line.label, **look)
+        points += zip(x, scores, [i] * len(x), strict=True)
+        middle.plot(x, numbers([r["mae_trimmed"] for r in rows]), form, **look)
+        edges = [rows[0]["lower"], *(r["upper"] for r in rows)]
+        lower.stairs([r["pixels"] for r in rows], edges, color=style.colour(i),
+                     fill=len(lines) == 1, alpha=0.6 if len(lines) == 1 else 1.0)  # fmt: skip
+    _cut(upper, points, [line.record["nmerci"] or 0.0 for line in lines])
+    _ideals(upper)
+    upper.set_ylabel("n-MeRCI")
+    middle.set_ylabel("MAE trimmed")
+    middle.set_ylim(bottom=0)
+    counts(lower)
+    lower.set_xlabel("target (in its unit)")
+    canvas.align_ylabels()
+    style.legend(canvas, upper)
+
+
+def _cut(axes: Axes, points: Sequence[tuple[float, float, int]], whole: Sequence[float]) -> None:
+    """End the axis where single intervals are far above the rest, and say how far they are."""
+    known = [y for _, y, _ in points if y == y]
+    top = max(2.0, *(1.5 * v for v in whole), 2 * median(known)) if known else 2.0
+    if max(known, default=0.0) <= top:
+        return
+    axes.set_ylim(min(-0.1, *known), top)
+    for x, y, i in points:
+        if y > top:
+            axes.annotate(
+                f"↑ {y:.3g}", (x, top), xytext=(4, -4), textcoords="offset points", va="top",
+                fontsize=8, color=style.colour(i),
+            )  # fmt: skip

@@ -1,0 +1,115 @@
+"""PAvPU, its conditionals and the Surplus over both thresholds (Mukhoti & Gal, Ma et al.)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from uqeval.report.figures import style
+from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.curves import fractions, numbers, reference, shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+_PANELS = {
+    "pavpu": "PAvPU",
+    "p_accurate_given_certain": "p(accurate | certain)",
+    "p_uncertain_given_inaccurate": "p(uncertain | inaccurate)",
+    "surplus": "Surplus",
+}
+
+
+def figures(lines: list[Line]) -> Iterator[Figure]:
+    """The scores over the uncertainty threshold, and over the accuracy threshold."""
+    drawn = [line for line in lines if line.record.get("curve")]
+    if drawn:
+        said = "; ".join(
+            f"{line.label}: PAvPU {shown(line.record['pavpu'])}, Surplus "
+            f"{shown(line.record['surplus'])} at the threshold "
+            f"{shown(line.record['uncertainty_threshold'])}{_peak(line.record)}"
+            for line in drawn
+        )
+        yield Figure(
+            "pavpu-threshold",
+            "Patch scores over the uncertainty threshold",
+            f"Four panels over the threshold t from 0 to 1. {said}.",
+            "t runs from the least to the greatest uncertainty. Dot: the threshold in use; "
+            "triangle: the peak. Below 0 (shaded) the Surplus says that the uncertainty knows less "
+            "than nothing of the errors, and the PAvPU there should not be read.",
+            (8.2, 5.6),
+            lambda canvas: _panels(canvas, drawn, "curve", "t", "uncertainty threshold t"),
+        )
+    drawn_too = [line for line in lines if line.record.get("accuracy_curve")]
+    if drawn_too:
+        yield Figure(
+            "pavpu-accuracy-threshold",
+            "Patch scores over the accuracy threshold",
+            "Four panels over the accuracy that makes a patch accurate. "
+            + "; ".join(
+                f"{line.label}: PAvPU {shown(line.record['pavpu'])} at "
+                f"{shown(line.record['accuracy_threshold'])}"
+                for line in drawn_too
+            )
+            + ".",
+            "Dot: the accuracy threshold in use, at the uncertainty threshold in use. Thin dashes: "
+            "the PAvPU of an uncertainty that knows nothing of the errors.",
+            (8.2, 5.6),
+            lambda canvas: _panels(
+                canvas, drawn_too, "accuracy_curve", "accuracy_threshold", "accuracy threshold"
+            ),
+        )
+
+
+def _peak(record: dict[str, Any]) -> str:
+    peak = record.get("surplus_peak")
+    return f", best Surplus {shown(peak['value'])} at t = {peak['t']:.2f}" if peak else ""
+
+
+def _panels(canvas: Canvas, lines: Sequence[Line], curve: str, over: str, label: str) -> None:
+    axes = canvas.subplots(2, 2, sharex=True).flat
+    for panel, (field, title) in zip(axes, _PANELS.items(), strict=True):
+        for i, line in enumerate(lines):
+            record = line.record[curve]
+            x, y = record[over], numbers(record[field])
+            panel.plot(x, y, style.dashes(i), color=style.colour(i), label=line.label)
+            if field == "pavpu" and "pavpu_chance" in record:
+                panel.plot(x, numbers(record["pavpu_chance"]), linestyle=(0, (2, 2)),
+                           color=style.colour(i), linewidth=1.0)  # fmt: skip
+            _marks(panel, line, i, field, curve)
+        panel.set_title(title)
+        fractions(panel, x=True, y=field != "surplus")
+        if field == "surplus":
+            _below_zero(panel)
+    for panel in canvas.axes[2:]:
+        panel.set_xlabel(label)
+    style.legend(canvas, canvas.axes[0])
+
+
+def _marks(panel: Axes, line: Line, i: int, field: str, curve: str) -> None:
+    """A dot where the threshold in use is, and a triangle at the peak of this curve."""
+    record = line.record
+    x = _used(record) if curve == "curve" else record["accuracy_threshold"]
+    if x is not None and record[field] is not None:
+        panel.plot([x], [record[field]], "o", color=style.colour(i), markersize=6)
+    peak = record.get(f"{field}_peak")
+    if curve == "curve" and peak:
+        panel.plot([peak["t"]], [peak["value"]], "^", color=style.colour(i), markersize=7)
+
+
+def _used(record: dict[str, Any]) -> float | None:
+    """Where the threshold in use lies between the ends of the curve."""
+    ends, used = record["curve"]["threshold"], record["uncertainty_threshold"]
+    if used is None or ends[0] is None or ends[0] == ends[-1]:
+        return None
+    t = (used - ends[0]) / (ends[-1] - ends[0])
+    return float(t) if 0 <= t <= 1 else None
+
+
+def _below_zero(panel: Axes) -> None:
+    low, high = panel.get_ylim()
+    low = min(low, -0.08 * max(high, 0.1))
+    panel.set_ylim(low, high)
+    panel.axhspan(low, 0, color=style.BAD, alpha=0.12, linewidth=0, zorder=0)
+    reference(panel, 0, "knows nothing", style.BAD)

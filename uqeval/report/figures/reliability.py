@@ -1,0 +1,85 @@
+"""Reliability diagrams: accuracy over confidence, with the pixels behind each bin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from uqeval.report.behind import anchor
+from uqeval.report.figures import style
+from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.curves import counts, fractions, shown
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+
+def figures(lines: list[Line]) -> Iterator[Figure]:
+    """One diagram: bars with their gaps for one line, curves for several."""
+    drawn = [line for line in lines if line.record.get("reliability")]
+    if not drawn:
+        return
+    said = "; ".join(
+        f"{line.label}: ECE {shown(line.record['ece'])}, MCE {shown(line.record['mce'])}"
+        for line in drawn
+    )
+    yield Figure(
+        "reliability",
+        "Reliability diagram",
+        f"Accuracy over confidence in bins, with the number of pixels of each. {said}.",
+        "On the diagonal the model is as right as it says; below it is over-confident. The lower "
+        "panel counts the pixels, on a logarithmic scale: bins of few pixels say little.",
+        (5.6, 6.0),
+        lambda canvas: _draw(canvas, drawn),
+        links="a report counts bins over all items together, so these are the items with the worst "
+        "scores"
+        if len(drawn) == 1
+        else "",
+        behind=drawn[0].key if len(drawn) == 1 else "",
+    )
+
+
+def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
+    upper, lower = canvas.subplots(2, 1, sharex=True, height_ratios=(3.4, 1))
+    upper.plot([0, 1], [0, 1], color=style.SOFT, linewidth=1.0, linestyle=(0, (4, 3)))
+    upper.annotate("over-confident", (0.97, 0.05), ha="right", fontsize=8, color=style.BAD)
+    upper.annotate("under-confident", (0.03, 0.93), fontsize=8, color=style.SOFT)
+    upper.fill_between([0, 1], [0, 1], 0, color=style.BAD, alpha=0.06, linewidth=0)
+    if len(lines) == 1:
+        _bars(upper, lines[0])
+    for i, line in enumerate(lines):
+        r = line.record["reliability"]
+        held = [j for j, n in enumerate(r["count"]) if n]
+        upper.plot(
+            [r["confidence"][j] for j in held], [r["accuracy"][j] for j in held],
+            f"o{style.dashes(i)}", color=style.colour(i), markersize=4, linewidth=1.4,
+            label=line.label,
+        )  # fmt: skip
+        lower.stairs(
+            r["count"], [*r["lower"], r["upper"][-1]], color=style.colour(i),
+            fill=len(lines) == 1, alpha=0.6 if len(lines) == 1 else 1.0, linewidth=1.4,
+        )  # fmt: skip
+    fractions(upper, x=True)
+    upper.set_ylabel("accuracy")
+    if any(sum(line.record["reliability"]["count"]) for line in lines):
+        counts(lower)
+    lower.set_xlabel("confidence")
+    style.legend(canvas, upper)
+
+
+def _bars(axes: Axes, line: Line) -> None:
+    """The bins, each with its gap to its mean confidence."""
+    r = line.record["reliability"]
+    columns = zip(r["lower"], r["upper"], r["confidence"], r["accuracy"], strict=True)
+    for i, (low, high, mean, accuracy) in enumerate(columns):
+        if accuracy is None:
+            continue
+        wide = (high - low) * 0.94
+        url = f"#{anchor(line.report, line.key, i)}"
+        axes.bar((low + high) / 2, accuracy, wide, color=style.colour(0), alpha=0.28, url=url)
+        axes.bar(
+            (low + high) / 2, abs(mean - accuracy), wide, min(mean, accuracy), fill=False,
+            edgecolor=style.BAD if mean > accuracy else style.SOFT, hatch="////", linewidth=0.7,
+            url=url,
+        )  # fmt: skip

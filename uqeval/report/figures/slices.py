@@ -1,0 +1,110 @@
+"""The first scores of each family by slice, with their intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from uqeval.report.figures import style
+from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.curves import shown
+from uqeval.report.glossary import HEADLINES, label
+from uqeval.report.intervals import interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+#: More slices than this make no readable figure; the table has them all.
+MOST = 60
+_COLUMNS = 3
+
+
+def figure(families: Mapping[str, Sequence[Line]], slices: Mapping[str, Any]) -> Figure | None:
+    """A panel a headline with a point a slice and line; None where there is nothing to draw."""
+    slices = {name: own for name, own in slices.items() if own.get("results")}
+    if not 0 < len(slices) <= MOST:
+        return None
+    panels: list[tuple[Sequence[Line], str]] = []
+    grid: list[tuple[Sequence[Line], str] | None] = []  # a family begins a new row
+    for family, lines in families.items():
+        fields = [f for f in HEADLINES.get(family, ()) if _held(lines, f, slices)][:_COLUMNS]
+        panels += (own := [(lines, field) for field in fields])
+        grid += [*own, *[None] * (-len(own) % _COLUMNS)]
+    if not panels:
+        return None
+    rows = len(grid) // _COLUMNS
+    said = ""
+    lines, field = panels[0]
+    ranked = [(v, name) for name, own in slices.items()
+              if (v := _value(own, lines[0], field)) is not None]  # fmt: skip
+    if ranked:
+        (low, lowest), (high, highest) = min(ranked), max(ranked)
+        said = (
+            f" {label(lines[0].key, field)}: lowest {shown(low)} of {lowest}, highest "
+            f"{shown(high)} of {highest}."
+        )
+    small = any(own.get("small") for own in slices.values())
+    held = any(own.get("intervals") for own in slices.values())
+    return Figure(
+        "slices",
+        "Headline scores by slice",
+        f"{len(panels)} scores of {len(slices)} slices.{said}",
+        "Dashed: all items."
+        + (" Lines: confidence intervals." if held else "")
+        + (" Hollow: a slice of few items." if small else ""),
+        (8.2, rows * (0.75 + 0.24 * max(len(slices), 2)) + 0.3),
+        lambda canvas: _draw(canvas, grid, rows, slices),
+    )
+
+
+def _value(own: Mapping[str, Any], line: Line, field: str) -> float | None:
+    found = own["results"].get(line.key, {}).get(field)
+    return found if isinstance(found, int | float) else None
+
+
+def _held(lines: Sequence[Line], field: str, slices: Mapping[str, Any]) -> bool:
+    return any(_value(own, line, field) is not None for line in lines for own in slices.values())
+
+
+def _draw(
+    canvas: Canvas,
+    grid: Sequence[tuple[Sequence[Line], str] | None],
+    rows: int,
+    slices: Mapping[str, Any],
+) -> None:
+    axes = list(canvas.subplots(rows, _COLUMNS, sharey=True, squeeze=False).flat)
+    for panel, drawn in zip(axes, grid, strict=True):
+        if drawn is None:
+            panel.set_visible(False)
+            continue
+        lines, field = drawn
+        for i, line in enumerate(lines):
+            _points(panel, line, field, slices, i, (i - (len(lines) - 1) / 2) * 0.6 / len(lines))
+        known = lines[0].report.metrics.get(f"{lines[0].key.partition('[')[0]}.{field}") or {}
+        arrow = {"higher": " ↑", "lower": " ↓"}.get(known.get("direction") or "", "")
+        panel.set_title(f"{label(lines[0].key, field)}{arrow}")
+        panel.set_yticks(range(len(slices)), [style.short(name) for name in slices])
+        panel.set_ylim(len(slices) - 0.5, -0.5)
+        panel.tick_params(axis="y", length=0)
+        panel.margins(x=0.08)
+        panel.locator_params(axis="x", nbins=4)
+        panel.ticklabel_format(axis="x", useOffset=False)
+    style.legend(canvas, max(axes, key=lambda panel: len(panel.get_legend_handles_labels()[1])))
+
+
+def _points(
+    panel: Axes, line: Line, field: str, slices: Mapping[str, Any], i: int, shift: float
+) -> None:
+    colour = style.colour(i)
+    if (whole := line.record.get(field)) is not None:
+        panel.axvline(whole, color=colour, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
+    for y, own in enumerate(slices.values()):
+        value = _value(own, line, field)
+        if value is None:
+            continue
+        if ends := interval(own.get("intervals") or {}, line.key, field.split(".")):
+            panel.plot([ends["low"], ends["high"]], [y + shift] * 2, color=colour, linewidth=1.6)
+        panel.plot([value], [y + shift], "o", color=colour, markersize=5.5,
+                   markerfacecolor=style.PAPER if own.get("small") else colour)  # fmt: skip
+    panel.plot([], [], "o-", color=colour, label=line.label)

@@ -1,0 +1,57 @@
+"""Sparsification: the error of what is left when the most uncertain pixels are removed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from uqeval.report.figures import style
+from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.curves import numbers, reference, shown
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+
+def figures(lines: list[Line]) -> Iterator[Figure]:
+    """The curves and their oracles."""
+    drawn = [line for line in lines if line.record.get("curve")]
+    if not drawn:
+        return
+    said = "; ".join(
+        f"{line.label}: AUSE {shown(line.record['ause'])}, AURG {shown(line.record['aurg'])}"
+        for line in drawn
+    )
+    yield Figure(
+        "sparsification",
+        "Sparsification",
+        f"Error of the pixels that are left over the fraction removed. {said}.",
+        "Most uncertain pixels are removed first; the oracle (dashed) removes the most wrong "
+        "first. The area between both, shaded, is the AUSE.",
+        (6.6, 4.2),
+        lambda canvas: _draw(canvas, drawn),
+    )
+
+
+def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
+    axes = canvas.subplots()
+    oracles = {tuple(numbers(line.record["oracle"])) for line in lines}
+    for i, line in enumerate(lines):
+        r, colour = line.record, style.colour(i)
+        x, curve, oracle = r["fractions"], numbers(r["curve"]), numbers(r["oracle"])
+        axes.plot(x, curve, style.dashes(i), color=colour, label=line.label)
+        if len(oracles) > 1 or i == 0:
+            same = style.SOFT if len(oracles) == 1 else colour
+            name = "oracle" if len(lines) == 1 or len(oracles) == 1 else f"{line.label}: oracle"
+            axes.plot(x, oracle, linestyle=(0, (4, 2)), linewidth=1.3, color=same, label=name)
+        if len(lines) <= 3:
+            axes.fill_between(x, oracle, curve, color=colour, alpha=0.13, linewidth=0)
+    normalised = all(line.record["curve"][0] == 1 for line in lines)
+    if normalised:
+        reference(axes, 1.0, "removed at random")
+    axes.set_xlim(-0.01, 1.01)
+    axes.set_ylim(bottom=0)
+    axes.set_xlabel("fraction of pixels removed")
+    errors = ", ".join(dict.fromkeys(str(line.record["error"]) for line in lines))
+    axes.set_ylabel(f"error left ({errors}{', of all = 1' if normalised else ''})")
+    style.legend(canvas, axes)

@@ -1,0 +1,129 @@
+"""How figures look, and how they become files and parts of a page."""
+
+from __future__ import annotations
+
+import io
+import re
+import warnings
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from uqeval.report.safe import plain
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+    from uqeval.report.figures.contract import Figure
+
+#: Roles of colours, as they are on white; a page replaces each by the variable of that name.
+INK, SOFT, GRID, PAPER = "#1c2128", "#59636e", "#d5dae0", "#fefefe"
+GOOD, BAD = "#117733", "#b3261e"
+#: Okabe & Ito 2008, darkened where needed to stand on white; told apart by the colour-blind.
+SERIES = ("#0067a5", "#c95100", "#008864", "#9c4f96", "#8a6d00", "#3b9ccb")
+DASHES = ("-", "--", "-.", ":")
+VARIABLES = {
+    INK: "--ink", SOFT: "--soft", GRID: "--rule", PAPER: "--paper", GOOD: "--good", BAD: "--bad",
+    **{colour: f"--series-{i}" for i, colour in enumerate(SERIES, 1)},
+}  # fmt: skip
+
+_RC: Any = {
+    "font.family": "DejaVu Sans", "font.size": 9.0, "axes.titlesize": 9.5, "axes.labelsize": 9.0,
+    "xtick.labelsize": 8.0, "ytick.labelsize": 8.0, "legend.fontsize": 8.0,
+    "axes.titlelocation": "left", "axes.titleweight": "bold", "axes.titlepad": 7.0,
+    "text.color": INK, "axes.labelcolor": INK, "axes.titlecolor": INK, "axes.edgecolor": SOFT,
+    "xtick.color": SOFT, "ytick.color": SOFT, "xtick.labelcolor": INK, "ytick.labelcolor": INK,
+    "axes.linewidth": 0.8, "axes.spines.top": False, "axes.spines.right": False,
+    "axes.grid": True, "axes.axisbelow": True, "grid.color": GRID, "grid.linewidth": 0.6,
+    "lines.linewidth": 1.8, "lines.solid_capstyle": "round", "legend.frameon": False,
+    "axes.facecolor": "none", "hatch.linewidth": 0.6, "text.parse_math": False,
+    "svg.fonttype": "none", "pdf.fonttype": 42, "axes.formatter.use_mathtext": False,
+    "axes.unicode_minus": True, "path.simplify_threshold": 0.2,
+}  # fmt: skip
+
+
+def colour(i: int) -> str:
+    """The colour of the i-th line; after the last one they begin anew with other dashes."""
+    return SERIES[i % len(SERIES)]
+
+
+def dashes(i: int) -> str:
+    """The dashes of the i-th line."""
+    return DASHES[i // len(SERIES) % len(DASHES)]
+
+
+def legend(canvas: Canvas, axes: Axes, least: int = 2) -> None:
+    """One legend above all panels, for the labelled lines of one of them."""
+    handles, labels = axes.get_legend_handles_labels()
+    if len(handles) >= least:
+        columns = max(1, min(len(labels), int(canvas.get_figwidth() * 13 / _longest(labels))))
+        canvas.legend(handles, labels, loc="outside upper left", ncols=columns)
+
+
+def _longest(labels: list[str]) -> int:
+    return max(map(len, labels)) + 6
+
+
+def short(text: str, most: int = 24) -> str:
+    """A name that fits beside an axis."""
+    text = plain(text)
+    return text if len(text) <= most else f"{text[: most - 1]}…"
+
+
+def render(figure: Figure, form: str) -> bytes:
+    """The figure as a file: `svg`, `png` or `pdf`, on white; the same bits each time."""
+    import matplotlib as mpl
+    from matplotlib.figure import Figure as Canvas
+
+    alt = plain(figure.alt)
+    metadata: dict[str, Any] = {
+        "svg": {"Date": None, "Creator": None, "Title": figure.title, "Description": alt},
+        "pdf": {"CreationDate": None, "Creator": None, "Producer": None, "Title": figure.title},
+        "png": {"Software": None, "Title": figure.title, "Description": alt},
+    }
+    buffer = io.BytesIO()
+    with mpl.rc_context(_RC | {"svg.hashsalt": figure.name}), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")
+        canvas = Canvas(figsize=figure.size, layout="constrained")
+        figure.draw(canvas)
+        canvas.savefig(buffer, format=form, dpi=200, facecolor="white", metadata=metadata[form])
+    return buffer.getvalue()
+
+
+def inline_svg(figure: Figure, targets: Collection[str] = ()) -> str:
+    """The figure as an <svg> for a page: its colours and its font are those of the page.
+
+    Its links lead to those of the page's `targets` that they name, or else to "worst", or are left
+    out. They are for a mouse: beside the figure, the page has the same for the keyboard.
+    """
+    text = render(figure, "svg").decode("utf-8")
+    text = text[text.index("<svg") :]
+    for part in (r"<metadata>.*?</metadata>", r"<style .*?</style>", r"<title>.*?</title>"):
+        text = re.sub(part, "", text, flags=re.DOTALL)
+    # Ids of groups repeat from figure to figure; those that are referred to hold a hash.
+    text = re.sub(r'<g id="[A-Za-z0-9.]+_\d+">', "<g>", text)
+    # The first patch is the white ground.
+    text = re.sub(r'<g>\s*<path [^>]*style="fill: #ffffff"/>\s*</g>', "", text, count=1)
+    text = re.sub(r' width="[\d.]+pt" height="[\d.]+pt"', "", text, count=1)
+    text = re.sub(r"'DejaVu Sans'[^;\"]*", "var(--font)", text)
+    for value, variable in VARIABLES.items():
+        text = text.replace(value, f"var({variable})")
+    text = re.sub(
+        r'<a xlink:href="#([^"]*)"[^>]*>(.*?)</a>',
+        lambda found: _link(found[1], found[2], targets),
+        text,
+        flags=re.DOTALL,
+    )
+    return text.replace("xlink:href", "href").strip()
+
+
+def _link(target: str, mark: str, targets: Collection[str]) -> str:
+    where = next((place for place in (target, "worst") if place in targets), None)
+    return mark if where is None else f'<a tabindex="-1" href="#{where}">{mark}</a>'
+
+
+def ramp() -> list[tuple[int, int, int]]:
+    """256 colours from dark to bright, for maps; even for the colour-blind."""
+    from matplotlib import colormaps
+
+    return [tuple(map(round, rgba[:3])) for rgba in (255 * colormaps["inferno"](range(256)))]

@@ -1,0 +1,28 @@
+"""Pictures of items: what a page shows of them, wherever they come from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture of an item as PNG bytes, with what it shows in words; those of one `group`, such
+    as a model, stand side by side."""
+
+    title: str
+    png: bytes
+    alt: str
+    group: str = ""
+
+
+class Gallery(Protocol):
+    """Gives the pictures of an item; `legend` explains their colours: (CSS colour, meaning)."""
+
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """Colours and what they mean."""
+
+    def pictures(self, item: int) -> list[Picture]:
+        """The pictures of the item at this place of the report's items. Raises `UqevalError`."""

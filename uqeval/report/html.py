@@ -1,0 +1,230 @@
+"""The report as one self-contained HTML page: no network, no foreign script, readable as text."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from uqeval.report import page, verdicts
+from uqeval.report.behind import Behind, Pile, piles
+from uqeval.report.comparison_tables import differences
+from uqeval.report.figures import Figure, figures_of
+from uqeval.report.figures.contract import family_of
+from uqeval.report.gallery import Gallery
+from uqeval.report.safe import printable
+from uqeval.report.schema import Report
+
+if TYPE_CHECKING:
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    from uqeval.compare import Comparison
+    from uqeval.gate import Judgement
+
+#: Rows of the table of items, and of each list of the worst; a page of more is of no use.
+MOST_ITEMS, MOST_WORST = 500, 10
+#: Rows of any other table.
+MOST_ROWS = 1000
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The worst items by one score: (anchor, name, value)."""
+
+    title: str
+    direction: str
+    items: list[tuple[str, str, page.Cell]]
+
+
+@dataclass(frozen=True)
+class Exhibit:
+    """An item of the gallery: its place, name, why it is there, scores, and pictures by group."""
+
+    item: int
+    name: str
+    why: str
+    scores: list[tuple[str, str]]
+    groups: list[tuple[str, list[tuple[str, str, str]]]]
+
+
+def to_html(
+    reports: Mapping[str, Report],
+    gallery: Gallery | None = None,
+    exhibits: int = 0,
+    behind: Behind | None = None,
+    judgement: Judgement | None = None,
+    comparison: Comparison | None = None,
+) -> str:
+    """One report as a page, or several, by name, as a comparison.
+
+    Of the one report that there is: `gallery` gives pictures of the `exhibits` worst items and of a
+    third as many good ones; `behind` says which items lie behind its cells and bins. `judgement`
+    is what a gate said of the reports; `comparison` how far several of them differ.
+    """
+    environment = _environment()
+    script = _source(environment, "page.js")
+    heaps: dict[str, list[Pile]] = {}
+    targets: set[str] = set()
+    if len(reports) == 1:
+        (report,) = reports.values()
+        heaps = piles(report, behind or {})
+        targets = {pile.anchor for own in heaps.values() for pile in own}
+        targets |= {"worst"} if len(report.items) > 1 else set()
+    common = {
+        "reports": reports,
+        "families": page.families(reports),
+        "figures": {k: [(f, _svg(f, targets)) for f in v] for k, v in figures_of(reports).items()},
+        "piles": heaps,
+        "judgement": judgement,
+        "verdicts": verdicts,
+        "scores": {family: page.scores(reports, family) for family in page.families(reports)},
+        "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        "most_rows": MOST_ROWS,
+    }
+    if len(reports) > 1:
+        return environment.get_template("compare.html").render(
+            **common,
+            different=_different(reports),
+            differences=page.grid_of(differences(comparison)) if comparison else None,
+            differences_note=differences(comparison).note if comparison else "",
+            title=f"Comparison of {', '.join(reports)}",
+        )
+    shown = _exhibits(report, gallery, exhibits) if gallery and exhibits else []
+    stores = ", ".join(str(store["path"]) for store in report.inputs.get("predictions") or [])
+    return environment.get_template("report.html").render(
+        **common,
+        **_items(report, {i for own in heaps.values() for pile in own for i, *_ in pile.items}),
+        title=stores or next(iter(reports)),
+        report=report,
+        cards=page.cards(report),
+        tables=_tables(report, targets),
+        resampling=page.resampling(report),
+        settings=page.settings(report),
+        slices=page.slices(report),
+        inputs=page.pairs(report.inputs),
+        numerics=page.pairs(report.numerics),
+        timing=page.pairs(report.timing),
+        exhibits=shown,
+        pictured={exhibit.item for exhibit in shown},
+        gallery=gallery,
+    )
+
+
+def _different(reports: Mapping[str, Report]) -> bool:
+    """Whether the reports are of different items."""
+    return len({tuple(str(item["name"]) for item in r.items) for r in reports.values()}) > 1
+
+
+def _svg(figure: Figure, targets: Collection[str]) -> Markup:
+    from markupsafe import Markup
+
+    from uqeval.report.figures.style import inline_svg
+
+    return Markup(inline_svg(figure, targets))
+
+
+def _tables(report: Report, targets: Collection[str]) -> dict[str, list[page.Grid]]:
+    """Tables of all results, by family."""
+    found: dict[str, list[page.Grid]] = {}
+    for key in report.results:
+        found.setdefault(family_of(key), []).extend(page.tables(report, key, targets))
+    return found
+
+
+def _items(report: Report, behind: Collection[int]) -> dict[str, Any]:
+    """The table of items, the worst first, with those `behind` its cells, and the lists of the
+    worst by each score."""
+    columns = page.columns_of(report)
+    lists = []
+    wanted: dict[int, None] = dict.fromkeys(behind)
+    for column in columns:
+        order = page.worst_first(report, column)
+        wanted |= dict.fromkeys(order[: MOST_ITEMS if column is _ranking(columns) else MOST_WORST])
+        if column.direction and len(order) > 1:
+            lists.append(
+                Worst(
+                    column.title,
+                    column.direction,
+                    [
+                        (f"item-{i}", str(report.items[i]["name"]),
+                         page.cell(report.items[i][column.key], column.name))
+                        for i in order[:MOST_WORST]
+                    ],
+                )
+            )  # fmt: skip
+    ranking = _ranking(columns)
+    order = page.worst_first(report, ranking) if ranking else []
+    place = {i: n for n, i in enumerate(order)}
+    shown = sorted(wanted, key=lambda i: place.get(i, len(place) + i))
+    known = set(shown)
+    shown += [i for i in range(len(report.items)) if i not in known][: MOST_ITEMS - len(shown)]
+    return {
+        "items": page.items(report, shown, columns),
+        "ranking": ranking,
+        "worst": lists,
+    }
+
+
+def _ranking(columns: list[page.Column]) -> page.Column | None:
+    """What ranks the items: the first headline of the first family beside the segmentation."""
+    ranked = [column for column in columns if column.direction]
+    own = [column for column in ranked if family_of(column.key) != "segmentation"]
+    return next(iter(own or ranked), None)
+
+
+def _exhibits(report: Report, gallery: Gallery, most: int) -> list[Exhibit]:
+    columns = page.columns_of(report)
+    ranking = _ranking(columns)
+    order = page.worst_first(report, ranking) if ranking else list(range(len(report.items)))
+    good = list(reversed(order[most:]))[: max(1, most // 3)]
+    name = ranking.title if ranking else "name"
+    chosen = [(i, f"{n}. worst by {name}") for n, i in enumerate(order[:most], 1)]
+    chosen += [(i, f"{n}. best by {name}") for n, i in enumerate(good, 1)]
+    found = []
+    for i, why in chosen:
+        item = report.items[i]
+        scores = [
+            (c.title, page.cell(item[c.key], c.name).text)
+            for c in columns
+            if isinstance(item.get(c.key), dict)
+        ]
+        groups = [
+            (group, [(p.title, _data(p.png), p.alt) for p in own])
+            for group, own in groupby(gallery.pictures(i), lambda picture: picture.group)
+        ]
+        found.append(Exhibit(i, str(item["name"]), why, scores, groups))
+    return found
+
+
+def _data(png: bytes) -> str:
+    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+
+
+def _environment() -> Environment:
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
+    def shown(value: Any) -> Any:
+        # Names come from data: what they may not do to a page, beside what escaping prevents.
+        return printable(value) if type(value) is str else value
+
+    return Environment(
+        loader=PackageLoader("uqeval.report", "templates"), autoescape=True, finalize=shown,
+        undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True,
+    )  # fmt: skip
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A page of the layout."""
+    environment = _environment()
+    script = _source(environment, "page.js")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return environment.get_template(template).render(**values, script_hash=digest)
+
+
+def _source(environment: Environment, name: str) -> str:
+    """A template's text as it stands on the page, of which the policy holds the hash."""
+    return environment.get_template(name).render()

@@ -1,0 +1,80 @@
+"""The overview of a run: a page that leads to those of its stores, with the gate's verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from uqeval.report import page
+from uqeval.report.figures.contract import family_of
+from uqeval.report.glossary import HEADLINES, family_label, label
+from uqeval.report.html import MOST_ROWS, rendered
+from uqeval.report.schema import Report
+from uqeval.report.tables import Table, shown
+
+if TYPE_CHECKING:
+    from uqeval.gate import Judgement
+
+_ARROWS = {"higher": "↑", "lower": "↓"}
+
+
+def headlines(report: Report, title: str) -> Table:
+    """The scores of a report that a reader asks for first, those of variants too."""
+    rows = []
+    for key, record in report.results.items():
+        family = family_of(key)
+        for name in HEADLINES.get(family, ()):
+            if name in record:
+                known = page.about(report, key, name)
+                arrow = _ARROWS.get(known.get("direction") or "", "")
+                interval = page.interval_of(report.intervals, key, [name])
+                rows.append([key, f"{label(key, name)} {arrow}".strip(), shown(record[name]),
+                             interval])  # fmt: skip
+    columns, width = ["metric", "score", "value", "interval"], 4
+    if not any(row[3] for row in rows):
+        width = 3
+    return Table(title, columns[:width], [row[:width] for row in rows], left=frozenset({0, 1}))
+
+
+def cost(report: Report) -> str:
+    """How much there was to do: items, seconds, bytes that were read."""
+    timing = report.timing
+    items = len(report.items)
+    return (
+        f"{items} item{'' if items == 1 else 's'}, {timing['seconds']:.1f} s, "
+        f"{_bytes(timing['bytes_read'])} read"
+    )
+
+
+def _bytes(count: float) -> str:
+    for unit in ("B", "kB", "MB", "GB"):
+        if count < 1000:
+            return f"{count:.0f} {unit}" if unit == "B" else f"{count:.1f} {unit}"
+        count /= 1000
+    return f"{count:.1f} TB"
+
+
+def to_overview(
+    reports: Mapping[str, Report],
+    failed: Mapping[str, str],
+    judgement: Judgement | None,
+    ungated: str | None,
+) -> str:
+    """The page: verdicts first, then the headlines of each store, with a link to its own page."""
+    from uqeval.report import verdicts
+
+    stores = [
+        (name, quote(str(PurePath(f"{name}.html"))), cost(report), page.cards(report), report)
+        for name, report in reports.items()
+    ]
+    return rendered(
+        "overview.html", title=f"uqeval run of {', '.join(reports)}", stores=stores, failed=failed,
+        judgement=judgement, ungated=ungated, verdicts=verdicts, most_rows=MOST_ROWS,
+        families={name: _families(report) for name, report in reports.items()},
+    )  # fmt: skip
+
+
+def _families(report: Report) -> str:
+    return ", ".join(dict.fromkeys(family_label(family_of(key)) for key in report.results))

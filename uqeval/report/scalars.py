@@ -1,0 +1,87 @@
+"""The single numbers of a report: where each stands, and which metric it is of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from uqeval.errors import UsageError
+
+#: MLflow's rules for a name: its characters, and a path that is in order; its longest.
+_PREFIX = re.compile(r"[\w.\- :/]*", re.ASCII)
+_MOST = 250
+#: The scores that are the means over classes of what has another name there.
+_MEANS_OF = {"iou": "miou", "accuracy": "mean_accuracy"}
+
+Number = int | float
+
+
+def described(
+    metrics: Mapping[str, Mapping[str, Any]], metric: str, fields: Sequence[str]
+) -> dict[str, Any]:
+    """The record of a number in a report's `metrics`: unit, direction, …; empty if of none."""
+    prefixes: tuple[str, ...] = ("",)
+    if fields[0] == "per_class":
+        prefixes, fields = ("per_class.*.", "per_class.", ""), fields[2:]
+    for end in range(len(fields), 0, -1):
+        name = ".".join(fields[:end])
+        for known in (*(prefix + name for prefix in prefixes), _MEANS_OF.get(name)):
+            if (found := metrics.get(f"{metric}.{known}")) is not None:
+                return dict(found)
+    return {}
+
+
+def numbers(record: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Number]]:
+    """Each defined number below a record and the fields that lead to it; rows of classes by their
+    name, other lists left out."""
+    for name, value in record.items():
+        if isinstance(value, Mapping):
+            for fields, number in numbers(value):
+                yield (name, *fields), number
+        elif name == "per_class" and isinstance(value, list):
+            for row in value:
+                called = str(row.get("name", row.get("class")))
+                for fields, number in numbers({k: v for k, v in row.items() if k != "class"}):
+                    yield (name, called, *fields), number
+        elif isinstance(value, int | float) and not isinstance(value, bool):
+            yield (name,), value
+
+
+def for_trackers(
+    results: Mapping[str, Mapping[str, Any]],
+    metrics: Mapping[str, Mapping[str, Any]],
+    prefix: str,
+    per_class: bool,
+) -> dict[str, float]:
+    """The numbers that are of a metric, under names of ASCII letters, digits and underscores, which
+    every experiment tracker takes, after `prefix`.
+
+    Raises `UsageError` for a prefix that MLflow would refuse.
+    """
+    steps = prefix.removesuffix("/").split("/")
+    if not _PREFIX.fullmatch(prefix) or (prefix and not {"", ".", ".."}.isdisjoint(steps)):
+        raise UsageError(
+            f"the prefix {prefix!r} is no beginning of a name that experiment trackers take; use "
+            "letters, digits, _ and single slashes, such as 'val/'."
+        )
+    found: dict[str, float] = {}
+    for key, record in results.items():
+        metric = key.partition("[")[0]
+        for fields, value in numbers(record):
+            if (per_class or fields[0] != "per_class") and described(metrics, metric, fields):
+                found[_unused(f"{prefix}{_plain('_'.join((key, *fields)))}", found)] = float(value)
+    return found
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[^A-Za-z0-9]+", "_", name).strip("_")
+
+
+def _unused(name: str, used: Mapping[str, float]) -> str:
+    """The name, cut to what MLflow takes, with a number where two become the same."""
+    found, n = name[:_MOST], 1
+    while found in used:
+        n += 1
+        found = f"{name[: _MOST - len(str(n)) - 1]}_{n}"
+    return found
