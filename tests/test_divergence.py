@@ -99,6 +99,24 @@ def test_what_is_not_the_same_items(q: np.ndarray, said: str) -> None:
         evaluate(probabilities(0, 1), q)
 
 
+@pytest.mark.parametrize("nameless", ["ensemble", "mc"])
+def test_a_side_without_names(tmp_path: Path, nameless: str) -> None:
+    stores = {}
+    for seed, name in enumerate(("mc", "ensemble")):
+        p = probabilities(seed, 1)
+        names = {} if name == nameless else {"names": np.array([f"n{i}" for i in range(len(p))])}
+        stores[name] = tmp_path / f"{name}.npz"
+        np.savez(stores[name], probs=p, **names)
+    with pytest.raises(
+        StoreError, match=rf"{nameless}\.npz gives its items no names.*--names FILE"
+    ):
+        evaluate(stores["mc"], stores["ensemble"])
+    given = tmp_path / "names.txt"
+    given.write_text("\n".join(f"n{i}" for i in range(len(p))) + "\n", "utf-8")
+    both = {"reference": stores["ensemble"], "names": given}
+    assert uqeval.evaluate(stores["mc"], None, "divergence", **both).results
+
+
 def test_needs_a_reference(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="reference"):
         uqeval.evaluate(probabilities(0, 1), None, ["divergence"])

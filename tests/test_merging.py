@@ -252,6 +252,17 @@ def test_missing_parts_are_named(stores: Path, tmp_path: Path) -> None:
     assert report.inputs["missing_parts"] == {"numbers": [2, 4], "of": 4}
 
 
+def test_one_part_alone_is_not_the_whole(stores: Path, tmp_path: Path) -> None:
+    files = parts(stores / "classes", tmp_path, "segmentation", 3)
+    with pytest.raises(UsageError, match="of 3 parts, 1, 3 are missing"):
+        merge(files[1])
+    assert merge(files[1], allow_missing=True).partial
+    union = tmp_path / "union.states.zip"
+    merge(files[:2], allow_missing=True, states=union)
+    again = merge(union)  # of a union it was said that parts are missing
+    assert again.partial and again.inputs["missing_parts"] == {"numbers": [3], "of": 3}
+
+
 def test_what_cannot_be_joined(stores: Path, tmp_path: Path) -> None:
     one, two, three = parts(stores / "classes", tmp_path, "segmentation", 3)
     with pytest.raises(UsageError, match="is given twice"):

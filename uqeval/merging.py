@@ -67,7 +67,7 @@ def merge(
             f"{' + '.join(str(file.path) for file in files)}: the index is not as uqeval writes it "
             f"({error!r})."
         ) from None
-    if joined.missing and not allow_missing and len(files) > 1:
+    if joined.missing and not allow_missing:
         numbers = ", ".join(map(str, joined.missing))
         raise UsageError(
             f"of {len(files) + len(joined.missing)} parts, {numbers} "

@@ -14,6 +14,13 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.config import FILE, Config, Store, load_config, load_rules
 from uqeval.errors import OutputError, UqevalError, UsageError
+from uqeval.foretold import (
+    check_metrics,
+    check_rules,
+    metric_keys,
+    refuse_same_folder,
+    table_of,
+)
 from uqeval.inputs import Inputs, beside_reference, open_inputs
 from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
@@ -111,6 +118,13 @@ class _Task:
     inputs: Inputs
     families: dict[str, Mapping[str, Any]]
     sweep: dict[str, Any] | None
+    cut: CutOptions | None = None
+
+    def keys(self) -> set[str]:
+        """What its report will hold."""
+        return metric_keys(self.inputs, self.families) | (
+            {"sweep"} if self.sweep is not None else set()
+        )
 
 
 def run_config(path: str | Path = FILE, **settings: Any) -> Outcome:
@@ -138,26 +152,42 @@ def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = No
     rules = load_rules(file) if file is not None and chosen.gate and config.gate else []
     if chosen.baseline is not None and not rules:
         raise UsageError("--baseline is for the rules under gate: of a file; there are none.")
-    before = load_reports(chosen.baseline) if chosen.baseline is not None else []
     outcome = Outcome(Path(chosen.output or config.output or FOLDER))
+    if chosen.baseline is not None:
+        refuse_same_folder(chosen.baseline, outcome.folder)
+    before = load_reports(chosen.baseline) if chosen.baseline is not None else []
+    sliced = cut is not None and cut.slices is not None
+    check_rules(rules, list(config.stores), names, before, sliced=sliced)
     _make_folder(outcome.folder, names, [config.stores[name] for name in names], _files(cut, file))
 
+    (outcome.folder / VERDICTS).unlink(missing_ok=True)  # of reports that are replaced now
     tasks = []
     for name in names:
         with _Failures(name, outcome, chosen):
             tasks.append(_opened(config, name, chosen))
+    if not outcome.failed:  # else the gate does not judge
+        check_metrics(rules, {task.name: task.keys() for task in tasks})
+    tasks = _with_cuts(tasks, cut, outcome, chosen, len(config.stores))
     while tasks:
         task = tasks.pop(0)  # what it holds goes with it
         with _Failures(task.name, outcome, chosen):
-            report = _evaluated(task, outcome.folder, options, cut, chosen)
+            report = _evaluated(task, outcome.folder, options, chosen)
             outcome.reports[task.name] = report
             outcome.files += _left(task, report, outcome.folder, chosen)
             chosen.listener.done(task.name, report)
+    for name in outcome.failed:
+        _put_aside(outcome.folder / f"{name}.json")
     if rules and outcome.reports:
         _judge(outcome, rules, before, file, chosen)
     if outcome.reports:
         _overview(outcome)
     return outcome
+
+
+def _put_aside(report: Path) -> None:
+    """Keep an older report of a store that has failed where no gate takes it for today's."""
+    if report.exists():
+        report.replace(report.with_name(f"{report.name}.old"))
 
 
 def _names(config: Config, chosen: RunSettings, file: str | Path | None) -> list[str]:
@@ -260,6 +290,33 @@ def _opened(config: Config, name: str, chosen: RunSettings) -> _Task:
     return _Task(name, store, inputs, families, None if sweep is None else dict(sweep))
 
 
+def _with_cuts(
+    tasks: list[_Task], cut: CutOptions | None, outcome: Outcome, chosen: RunSettings, stores: int
+) -> list[_Task]:
+    """The stores with what is read off each; without those that the table holds in part.
+
+    A store that the table is not of goes without slices, unless it is of none of all stores.
+    """
+    if cut is None or cut.slices is None:
+        return [dataclasses.replace(task, cut=cut) for task in tasks]
+    from uqeval.statistics.table import names_in
+
+    there = names_in(cut.slices)
+    of_none = all(there.isdisjoint(task.inputs.source.names) for task in tasks)
+    found = []
+    for task in tasks:
+        if not task.families:  # a sweep alone, of which nothing is read off
+            found.append(task)
+            continue
+        with _Failures(task.name, outcome, chosen):
+            if of_none and len(tasks) == stores:
+                cut.check(task.inputs.source.names)
+            own, told = table_of(task.inputs, cut, there)
+            inputs = dataclasses.replace(task.inputs, warnings=[*task.inputs.warnings, *told])
+            found.append(dataclasses.replace(task, inputs=inputs, cut=own))
+    return found
+
+
 def _open(store: Store, chosen: RunSettings, families: Mapping[str, Mapping[str, Any]]) -> Inputs:
     given = input_options(_options(store, chosen))
     tracks = families.get("tc", {}).get("tracks", False)
@@ -276,13 +333,11 @@ def _options(store: Store, chosen: RunSettings) -> dict[str, Any]:
     return store.options() | limit
 
 
-def _evaluated(
-    task: _Task, folder: Path, options: RunOptions, cut: CutOptions | None, chosen: RunSettings
-) -> Report:
+def _evaluated(task: _Task, folder: Path, options: RunOptions, chosen: RunSettings) -> Report:
     """The report of one store: one read for all metrics, another for a sweep."""
     states = folder / f"{task.name}.states.zip"
     own = dataclasses.replace(
-        options, states=states, cut=cut, progress=_Prefixed(task.name, options.progress)
+        options, states=states, cut=task.cut, progress=_Prefixed(task.name, options.progress)
     )
     report = run(task.inputs, task.families, own) if task.families else None
     if task.sweep is None:

@@ -58,6 +58,8 @@ def draw(
     """
     import numpy as np
 
+    if seed < 0:
+        raise UsageError(f"--seed {seed}; expected a whole number from 0 on.")
     rng = np.random.Generator(np.random.PCG64(seed))
     drawn: list[list[tuple[int, ...]]] = []
     for m, wanted in zip(samples, repeats, strict=True):

@@ -26,8 +26,12 @@ class Outcome:
 
 
 def environment(**changes: str) -> dict[str, str]:
-    """The tests' environment without what would change the look of the output."""
-    dropped = ("NO_COLOR", "FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "CLICOLOR_FORCE")
+    """The tests' environment without what would change the look of the output, or would have each
+    process compile all modules again."""
+    dropped = (
+        "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "CLICOLOR_FORCE",
+        "PYTHONDONTWRITEBYTECODE",
+    )  # fmt: skip
     kept = {key: value for key, value in os.environ.items() if key not in dropped}
     return kept | {"TERM": "xterm-256color"} | changes
 

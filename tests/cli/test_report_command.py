@@ -91,6 +91,17 @@ def test_what_cannot_be(made: Path, arguments: list[str], message: str) -> None:
     assert (made / "report.json").read_bytes() == before
 
 
+def test_images_of_other_names(made: Path, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    done = run_uqeval(
+        "report", "report.json", "--gallery", "1", "--predictions", "preds.npy", "--labels",
+        "labels.npy", "--names", "names.json", "--images", tmp_path / "empty", "-o",
+        tmp_path / "page.html", cwd=made,
+    )  # fmt: skip
+    assert done.status == 2 and "none of its 0 images is named as an item" in done.stderr
+    assert not (tmp_path / "page.html").exists()
+
+
 @pytest.fixture(scope="module")
 def kept(made: Path) -> Path:
     """A report whose states lie beside it, and verdicts on it."""

@@ -172,7 +172,87 @@ def test_the_gate_decides(folder: Path) -> None:
     write(folder, STORES, ASKED, "gate: {failure.auroc: {min: 0.5}}\n")
     done = run_uqeval("run", cwd=folder)
     assert done.status == 2 and "uqeval.yaml:9: failure.auroc: names nothing" in done.stderr
+    assert "city: " not in done.stdout  # told before anything was evaluated
     refused(run_uqeval("run", "preds.zarr", "labels", "--baseline", "other", cwd=folder), "rules")
+
+
+def test_a_baseline_is_not_written_over(folder: Path) -> None:
+    write(folder, f"stores: {{{CITY}}}\nevaluate: {{city: {{pavpu: }}}}\noutput: out/\n")
+    run_well("run", "-q", cwd=folder)
+    (folder / "link").symlink_to("out")
+    (folder / "linked").mkdir()
+    (folder / "linked/city.json").symlink_to(folder / "out/city.json")
+    with (folder / "uqeval.yaml").open("a") as file:
+        file.write("gate: {pavpu.pavpu: {max_drop: 0.01}}\n")
+    before = (folder / "out/city.json").read_bytes()
+    for baseline in ("out", "./out/", "link", "out/city.json", "link/city.json", "linked"):
+        done = run_uqeval("run", "--baseline", baseline, cwd=folder)
+        refused(done, "are the same folder")
+    refused(run_uqeval("run", "--baseline", "out", "-o", "link", cwd=folder), "the same folder")
+    assert (folder / "out/city.json").read_bytes() == before
+    assert run_well("run", "--baseline", "out", "-o", "new", cwd=folder).status == 0
+
+
+@pytest.mark.parametrize(
+    ("rule", "says"),
+    [
+        ("pavpu.pavpu: {max_drop: 0.1}", "max_drop needs a baseline; give --baseline REPORT"),
+        ("pavpu.pavpu: {max_rise_relative: 0.1}", "max_rise_relative needs a baseline"),
+        ("cty/pavpu.pavpu: {min: 0}", "there is no store 'cty'; did you mean 'city'?"),
+        ("drive/pavpu.pavpu: {min: 0}", "no metric 'pavpu' is evaluated of drive"),
+        ("'pavpu[window=9].pavpu': {min: 0}", "did you mean 'pavpu[window=8]'?"),
+        ("failure.auroc: {min: 0}", "no metric 'failure' is evaluated of city, drive"),
+        ("pavpu.pavpu@weather=wet: {min: 0}", "is of a slice, and there are none"),
+    ],
+)
+def test_rules_that_cannot_be_judged(folder: Path, rule: str, says: str) -> None:
+    stores = f"stores: {{{CITY}, drive: {{video: video/}}}}\n"
+    write(folder, stores, ASKED, f"gate:\n  {rule}\n")
+    done = run_uqeval("run", cwd=folder)
+    refused(done, says)
+    assert "uqeval.yaml:7: " in done.stderr
+    assert not (folder / "out").exists() or not left(folder / "out")
+
+
+def test_a_rule_of_a_store_left_out(folder: Path) -> None:
+    write(folder, STORES, ASKED, "gate: {city/pavpu.pavpu: {min: 0}}\n")
+    refused(run_uqeval("run", "--store", "drive", cwd=folder), "which --store leaves out")
+    assert run_well("run", "--store", "drive", "--no-gate", cwd=folder).status == 0
+
+
+def test_what_rules_may_name_is_what_reports_hold(folder: Path) -> None:
+    from uqeval.foretold import metric_keys
+    from uqeval.inputs import InputOptions, open_inputs
+    from uqeval.run import evaluate, everything
+
+    for paths in ((folder / "preds.zarr", folder / "labels"), (folder / "depth.zarr", None)):
+        inputs = open_inputs(*paths, InputOptions())
+        families = everything(inputs)[0]
+        assert metric_keys(inputs, families) == set(evaluate(*paths, metrics=families).results)
+
+
+def test_one_table_over_several_stores(folder: Path) -> None:
+    rows = [f"{name},{'wet' if name == 'bonn' else 'dry'}" for name in NAMES]
+    (folder / "items.csv").write_text("\n".join(["name,weather", *rows]))
+    stores = f"stores: {{{CITY}, drive: {{video: video/}}}}\n"
+    asked = "evaluate: {city: {pavpu: }, drive: {tc: {flow: dis}}}\noutput: out/\n"
+    write(folder, stores, asked, "slices: items.csv\nci: 0.9\n")
+    done = run_well("run", cwd=folder)
+    assert set(loaded(folder / "out", "city")["slices"]) == {"weather=dry", "weather=wet"}
+    assert "items.csv has a row for none of its items: evaluated without slices." in done.stderr
+    drive = loaded(folder / "out", "drive")
+    assert not drive["slices"] and drive["intervals"]
+    line = next(line for line in done.stdout.splitlines() if "city: " in line)
+    assert " read, intervals " in line and ", slices " in line
+
+    (folder / "items.csv").write_text("\n".join(["name,weather", *rows[1:]]))
+    done = run_uqeval("run", "-o", "part", cwd=folder)
+    refused_all(done, "uqeval: city: items.csv: 1 of", "items have no row")
+    assert not list((folder / "part").glob("city*"))
+    (folder / "items.csv").write_text("name,weather\nnobody,dry\n")
+    done = run_uqeval("run", "-o", "none", cwd=folder)
+    refused_all(done, "city: items.csv: 3 of 3 items have no row", "drive: items.csv: ")
+    assert not list((folder / "none").glob("*"))
 
 
 def test_intervals_and_slices(folder: Path) -> None:
@@ -189,8 +269,13 @@ def test_intervals_and_slices(folder: Path) -> None:
 def test_one_bad_store_among_three(folder: Path) -> None:
     broken = STORES.replace("depth.zarr", "nowhere.zarr")
     write(folder, broken, ASKED, "gate: {pavpu.pavpu: {min: 0}}\n")
+    (folder / "out").mkdir()
+    for name in ("depth.json", "verdicts.json"):  # of an earlier run
+        (folder / "out" / name).write_text("{}")
     done = run_uqeval("run", cwd=folder)
     assert done.status == 2 and "Traceback" not in done.stderr
+    assert "verdicts.json" not in left(folder / "out")
+    assert (folder / "out/depth.json.old").read_text() == "{}"
     first = "uqeval: depth: uqeval.yaml:3: stores.depth: nowhere.zarr: there is nothing here"
     assert first in done.stderr
     assert "uqeval: 1 of 3 stores could not be evaluated: depth." in done.stderr

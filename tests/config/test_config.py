@@ -84,6 +84,18 @@ def test_paths_of_options_lie_beside_the_file(tmp_path: Path) -> None:
     assert config.slices is not None and config.slices.table == str(tmp_path / "items.csv")
 
 
+@pytest.mark.parametrize(
+    ("text", "by"),
+    [
+        ("m.csv", []), ("{table: m.csv}", []), ("{table: m.csv, by: a}", ["a"]),
+        ("{table: m.csv, by: [a, [a, b]]}", ["a", ["a", "b"]]),
+    ],
+)  # fmt: skip
+def test_forms_of_slices(tmp_path: Path, text: str, by: list[Any]) -> None:
+    slices = load(tmp_path, f"slices: {text}").slices
+    assert slices is not None and slices.table == str(tmp_path / "m.csv") and slices.by == by
+
+
 def test_links_in_the_folder_are_followed(tmp_path: Path) -> None:
     (tmp_path / "elsewhere").mkdir()
     folder = tmp_path / "here"
@@ -133,6 +145,13 @@ def test_paths_that_leave_the_folder(tmp_path: Path, where: str, path: str) -> N
         ("gate: {pavpu.pavpu: {minn: 1}}", "minn: unknown key; did you mean 'min'?"),
         ("gate: {pavpu: {min: 1}}", "is no address of a value, it names no field"),
         ("gate: {a.b: {min: 1}, a/a.b: {min: 1}, 'a.\"b\"': {min: 2}}", "has a rule on line 1"),
+        ("slices: {tabel: m.csv}", ":1: slices.tabel: unknown key; did you mean 'table'?"),
+        ("slices: {table: m.csv, column: w}", "slices.column: unknown key; expected one of table"),
+        ("slices: {by: w}", ":1: slices: lacks the key 'table'; give it."),
+        ("slices: {table: m.csv, by: 3}", "slices.by: input should be a valid list, not 3."),
+        ("slices: 3", ":1: slices: expected a path, or {table: PATH, by: [COLUMN, ...]}, not 3."),
+        ("slices: [m.csv]", ":1: slices: expected a path, or {table: PATH, by: [COLUMN, ...]}."),
+        ("slices: ../m.csv", "leaves this file's folder"),
         ("", "is empty"),
         ("- a", "holds a list"),
         ("3", "holds a int"),
@@ -214,3 +233,9 @@ def test_the_schema_knows_what_the_file_may_hold() -> None:
     window = of_a_store["properties"]["pavpu"]["anyOf"][0]["properties"]["window"]
     assert {"type": "integer"} in window["anyOf"]
     assert schema["additionalProperties"] is False
+    path, table, nothing = schema["properties"]["slices"]["anyOf"]
+    assert path["type"] == "string" and nothing == {"type": "null"}
+    assert table == {"$ref": "#/$defs/Slices"}
+    slices = schema["$defs"]["Slices"]
+    assert slices["required"] == ["table"]
+    assert [own["type"] for own in slices["properties"]["by"]["anyOf"]] == ["string", "array"]

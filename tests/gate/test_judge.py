@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uqeval.errors import StoreError, UsageError
-from uqeval.gate import Address, Interval, Limits, Rule, Verdict, judge
+from uqeval.gate import Address, Interval, Limits, Mover, Rule, Verdict, judge
 from uqeval.gate.judge import more_items
 from uqeval.report.folder import Named
 
@@ -168,6 +168,16 @@ def test_no_distance_decides_nothing() -> None:
     assert more_items(3, Interval(0.9, 0, 1), Fraction(1), Fraction(1)) is None
 
 
+def test_too_many_more_items_are_not_promised(tmp_path: Path) -> None:
+    from uqeval.report.verdicts import message
+
+    near = only(tmp_path, "pavpu.pavpu: {min: 0.795, confidence: 0.95}")
+    assert near.more_items == 297 and "about 297 more items would likely decide" in message(near)
+    nearer = only(tmp_path, "pavpu.pavpu: {min: 0.7951, confidence: 0.95}")
+    assert nearer.more_items is None  # 309 are more than 100 times the 3
+    assert "too close to call by adding items" in message(nearer)
+
+
 def test_classes_and_slices_have_intervals_too(tmp_path: Path) -> None:
     found = only(tmp_path, "pavpu.per_class.1.pavpu: {min: 0.2, confidence: 0.95}")
     assert found.interval == Interval(0.95, 0.3, 0.5)
@@ -286,6 +296,16 @@ def test_the_resampler_knows_what_moved_a_class(tmp_path: Path) -> None:
     assert [(m.name, m.influence) for m in found.items] == [("c", -0.2)]
 
 
+def test_what_moved_nothing_is_not_named(tmp_path: Path) -> None:
+    class Still(Known):
+        def movers(self, report: Path, address: object, count: int) -> list[Mover]:
+            return [Mover("c", influence=-0.2), Mover("a", influence=0.0)]
+
+    text = "pavpu.per_class.road.pavpu: {min: 0.95}"
+    found = only(tmp_path, text, resampler=Still(Interval(0.9, 0, 1)))
+    assert [m.name for m in found.items] == ["c"]
+
+
 def test_partial_reports_are_refused(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="is partial"):
         verdicts(tmp_path, "pavpu.pavpu: {min: 0}", named(partial=True))
@@ -305,14 +325,14 @@ def test_numbers_that_no_report_may_hold(tmp_path: Path, value: float) -> None:
 
 
 def test_values_of_items_that_are_no_numbers_move_nothing(tmp_path: Path) -> None:
-    strange = [{"name": "a", "pavpu": {"pavpu": math.inf}}, {"pavpu": [1]}, {"name": "c"}]
+    strange = [{"name": "a", "pavpu": {"pavpu": math.inf}}, {"name": "b", "pavpu": [1]}]
+    strange.append({"name": "c"})
     assert only(tmp_path, "pavpu.pavpu: {min: 1}", named(items=strange)).items == ()
 
 
-@pytest.mark.parametrize("part", [3, {}, {"results": 4}])
-def test_damaged_slices(tmp_path: Path, part: Any) -> None:
+def test_damaged_slices(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="has no results"):
-        verdicts(tmp_path, "pavpu.pavpu@a=b: {min: 0}", named(slices={"a=b": part}))
+        verdicts(tmp_path, "pavpu.pavpu@a=b: {min: 0}", named(slices={"a=b": {}}))
 
 
 def test_damaged_intervals(tmp_path: Path) -> None:
@@ -320,6 +340,41 @@ def test_damaged_intervals(tmp_path: Path) -> None:
     upside = {"pavpu.pavpu": {"level": 0.95, "low": 0.9, "high": 0.1}}
     with pytest.raises(StoreError, match="is none"):
         verdicts(tmp_path, text, named(intervals=upside))
-    for record in (3, {}, {"level": 0.95, "low": None, "high": 1}):
+    for record in ({}, {"level": 0.95, "low": None, "high": 1}):
         with pytest.raises(UsageError, match="holds no interval"):
             verdicts(tmp_path, text, named(intervals={"pavpu.pavpu": record}))
+
+
+def test_a_report_with_the_metric_but_not_the_slice_is_not_passed_over(tmp_path: Path) -> None:
+    town = named("town", slices={})
+    with pytest.raises(UsageError, match="town has the metric, but there is no slice"):
+        verdicts(tmp_path, "pavpu.pavpu@weather=night: {min: 0}", named(), town)
+    # One without the metric is none of the rule's.
+    assert (
+        only(
+            tmp_path,
+            "pavpu.pavpu@weather=night: {min: 0}",
+            named(),
+            named("depth", results={}, slices={}),
+        ).value
+        == 0.5
+    )
+
+
+def test_slices_of_other_items_are_no_pairs(tmp_path: Path) -> None:
+    def night(*names: str) -> dict[str, Any]:
+        record = {"pavpu": {"pavpu": 0.5}}
+        return {"weather=night": {"items": 1, "names": list(names), "results": record}}
+
+    rule = "pavpu.pavpu@weather=night: {max_drop: 0.1%s}"
+    mine, base = named(slices=night("a")), named(slices=night("b"))
+    found = only(tmp_path, rule % "", mine, baseline=(base,))
+    assert found.status == "pass" and "slice is of other items" in found.notes[0]
+    with pytest.raises(UsageError, match="slice is of other items"):
+        only(
+            tmp_path,
+            rule % ", confidence: 0.9",
+            mine,
+            baseline=(base,),
+            resampler=Known(Interval(0.9, 0, 0)),
+        )

@@ -99,3 +99,13 @@ def test_an_error_reaches_all_who_wait_and_nobody_hangs(sequential: bool, damage
     failed = [pair for pair, error in zip(PAIRS, errors, strict=True) if error]
     assert all(str(error) == f"frame {damaged} is damaged" for error in errors if error)
     assert failed and {pair for pair in PAIRS if damaged in pair} <= set(failed)
+
+
+def test_a_pass_that_is_skipped_whole_is_followed_by_another() -> None:
+    frames = SharedFrames(Loader(), uses(12, PAIRS), sequential=True)
+    for _ in range(2):
+        for pair in PAIRS:
+            for index in pair:
+                frames.skip(index)
+    with ThreadPoolExecutor(1) as pool:
+        assert pool.submit(frames.take, PAIRS[0][0]).result(timeout=10) is not None

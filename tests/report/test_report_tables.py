@@ -57,6 +57,32 @@ def test_tables_without_patches() -> None:
     assert [table.title for table in tables_of(report(results=results))] == ["Segmentation"]
 
 
+def test_intervals_and_slices() -> None:
+    surplus = {"low": -0.2, "high": 0.1, "level": 0.9, "approximate": True}
+    drawn = {"level": 0.9, "draws": 50, "seed": 0, "unit": "item", "units": 2}
+    day = {
+        "items": 1, "small": True, "names": ["a"], "results": {"pavpu": scores(surplus=0.25)},
+        "intervals": {},
+    }  # fmt: skip
+    cut = report(
+        intervals={"pavpu.surplus": surplus, "pavpu.phi": surplus},
+        settings={"intervals": drawn}, slices={"light=day": day},
+    )  # fmt: skip
+    intervals, slices = tables_of(cut)[-2:]
+    assert intervals.title == "Intervals"
+    assert intervals.rows == [["pavpu", "Surplus", "-0.1250", "≈ [-0.2000, 0.1000]"]]
+    assert "90 % of 50 resamples of 2 items" in intervals.note and "approximate" in intervals.note
+    assert slices.title == "Slices" and slices.columns[:3] == ["slice", "items", "Surplus"]
+    assert [row[:3] for row in slices.rows] == [
+        ["all items", "2", "-0.1250 ≈ [-0.2000, 0.1000]"],
+        ["light=day", "1 (few)", "0.2500"],
+    ]
+    text = printed(lambda console: show(cut, console))
+    assert "Intervals" in text and "1 (few)" in text
+    ends = [table.title for table in tables_of(report(intervals={"pavpu.phi": surplus}))]
+    assert "Intervals" not in ends and "Slices" not in ends
+
+
 def printed(what: object, width: int = 200, **options: object) -> str:
     file = io.StringIO()
     console = Console(file=file, width=width, **options)  # type: ignore[arg-type]

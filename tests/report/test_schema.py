@@ -66,3 +66,39 @@ def test_one_row_an_item() -> None:
         {"name": "a", "pavpu.pavpu": 0.1 + 0.2, "pavpu.phi": None},
         {"name": "b", "pavpu.pavpu": 1.0, "pavpu.phi": 0.5, "segmentation.pixels": 7},
     ]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"results": {"segmentation": 5}},
+        {"items": [{"pixels": 3}]},
+        {"items": [{"name": {}}]},
+        {"slices": {"weather=night": 5}},
+        {"slices": {"weather=night": {"names": [[1]]}}},
+        {"slices": {"weather=night": {"results": {"pavpu": 3}}}},
+        {"intervals": {"pavpu.pavpu": 3}},
+        {"metrics": {"pavpu.pavpu": {"range": [0]}}},
+        {"metrics": {"pavpu.pavpu": {"reference": 3}}},
+        {"inputs": {"predictions": 5}},
+        {"inputs": {"labels": {"fingerprint": [1]}}},
+        {"inputs": {"part": 5}},
+        {"settings": {"intervals": []}},
+        {"settings": {"intervals": {"draws": "x"}}},
+        {"settings": {"intervals": {"seed": 0.5}}},
+        {"settings": {"intervals": {"groups": 5}}},
+    ],
+)
+def test_a_report_that_was_tampered_with_is_none(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    path = tmp_path / "r.json"
+    record = {
+        "schema": SCHEMA, "uqeval_version": "0", "inputs": {}, "settings": {}, "results": {},
+        "items": [],
+    }  # fmt: skip
+    path.write_text(json.dumps(record))
+    assert Report.load(path).items == []
+    path.write_text(json.dumps(record | changes))
+    with pytest.raises(StoreError, match="is no report"):
+        Report.load(path)

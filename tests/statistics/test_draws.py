@@ -71,8 +71,9 @@ def test_some_of_the_items() -> None:
 
 
 def test_each_by_itself() -> None:
-    assert (Resampling().alone(3) == np.eye(3)).all()
-    alone = Resampling(groups=("x", "y", "x")).alone(3)
+    (alone,) = Resampling().alone(3)
+    assert (alone == np.eye(3)).all()
+    (alone,) = Resampling(groups=("x", "y", "x")).alone(3)
     assert alone.tolist() == [[1, 0, 1], [0, 1, 0]]
 
 
@@ -80,3 +81,8 @@ def test_each_by_itself() -> None:
 def test_too_few_or_too_many(draws: int) -> None:
     with pytest.raises(UsageError, match="--draws"):
         Resampling(draws)
+
+
+def test_a_negative_seed_is_refused() -> None:
+    with pytest.raises(UsageError, match="--seed -1"):
+        Resampling(seed=-1)

@@ -199,3 +199,10 @@ def test_movers(made: Path, where: str) -> None:
     assert [mover.influence for mover in found] == pytest.approx(expected, abs=1e-15)
     assert all(without[m.name] == pytest.approx(m.influence, abs=1e-15) for m in found)
     assert resampler().movers(path, Address.parse("pavpu.no_such"), 3) == []
+
+
+def test_states_of_another_model_are_refused(folder: Path) -> None:
+    # The same items and settings: evaluated with the same command, and copied by mistake.
+    shutil.copy(folder / "old" / "report.states.zip", folder / "plain" / "report.states.zip")
+    with pytest.raises(StoreError, match="are not the states of"):
+        resampler().interval(folder / "plain" / "report.json", PAVPU, 0.9)

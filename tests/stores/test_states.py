@@ -159,3 +159,12 @@ def test_a_state_that_is_not_there(tmp_path: Path) -> None:
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(StoreError):
         SavedStates(tmp_path / "none.zip")
+
+
+@pytest.mark.parametrize("key", ["items", "records", "settings", "fitted", "facts", "metrics"])
+def test_an_index_of_wrong_types_is_damaged(tmp_path: Path, key: str) -> None:
+    path = tmp_path / "s.zip"
+    with StatesWriter(path) as writer:
+        writer.finish({"items": [], key: 5})
+    with pytest.raises(StoreError, match=f"is damaged: `{key}` is 5"):
+        SavedStates(path)

@@ -21,20 +21,27 @@ class Shown(Listener):
         """Print what it cost and its scores."""
         from rich.console import Console
 
-        from uqeval.report.overview import cost, headlines
+        from uqeval.report.cut_tables import headlines
+        from uqeval.report.overview import cost
         from uqeval.report.terminal import print_table, show_warnings
 
         if self._quiet:
             return
         told = [f"{name}: {text}" for text in report.warnings]
         show_warnings(report.model_copy(update={"warnings": told}), Console(stderr=True))
-        table = headlines(report, f"{name}: {cost(report)}")
+        table = headlines(report, f"{name}: {cost(report)}{_read_off(report)}")
         print_table(table, Console(width=None if sys.stdout.isatty() else 200))
         sys.stdout.flush()
 
     def failed(self, name: str, why: str) -> None:
         """Print why, also where all else is quiet."""
         tell(f"uqeval: {name}: {why}")
+
+
+def _read_off(report: Report) -> str:
+    """What reading off the states took beside the run."""
+    parts = {part: report.timing.get(f"{part}_seconds") for part in ("intervals", "slices")}
+    return "".join(f", {part} {took:.1f} s" for part, took in parts.items() if took is not None)
 
 
 def finish(outcome: Outcome, quiet: bool) -> None:

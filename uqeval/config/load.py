@@ -57,6 +57,12 @@ def json_schema() -> dict[str, Any]:
     evaluate["patternProperties"] = {
         pattern: {"anyOf": [of_a_store, null]} for pattern in evaluate["patternProperties"]
     }
+    # What may be said shorter: a path for a table, a column for a list of one.
+    slices, by = schema["properties"]["slices"], schema["$defs"]["Slices"]["properties"]["by"]
+    slices["anyOf"] = [{"type": "string", "minLength": 1}, *slices["anyOf"]]
+    short, listed = by["items"]["anyOf"][0], {k: by.pop(k) for k in ("type", "items", "minItems")}
+    by.pop("default")
+    by["anyOf"] = [short, listed]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema | {"title": FILE}
 
 
@@ -179,6 +185,10 @@ def _told(document: Document, error: ValidationError, above: Place = ()) -> Usag
     ]
     # Of a choice between types, every one complains at its own place below the same key.
     first = errors[0]
+    if first["type"] == "missing":  # more likely misspelt than left out
+        around = first["loc"][:-1]
+        strange = (e for e in errors if e["type"] == "extra_forbidden" and e["loc"][:-1] == around)
+        first = next(strange, first)
     place: Place = first["loc"]
     inside = _in_document(document.data, place)
     message = str(first["msg"]).removeprefix("Value error, ")
@@ -186,6 +196,8 @@ def _told(document: Document, error: ValidationError, above: Place = ()) -> Usag
     if first["type"] == "extra_forbidden":
         known = _known_keys(place)
         return UsageError(f"{document.at(inside)}: unknown key{_nearest(str(place[-1]), known)}")
+    if first["type"] == "missing":
+        return UsageError(f"{document.at(inside)}: lacks the key {str(place[-1])!r}; give it.")
     same = [e for e in errors if _in_document(document.data, e["loc"]) == inside]
     if len(same) > 1:
         says = dict.fromkeys(str(e["msg"]).removeprefix("Input should be ") for e in same)

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Literal
 from pydantic import (
     AfterValidator,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     PrivateAttr,
@@ -100,14 +101,34 @@ def options_model(command: str) -> type[BaseModel]:
     return model
 
 
+def _listed(given: Any) -> Any:
+    """A column that stands alone is a list of one."""
+    return [given] if isinstance(given, str) else given
+
+
+def _tabled(given: Any) -> Any:
+    """A path that stands alone is that of the table."""
+    if isinstance(given, str):
+        return {"table": given}
+    if not isinstance(given, dict | Slices | None):
+        raise ValueError("expected a path, or {table: PATH, by: [COLUMN, ...]}")
+    return given
+
+
 class Slices(BaseModel):
     """Parts of the items that are scored apart."""
 
     model_config = _STRICT
 
     table: FilePath = Field(description="CSV with a column `name` and one for each property.")
-    by: list[Name | Annotated[list[Name], Field(min_length=1)]] = Field(
-        description="Columns; a list of columns for their combinations.", min_length=1
+    by: Annotated[
+        list[Name | Annotated[list[Name], Field(min_length=1)]],
+        Field(min_length=1),
+        BeforeValidator(_listed),
+    ] = Field(
+        [],
+        description="Column, or columns, a list of them for their combinations; "
+        "each of few values if left out.",
     )
 
 
@@ -122,7 +143,9 @@ class Config(BaseModel):
     )
     output: FilePath | None = Field(None, description="Folder of the reports, one a store.")
     gate: dict[str, Limits] = Field({}, description="Rules by address, for `uqeval gate`.")
-    slices: Slices | None = Field(None, description="Parts of the items that are scored apart.")
+    slices: Annotated[Slices | None, BeforeValidator(_tabled)] = Field(
+        None, description="Parts of the items that are scored apart: a table, or its path alone."
+    )
     group_by: Name | None = Field(None, description="Column of the items that belong together.")
     ci: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="Level of the intervals of every score, such as 0.95."

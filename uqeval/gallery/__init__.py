@@ -28,7 +28,7 @@ def open_gallery(
     """
     from uqeval.gallery.classes import Classes
     from uqeval.gallery.numbers import Numbers
-    from uqeval.gallery.paint import files_of
+    from uqeval.gallery.paint import files_of, photo_of
     from uqeval.gallery.video import Pairs
     from uqeval.inputs import open_inputs
 
@@ -44,4 +44,11 @@ def open_gallery(
     kinds = {"classes": Classes, "regression": Numbers, "video": Pairs}
     if inputs.source.kind not in kinds:
         raise UsageError(f"--gallery shows {' and '.join(kinds)}, not {inputs.source.kind}.")
-    return kinds[inputs.source.kind](report, inputs, files_of(images))
+    files = files_of(images)
+    if images is not None and not any(photo_of(files, name) for name in named):
+        raise UsageError(
+            f"--images {images}: none of its {len(files)} images is named as an item of the "
+            f"report; the first item is {named[0] if named else '-'!r}. Name the files as the "
+            "items, or leave --images."
+        )
+    return kinds[inputs.source.kind](report, inputs, files)

@@ -86,7 +86,7 @@ def photo(images: dict[str, Path], name: str) -> list[Picture]:
     """The item's own image, if there is a file of its name."""
     from PIL import Image
 
-    path = images.get(name) or images.get(Path(name).stem)
+    path = photo_of(images, name)
     if path is None:
         return []
     try:
@@ -96,6 +96,11 @@ def photo(images: dict[str, Path], name: str) -> list[Picture]:
         raise StoreError(f"{path}: cannot be read as an image: {error}.") from None
     image.thumbnail((_WIDEST, 4 * _WIDEST))
     return [Picture("image", _png(image), f"The image {name}.")]
+
+
+def photo_of(images: dict[str, Path], name: str) -> Path | None:
+    """The file of an item's own image among those of a folder, by stem."""
+    return images.get(name) or images.get(Path(name).stem)
 
 
 def files_of(folder: str | Path | None) -> dict[str, Path]:

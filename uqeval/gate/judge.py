@@ -19,6 +19,9 @@ from uqeval.report.folder import Named
 
 Status = Literal["pass", "fail", "inconclusive"]
 
+#: More than so many times the items that there are will not be had.
+_MOST_TIMES = 100
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -26,7 +29,7 @@ class Verdict:
 
     `value` is None where it is undefined, for a `reason`; `change` is its rise above `baseline`, as
     a fraction for relative limits. `counts_as` is what it does to the gate. `more_items`: how many
-    more of them would likely decide.
+    more of them would likely decide what is inconclusive; None: too many to be had.
     """
 
     rule: Rule
@@ -114,6 +117,14 @@ def _held_by(rule: Rule, reports: Sequence[Named]) -> list[tuple[Named, Found]]:
     answers = [(named, find(named.report, address)) for named in asked]
     held = [(named, answer) for named, answer in answers if isinstance(answer, Found)]
     if held:
+        for named, answer in answers:
+            # A report without the metric is none of the rule's; one that has it is.
+            if isinstance(answer, Absent) and address.key in named.report.results:
+                raise UsageError(
+                    f"{rule.place}: {named.name} has the metric, but {answer.why}. A rule without "
+                    f"a store holds for every report that has the metric; name the store, as "
+                    f"{address.at(held[0][0].name)}, or evaluate {named.name} so too."
+                )
         return held
     nearest = max(
         (answer for _, answer in answers if isinstance(answer, Absent)),
@@ -230,10 +241,10 @@ class _Case:
             if not self._of_change:
                 return self.resampler.interval(self.named.path, found.address, level)
             assert self.pair is not None
-            if not self.pair.paired:
+            if difference := self.pair.difference or self._other_slice:
                 raise UsageError(
                     f"{self.rule.place}: confidence in a change compares the same items one by "
-                    f"one: {self.pair.difference} Evaluate both on the same, or leave confidence."
+                    f"one: {difference} Evaluate both on the same, or leave confidence."
                 )
             interval = self.resampler.change(
                 self.named.path, self._other.path, found.address, level, self._relative
@@ -258,7 +269,29 @@ class _Case:
         notes = []
         if self.found.small:
             notes.append(f"a small slice: {self.found.items} items")
+        if self._of_change and self._other_slice:
+            notes.append(self._other_slice)
         return notes
+
+    @property
+    def _other_slice(self) -> str:
+        """That the baseline's slice of this name is of other items; empty where it is not."""
+        address, mine, theirs = self.found.address, set(), set()
+        for key in address.slice_keys if address.where else ():
+            mine |= _names(self.named.report.slices.get(key))
+            theirs |= _names(self._other.report.slices.get(key))
+        if mine == theirs:
+            return ""
+        return (
+            f"the baseline's slice is of other items ({len(theirs)} of them, {len(mine)} here, "
+            f"{len(mine & theirs)} in both)."
+        )
+
+
+def _names(part: Any) -> set[str]:
+    """The names of the items of a slice's record."""
+    names = part.get("names") if isinstance(part, dict) else None
+    return {str(name) for name in names} if isinstance(names, list) else set()
 
 
 def _kept(found: Found, level: float) -> Interval | None:
@@ -278,13 +311,16 @@ def _kept(found: Found, level: float) -> Interval | None:
 
 
 def more_items(items: int, interval: Interval, measured: Fraction, limit: Fraction) -> int | None:
-    """How many more items would likely decide, as widths shrink with the root of their number."""
+    """How many more items would likely decide, as widths shrink with the root of their number.
+
+    None where it would take so many that adding items is no way to decide.
+    """
     distance = abs(measured - limit)
     if distance == 0 or not items:
         return None
     half = (_exact(interval.high) - _exact(interval.low)) / 2
     needed = items * (half / distance) ** 2 - items
-    return max(1, round(needed)) if needed < 10**9 else None
+    return max(1, round(needed)) if needed <= _MOST_TIMES * items else None
 
 
 def _exact(value: float) -> Fraction:

@@ -41,7 +41,8 @@ def moved_by(
     ranked = _ranked(items, before, highest)
     if not ranked and resampler is not None:
         try:
-            ranked = resampler.movers(named.path, address, COUNT)
+            found_by = resampler.movers(named.path, address, COUNT)
+            ranked = [mover for mover in found_by if mover.influence != 0]
         except StoreError:
             ranked = []
     classes = _of_classes(found.results, address)

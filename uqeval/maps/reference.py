@@ -34,10 +34,7 @@ class WithReference:
                 f"{one.where} holds {one.kind} data, {other.where} {other.kind}; expected the same."
             )
         if one.names != other.names:
-            raise StoreError(
-                f"{other.where}: its {other.items} items are not the {one.items} items of "
-                f"{one.where}, in the same order; names must agree."
-            )
+            raise StoreError(_other_items(one, other))
         if one.classes != other.classes:
             raise StoreError(
                 f"{other.where} has {other.classes} classes, {one.where} has {one.classes}."
@@ -85,3 +82,20 @@ class WithReference:
         for own, other in zip(mine, self.reference.read(batch, heartbeat), strict=True):
             own.update({of_reference(name): values for name, values in other.items()})
         return mine
+
+
+def _other_items(one: MapSource, other: MapSource) -> str:
+    """Why the items of the two are not the same, and what helps."""
+    said = (
+        f"{other.where}: its {other.items} items are not the {one.items} items of {one.where}, in "
+        "the same order"
+    )
+    if one.items == other.items:
+        for nameless, named in ((other, one), (one, other)):
+            if tuple(nameless.names) == tuple(map(str, range(nameless.items))):
+                return (
+                    f"{said}, as far as can be told: {nameless.where} gives its items no names, "
+                    f"while {named.where} does (the first is {named.names[0]!r}). Name them with "
+                    "--names FILE."
+                )
+    return f"{said}; names must agree."

@@ -41,6 +41,7 @@ class SharedFrames:
         self._next = 0
         #: Sequential frames that have had their last use.
         self._over: set[int] = set()
+        self._used = sum(n > 0 for n in self._uses)
 
     def take(self, index: int) -> Frame:
         """The frame; raises what loading it raises."""
@@ -66,6 +67,9 @@ class SharedFrames:
                 self._left[index] = self._uses[index]
                 if self._sequential:
                     self._over.add(index)
+                    if len(self._over) == self._used:  # a pass is over
+                        self._next = 0
+                        self._over.clear()
 
     def _load_up_to(self, index: int) -> None:
         with self._decoding:
@@ -73,7 +77,7 @@ class SharedFrames:
                 wanted = self._frames.get(index)
                 if wanted is not None and wanted.done():
                     return
-            if index < self._next:  # a new pass over the video
+            if index < self._next:  # a new pass, before the last one was at its end
                 self._next = 0
                 self._over.clear()
             for i in range(self._next, index + 1):

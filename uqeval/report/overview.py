@@ -9,33 +9,12 @@ from urllib.parse import quote
 
 from uqeval.report import page
 from uqeval.report.figures.contract import family_of
-from uqeval.report.glossary import HEADLINES, family_label, label
+from uqeval.report.glossary import family_label
 from uqeval.report.html import MOST_ROWS, rendered
 from uqeval.report.schema import Report
-from uqeval.report.tables import Table, shown
 
 if TYPE_CHECKING:
     from uqeval.gate import Judgement
-
-_ARROWS = {"higher": "↑", "lower": "↓"}
-
-
-def headlines(report: Report, title: str) -> Table:
-    """The scores of a report that a reader asks for first, those of variants too."""
-    rows = []
-    for key, record in report.results.items():
-        family = family_of(key)
-        for name in HEADLINES.get(family, ()):
-            if name in record:
-                known = page.about(report, key, name)
-                arrow = _ARROWS.get(known.get("direction") or "", "")
-                interval = page.interval_of(report.intervals, key, [name])
-                rows.append([key, f"{label(key, name)} {arrow}".strip(), shown(record[name]),
-                             interval])  # fmt: skip
-    columns, width = ["metric", "score", "value", "interval"], 4
-    if not any(row[3] for row in rows):
-        width = 3
-    return Table(title, columns[:width], [row[:width] for row in rows], left=frozenset({0, 1}))
 
 
 def cost(report: Report) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from uqeval.errors import StoreError
 
@@ -30,16 +30,60 @@ class Report(BaseModel):
     uqeval_version: str
     inputs: dict[str, Any]
     settings: dict[str, Any]
-    results: dict[str, Any]
+    results: dict[str, dict[str, Any]]
     items: list[dict[str, Any]]
-    intervals: dict[str, Any] = {}
-    slices: dict[str, Any] = {}
+    intervals: dict[str, dict[str, Any]] = {}
+    slices: dict[str, dict[str, Any]] = {}
     states: str | None = None
     numerics: dict[str, Any] = {}
     metrics: dict[str, dict[str, Any]] = {}
     partial: bool = False
     warnings: list[str] = []
     timing: dict[str, Any] = {}
+
+    @field_validator("inputs")
+    @classmethod
+    def _inputs(cls, inputs: dict[str, Any]) -> dict[str, Any]:
+        for store in [*_list(inputs.get("predictions", [])), inputs.get("labels") or {},
+                      inputs.get("target") or {}]:  # fmt: skip
+            if not isinstance(_record(store).get("fingerprint", ""), str):
+                raise ValueError("a fingerprint is a text")
+        _record(inputs.get("part") or {})
+        return inputs
+
+    @field_validator("settings")
+    @classmethod
+    def _settings(cls, settings: dict[str, Any]) -> dict[str, Any]:
+        said = _record(settings.get("intervals", {}))
+        for name, kind in (("draws", int), ("seed", int), ("level", float)):
+            if name in said and type(said[name]) is not kind:
+                raise ValueError(f"intervals.{name} is {said[name]!r}")
+        _texts(said.get("groups") or [])
+        return settings
+
+    @field_validator("items")
+    @classmethod
+    def _items(cls, items: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        _texts([item.get("name") for item in items])
+        return items
+
+    @field_validator("slices")
+    @classmethod
+    def _slices(cls, slices: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        for own in slices.values():
+            _texts(own.get("names", []))
+            for record in _record(own.get("results", {})).values():
+                _record(record)
+        return slices
+
+    @field_validator("metrics")
+    @classmethod
+    def _metrics(cls, metrics: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+        for own in metrics.values():
+            _texts([own.get("unit", ""), own.get("reference", "")])
+            if len(_list(own.get("range", [None, None]))) != 2:
+                raise ValueError("a range has two ends")
+        return metrics
 
     def __repr__(self) -> str:
         """What was evaluated and what for, in a line; `to_json` has everything."""
@@ -108,6 +152,24 @@ class Report(BaseModel):
         from uqeval.report.scalars import for_trackers
 
         return for_trackers(self.results, self.metrics, prefix, per_class)
+
+
+def _record(value: Any) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"expected a record, found {value!r:.60}")
+    return value
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError(f"expected a list, found {value!r:.60}")
+    return value
+
+
+def _texts(value: Any) -> None:
+    for own in _list(value):
+        if not isinstance(own, str):
+            raise ValueError(f"expected a text, found {own!r:.60}")
 
 
 def _sweep_rows(sweep: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -73,6 +73,10 @@ def tables_of(report: Report) -> list[Table]:
     found += temporal_tables(report)
     if "sweep" in results:
         found.append(_sweep(report))
+    if report.intervals or report.slices:
+        from uqeval.report.cut_tables import cut_tables
+
+        found += cut_tables(report)
     return found
 
 

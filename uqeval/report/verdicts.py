@@ -70,6 +70,8 @@ def sentences(verdict: Verdict) -> list[str]:
         said.append(f"interval{of} at level {interval.level!r}: {low} to {high}{rough}")
     if verdict.more_items is not None:
         said.append(f"about {verdict.more_items:,} more items would likely decide")
+    elif verdict.status == "inconclusive":
+        said.append("too close to call by adding items")
     for noun, movers in (("items", verdict.items), ("classes", verdict.classes)):
         if movers:
             said.append(f"{noun} that moved it most: {', '.join(map(_mover, movers))}")

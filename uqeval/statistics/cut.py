@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -67,6 +68,8 @@ class CutOptions:
 
 def cut(report: Report, scoring: Scoring, options: CutOptions) -> Report:
     """The report with `intervals` and `slices`. Raises `StoreError` or `UsageError`."""
+    began = time.perf_counter()
+    timing = dict(report.timing)
     table = read_table(options.slices, scoring.names) if options.slices is not None else None
     groups = table.column(options.group_by) if table and options.group_by else None
     resampling = Resampling(
@@ -95,13 +98,17 @@ def cut(report: Report, scoring: Scoring, options: CutOptions) -> Report:
                 f"intervals from {units} {resampling.unit}s are too narrow: below {FEW} "
                 "resampling cannot know how much others would differ."
             )
+        timing["intervals_seconds"] = time.perf_counter() - began
     if table is not None:
+        began = time.perf_counter()
         changes["slices"] = slices(scoring, table, cuts_of(options, table), options.ci, resampling)
+        timing["slices_seconds"] = time.perf_counter() - began
         small = [key for key, own in changes["slices"].items() if own["small"]]
         if small:
             shown = ", ".join(small[:5]) + (" …" if len(small) > 5 else "")
             warnings.append(f"{len(small)} slices have fewer than 10 items: {shown}.")
-    return report.model_copy(update={**changes, "settings": settings, "warnings": warnings})
+    changes |= {"settings": settings, "warnings": warnings, "timing": timing}
+    return report.model_copy(update=changes)
 
 
 def cuts_of(options: CutOptions, table: ItemTable) -> list[tuple[str, ...]]:

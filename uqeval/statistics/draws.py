@@ -6,7 +6,7 @@ drive, a city, a patient); or, in a video, a block of neighbouring pairs of fram
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,6 +16,8 @@ from uqeval.errors import UsageError
 
 DRAWS = 2000
 _MOST = 100_000
+#: Sets of items that are scored at a time.
+ROWS = 256
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,8 @@ class Resampling:
     def __post_init__(self) -> None:
         if not 100 <= self.draws <= _MOST:
             raise UsageError(f"--draws {self.draws}; expected 100 to {_MOST}.")
+        if self.seed < 0:
+            raise UsageError(f"--seed {self.seed}; expected a whole number from 0 on.")
 
     @property
     def unit(self) -> str:
@@ -58,11 +62,12 @@ class Resampling:
         )
         return Resampling(self.draws, self.seed, groups, sequences)
 
-    def alone(self, items: int) -> NDArray[np.int64]:
-        """Each group, or each item, by itself, [set, item]."""
+    def alone(self, items: int) -> Iterator[NDArray[np.int64]]:
+        """Each group, or each item, by itself, [set, item], so many sets at a time."""
         names = np.array(self.groups if self.groups is not None else range(items))
-        found: NDArray[np.int64] = (np.unique(names)[:, None] == names).astype(np.int64)
-        return found
+        each = np.unique(names)
+        for first in range(0, len(each), ROWS):
+            yield (each[first : first + ROWS, None] == names).astype(np.int64)
 
     def weights(self, items: int) -> NDArray[np.int64]:
         """How often each item is in each draw, [draw, item]; the same for the same seed."""

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from uqeval.errors import StoreError
 from uqeval.gate.addresses import Address
 from uqeval.gate.resampling import Interval, Mover
 from uqeval.report.schema import Report
-from uqeval.statistics.draws import DRAWS, Resampling
+from uqeval.statistics.draws import DRAWS, ROWS, Resampling
 from uqeval.statistics.intervals import Drawn, check_level, is_approximate
 from uqeval.statistics.scoring import Scoring
 
@@ -69,10 +69,15 @@ class FromStates:
         """The items whose absence would change the value most."""
         loaded, scoring, _ = self._open(report)
         items = items_of(report, loaded, scoring, address)
-        weights = np.zeros((len(items) + 1, scoring.items), np.int64)
+        weights = np.zeros((1, scoring.items), np.int64)
         weights[:, items] = 1
-        weights[1:, items] -= np.eye(len(items), dtype=np.int64)
-        whole, *values = scoring.table(weights, [address.within])[:, 0].tolist()
+        (whole,) = scoring.table(weights, [address.within])[:, 0].tolist()
+        values: list[float] = []
+        for first in range(0, len(items), ROWS):
+            part = np.array(items[first : first + ROWS])
+            without = np.repeat(weights, len(part), axis=0)
+            without[np.arange(len(part)), part] -= 1
+            values += scoring.table(without, [address.within])[:, 0].tolist()
         moved = [
             Mover(scoring.names[item], influence=value - whole)
             for item, value in zip(items, values, strict=True)
@@ -157,13 +162,30 @@ def states_of(report: Path, loaded: Report) -> SavedStates:
     if not path.is_file():
         raise StoreError(f"{path}: the states of {report} are gone; evaluate again with --states.")
     saved = SavedStates(path)
-    if [item.get("name") for item in loaded.items] != list(saved.index["items"]) or any(
-        loaded.settings.get(key) != own
-        for key, own in saved.index["settings"].items()
-        if key != "intervals"
-    ):
+    if not _is_of(saved.index, loaded):
         raise StoreError(f"{path}: are not the states of {report}; evaluate again with --states.")
     return saved
+
+
+def _is_of(index: Mapping[str, Any], loaded: Report) -> bool:
+    """Whether states are those of a report: of the same items, stores, settings and results."""
+    settings = index["settings"].items()
+    return (
+        [item.get("name") for item in loaded.items] == list(index["items"])
+        and all(loaded.settings.get(key) == own for key, own in settings if key != "intervals")
+        and _fingerprints(index["inputs"]) == _fingerprints(loaded.inputs)
+        and all(loaded.results.get(key) == own for key, own in index["results"].items())
+    )
+
+
+def _fingerprints(said: Any) -> list[str]:
+    """All fingerprints of stores that a record of inputs holds, in its order."""
+    if isinstance(said, Mapping):
+        own = [str(said["fingerprint"])] if "fingerprint" in said else []
+        return own + [text for value in said.values() for text in _fingerprints(value)]
+    if isinstance(said, list):
+        return [text for value in said for text in _fingerprints(value)]
+    return []
 
 
 def resampling_of(report: Path, loaded: Report, scoring: Scoring) -> Resampling:

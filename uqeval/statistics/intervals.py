@@ -81,11 +81,14 @@ class Drawn:
     @cached_property
     def _units_with(self) -> NDArray[np.int64]:
         """How many units have a value of their own, [address]."""
-        alone = self.resampling.alone(len(self.items))
-        own = _table(self.scoring, self.items, alone, self.addresses)
-        found: NDArray[np.int64] = np.isfinite(own).sum(axis=0)
+        found = np.zeros(len(self.addresses), np.int64)
+        rows = 0
+        for alone in self.resampling.alone(len(self.items)):
+            own = _table(self.scoring, self.items, alone, self.addresses)
+            found += np.isfinite(own).sum(axis=0)
+            rows += len(alone)
         # Items of a block are no independent ones.
-        return -(-found * self.resampling.units(len(self.items)) // len(alone))
+        return -(-found * self.resampling.units(len(self.items)) // rows)
 
 
 def interval(

@@ -143,7 +143,13 @@ class Scoring:
         self.path = states.path
         self.names: tuple[str, ...] = tuple(self.index["items"])
         self.records: list[dict[str, Any]] = self.index["records"]
-        self.agains = agains_of(self.index)
+        try:
+            self.agains = agains_of(self.index)
+        except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
+            raise StoreError(
+                f"{states.path}: is damaged: its index cannot be scored ({error!r}). "
+                "Evaluate again."
+            ) from None
         self._stacked: dict[Tally, _Stacked] = {}
         for again in self.agains.values():
             for tally in again.tallies:

@@ -35,6 +35,24 @@ def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
     Rows of other items are left alone. Raises `StoreError` where items have no row or two, and for
     a file that is no such table.
     """
+    columns, rows = _rows(path)
+    absent = [name for name in names if name not in rows]
+    if absent:
+        shown = ", ".join(absent[:5]) + (" …" if len(absent) > 5 else "")
+        raise StoreError(f"{path}: {len(absent)} of {len(names)} items have no row: {shown}.")
+    return ItemTable(
+        str(path),
+        {c: tuple(rows[name][c] or "" for name in names) for c in columns if c != "name"},
+    )
+
+
+def names_in(path: str | Path) -> set[str]:
+    """The items that a CSV has rows of. Raises `StoreError` for a file that is no such table."""
+    return set(_rows(path)[1])
+
+
+def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
+    """The columns, and the rows by their items' names."""
     try:
         if Path(path).stat().st_size > _MOST_BYTES:
             raise StoreError(f"{path}: is larger than any table of items.")
@@ -60,11 +78,4 @@ def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
                 rows[row["name"]] = row
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise StoreError(f"{path}: cannot be read as CSV: {error}.") from None
-    absent = [name for name in names if name not in rows]
-    if absent:
-        shown = ", ".join(absent[:5]) + (" …" if len(absent) > 5 else "")
-        raise StoreError(f"{path}: {len(absent)} of {len(names)} items have no row: {shown}.")
-    return ItemTable(
-        str(path),
-        {c: tuple(rows[name][c] or "" for name in names) for c in columns if c != "name"},
-    )
+    return columns, rows

@@ -32,6 +32,13 @@ _LOCAL = struct.Struct("<4sHHHHHIIIHH")
 _MOST = 1 << 30
 
 
+#: What an index holds, as JSON has it.
+_KINDS: dict[str, type] = {
+    "items": list, "records": list, "settings": dict, "fitted": dict, "facts": dict,
+    "metrics": dict, "inputs": dict, "results": dict,
+}  # fmt: skip
+
+
 def partial_path(path: str | Path) -> Path:
     """Where the states of a run lie that is not done yet."""
     final = Path(path)
@@ -214,6 +221,9 @@ class SavedStates:
         if not isinstance(index, dict) or index.get("schema") != SCHEMA:
             said = index.get("schema") if isinstance(index, dict) else None
             raise StoreError(f"{path}: states of schema {said!r}; this uqeval reads {SCHEMA!r}.")
+        for key, kind in _KINDS.items():
+            if key in index and not isinstance(index[key], kind):
+                raise StoreError(f"{path}: is damaged: `{key}` is {index[key]!r:.60}.")
         self.index: dict[str, Any] = index
         try:
             self._numbers = {

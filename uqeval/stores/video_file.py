@@ -50,6 +50,10 @@ class VideoFile:
             raise StoreError(
                 f"{path}: does not say how many frames it has, as raw streams do not; {_REMUX}."
             )
+        if count > path.stat().st_size:
+            raise StoreError(
+                f"{path}: claims {int(count)} frames in {path.stat().st_size} bytes; {_REMUX}."
+            )
         self._count, self._size = int(count), (int(height), int(width))
         self._position = 0
         self._last: tuple[int, NDArray[np.uint8]] | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -40,14 +41,15 @@ def _maker(family: str) -> Callable[[list[Line]], Iterator[Figure]]:
 
     def figures(lines: list[Line]) -> Iterator[Figure]:
         drawn = [line for line in lines if line.record.get("per_class")]
+        drawn = _named_alike(drawn)
         names = list(
-            dict.fromkeys(str(r["name"]) for line in drawn for r in line.record["per_class"])
+            dict.fromkeys(str(r["shown"]) for line in drawn for r in line.record["per_class"])
         )
         held = [p for p in panels if any(p[0] in line.record["per_class"][0] for line in drawn)]
         if not held or len(names) > MOST:
             return
         field, heading, _ = held[0]
-        ranked = [(r[field], r["name"]) for r in drawn[0].record["per_class"]
+        ranked = [(r[field], r["shown"]) for r in drawn[0].record["per_class"]
                   if r.get(field) is not None]  # fmt: skip
         said = "".join(
             f" {word}: {name} {shown(value)}."
@@ -73,6 +75,28 @@ def _maker(family: str) -> Callable[[list[Line]], Iterator[Figure]]:
     return figures
 
 
+def _named_alike(lines: Sequence[Line]) -> list[Line]:
+    """The lines, each row with how its class is `shown`: as `uqeval compare` pairs them, by name;
+    where a report has no names, by the name that the others have for the id.
+    """
+    names: dict[str, dict[str, None]] = {}
+    for line in lines:
+        for row in line.record["per_class"]:
+            if str(row["name"]) != str(row["class"]):
+                names.setdefault(str(row["class"]), {})[str(row["name"])] = None
+    alike = []
+    for line in lines:
+        held = {str(row["name"]) for row in line.record["per_class"]}
+        rows = []
+        for row in line.record["per_class"]:
+            shown, told = str(row["name"]), list(names.get(str(row["class"]), ()))
+            if shown == str(row["class"]) and len(told) == 1 and told[0] not in held:
+                shown = told[0]
+            rows.append(row | {"shown": shown})
+        alike.append(dataclasses.replace(line, record=line.record | {"per_class": rows}))
+    return alike
+
+
 def _draw(canvas: Canvas, lines: Sequence[Line], names: Sequence[str], panels: Any) -> None:
     axes = canvas.subplots(1, len(panels), sharey=True, squeeze=False)[0]
     for panel, (field, heading, mark) in zip(axes, panels, strict=True):
@@ -94,10 +118,10 @@ def _draw(canvas: Canvas, lines: Sequence[Line], names: Sequence[str], panels: A
 
 
 def _column(line: Line, names: Sequence[str], field: str) -> list[float | None]:
-    by = {str(row["name"]): row.get(field) for row in line.record["per_class"]}
+    by = {str(row["shown"]): row.get(field) for row in line.record["per_class"]}
     return [by.get(name) for name in names]
 
 
 def _ends(line: Line, names: Sequence[str], field: str) -> list[tuple[float, float] | None]:
-    by = {str(row["name"]): line.class_interval(row, field) for row in line.record["per_class"]}
+    by = {str(row["shown"]): line.class_interval(row, field) for row in line.record["per_class"]}
     return [by.get(name) for name in names]

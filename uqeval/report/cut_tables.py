@@ -1,0 +1,70 @@
+"""Tables of the headlines of a report: with their intervals, and over its slices."""
+
+from __future__ import annotations
+
+from uqeval.report import page
+from uqeval.report.figures.contract import family_of
+from uqeval.report.glossary import HEADLINES, label
+from uqeval.report.schema import Report
+from uqeval.report.tables import Table, shown
+
+_ARROWS = {"higher": "↑", "lower": "↓"}
+_ROUGH = "≈: approximate, read off bins."
+
+
+def headlines(report: Report, title: str) -> Table:
+    """The scores of a report that a reader asks for first, those of variants too."""
+    rows = []
+    for key, record in report.results.items():
+        family = family_of(key)
+        for name in HEADLINES.get(family, ()):
+            if name in record:
+                known = page.about(report, key, name)
+                arrow = _ARROWS.get(known.get("direction") or "", "")
+                interval = page.interval_of(report.intervals, key, [name])
+                rows.append([key, f"{label(key, name)} {arrow}".strip(), shown(record[name]),
+                             interval])  # fmt: skip
+    columns, width = ["metric", "score", "value", "interval"], 4
+    if not any(row[3] for row in rows):
+        width = 3
+    return Table(title, columns[:width], [row[:width] for row in rows], left=frozenset({0, 1}))
+
+
+def cut_tables(report: Report) -> list[Table]:
+    """Intervals and slices, where the report has them."""
+    found = []
+    if report.intervals and (own := _intervals(report)) is not None:
+        found.append(own)
+    if report.slices and (own := _slices(report)) is not None:
+        found.append(own)
+    return found
+
+
+def _intervals(report: Report) -> Table | None:
+    table = headlines(report, "Intervals")
+    rows = [row for row in table.rows if row[-1]] if len(table.columns) == 4 else []
+    if not rows:
+        return None
+    return Table(table.title, table.columns, rows, _note(report, rows), table.left)
+
+
+def _slices(report: Report) -> Table | None:
+    grid = page.slices(report)
+    if grid is None:
+        return None
+    rows, few = [], False
+    for row in grid.rows:
+        own = report.slices.get(row.name) or {"items": len(report.items)}
+        few |= bool(own.get("small"))
+        count = f"{shown(own.get('items', 0))}{' (few)' if own.get('small') else ''}"
+        rows.append([row.name, count, *(f"{c.text} {c.interval}".strip() for c in row.cells)])
+    note = _note(report, rows) if any(c.interval for row in grid.rows for c in row.cells) else ""
+    if few:
+        note = f"few: too few items for the scores to say much. {note}".strip()
+    return Table("Slices", ["slice", "items", *grid.columns], rows, note)
+
+
+def _note(report: Report, rows: list[list[str]]) -> str:
+    """How intervals were drawn, and what marks those that are approximate."""
+    rough = _ROUGH if any("≈" in text for row in rows for text in row[1:]) else ""
+    return " ".join(text for text in (page.resampling(report), rough) if text)
