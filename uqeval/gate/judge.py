@@ -87,6 +87,9 @@ def judge(
                 f"{named.path}: is part {part['number']} of {part['of']}: not all items were "
                 "evaluated. Join the parts with `uqeval merge`; a gate does not judge by one."
                 if part else
+                f"{named.path}: was merged of parts of which some are missing. Merge all of them; "
+                "a gate does not judge by some."
+                if named.report.inputs.get("missing_parts") else
                 f"{named.path}: is partial (--limit): not all items were evaluated. "
                 "Evaluate all of them; a gate does not judge by a part."
             )  # fmt: skip

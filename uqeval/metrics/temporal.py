@@ -195,7 +195,7 @@ def plan(settings: TemporalSettings, facts: Facts) -> Plan:
         for item, data in zip(items, counted[tallies.tracks].items, strict=True):
             item |= track_scores.pair_record(tallies.tracks.unpack(data))
     return Section(
-        results, items, _said(settings), _numerics(states, items),
+        results, items, _said(settings, results["flow"]), _numerics(states, items),
         _warnings(results, items, video), {"cuts": results["cuts"]},
     )  # fmt: skip
 
@@ -234,11 +234,14 @@ def _again(
     }  # fmt: skip
 
 
-def _said(settings: TemporalSettings) -> dict[str, Any]:
+def _said(settings: TemporalSettings, flow: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings of a report; the library of the flow is a part of the number, too."""
     method = settings.method
+    library = " ".join(str(flow[name]) for name in ("library", "version") if name in flow)
     return dataclasses.asdict(settings) | {
         "flow": method.id,
         "flow_parameters": dict(method.parameters),
+        "flow_library": library or None,
     }
 
 
