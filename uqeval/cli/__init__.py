@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import traceback
+import warnings
 from importlib import import_module
 from types import FrameType
 from typing import Any
@@ -97,6 +98,8 @@ def main() -> None:
     """Run the command line; the process ends with the status that `uqeval.cli` lists."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _terminated)
+    # What an interrupt may leave of Zarr's event loop; it says nothing to a user.
+    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names may hold what the locale cannot
