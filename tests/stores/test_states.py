@@ -108,6 +108,22 @@ def test_a_file_cut_at_any_byte_is_resumed_from_what_is_whole(tmp_path: Path) ->
     assert seen == {0, 1, 2}
 
 
+def test_an_entry_whose_header_was_not_finished_is_not_taken_for_an_empty_one(
+    tmp_path: Path,
+) -> None:
+    # A zip's header has CRC and size 0 until the data behind it are written.
+    path = tmp_path / "s.zip"
+    interrupted(path)
+    whole = partial_path(path).read_bytes()
+    last = whole.rindex(b"PK\x03\x04")
+    begun = whole[:last] + whole[last : last + 14] + bytes(8) + whole[last + 22 :]
+    for size in range(last, len(begun) + 1):
+        partial_path(path).write_bytes(begun[:size])
+        with StatesWriter(path, RUN, resume=True) as writer:
+            (found,) = writer.found.values()
+            assert found == {0: b"first"}
+
+
 def test_without_resume_a_run_begins_anew(tmp_path: Path) -> None:
     path = tmp_path / "s.zip"
     interrupted(path)

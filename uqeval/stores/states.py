@@ -192,8 +192,9 @@ def _entries_of(path: Path) -> Iterator[tuple[str, bytes]]:
     try:
         with path.open("rb") as file:
             while len(head := file.read(_LOCAL.size)) == _LOCAL.size:
-                mark, *_, crc, size, _, name_size, extra_size = _LOCAL.unpack(head)
-                if mark != b"PK\x03\x04" or size > _MOST:
+                mark, *_, crc, size, whole, name_size, extra_size = _LOCAL.unpack(head)
+                # Until its data are written an entry's header has CRC and first size 0.
+                if mark != b"PK\x03\x04" or size != whole or size > _MOST:
                     return
                 name = file.read(name_size).decode("utf-8", "replace")
                 file.seek(extra_size, os.SEEK_CUR)
