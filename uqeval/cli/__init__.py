@@ -100,6 +100,8 @@ def main() -> None:
         signal.signal(number, _terminated)
     # What an interrupt may leave of Zarr's event loop; it says nothing to a user.
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+    # Pydantic would search all packages that are installed for plugins of its own.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # names may hold what the locale cannot

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from uqeval.config import FILE, Config, Store, load_config
 from uqeval.errors import UsageError
+
+if TYPE_CHECKING:
+    from uqeval.config import Config, Store
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ def from_file(command: str, kinds: Iterable[str], needs: str, wanted: str | None
     Of the store `wanted`, else of the only one that asks for the command, or that it can evaluate.
     Raises `UsageError`, without a file with what the command `needs`.
     """
+    from uqeval.config import FILE, load_config
+
     if not Path(FILE).is_file():
         raise UsageError(f"no {needs} given, and no {FILE} in this folder; give {needs}.")
     config = load_config(FILE)

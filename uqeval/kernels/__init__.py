@@ -1,0 +1,14 @@
+"""Kernels, compiled by Numba. A module is loaded on first use, and Numba with it: what is refused
+before any pixel is counted does not wait for a compiler."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+
+def __getattr__(name: str) -> Any:
+    try:
+        return import_module(f"uqeval.kernels.{name}")
+    except ModuleNotFoundError as error:
+        raise AttributeError(f"module 'uqeval.kernels' has no attribute {name!r}") from error

@@ -9,11 +9,33 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numba
 from numba import types
 from numba.extending import intrinsic
+
+
+def _load_without_scipy() -> None:
+    """Load Numba's array functions now, without SciPy.
+
+    They would load its linear algebra only to know whether there is a BLAS, which takes longer than
+    many a run. No kernel calls it; whoever does has it loaded then.
+    """
+    from numba.np import linalg
+
+    if find_spec("scipy") is None or not hasattr(linalg, "ensure_blas"):
+        return
+    ensure_blas, linalg.ensure_blas = linalg.ensure_blas, lambda: None
+    try:
+        import numba.np.arraymath  # noqa: F401
+    finally:
+        linalg.ensure_blas = ensure_blas
+
+
+if not numba.config.DISABLE_JIT:
+    _load_without_scipy()
 
 
 def kernel(function: Callable[..., Any]) -> Any:

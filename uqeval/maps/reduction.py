@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.kernels import samples as kernels
+from uqeval import kernels
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, id_dtype, void_of
 
@@ -56,7 +56,7 @@ class Form:
     @property
     def sum_unit(self) -> float:
         """The probability of one unit of the sums."""
-        return kernels.HALF_UNIT if self.dtype == np.int16 else self.unit
+        return kernels.samples.HALF_UNIT if self.dtype == np.int16 else self.unit
 
     def accumulator_bytes(self, pixels: int, split: bool) -> int:
         """Bytes of the accumulators of `pixels` pixels; `split`: classes come in several tiles."""
@@ -177,7 +177,7 @@ class Reducer:
     def _add(self, tile: NDArray[Any], start: int, stop: int, at: int, t0: int, c0: int) -> None:
         form, arrays = self.form, self.sums.arrays
         extremes = self.check.fresh()
-        worst = kernels.add_samples(
+        worst = kernels.samples.add_samples(
             tile, start, stop, at, t0, c0, form.unit, form.sums_entropies,
             arrays["sums"], arrays["totals"], extremes, self._terms, arrays["plogp"],
         )  # fmt: skip
@@ -185,12 +185,14 @@ class Reducer:
             totals = arrays["totals"][:, at : at + stop - start]
             self.check.explain(tile, start, stop, t0, c0, totals)
         if "variation_ratio" in form.wanted:
-            kernels.add_votes(
+            kernels.samples.add_votes(
                 tile, start, stop, at, t0, c0, form.unit,
                 arrays["best"], arrays["vote"], arrays["votes"],
             )  # fmt: skip
         if "std" in form.wanted:
-            kernels.add_squares(tile, start, stop, at, t0, c0, arrays["first"], arrays["squares"])
+            kernels.samples.add_squares(
+                tile, start, stop, at, t0, c0, arrays["first"], arrays["squares"]
+            )
 
     def _finish(
         self, maps: Maps, start: int, stop: int, at: int, label: NDArray[Any] | None
@@ -202,20 +204,24 @@ class Reducer:
             return maps[name][start:stop] if name in maps else np.empty(n, dtype)
 
         prediction = out("prediction")
-        kernels.predict(at, n, samples, unit, sums, self._lead, prediction, out("confidence"))
+        kernels.samples.predict(
+            at, n, samples, unit, sums, self._lead, prediction, out("confidence")
+        )
         if "mean_probs" in maps:
-            kernels.average(at, n, start, samples, unit, sums, maps["mean_probs"])
+            kernels.samples.average(at, n, start, samples, unit, sums, maps["mean_probs"])
         if "entropy" in maps:
-            kernels.entropy_of_mean(at, n, samples, unit, sums, self._wide, out("entropy"))
+            kernels.samples.entropy_of_mean(at, n, samples, unit, sums, self._wide, out("entropy"))
         if form.sums_entropies:
-            kernels.information(
+            kernels.samples.information(
                 at, n, samples, unit, sums, arrays["plogp"], self._wide,
                 out("expected_entropy"), out("mutual_information"),
             )  # fmt: skip
         if "variation_ratio" in maps:
-            kernels.disagree(at, n, samples, arrays["votes"], self._lead, out("variation_ratio"))
+            kernels.samples.disagree(
+                at, n, samples, arrays["votes"], self._lead, out("variation_ratio")
+            )
         if "std" in maps:
-            kernels.deviate(
+            kernels.samples.deviate(
                 at,
                 n,
                 samples,
@@ -227,7 +233,7 @@ class Reducer:
                 out("std"),
             )
         if label is not None and form.wanted & {"label_probability", "label_rank", "brier"}:
-            kernels.score_labels(
+            kernels.samples.score_labels(
                 at, n, samples, unit, void_of(form.classes), sums, label[start:stop], prediction,
                 self._wide, out("label_probability"), out("label_rank", "uint16"), out("brier"),
             )  # fmt: skip

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.kernels import tempering as kernels
+from uqeval import kernels
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.names import Betas, void_of
 from uqeval.maps.reduction import Form, Maps
@@ -82,17 +82,18 @@ class TemperedSamples(Source):
         region = (slice(box.y0, box.y1), slice(box.x0, box.x1))
         labels = [np.ascontiguousarray(maps["label"][region]).reshape(-1) for maps in found]
         top, sums = np.zeros((2, len(batch), betas.count, box.pixels))
-        work, z = np.empty((4, kernels.BLOCK)), np.empty((betas.count, kernels.BLOCK))
+        block = kernels.tempering.BLOCK
+        work, z = np.empty((4, block)), np.empty((betas.count, block))
         for tile in stack.tiles(batch, box):
             heartbeat(tile.values.nbytes)
             j = tile.item - batch[0]
-            kernels.add_label_logs(
+            kernels.tempering.add_label_logs(
                 self._prepare(tile, form), labels[j], void_of(self.classes), betas.lowest,
                 betas.step, work, z, top[j], sums[j],
             )  # fmt: skip
         nll = np.empty((betas.count, box.pixels), np.float32)
         for j, maps in enumerate(found):
-            kernels.finish_label_logs(form.samples, top[j], sums[j], nll)
+            kernels.tempering.finish_label_logs(form.samples, top[j], sums[j], nll)
             shape = (betas.count, box.y1 - box.y0, box.x1 - box.x0)
             maps["tempered_nll"][(..., *region)] = nll.reshape(shape)
 
@@ -104,7 +105,8 @@ class TemperedSamples(Source):
         values = super()._prepare(tile, form)
         if not self._likelihoods:
             values = values.copy()  # it may be the store's own
-            kernels.temper_samples(values, self.betas.lowest, np.empty((2, kernels.BLOCK)))
+            work = np.empty((2, kernels.tempering.BLOCK))
+            kernels.tempering.temper_samples(values, self.betas.lowest, work)
         return values
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uqeval.kernels import tracks as kernels
+from uqeval import kernels
 from uqeval.maps.names import TRACK_LENGTHS, TrackRules, track_columns
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Tracker:
         """
         rules = self.rules
         unreliable = np.empty(forward.shape[:2], bool)
-        kernels.find_unreliable(
+        kernels.tracks.find_unreliable(
             forward, backward, rules.round_trip_slope, rules.round_trip_offset,
             rules.boundary_slope, rules.boundary_offset, unreliable,
         )  # fmt: skip
@@ -93,7 +93,7 @@ class Tracker:
         covered = np.zeros((rows.size, columns.size), bool)
         # A position may lie up to half a pixel outside: its pixel is the one at the border.
         y, x = (np.maximum(np.floor(v), 0).astype(np.int64) for v in (live.y, live.x))
-        kernels.cover(x, y, _MARGIN, step, covered)
+        kernels.tracks.cover(x, y, _MARGIN, step, covered)
         if self.rules.structure and covered.size:
             covered |= ~_structured(rgb, rows, columns)
         r, c = np.nonzero(~covered)
@@ -213,9 +213,9 @@ def _structured(
 
     image = smooth(rgb.astype(np.float64), _SMOOTH)
     tensor = np.empty((*rgb.shape[:2], 3))
-    kernels.structure_tensor(image, tensor)
+    kernels.tracks.structure_tensor(image, tensor)
     least = np.empty(rgb.shape[:2])
-    kernels.smaller_eigenvalue(smooth(tensor, _INTEGRATE), least)
+    kernels.tracks.smaller_eigenvalue(smooth(tensor, _INTEGRATE), least)
     height, width = rgb.shape[:2]
     border = np.minimum.outer(np.minimum(rows, height - rows), np.minimum(columns, width - columns))
     d = np.exp(-0.1 * border)

@@ -1,0 +1,34 @@
+"""What a command loads before it knows that there is something to compute."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from command import environment
+
+
+def loaded_by(*arguments: str | Path) -> set[str]:
+    """The modules that `uqeval ARGUMENTS` has loaded when it ends."""
+    run = subprocess.run(
+        [sys.executable, "-X", "importtime", "-m", "uqeval", *map(str, arguments)],
+        capture_output=True, text=True, check=False, timeout=60, env=environment(),
+    )  # fmt: skip
+    return {line.rpartition("|")[2].strip() for line in run.stderr.splitlines() if "|" in line}
+
+
+@pytest.mark.parametrize(
+    "arguments", ["--window 25", "--uncertainty foo", "--threshold 100", "--classes 4"]
+)
+def test_what_is_refused_waits_for_no_compiler(complete: Path, arguments: str) -> None:
+    loaded = loaded_by("pavpu", complete, *arguments.split())
+    assert "uqeval.lockstep" in loaded
+    assert not loaded & {"numba", "llvmlite", "scipy", "cv2", "matplotlib", "jinja2", "yaml"}
+
+
+def test_a_run_loads_numba_alone(complete: Path) -> None:
+    loaded = loaded_by("pavpu", complete, "-q")
+    assert "numba" in loaded
+    assert not loaded & {"scipy.linalg", "cv2", "matplotlib", "jinja2", "yaml"}
