@@ -140,7 +140,7 @@ class Members:
         mean: bool,
     ) -> list[Maps]:
         """`join` of a single member."""
-        from uqeval.kernels.regression import set_errors, set_sigmas
+        from uqeval.kernels.members import set_errors, set_sigmas
 
         seen = [_Checks(label) for label in labels]
         maps: list[Maps] = [
@@ -187,7 +187,7 @@ class Members:
     def _add(
         self, stack: Stack, batch: range, items: list[_Item], heartbeat: Heartbeat, spread: bool
     ) -> None:
-        from uqeval.kernels.regression import add_means, add_spreads
+        from uqeval.kernels.members import add_means, add_spreads
 
         for box in stack.boxes(batch[0]):
             for tile in stack.tiles(batch, box):
@@ -241,7 +241,7 @@ class Members:
         )
 
     def _finish(self, item: int, found: _Item, target: NDArray[Any]) -> Maps:
-        from uqeval.kernels.regression import join_members
+        from uqeval.kernels.members import join_members
 
         shape = found.label.shape
         mean, error, sigma = (np.empty(shape, np.float32) for _ in range(3))

@@ -224,7 +224,7 @@ class RegressionSource:
     def _float32(
         self, values: NDArray[Any], label: NDArray[Any], planes: Planes, item: int, what: str
     ) -> NDArray[Any]:
-        from uqeval.kernels.regression import round_values
+        from uqeval.kernels.members import round_values
 
         rounded = np.empty(label.shape, np.float32)
         if not round_values(values, label, VOID, rounded):
@@ -241,7 +241,7 @@ class RegressionSource:
         self, error: NDArray[Any], sigma: NDArray[Any], name: str, item: int
     ) -> NDArray[Any]:
         """λ = ε/σ rounded to float32."""
-        from uqeval.kernels.regression import set_ratios
+        from uqeval.kernels.members import set_ratios
 
         found = np.empty(error.shape, np.float32)
         if not set_ratios(error, sigma, found):

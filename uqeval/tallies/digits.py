@@ -44,7 +44,7 @@ class Digits(Tally):
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
-        from uqeval.kernels.regression import count_digits
+        from uqeval.kernels.error_sums import count_digits
 
         bits = np.ascontiguousarray(maps[self.of]).view(np.int32).astype(np.int64)
         key = np.where(bits >= 0, bits + 2**31, -bits - 1)

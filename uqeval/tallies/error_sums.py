@@ -79,7 +79,7 @@ class ErrorSums(Tally):
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
-        from uqeval.kernels.regression import sum_errors
+        from uqeval.kernels.error_sums import sum_errors
 
         own = self.empty()
         own["invalid"] += sum_errors(
@@ -123,7 +123,7 @@ class SumsBelow(Tally):
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
-        from uqeval.kernels.regression import sum_below
+        from uqeval.kernels.error_sums import sum_below
 
         sum_below(
             maps[self.of], maps["error"], maps[self.sigma], maps["label"], VOID,

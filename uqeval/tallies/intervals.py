@@ -43,7 +43,7 @@ class PredictiveScores(Tally):
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
-        from uqeval.kernels.regression import sum_scores
+        from uqeval.kernels.intervals import sum_scores
 
         shares = 2.0 / (1.0 - np.array(self.levels))
         sum_scores(
@@ -75,7 +75,7 @@ class IntervalCounts(Tally):
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
-        from uqeval.kernels.regression import count_levels
+        from uqeval.kernels.intervals import count_levels
 
         count_levels(
             maps["error"], maps[self.sigma], maps["label"], VOID, np.array(self.factors),

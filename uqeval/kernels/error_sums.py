@@ -1,0 +1,143 @@
+"""Sums of errors and of their σ, by group and by limit, and the digits of rank keys by group."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from uqeval.kernels._jit import kernel
+
+
+@kernel
+def sum_errors(error, sigma, target, label, void, group, count, sums, zero, least, most, within):
+    """Sums of evaluated pixels [y, x] by `group` [y, x], into [group]; not evaluated ones of -1.
+
+    `count`; `sums` [group, (ε, ε², σ, σ², y)]; `zero` [group, (σ = 0, λ infinite)]; the ends of the
+    target, `least` and `most`; `within` [group], Σ (y - ȳ)² about the mean of these pixels, which
+    is right if the arrays were empty before. Returns how many pixels are void.
+    """
+    height, width = label.shape
+    voids = 0
+    for y in range(height):
+        x = 0
+        while x < width:
+            # A run of one group is added up in registers: several times as fast as in memory.
+            g = group[y, x]
+            n, zeros = 0, 0
+            infinite: Any = 0
+            e1, e2, s1, s2, t1 = 0.0, 0.0, 0.0, 0.0, 0.0
+            low, high = np.inf, -np.inf
+            while x < width and group[y, x] == g:
+                if label[y, x] != void:
+                    e, s = np.float64(error[y, x]), np.float64(sigma[y, x])
+                    t = np.float64(target[y, x])
+                    n += 1
+                    e1 += e
+                    e2 += e * e
+                    s1 += s
+                    s2 += s * s
+                    t1 += t
+                    if s == 0.0:
+                        zeros += 1
+                        infinite += e > 0.0
+                    low = min(low, t)
+                    high = max(high, t)
+                else:
+                    voids += 1
+                x += 1
+            if g >= 0 and n > 0:
+                count[g] += n
+                sums[g, 0] += e1
+                sums[g, 1] += e2
+                sums[g, 2] += s1
+                sums[g, 3] += s2
+                sums[g, 4] += t1
+                zero[g, 0] += zeros
+                zero[g, 1] += infinite
+                least[g] = min(least[g], low)
+                most[g] = max(most[g], high)
+    for y in range(height):
+        x = 0
+        while x < width:
+            g = group[y, x]
+            mean = sums[g, 4] / count[g] if g >= 0 and count[g] > 0 else 0.0
+            total = 0.0
+            while x < width and group[y, x] == g:
+                if label[y, x] != void:
+                    d = np.float64(target[y, x]) - mean
+                    total += d * d
+                x += 1
+            if g >= 0:
+                within[g] += total
+    return voids
+
+
+@kernel
+def _limits_below(limits, g, value):
+    """How many of the ascending `limits` [group, limit] of group `g` lie below the `value`."""
+    low, rest = 0, limits.shape[1]
+    while rest > 1:  # without a branch that depends on the value: it would be guessed wrong
+        half = rest // 2
+        low = low + half if limits[g, low + half - 1] < value else low
+        rest -= half
+    return low + (1 if rest == 1 and limits[g, low] < value else 0)
+
+
+@kernel
+def sum_below(value, error, sigma, label, void, group, limits, count, sums, most):
+    """Evaluated pixels by how many of their group's ascending `limits` lie below `value` [y, x].
+
+    `limits` float64 [group, limit]. Into [group, limits below]: `count`, `sums` of (ε, σ), `most`
+    the largest ε.
+    """
+    height, width = label.shape
+    for y in range(height):
+        x = 0
+        while x < width:
+            # Runs are added up in registers, as in `sum_errors`.
+            g = group[y, x]
+            if label[y, x] == void or g < 0:
+                x += 1
+                continue
+            b = _limits_below(limits, g, np.float64(value[y, x]))
+            lower = limits[g, b - 1] if b > 0 else -np.inf
+            upper = limits[g, b] if b < limits.shape[1] else np.inf
+            n, e1, s1, high = 0, 0.0, 0.0, -np.inf
+            while x < width and group[y, x] == g and label[y, x] != void:
+                v = np.float64(value[y, x])
+                if n > 0 and not (v <= upper and (b == 0 or v > lower)):
+                    break
+                e = np.float64(error[y, x])
+                n += 1
+                e1 += e
+                s1 += np.float64(sigma[y, x])
+                high = max(high, e)
+                x += 1
+            count[g, b] += n
+            sums[g, b, 0] += e1
+            sums[g, b, 1] += s1
+            most[g, b] = max(most[g, b], high)
+
+
+@kernel
+def count_digits(key, label, void, group, digit, shift, entries, first, counts):
+    """Evaluated pixels by some bits of their rank keys [y, x], those above being as wanted.
+
+    Entry k of `entries` [entry] asks for keys of one group whose bits above `shift + digit` equal
+    it; the entries of group g are `first[g]` to `first[g + 1]`, ascending. The `digit` bits above
+    `shift` are counted into [entry, bits].
+    """
+    height, width = label.shape
+    mask = (np.int64(1) << digit) - 1
+    for y in range(height):
+        for x in range(width):
+            g = group[y, x]
+            if label[y, x] == void or g < 0:
+                continue
+            k = key[y, x]
+            prefix = k >> (shift + digit)
+            for entry in range(first[g], first[g + 1]):
+                if entries[entry] == prefix:
+                    counts[entry, (k >> shift) & mask] += 1
+                    break

@@ -1,0 +1,203 @@
+"""Predicted numbers and their targets: members joined, errors, and their ratios."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from uqeval.kernels._jit import kernel
+
+
+@kernel
+def _tell(told, place):
+    """One more that cannot be, at this place, into `told`: [how many, first place]."""
+    told[0] += 1
+    told[1] = min(told[1], place)
+
+
+@kernel
+def add_means(
+    tile, label, void, y0, x0, member, skip_nan, several, count, shift, total, first, second, bad
+):  # fmt: skip
+    """One member's numbers `tile` [y, x] of the box from `y0`, `x0` on, into maps [y, x].
+
+    `count` and `total` of all members; if there are `several`, also `first` and `second`: sums of
+    v - `shift` and of its square, `shift` being the first member's number. Not a number, or
+    infinite: into `bad`, [how many, first place], a place being (member, y, x) as one number.
+    """
+    height, width = label.shape
+    for i in range(tile.shape[0]):
+        for j in range(tile.shape[1]):
+            y, x = y0 + i, x0 + j
+            if label[y, x] == void:
+                continue
+            v = np.float64(tile[i, j])
+            if not math.isfinite(v):
+                if skip_nan and math.isnan(v):
+                    continue
+                _tell(bad, (member * height + y) * width + x)
+                continue
+            if several:
+                if count[y, x] == 0:
+                    shift[y, x] = v
+                d = v - shift[y, x]
+                first[y, x] += d
+                second[y, x] += d * d
+            count[y, x] += 1
+            total[y, x] += v
+
+
+@kernel
+def add_spreads(tile, label, void, y0, x0, member, squared, spread, bad, negative):
+    """One member's σ (or σ², `squared`) of a box, as the sum of σ² into `spread` [y, x].
+
+    `bad` and `negative` as in `add_means`.
+    """
+    height, width = label.shape
+    for i in range(tile.shape[0]):
+        for j in range(tile.shape[1]):
+            y, x = y0 + i, x0 + j
+            if label[y, x] == void:
+                continue
+            v = np.float64(tile[i, j])
+            if not math.isfinite(v):
+                _tell(bad, (member * height + y) * width + x)
+            elif v < 0.0:
+                _tell(negative, (member * height + y) * width + x)
+            else:
+                spread[y, x] += v if squared else v * v
+
+
+@kernel
+def join_members(
+    label, void, target, several, spreads, members, count, total, first, second, spread,
+    mean, error, sigma, bad, beyond,
+):  # fmt: skip
+    """μ, |μ - y| and σ of the mixture [y, x], rounded to float32; 0 where not evaluated.
+
+    σ² = mean σ_m² (if there are `spreads`) + mean (μ_m - μ)² (if there are `several`). Pixels
+    without any number into `bad`, those beyond float32 into `beyond`, as in `add_means`.
+    """
+    height, width = label.shape
+    for y in range(height):
+        for x in range(width):
+            mean[y, x] = 0.0
+            error[y, x] = 0.0
+            sigma[y, x] = 0.0
+            if label[y, x] == void:
+                continue
+            n = count[y, x]
+            if n == 0:
+                _tell(bad, y * width + x)
+                continue
+            mu = total[y, x] / n
+            variance = 0.0
+            if spreads:
+                variance = spread[y, x] / members
+            if several:
+                d = first[y, x]
+                variance += max((second[y, x] - d * d / n) / n, 0.0)
+            m = np.float32(mu)
+            e = np.float32(abs(mu - target[y, x]))
+            s = np.float32(math.sqrt(variance))
+            mean[y, x] = m
+            error[y, x] = e
+            sigma[y, x] = s
+            if not (math.isfinite(m) and math.isfinite(e) and math.isfinite(s)):
+                _tell(beyond, y * width + x)
+
+
+@kernel
+def set_errors(tile, target, label, void, y0, x0, mean, error, bad, beyond):
+    """μ and |μ - y| of a box of a single member's numbers, rounded to float32; 0 where void.
+
+    `mean` may be [0, 0]: then it is not wanted. `bad` and `beyond` as in `join_members`.
+    """
+    n = tile.shape[1]
+    for i in range(tile.shape[0]):
+        # Rows without a branch and from 0 on: the compiler takes several pixels at a time.
+        y = y0 + i
+        true, known, errors = target[y, x0 : x0 + n], label[y, x0 : x0 + n], error[y, x0 : x0 + n]
+        good: Any = True
+        for j in range(n):
+            e = np.float32(abs(np.float64(tile[i, j]) - np.float64(true[j])))
+            counted = known[j] != void
+            errors[j] = e if counted else np.float32(0.0)
+            good &= (e < np.inf) | (not counted)
+        if mean.shape[0] > 0:
+            means = mean[y, x0 : x0 + n]
+            for j in range(n):
+                m = np.float32(tile[i, j]) + np.float32(0.0)
+                counted = known[j] != void
+                means[j] = m if counted else np.float32(0.0)
+                good &= (abs(m) < np.inf) | (not counted)
+        if not good:
+            for j in range(n):
+                v = np.float64(tile[i, j])
+                place = y * label.shape[1] + x0 + j
+                if known[j] == void:
+                    continue
+                if not math.isfinite(v):
+                    _tell(bad, place)
+                elif not (math.isfinite(np.float32(v)) and math.isfinite(errors[j])):
+                    _tell(beyond, place)
+
+
+@kernel
+def set_sigmas(tile, label, void, y0, x0, squared, error, sigma, bad, negative, beyond):
+    """σ of a box of a single member's σ (or σ², `squared`), rounded to float32; 0 where void.
+
+    `bad`, `negative` and `beyond` as in `add_spreads` and `join_members`: pixels whose `error` is
+    beyond float32 are counted already.
+    """
+    n = tile.shape[1]
+    for i in range(tile.shape[0]):
+        y = y0 + i
+        known, errors, found = label[y, x0 : x0 + n], error[y, x0 : x0 + n], sigma[y, x0 : x0 + n]
+        good: Any = True
+        for j in range(n):
+            v = np.float64(tile[i, j])
+            s = np.float32(math.sqrt(max(v, 0.0)) if squared else v) + np.float32(0.0)
+            counted = known[j] != void
+            found[j] = s if counted else np.float32(0.0)
+            good &= ((v >= 0.0) & (s < np.inf)) | (not counted)
+        if not good:
+            for j in range(n):
+                v = np.float64(tile[i, j])
+                place = y * label.shape[1] + x0 + j
+                if known[j] == void:
+                    continue
+                if not math.isfinite(v):
+                    _tell(bad, place)
+                elif v < 0.0:
+                    _tell(negative, place)
+                elif math.isfinite(errors[j]) and not math.isfinite(found[j]):
+                    _tell(beyond, place)
+
+
+@kernel
+def round_values(value, label, void, rounded):
+    """Numbers [y, x] rounded to float32, -0.0 to 0.0, 0 where void; False if any is not finite."""
+    good: Any = True
+    for y in range(label.shape[0]):
+        for x in range(label.shape[1]):
+            v = np.float32(value[y, x]) + np.float32(0.0)
+            counted = label[y, x] != void
+            rounded[y, x] = v if counted else np.float32(0.0)
+            good &= (abs(v) < np.inf) | (not counted)
+    return good
+
+
+@kernel
+def set_ratios(error, sigma, ratio):
+    """λ = ε/σ [y, x] in float32, ∞ or 0 where σ = 0; returns False if any σ is negative."""
+    good: Any = True
+    for y in range(error.shape[0]):
+        for x in range(error.shape[1]):
+            e, s = error[y, x], sigma[y, x]
+            at_zero = np.float32(np.inf) if e > 0 else np.float32(0.0)
+            ratio[y, x] = e / s if s > 0 else at_zero
+            good &= s >= 0
+    return good
