@@ -55,6 +55,33 @@ def test_maps_of_one_member(tmp_path: Path) -> None:
             assert maps["lambda"][y, x] == expected
 
 
+def test_numbers_are_read_at_any_byte(tmp_path: Path) -> None:
+    arrays = numbers(1)
+    for shift in range(4):  # a name more moves the next members by a byte
+        path = save(tmp_path / f"{shift}.npz", {"n" * (shift + 1): np.zeros(1, "u1")} | arrays)
+        all_same(read(path), read(save(tmp_path / "r.npz", arrays)))
+
+
+def test_a_mapped_source_gives_what_a_pass_needs(tmp_path: Path) -> None:
+    path = save(tmp_path / "r.npz", numbers(1))
+    whole = read(path)
+    source = opened(path)
+    source.want(MAPS)
+    assert source.mapped
+    for names in (["error", "label"], ["target"], MAPS):
+        source.need(names)
+        for batch in source.batches():
+            for item, maps in zip(batch, source.read(batch), strict=True):
+                assert set(maps) == {"label", *names}
+                all_same([maps], [{name: whole[item][name] for name in maps}])
+    members = numbers(1)
+    members["samples"] = np.stack([members.pop("mean"), members.pop("std")], axis=1)
+    source = opened(save(tmp_path / "m.npz", members))
+    source.want(MAPS)
+    source.need(["error"])  # its maps are kept for later passes, which need others
+    assert set(source.read(source.batches()[0])[0]) == set(MAPS)
+
+
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 @pytest.mark.parametrize("kind", ["std", "variance", "samples", "mean"])
 def test_members(tmp_path: Path, dtype: str, kind: str) -> None:

@@ -109,6 +109,10 @@ def run_pass(
     #: Frames of a video that two pairs share are kept until both have had them.
     skip: Callable[[range], None] = getattr(source, "skip", lambda _: None)
 
+    #: Maps that are read again in each pass are those that it needs.
+    need: Callable[[set[str]], None] = getattr(source, "need", lambda _: None)
+    need({name for tally in tallies for name in tally.inputs})
+
     def is_known(batch: range) -> bool:
         return all(item in known.get(tally, ()) for tally in tallies for item in batch)
 

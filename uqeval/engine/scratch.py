@@ -21,8 +21,8 @@ class Scratch:
     """Maps of the items read so far: in memory while they fit `memory` bytes, then in a temporary
     folder while the disk has room; items that find no place are reduced again in the next pass.
 
-    Maps of a source that is `mapped`, which reads faster than a copy of its maps is written, never
-    go to disk. The folder is removed on exit.
+    Maps of a source that is `mapped`, which reads as fast as a copy of its maps is written, are
+    not kept: they are read again, in each pass those that it needs. The folder is removed on exit.
     """
 
     def __init__(self, memory: int, enabled: bool = True) -> None:
@@ -53,13 +53,12 @@ class Scratch:
             heartbeat(0)
             return maps
         maps = source.read(batch, heartbeat)
-        if self._enabled:
-            spills = not getattr(source, "mapped", False)
+        if self._enabled and not getattr(source, "mapped", False):
             for item, found in zip(batch, maps, strict=True):
-                self._keep(item, found, spills)
+                self._keep(item, found)
         return maps
 
-    def _keep(self, item: int, maps: Maps, spills: bool) -> None:
+    def _keep(self, item: int, maps: Maps) -> None:
         size = sum(values.nbytes for values in maps.values())
         with self._lock:
             if item in self._held or item in self._files:
@@ -67,8 +66,6 @@ class Scratch:
             if size <= self._free:
                 self._free -= size
                 self._held[item] = maps
-                return
-            if not spills:
                 return
             if self._folder is None:
                 self._folder = Path(tempfile.mkdtemp(prefix="uqeval-"))

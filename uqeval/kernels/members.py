@@ -18,6 +18,15 @@ def _tell(told, place):
 
 
 @kernel
+def set_label(target, invalid, void, label):
+    """0 where the target [y, x] is finite and not `invalid` (NaN: none is), else `void`."""
+    for y in range(label.shape[0]):
+        for x in range(label.shape[1]):
+            t = target[y, x]
+            label[y, x] = 0 if (abs(t) < np.inf) & (t != invalid) else void
+
+
+@kernel
 def add_means(
     tile, label, void, y0, x0, member, skip_nan, several, count, shift, total, first, second, bad
 ):  # fmt: skip

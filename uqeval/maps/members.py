@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import DataError
 from uqeval.maps.contract import Heartbeat
+from uqeval.maps.spare import Spare
 
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
@@ -64,6 +65,7 @@ class Members:
         self.spreads = stacks.get("variance") or stacks.get("std")
         self.names = names
         self.skip_nan = skip_nan
+        self.spare = Spare()
 
     @property
     def count(self) -> int:
@@ -145,12 +147,14 @@ class Members:
         seen = [_Checks(label) for label in labels]
         maps: list[Maps] = [
             {
-                "mean": np.empty(label.shape if mean else (0, 0), np.float32),
-                "error": np.empty(label.shape, np.float32),
-                "sigma": (np.zeros if self.spreads is None else np.empty)(label.shape, np.float32),
+                name: self.spare.empty(label.shape if asked else (0, 0), np.float32)
+                for name, asked in (("mean", mean), ("error", True), ("sigma", True))
             }
             for label in labels
         ]
+        if self.spreads is None:
+            for own in maps:
+                own["sigma"][...] = 0.0
         for stack in (self.means, self.spreads):
             for box in stack.boxes(batch[0]) if stack else ():
                 for tile in stack.tiles(batch, box) if stack else ():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -60,6 +60,9 @@ class RegressionSource:
         self.extra = extra
         self.where = where
         self.wanted: frozenset[str] = frozenset()
+        self._needed = self.wanted
+        for array in (*self.members.arrays, *(a for p in self._planes(extra) for a in p.arrays)):
+            array.anywhere = True
 
     @property
     def items(self) -> int:
@@ -100,7 +103,13 @@ class RegressionSource:
             elif own not in self.extra:
                 held = ", ".join(sorted({"sigma", *self.extra}))
                 raise StoreError(f"{self.where} has no map {own!r}; it has {held}.")
-        self.wanted = frozenset(names) | {"label"}
+        self.wanted = self._needed = frozenset(names) | {"label"}
+
+    def need(self, names: Collection[str]) -> None:
+        """Say which of the wanted maps the next pass reads. What is kept for a later pass is read
+        whole."""
+        if self.mapped:
+            self._needed = frozenset(names) | {"label"}
 
     def batches(self) -> list[range]:
         """Items that are read together."""
@@ -114,7 +123,7 @@ class RegressionSource:
         """Peak bytes that reading a batch takes: a tile, accumulators and maps."""
         height, width = self.size(batch[0])
         pixels = len(batch) * height * width
-        kept = sum(planes.kept_bytes() for planes in self._planes())
+        kept = sum(planes.kept_bytes() for planes in self._planes(self._used))
         own = 10 if self.members.single else 24  # the target as it is stored, masks
         return (
             self.members.tile_bytes(batch)
@@ -125,23 +134,24 @@ class RegressionSource:
     @cached_property
     def mapped(self) -> bool:
         """Whether the maps are made of single numbers that lie on disk as they are."""
-        arrays = [array for planes in self._planes() for array in planes.arrays]
+        arrays = [array for planes in self._planes(self._used) for array in planes.arrays]
         return self.members.single and all(
             array.stored_bytes() == math.prod(array.shape) * array.dtype.itemsize
             for array in (*arrays, *self.members.arrays)
         )
 
-    def _planes(self) -> list[Planes]:
-        own = [planes for name, planes in self.extra.items() if self._uses(name)]
-        return [*own, *([self.target] if self.target else []), *self.valid]
+    @property
+    def _used(self) -> list[str]:
+        return [name for name in self.extra if _uses(self.wanted, name)]
 
-    def _uses(self, name: str) -> bool:
-        return bool(self.wanted & {name, lambda_of(name)})
+    def _planes(self, extra: Iterable[str]) -> list[Planes]:
+        own = [self.extra[name] for name in extra]
+        return [*own, *([self.target] if self.target else []), *self.valid]
 
     # ---- what it gives
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
-        """The wanted maps of the items of a batch.
+        """The wanted maps of the items of a batch, or those of them that are needed.
 
         `heartbeat` is called with the bytes of each tile. Raises `DataError` or `StoreError` for
         values that cannot be evaluated, naming item and store.
@@ -153,10 +163,10 @@ class RegressionSource:
         """Maps that do not depend on the members, `label` among them, and the target."""
         label, target = self._truth(item)
         maps = {"label": label}
-        if "target" in self.wanted:
+        if "target" in self._needed:
             maps["target"] = self._rounded(target, item, label)
         for name in self.extra:
-            if self._uses(name):
+            if _uses(self._needed, name):
                 maps[name] = self._extra_map(name, item, label)
                 heartbeat(maps[name].nbytes)
         return maps, target
@@ -168,40 +178,44 @@ class RegressionSource:
         members: Members,
         heartbeat: Heartbeat,
     ) -> list[Maps]:
-        """The wanted maps: those `given`, and those of some members."""
+        """The maps asked for: those `given`, and those of some members."""
+        wanted = self._needed
         joined: list[Maps] = [{} for _ in batch]
-        if self.wanted & (_OF_MEMBERS | {_LAMBDA}) or any(":" in name for name in self.wanted):
+        if wanted & (_OF_MEMBERS | {_LAMBDA}) or any(":" in name for name in wanted):
             labels, targets = [maps["label"] for maps, _ in given], [target for _, target in given]
-            joined = members.join(batch, labels, targets, heartbeat, "mean" in self.wanted)
+            joined = members.join(batch, labels, targets, heartbeat, "mean" in wanted)
         results = []
         for item, (maps, _), own in zip(batch, given, joined, strict=True):
             every = maps | own
-            for name in self.wanted:
+            for name in wanted:
                 if name.split(":")[0] == _LAMBDA:
                     sigma = name.removeprefix(_LAMBDA).removeprefix(":") or "sigma"
                     every[name] = self._ratio(every["error"], every[sigma], sigma, item)
-            results.append({name: every[name] for name in sorted(self.wanted)})
+            results.append({name: every[name] for name in sorted(wanted)})
         return results
 
     def _truth(self, item: int) -> tuple[NDArray[Any], NDArray[Any]]:
         """`label`, and the target, anything where it is not evaluated and 0 if there is none."""
+        from uqeval.kernels.members import set_label
+
         target: NDArray[Any] = np.broadcast_to(np.float32(0), self.size(item))
-        good = np.ones(target.shape, bool)
-        if self.target is not None:
+        label = self.members.spare.empty(target.shape, np.uint8)
+        if self.target is None:
+            label[...] = 0
+        else:
             plane = self.target.read(item)
             where = f"{self.target.where(item)}, item {self.names[item]}"
             self._check_size(plane, where, item, "the target is")
             target = _plain(plane)
-            good = np.isfinite(target)
             invalid = self.target.parts[item].array.attributes.get("invalid")
-            if isinstance(invalid, int | float):
-                good &= target != invalid
+            invalid = invalid if isinstance(invalid, int | float) else math.nan
+            set_label(target, target.dtype.type(invalid), VOID, label)
         for mask in self.valid:
             values = mask.read(item)
             where = f"{mask.where(item)}, item {self.names[item]}"
             self._check_size(values, where, item, "valid is")
-            good &= (values != 0) & (values == values)
-        return np.multiply(~good, np.uint8(VOID), dtype=np.uint8), target
+            label[(values == 0) | (values != values)] = VOID
+        return label, target
 
     def _check_size(self, plane: NDArray[Any], where: str, item: int, what: str) -> None:
         size, expected = plane.shape, self.size(item)
@@ -226,7 +240,7 @@ class RegressionSource:
     ) -> NDArray[Any]:
         from uqeval.kernels.members import round_values
 
-        rounded = np.empty(label.shape, np.float32)
+        rounded = self.members.spare.empty(label.shape, np.float32)
         if not round_values(values, label, VOID, rounded):
             bad = ~np.isfinite(rounded)
             y, x = (int(k[0]) for k in np.nonzero(bad))
@@ -243,7 +257,7 @@ class RegressionSource:
         """λ = ε/σ rounded to float32."""
         from uqeval.kernels.members import set_ratios
 
-        found = np.empty(error.shape, np.float32)
+        found = self.members.spare.empty(error.shape, np.float32)
         if not set_ratios(error, sigma, found):
             y, x = (int(k[0]) for k in np.nonzero(sigma < 0))
             raise DataError(
@@ -252,6 +266,10 @@ class RegressionSource:
                 f"{x}. An uncertainty that stands for σ is not negative."
             )
         return found
+
+
+def _uses(wanted: frozenset[str], name: str) -> bool:
+    return bool(wanted & {name, lambda_of(name)})
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:

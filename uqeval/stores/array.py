@@ -73,6 +73,9 @@ class StoredArray(ABC):
     dimension_names: tuple[str | None, ...] | None = None
     axes: tuple[str, ...] = ()
     attributes: dict[str, Any]
+    #: Set by a reader that takes numbers at any byte: members of a .npz lie so, and are then not
+    #: copied to be aligned.
+    anywhere: bool = False
 
     @abstractmethod
     def read(self, region: Region) -> NDArray[Any]:

@@ -62,7 +62,7 @@ class NumpyArray(StoredArray):
         Raises `StoreError` if the file cannot be mapped or unpacked.
         """
         values = self._mapped()
-        found = np.require(values[region], self.dtype, requirements=["C", "A"])
+        found = np.require(values[region], self.dtype, ["C"] if self.anywhere else ["C", "A"])
         with self._lock:
             self._touched += found.nbytes
             if self._touched > _TOUCHED:

@@ -1,0 +1,57 @@
+"""Memory of maps that is taken again."""
+
+from __future__ import annotations
+
+from threading import Thread
+from typing import Any
+
+import numpy as np
+
+from uqeval.maps.spare import Spare
+
+SHAPE = (512, 1024)
+
+
+def place(values: Any) -> int:
+    return int(values.__array_interface__["data"][0])
+
+
+def test_memory_is_taken_again_once_nobody_holds_it() -> None:
+    spare = Spare()
+    first = spare.empty(SHAPE, np.float32)
+    assert (first.shape, first.dtype) == (SHAPE, np.float32) and first.flags.c_contiguous
+    assert first.flags.aligned and first.flags.writeable
+    at, part = place(first), first[3:5].reshape(-1)
+    part[...] = 7
+    del first
+    other = spare.empty(SHAPE, np.float32)
+    assert place(other) != at and (part == 7).all()  # a view still holds it
+    del part
+    assert place(spare.empty((1000, 520), np.float32)) == at  # of about the same size
+
+
+def test_small_arrays_and_other_sizes() -> None:
+    spare = Spare()
+    assert spare.empty((3, 0), np.uint8).shape == (3, 0)
+    large = spare.empty((2048, 1024), np.float32)
+    at = place(large)
+    del large
+    assert place(spare.empty(SHAPE, np.float32)) != at
+
+
+def test_many_threads() -> None:
+    spare, wrong = Spare(), []
+
+    def work(value: int) -> None:
+        for _ in range(50):
+            mine = spare.empty(SHAPE, np.uint8)
+            mine[...] = value
+            if not (mine == value).all():
+                wrong.append(value)
+
+    threads = [Thread(target=work, args=(k,)) for k in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong

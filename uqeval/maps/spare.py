@@ -1,0 +1,45 @@
+"""Memory of maps that nobody holds any more, for the maps of the next item."""
+
+from __future__ import annotations
+
+import math
+import weakref
+from collections import deque
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+#: Less than this the allocator keeps itself; more free blocks of a size are not worth keeping.
+_SMALL, _MOST = 1 << 18, 8
+
+
+class Spare:
+    """Arrays whose memory is taken again once the last view of them is gone.
+
+    Fresh memory comes from the system page by page, each of which it clears: as much work as to
+    make the maps themselves.
+    """
+
+    def __init__(self) -> None:
+        # No lock: the end of an array may be noticed at any place, also where one is held.
+        self._free: dict[int, deque[memoryview]] = {}
+
+    def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
+        """As `numpy.empty`."""
+        kind, count = np.dtype(dtype), math.prod(shape)
+        size = count * kind.itemsize
+        if size < _SMALL:
+            return np.empty(shape, kind)
+        # Images of about the same size share blocks: three bits of the size are told apart.
+        step = 1 << (size.bit_length() - 4)
+        room = -(-size // step) * step
+        free = self._free.setdefault(room, deque(maxlen=_MOST))
+        try:
+            block = free.pop()
+        except IndexError:
+            block = memoryview(np.empty(room, np.uint8).data)
+        # Every view has this array as its base, so that it goes with the last of them.
+        owner: NDArray[Any] = np.frombuffer(block, kind, count)
+        weakref.finalize(owner, free.append, block).atexit = False
+        return owner.reshape(shape)
