@@ -35,6 +35,50 @@ def _lead(probs, start, n, lead):
 
 
 @kernel
+def _start(row, lead, lowest, step, log, power, factor):
+    """ℓ of one class into `log`, e^(lowest·ℓ) into `power`; with a step, e^(step·ℓ) into `factor`.
+
+    Where `row` is 0, ℓ stands as 0 and its power is 0.
+    """
+    for i in range(row.shape[0]):
+        p = np.float64(row[i])
+        value = log_64(p) - lead[i]
+        q = exp_64(lowest * value)
+        log[i] = value if p > 0 else 0.0
+        power[i] = q if p > 0 else 0.0
+    if step > 0:
+        for i in range(row.shape[0]):
+            factor[i] = exp_64(step * log[i])
+
+
+@kernel
+def _label(probs, label, void, start, n, lead, enters, log):
+    """1 into `enters` and ℓ_y into `log` where the label's class has a probability, else 0."""
+    for i in range(n):
+        y = label[start + i]
+        enters[i] = 0.0
+        log[i] = 0.0
+        if y != void:
+            p = np.float64(probs[y, start + i])
+            if p > 0:
+                enters[i] = 1.0
+                log[i] = log_64(p) - lead[i]
+
+
+@kernel
+def _sum_powers(probs, start, n, lead, beta, z):
+    """Σ_c e^(βℓ_c) of the pixels from `start` on, into `z` [pixel]; 0 where all are 0."""
+    for i in range(n):
+        z[i] = 0.0
+    for c in range(probs.shape[0]):
+        row = probs[c, start : start + n]
+        for i in range(n):
+            p = np.float64(row[i])
+            q = exp_64(beta * (log_64(p) - lead[i]))
+            z[i] += q if p > 0 else 0.0
+
+
+@kernel
 def add_slopes(probs, label, void, lowest, step, work, rungs, lanes, pixels):
     """Derivatives of the summed NLL of p̄^β by β, at several β, over the non-void pixels.
 
@@ -52,15 +96,7 @@ def add_slopes(probs, label, void, lowest, step, work, rungs, lanes, pixels):
         rungs[:, :, :n] = 0.0
         for c in range(probs.shape[0]):
             row = probs[c, start : start + n]
-            for i in range(n):
-                p = np.float64(row[i])
-                value = log_64(p) - lead[i]
-                q = exp_64(lowest * value)
-                log[i] = value if p > 0 else 0.0
-                power[i] = q if p > 0 else 0.0
-            if step > 0:
-                for i in range(n):
-                    factor[i] = exp_64(step * log[i])
+            _start(row, lead, lowest, step, log, power, factor)
             for j in range(count):
                 z, first, second = rungs[0, j], rungs[1, j], rungs[2, j]
                 if step > 0:
@@ -79,19 +115,10 @@ def add_slopes(probs, label, void, lowest, step, work, rungs, lanes, pixels):
                         first[i] += ql
                         second[i] += ql * log[i]
                         power[i] = q * q if q > _SMALL else 0.0
-        # What enters: 1 in `factor`; ln p̄_y - ln max p̄ in `mine`.
+        _label(probs, label, void, start, n, lead, factor, mine)
         for i in range(n):
-            y = label[start + i]
-            factor[i] = 0.0
-            mine[i] = 0.0
-            if y != void:
-                p = np.float64(probs[y, start + i])
-                if p > 0:
-                    factor[i] = 1.0
-                    mine[i] = log_64(p) - lead[i]
-                    pixels[0] += 1
-                else:
-                    pixels[1] += 1
+            if label[start + i] != void:
+                pixels[0 if factor[i] > 0 else 1] += 1
         for j in range(count):
             z, first, second = rungs[0, j], rungs[1, j], rungs[2, j]
             slope, curvature = lanes[0, j], lanes[1, j]
@@ -112,14 +139,7 @@ def temper(probs, label, void, beta, work, confidence, probability):
     for start in range(0, probs.shape[1], BLOCK):
         n = min(BLOCK, probs.shape[1] - start)
         _lead(probs, start, n, lead)
-        for i in range(n):
-            z[i] = 0.0
-        for c in range(probs.shape[0]):
-            row = probs[c, start : start + n]
-            for i in range(n):
-                p = np.float64(row[i])
-                q = exp_64(beta * (log_64(p) - lead[i]))
-                z[i] += q if p > 0 else 0.0
+        _sum_powers(probs, start, n, lead, beta, z)
         for i in range(n):
             whole = z[i] if z[i] > 0 else 1.0
             confidence[start + i] = 1.0 / whole if z[i] > 0 else 0.0
@@ -142,14 +162,7 @@ def temper_samples(probs, beta, work):
         for start in range(0, probs.shape[2], BLOCK):
             n = min(BLOCK, probs.shape[2] - start)
             _lead(probs[t], start, n, lead)
-            for i in range(n):
-                z[i] = 0.0
-            for c in range(probs.shape[1]):
-                row = probs[t, c, start : start + n]
-                for i in range(n):
-                    p = np.float64(row[i])
-                    q = exp_64(beta * (log_64(p) - lead[i]))
-                    z[i] += q if p > 0 else 0.0
+            _sum_powers(probs[t], start, n, lead, beta, z)
             for c in range(probs.shape[1]):
                 row = probs[t, c, start : start + n]
                 for i in range(n):
@@ -175,15 +188,7 @@ def add_label_logs(probs, label, void, lowest, step, work, z, top, sums):
             z[:, :n] = 0.0
             for c in range(probs.shape[1]):
                 row = probs[t, c, start : start + n]
-                for i in range(n):
-                    p = np.float64(row[i])
-                    value = log_64(p) - lead[i]
-                    q = exp_64(lowest * value)
-                    log[i] = value if p > 0 else 0.0
-                    power[i] = q if p > 0 else 0.0
-                if step > 0:
-                    for i in range(n):
-                        factor[i] = exp_64(step * log[i])
+                _start(row, lead, lowest, step, log, power, factor)
                 for j in range(count):
                     whole = z[j]
                     if step > 0:
@@ -195,16 +200,7 @@ def add_label_logs(probs, label, void, lowest, step, work, z, top, sums):
                             q = power[i]
                             whole[i] += q
                             power[i] = q * q if q > _SMALL else 0.0
-            # What enters: 1 in `factor`; ln p_ty - ln max p_t in `log`.
-            for i in range(n):
-                y = label[start + i]
-                factor[i] = 0.0
-                log[i] = 0.0
-                if y != void:
-                    p = np.float64(probs[t, y, start + i])
-                    if p > 0:
-                        factor[i] = 1.0
-                        log[i] = log_64(p) - lead[i]
+            _label(probs[t], label, void, start, n, lead, factor, log)
             for j in range(count):
                 beta = lowest + j * step if step > 0 else lowest * 2.0**j
                 whole, high, total = z[j], top[j, start : start + n], sums[j, start : start + n]

@@ -92,6 +92,6 @@ class SharedFrames:
     def _fill(self, index: int, future: Future[Frame]) -> None:
         try:
             future.set_result(self._load(index))
-        except BaseException as error:
+        except BaseException as error:  # an interrupt too: other threads wait for this frame
             future.set_exception(error)
             raise

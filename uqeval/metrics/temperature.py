@@ -12,7 +12,7 @@ through those is least.
 from __future__ import annotations
 
 import math
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -248,14 +248,8 @@ def _least(betas: Sequence[float], values: Sequence[float]) -> float:
         return slope
 
     best = values.index(min(values))
-    a, b = nodes[max(best - 1, 0)], nodes[min(best + 1, len(nodes) - 1)]
-    for _ in range(60):
-        middle = (a + b) / 2
-        if derivative(middle) < 0:
-            a = middle
-        else:
-            b = middle
-    return math.exp((a + b) / 2)
+    near = nodes[max(best - 1, 0)], nodes[min(best + 1, len(nodes) - 1)]
+    return math.exp(_bisected(derivative, *near))
 
 
 def _points(betas: Sequence[float], state: State) -> list[Point]:
@@ -286,11 +280,15 @@ def _crossing(points: Sequence[Point], low: float, high: float) -> float:
             total = total * (x - node) + coefficient
         return total
 
-    a, b = math.log(low), math.log(high)
+    return math.exp(_bisected(value, math.log(low), math.log(high)))
+
+
+def _bisected(value: Callable[[float], float], a: float, b: float) -> float:
+    """Where a function that is negative at `a` and not at `b` is 0, to the last bits."""
     for _ in range(60):
         middle = (a + b) / 2
         if value(middle) < 0:
             a = middle
         else:
             b = middle
-    return math.exp((a + b) / 2)
+    return (a + b) / 2

@@ -17,7 +17,7 @@ from uqeval.stores.matching import files_below, match_files
 from uqeval.stores.names import listed, natural
 from uqeval.stores.numpy_array import open_npy
 from uqeval.stores.pfm_array import PfmFlow
-from uqeval.stores.planes import Planes
+from uqeval.stores.planes import Planes, VideoPlanes
 from uqeval.stores.sequences import Pair
 from uqeval.stores.sources import is_url
 from uqeval.stores.store import open_store
@@ -31,28 +31,8 @@ _ENDINGS = ("_flow",)
 _MOST = np.float32(1e9)
 
 
-class Flows:
-    """The optical flow of all pairs, in their order, on the grid of the later frame.
-
-    `parts` are the stored flows, one a pair.
-    """
-
-    def __init__(self, where: str, parts: Sequence[ItemArray]) -> None:
-        self.where = where
-        self.parts = tuple(parts)
-        self._planes = Planes(self.parts, channels=True)
-
-    def __len__(self) -> int:
-        return len(self.parts)
-
-    @property
-    def arrays(self) -> Sequence[StoredArray]:
-        """The distinct arrays that hold the flow; their chunks may be missing."""
-        return self._planes.arrays
-
-    def size(self, i: int) -> tuple[int, int]:
-        """Height and width of the flow of pair `i`."""
-        return self._planes.size(i)
+class Flows(VideoPlanes):
+    """The optical flow of all pairs, in their order, on the grid of the later frame."""
 
     def read(self, i: int) -> NDArray[np.float32]:
         """The flow of pair `i` as [y, x, 2], (dx, dy) in pixels; both NaN where it is unknown.
@@ -64,18 +44,10 @@ class Flows:
         flow[~(np.abs(flow) <= _MOST).all(axis=-1)] = np.nan
         return flow
 
-    def kept_bytes(self) -> int:
-        """Bytes of decoded chunks that may be kept for later pairs."""
-        return self._planes.kept_bytes()
-
     def where_of(self, i: int) -> str:
         """What messages call the flow of pair `i`: its file, or the array and row."""
         index = self.parts[i].index
         return self._planes.where(i) + ("" if index is None else f", row {index}")
-
-    def fingerprint(self) -> str:
-        """Digest of the arrays' own fingerprints."""
-        return self._planes.fingerprint()
 
 
 def open_flows(

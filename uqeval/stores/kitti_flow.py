@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
-from uqeval.stores.array import Region, StoredArray, file_digest
+from uqeval.stores.array import Region
+from uqeval.stores.file_array import FileArray
 from uqeval.stores.png_array import png_header
 
 _RGB = 2
 _KINDS = {0: "grey", 2: "RGB", 3: "palette", 4: "grey with alpha", 6: "RGBA"}
 
 
-class KittiFlow(StoredArray):
+class KittiFlow(FileArray):
     """A PNG file of shape [H, W, 2], (dx, dy) in pixels; its header is checked at once.
 
     Geiger et al., KITTI's `devkit/readme.txt`: red and green are 64 · dx + 2^15 and likewise dy;
@@ -36,11 +37,7 @@ class KittiFlow(StoredArray):
                 "as KITTI's (64 · dx + 2^15, 64 · dy + 2^15, known), .flo, .npy or .pfm. Take it "
                 "out of the folder, or convert it."
             )
-        self.where = str(path)
-        self.shape = (header.height, header.width, 2)
-        self.chunks = self.shape
-        self.attributes = {}
-        self._path = path
+        super().__init__(path, (header.height, header.width, 2))
 
     def read(self, region: Region) -> NDArray[Any]:
         """The flow in `region`. Raises `StoreError` if the file is damaged."""
@@ -60,14 +57,6 @@ class KittiFlow(StoredArray):
         flow = (image[..., :0:-1].astype(np.float32) - np.float32(2**15)) / np.float32(64)
         flow[image[..., 0] == 0] = np.nan
         return np.ascontiguousarray(flow[region])
-
-    def stored_bytes(self) -> int:
-        """The size of the file."""
-        return self._path.stat().st_size
-
-    def fingerprint(self) -> str:
-        """SHA-256 of the file's name, size and time of change."""
-        return file_digest(self._path)
 
 
 def _is_whole(data: bytes) -> bool:

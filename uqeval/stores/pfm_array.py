@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
-from uqeval.stores.array import Region, StoredArray, file_digest
+from uqeval.stores.array import Region, file_digest
+from uqeval.stores.file_array import FileArray, head_of
 
 #: `Pf`, width and height, and a scale whose sign says the byte order; one line break ends it.
 _HEADER = re.compile(
@@ -21,7 +22,7 @@ _HEADER = re.compile(
 _LONGEST = 512
 
 
-class PfmArray(StoredArray):
+class PfmArray(FileArray):
     """A grey PFM file of shape [H, W], row 0 at the top; header and size are checked at once.
 
     A negative scale says little-endian, a positive one big-endian; its size is a unit that nobody
@@ -34,12 +35,7 @@ class PfmArray(StoredArray):
     _channels: tuple[int, ...] = ()
 
     def __init__(self, path: Path) -> None:
-        try:
-            with path.open("rb") as file:
-                head = file.read(_LONGEST)
-                size = file.seek(0, 2)
-        except OSError as error:
-            raise StoreError(f"{path}: cannot be read: {error.strerror}.") from error
+        head, size = head_of(path, _LONGEST)
         found = _HEADER.match(head)
         if found is None:
             raise StoreError(
@@ -61,29 +57,16 @@ class PfmArray(StoredArray):
                 f"{path}: is {size} bytes, but {width} × {height} pixels after its header make "
                 f"{expected}. Copy it again."
             )
-        self.where = str(path)
-        self.shape: tuple[int, ...] = (height, width)
+        super().__init__(path, (height, width))
         self.dtype = np.dtype(np.float32)
-        self.chunks = self.shape
-        self.attributes = {}
-        self._path = path
         self._start = found.end()
         self._stored = np.dtype("<f4" if scale < 0 else ">f4")
 
     def read(self, region: Region) -> NDArray[Any]:
         """The numbers in `region`. Raises `StoreError` if the file cannot be read."""
-        try:
-            values = np.fromfile(self._path, self._stored, offset=self._start)
-        except OSError as error:
-            raise StoreError(f"{self._path}: cannot be read: {error.strerror}.") from error
-        if values.size != math.prod(self._file_shape):
-            raise StoreError(f"{self._path}: changed while it was read. Start again.")
-        upright = values.reshape(self._file_shape)[::-1][tuple(map(slice, self.shape))]
+        values = self._numbers(self._stored, self._start, self._file_shape)
+        upright = values[::-1][tuple(map(slice, self.shape))]
         return np.ascontiguousarray(upright[region], self.dtype)
-
-    def stored_bytes(self) -> int:
-        """The size of the file."""
-        return self._path.stat().st_size
 
     def fingerprint(self) -> str:
         """SHA-256 of the file."""

@@ -87,3 +87,35 @@ class Planes:
                 while len(self._chunks) > _KEPT:
                     self._chunks.popitem(last=False)
             return self._chunks[key]
+
+
+class VideoPlanes:
+    """Planes [class, y, x] of a stored video, one a frame or a pair of them: frames, or flow.
+
+    `where` says what holds them all, `parts` are the stored planes.
+    """
+
+    def __init__(self, where: str, parts: Sequence[ItemArray]) -> None:
+        self.where = where
+        self.parts = tuple(parts)
+        self._planes = Planes(self.parts, channels=True)
+
+    def __len__(self) -> int:
+        return len(self.parts)
+
+    @property
+    def arrays(self) -> Sequence[StoredArray]:
+        """The distinct arrays that hold the planes; their chunks may be missing."""
+        return self._planes.arrays
+
+    def size(self, i: int) -> tuple[int, int]:
+        """Height and width of plane `i`."""
+        return self._planes.size(i)
+
+    def kept_bytes(self) -> int:
+        """Bytes of decoded chunks that may be kept for later planes."""
+        return self._planes.kept_bytes()
+
+    def fingerprint(self) -> str:
+        """Digest of the arrays' own fingerprints."""
+        return self._planes.fingerprint()

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import DataError, StoreError
-from uqeval.stores.array import Region, StoredArray
+from uqeval.stores.array import Region
+from uqeval.stores.file_array import FileArray, head_of
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GREY, _PALETTE = 0, 3
@@ -52,7 +53,7 @@ class PngHeader:
     kind: int
 
 
-class PngArray(StoredArray):
+class PngArray(FileArray):
     """A PNG file of shape [H, W], decoded when it is read; its header is checked at once."""
 
     axes = ("y", "x")
@@ -64,12 +65,8 @@ class PngArray(StoredArray):
                 f"{path}: is {_KINDS.get(header.kind, 'of unknown kind')}, which does not say "
                 "which class a pixel has. Save class ids as grey (8 or 16 bit) or palette PNG."
             )
-        self.where = str(path)
-        self.shape = (header.height, header.width)
+        super().__init__(path, (header.height, header.width))
         self.dtype = np.dtype(np.uint16 if header.depth == 16 and table is None else np.uint8)
-        self.chunks = self.shape
-        self.attributes = {}
-        self._path = path
         self._depth = header.depth if header.kind == _GREY else 8
         self._table = table
 
@@ -80,10 +77,6 @@ class PngArray(StoredArray):
         not define.
         """
         return np.ascontiguousarray(self._decode()[region])
-
-    def stored_bytes(self) -> int:
-        """The size of the file."""
-        return self._path.stat().st_size
 
     def fingerprint(self) -> str:
         """SHA-256 of the file: label files are small."""
@@ -128,11 +121,7 @@ class PngArray(StoredArray):
 
 def png_header(path: Path) -> PngHeader:
     """The header of a PNG file; raises `StoreError` if it is none, or claims to be huge."""
-    try:
-        with path.open("rb") as file:
-            head = file.read(33)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from error
+    head, _ = head_of(path, 33)
     if len(head) < 33 or head[:8] != _SIGNATURE or head[12:16] != b"IHDR":
         what = "cut short" if _SIGNATURE.startswith(head[:8]) else "not a PNG file"
         raise StoreError(f"{path}: is {what}. Copy it again, or take it out of the folder.")

@@ -233,10 +233,11 @@ class ObjectSource(Source):
         options: Any = {"client_options": {"allow_http": True}} if "http://" in path[:7] else {}
         try:
             self._store: Any = obstore.store.from_url(path, **options)
-        except Exception as error:  # obstore's errors share no base class across versions
+        except Exception as error:  # see `_fail`
             raise StoreError(f"{path}: cannot be opened: {_reason(error)}. Check it.") from error
 
     def _fail(self, what: str, error: Exception) -> StoreError:
+        # Of any `Exception` that obstore raises: its errors share no base class across versions.
         return StoreError(
             f"{self.path}: cannot {what}: {_reason(error)}. "
             "Check the URL, the network and the credentials in the environment."
@@ -254,13 +255,13 @@ class ObjectSource(Source):
             return memoryview(data)[:length] if length is not None else memoryview(data)
         except FileNotFoundError:
             return None
-        except Exception as error:
+        except Exception as error:  # see `_fail`
             raise self._fail(f"read {key}", error) from error
 
     def children(self, prefix: str) -> list[str]:
         try:
             listed = self._obstore.list_with_delimiter(self._store, prefix or None)
-        except Exception as error:
+        except Exception as error:  # see `_fail`
             raise self._fail("list what is stored there", error) from error
         return sorted(
             str(name).rstrip("/").rsplit("/", 1)[-1] for name in listed["common_prefixes"]
@@ -276,7 +277,7 @@ class ObjectSource(Source):
                 for batch in self._obstore.list(self._store, prefix or None)
                 for meta in batch
             }
-        except Exception as error:
+        except Exception as error:  # see `_fail`
             raise self._fail("list what is stored there", error) from error
 
 

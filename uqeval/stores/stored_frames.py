@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
 from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.names import listed
-from uqeval.stores.planes import Planes
+from uqeval.stores.planes import VideoPlanes
 
 
-class StoredFrames:
+class StoredFrames(VideoPlanes):
     """The array `frames` [N, H, W, 3] of a store, or one [H, W, 3] an item; uint8.
 
     Raises `StoreError` if it is not there, or not of this form.
@@ -27,40 +25,18 @@ class StoredFrames:
                 f"{store.path}: holds {listed(sorted(store.arrays))}, but no array `frames` "
                 "[N, H, W, 3]. Store the frames there, or give a folder of images or a video file."
             )
-        self.where = store.path
+        super().__init__(store.path, store.arrays["frames"])
         self.names = store.names
-        self.parts = store.arrays["frames"]
-        self._planes = Planes(self.parts, channels=True)
         for array in self.arrays:
             _check(array)
-
-    def __len__(self) -> int:
-        return len(self.parts)
-
-    @property
-    def arrays(self) -> Sequence[StoredArray]:
-        """The distinct arrays that hold the frames."""
-        return self._planes.arrays
-
-    def size(self, i: int) -> tuple[int, int]:
-        """Height and width of frame `i`."""
-        return self._planes.size(i)
 
     def read(self, i: int) -> NDArray[np.uint8]:
         """Frame `i` as [y, x, 3]; a chunk that holds several frames is decoded once."""
         return np.ascontiguousarray(self._planes.read(i).transpose(1, 2, 0))
 
-    def kept_bytes(self) -> int:
-        """Bytes of decoded chunks that may be kept."""
-        return self._planes.kept_bytes()
-
     def where_of(self, i: int) -> str:
         """The array, and the frame's name or number."""
         return f"{self._planes.where(i)}, frame {self.names[i] if self.names else i}"
-
-    def fingerprint(self) -> str:
-        """Digest of the arrays' own fingerprints."""
-        return self._planes.fingerprint()
 
 
 def _check(array: StoredArray) -> None:

@@ -47,9 +47,7 @@ class TemperatureSlopes(Tally):
 
     def betas(self) -> list[float]:
         """The β, ascending."""
-        if self.step:
-            return [self.lowest + j * self.step for j in range(self.count)]
-        return [self.lowest * 2.0**j for j in range(self.count)]
+        return Betas(self.lowest, self.step, self.count).values()
 
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
@@ -67,22 +65,13 @@ class TemperatureSlopes(Tally):
 
 
 @dataclass(frozen=True)
-class Tempered(Tally):
-    """Calibration at one β: non-void pixels by bin of max p̄^β / Σ p̄^β, and their NLL.
+class _AtBeta(Tally):
+    """Calibration at one β: what the two tallies of it have in common."""
 
-    `count`, `correct` and the sum `confidence`, [bin + 1], and `special`, as of `Reliability`;
-    `nll` [1] sums -ln max(p̄_y^β / Σ p̄^β, clip).
-    """
-
-    id: ClassVar[str] = "tempered"
     classes: int
     beta: float
     bins: Bins
     clip: float
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "prediction", "mean_probs")
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -91,22 +80,50 @@ class Tempered(Tally):
             "nll": Field((1,), "float64"),
         }
 
-    def update(self, state: State, maps: Maps) -> None:
+    def _add(
+        self, state: State, maps: Maps, confidence: NDArray[Any], probability: NDArray[Any]
+    ) -> None:
+        """Add an item's confidences and its labels' probabilities, both [y x], to a state."""
         import numpy as np
 
         from uqeval.kernels.calibration import sum_scores
+
+        label = maps["label"].reshape(-1)
+        hit = (maps["prediction"] == maps["label"]).reshape(-1)
+        add_bins(self.bins, confidence, hit, label, self.classes, state)
+        counts, sums = np.zeros(3, np.int64), np.zeros(2)  # sums[1], the Brier scores, is unused
+        void, brier = void_of(self.classes), confidence
+        sum_scores(probability, brier, label, void, self.clip, counts, sums)
+        state["nll"] += sums[0]
+
+
+@dataclass(frozen=True)
+class Tempered(_AtBeta):
+    """Calibration at one β: non-void pixels by bin of max p̄^β / Σ p̄^β, and their NLL.
+
+    `count`, `correct` and the sum `confidence`, [bin + 1], and `special`, as of `Reliability`;
+    `nll` [1] sums -ln max(p̄_y^β / Σ p̄^β, clip).
+    """
+
+    id: ClassVar[str] = "tempered"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "prediction", "mean_probs")
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
         from uqeval.kernels.tempering import BLOCK, temper
 
         label = maps["label"].reshape(-1)
         confidence = np.empty(label.shape, np.float32)
         probability = np.empty(label.shape, np.float64)
-        void = void_of(self.classes)
-        temper(_flat(maps), label, void, self.beta, np.empty((2, BLOCK)), confidence, probability)
-        hit = (maps["prediction"] == maps["label"]).reshape(-1)
-        add_bins(self.bins, confidence, hit, label, self.classes, state)
-        counts, sums = np.zeros(3, np.int64), np.zeros(2)
-        sum_scores(probability, confidence, label, void, self.clip, counts, sums)
-        state["nll"] += sums[0]
+        temper(
+            _flat(maps), label, void_of(self.classes), self.beta, np.empty((2, BLOCK)),
+            confidence, probability,
+        )  # fmt: skip
+        self._add(state, maps, confidence, probability)
 
 
 @dataclass(frozen=True)
@@ -146,14 +163,10 @@ class SampleLikelihoods(Tally):
 
 
 @dataclass(frozen=True)
-class TemperedSamples(Tally):
+class TemperedSamples(_AtBeta):
     """As `Tempered`, of the maps of mean_t p_t^β / Σ_c p_tc^β: the same state."""
 
     id: ClassVar[str] = "tempered_samples"
-    classes: int
-    beta: float
-    bins: Bins
-    clip: float
 
     @property
     def tempering(self) -> Betas:
@@ -164,26 +177,9 @@ class TemperedSamples(Tally):
     def inputs(self) -> tuple[str, ...]:
         return ("label", "prediction", "confidence", "label_probability")
 
-    @property
-    def fields(self) -> dict[str, Field]:
-        return self.bins.fields() | {
-            "special": Field((3,), "int64"),
-            "nll": Field((1,), "float64"),
-        }
-
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
-        from uqeval.kernels.calibration import sum_scores
-
-        hit = maps["prediction"] == maps["label"]
-        add_bins(self.bins, maps["confidence"], hit, maps["label"], self.classes, state)
-        counts, sums = np.zeros(3, np.int64), np.zeros(2)
-        sum_scores(
-            maps["label_probability"].reshape(-1), maps["confidence"].reshape(-1),
-            maps["label"].reshape(-1), void_of(self.classes), self.clip, counts, sums,
-        )  # fmt: skip
-        state["nll"] += sums[0]
+        confidence, probability = maps["confidence"], maps["label_probability"]
+        self._add(state, maps, confidence.reshape(-1), probability.reshape(-1))
 
 
 def _flat(maps: Maps) -> NDArray[Any]:

@@ -1,0 +1,53 @@
+"""A file that is one array: what formats of one plane a file have in common."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from uqeval.errors import StoreError
+from uqeval.stores.array import StoredArray, file_digest
+
+
+class FileArray(StoredArray):
+    """An array that is all of one file, which is decoded whole: its one chunk."""
+
+    def __init__(self, path: Path, shape: tuple[int, ...]) -> None:
+        self.where = str(path)
+        self.shape = self.chunks = shape
+        self.attributes = {}
+        self._path = path
+
+    def stored_bytes(self) -> int:
+        """The size of the file."""
+        return self._path.stat().st_size
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the file's name, size and time of change."""
+        return file_digest(self._path)
+
+    def _numbers(self, dtype: DTypeLike, start: int, shape: tuple[int, ...]) -> NDArray[Any]:
+        """The numbers from byte `start` to the end of the file.
+
+        Raises `StoreError` if the file cannot be read, or does not hold `shape` of them any more.
+        """
+        try:
+            values = np.fromfile(self._path, dtype, offset=start)
+        except OSError as error:
+            raise StoreError(f"{self._path}: cannot be read: {error.strerror}.") from error
+        if values.size != math.prod(shape):
+            raise StoreError(f"{self._path}: changed while it was read. Start again.")
+        return values.reshape(shape)
+
+
+def head_of(path: Path, count: int) -> tuple[bytes, int]:
+    """The first `count` bytes of a file, and how many it has; raises `StoreError` if unreadable."""
+    try:
+        with path.open("rb") as file:
+            return file.read(count), file.seek(0, 2)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from error
