@@ -11,11 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import DataError, UqevalError, UsageError
-from uqeval.inputs.video import UNKNOWN_CLASSES
+from uqeval.inputs.ids import UNKNOWN_CLASSES
 from uqeval.maps import video_names as names_of
 from uqeval.maps.flow_method import flow_method
 from uqeval.maps.names import void_of
-from uqeval.metrics.temporal import TemporalSettings, pair_record
+from uqeval.metrics.temporal import TemporalSettings
+from uqeval.metrics.temporal_pairs import pair_record
 from uqeval.metrics.temporal_scores import is_cut
 from uqeval.run import usable_cpus
 

@@ -238,6 +238,7 @@ def test_a_void_item_has_reasons() -> None:
     [
         ({"bins": 0}, "--bins 0"),
         ({"bins": 1001}, "--bins 1001"),
+        ({"bins": 7.5}, "--bins 7.5; expected a whole number"),
         ({"clip": 0.0}, "--clip 0.0"),
         ({"clip": 1.0}, "--clip 1.0"),
         ({"edge": "left"}, "--edge 'left'"),

@@ -92,7 +92,8 @@ def observe(
     from uqeval.cli.finish import check_outputs
     from uqeval.engine.heap import keep_freed_memory
     from uqeval.inputs.given import InputOptions
-    from uqeval.inputs.live import Live, Patience
+    from uqeval.inputs.live import Live
+    from uqeval.inputs.patience import Patience
     from uqeval.maps.names import void_of
     from uqeval.metrics.temporal import TemporalSettings
     from uqeval.observe import TemporalObserver

@@ -3,47 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.errors import StoreError, UsageError
-from uqeval.inputs.classes import class_names, open_classes
-from uqeval.inputs.common import (
-    Opened,
-    is_folder_of_files,
-    open_predictions,
-    record_of,
-    refuse_missing,
-)
+from uqeval.inputs.common import refuse_missing
 from uqeval.inputs.given import Given, InputOptions, Inputs
+from uqeval.inputs.ids import Ids, classes_of, frame_ids, open_ids, void_in
 from uqeval.inputs.part import chosen_items
 from uqeval.metrics._family import VideoFacts
 
 if TYPE_CHECKING:
-    from uqeval.maps.frame_ids import FrameIds
-    from uqeval.maps.sources import Source
-    from uqeval.stores.array import ItemArray, Store
     from uqeval.stores.flow_files import Flows
     from uqeval.stores.sequences import Sequences
 
 #: Where a folder that is a video keeps what belongs to it.
 FRAMES, PREDICTIONS, LABELS = "frames", "predictions", "labels"
-#: Ids that 8 bits hold beside void, where nobody says how many classes there are.
-UNKNOWN_CLASSES = 255
-
-
-@dataclass(frozen=True)
-class Ids:
-    """Ids of the frames as opened: planes by frame, or a source of probabilities."""
-
-    store: Store
-    kinds: tuple[str, ...]
-    parts: tuple[ItemArray | None, ...]
-    source: Source | None
-    places: tuple[int, ...]
-    given: Given
-    sparse_warnings: tuple[str, ...] = ()
 
 
 def open_video(
@@ -92,11 +68,11 @@ def open_video(
         frames, shown, pairs,
         [frame_ids(own, shown, classes, void, "predictions", resize) for own in models],
         labels=frame_ids(truth, shown, classes, void, "labels", resize) if truth else None,
-        labelled=[_has(truth, i) for i in range(len(frames))] if truth else (),
+        labelled=[truth.has(i) for i in range(len(frames))] if truth else (),
         stored=stored, cache=FlowCache(options.flow_cache) if options.flow_cache else None,
         classes=classes,
     )  # fmt: skip
-    parts = [part for own in (*models, *([truth] if truth else [])) for part in _stored(own)]
+    parts = [part for own in (*models, *([truth] if truth else [])) for part in own.stored]
     arrays = [*frames.arrays, *(array for flows in stored.values() for array in flows.arrays)]
     refuse_missing([*parts, *(ItemArray(array, None) for array in arrays)], options.fill)
     unlabelled = source.labelled.count(False)
@@ -116,8 +92,8 @@ def open_video(
         "frames": {
             "path": str(video), "frames": len(frames), "fingerprint": frames.fingerprint(),
         },
-        "predictions": [_record(own) for own in models],
-        "labels": _record(truth) if truth else None,
+        "predictions": [own.record() for own in models],
+        "labels": truth.record() if truth else None,
         "flow": [
             {"path": flows.where, "direction": name, "fingerprint": flows.fingerprint()}
             for name, flows in stored.items()
@@ -168,73 +144,6 @@ def _models(
     return [open_ids(own, names, count, "prediction", options) for own in given]
 
 
-def open_ids(
-    given: Given,
-    names: tuple[str, ...] | None,
-    count: int | None,
-    noun: str,
-    options: InputOptions,
-) -> Ids:
-    """Ids of the frames, in their order, wherever they are stored; `count` None: all there are."""
-    from uqeval.stores.array import Store
-    from uqeval.stores.label_folder import (
-        open_label_folder,
-        open_ordered_folder,
-        open_sparse_labels,
-    )
-
-    label = noun == "label"
-    if is_folder_of_files(given):
-        path = str(given)
-        kind: Literal["labels", "predictions"] = "labels" if label else "predictions"
-        label_map = options.label_map if label else None
-        if names is None and count is not None:
-            store = open_ordered_folder(path, count, label_map=label_map, kind=kind)
-            return Ids(store, (kind,), store.arrays[kind], None, (), given)
-        if label:
-            found = open_sparse_labels(path, names, label_map=label_map)
-            store = Store(path, {"labels": tuple(p for p in found.parts if p)}, names)
-            return Ids(store, (kind,), found.parts, None, (), given, found.warnings)
-        store = open_label_folder(path, names, kind=kind)
-        return Ids(store, (kind,), store.arrays[kind], None, (), given)
-    opened = open_predictions(given, replace(options, names=None))
-    (store,) = opened.stores
-    kinds = ("labels", "predictions") if label else ("predictions",)
-    probabilities = [kind for kind in ("probs", "logits") if kind in store.arrays]
-    for array in kinds:
-        if array in store.arrays and not (probabilities and array == "predictions"):
-            parts = store.arrays[array]
-            places = _places(store, len(parts), names, count, noun)
-            return Ids(store, (array,), tuple(parts[i] for i in places), None, (), given)
-    if not probabilities:
-        raise StoreError(
-            f"{store.path}: holds {', '.join(sorted(store.arrays))}; expected `predictions` "
-            "[N, H, W], or `probs` or `logits`, of the frames."
-        )
-    alone = replace(options, names=None, limit=None, part=None, label_map=None, video=None)
-    source: Any = open_classes(Opened([given], [store], store.names), None, alone).source
-    places = _places(store, source.items, names, count, noun)
-    return Ids(store, tuple(probabilities), (), source, places, given)
-
-
-def _places(
-    store: Store, items: int, names: tuple[str, ...] | None, count: int | None, noun: str
-) -> tuple[int, ...]:
-    """Which item of a store is each frame's: by name where both have names, else by order."""
-    from uqeval.stores.matching import match_files
-
-    if store.names is not None and names is not None and store.names != names:
-        chosen = match_files(store.path, store.names, names, noun)
-        place = {name: i for i, name in enumerate(store.names)}
-        return tuple(place[chosen[name]] for name in names)
-    if count is not None and items != count:
-        raise StoreError(
-            f"{store.path}: holds {items} {noun}s for {count} frames; give names to both, or one "
-            f"{noun} a frame in the same order."
-        )
-    return tuple(range(items))
-
-
 def _truth(
     labels: Given | None,
     video: str | Path,
@@ -268,71 +177,6 @@ def _same(one: Given, other: Given) -> bool:
     if not isinstance(one, str | Path) or not isinstance(other, str | Path):
         return one is other
     return Path(one).resolve() == Path(other).resolve()
-
-
-def classes_of(told: Sequence[Ids], options: InputOptions) -> tuple[int, tuple[str, ...], bool]:
-    """How many classes there are, what they are called, and whether anybody says so."""
-    counts = {}
-    if options.classes is not None:
-        counts["--classes"] = options.classes
-    for own in told:
-        if own.source is not None:
-            counts[own.store.path] = own.source.classes
-        elif names := own.store.attributes.get("class_names"):
-            counts[own.store.path] = len(names)
-    if len(set(counts.values())) > 1:
-        listed = ", ".join(f"{where}: {n}" for where, n in counts.items())
-        raise StoreError(f"the number of classes differs: {listed}.")
-    if counts:
-        classes = next(iter(counts.values()))
-    else:
-        wide = [own for own in told for part in _stored(own) if part.array.dtype.itemsize > 1]
-        if wide:
-            raise UsageError(
-                f"{wide[0].store.path}: ids of more than 8 bits, and nobody says how many classes "
-                "there are; give --classes."
-            )
-        classes = UNKNOWN_CLASSES
-    for own in told:
-        texts = class_names(own.store, None, classes)
-        if own.store.attributes.get("class_names"):
-            return classes, texts, True
-    return classes, tuple(str(c) for c in range(classes)), bool(counts)
-
-
-def void_in(models: Sequence[Ids], options: InputOptions) -> int:
-    if options.ignore_index is not None:
-        return options.ignore_index
-    found = [own.store.attributes.get("ignore_index") for own in models]
-    return next((int(v) for v in found if v is not None), 255)
-
-
-def frame_ids(
-    own: Ids, names: Sequence[str], classes: int, void: int, noun: str, resize: bool
-) -> FrameIds:
-    from uqeval.maps.frame_ids import ReducedIds, StoredIds
-    from uqeval.stores.planes import Planes
-
-    if own.source is not None:
-        return ReducedIds(own.source, own.places, resize)
-    there = [part for part in own.parts if part is not None]
-    place = iter(range(len(there)))
-    places = [None if part is None else next(place) for part in own.parts]
-    return StoredIds(Planes(there), names, places, classes, void, noun, own.store.path, resize)
-
-
-def _has(own: Ids, frame: int) -> bool:
-    return own.source is not None or own.parts[frame] is not None
-
-
-def _stored(own: Ids) -> list[ItemArray]:
-    if own.source is not None:
-        return [part for kind in own.kinds for part in own.store.arrays[kind]]
-    return [part for part in own.parts if part is not None]
-
-
-def _record(own: Ids) -> dict[str, Any]:
-    return record_of(own.store, own.kinds, own.given)
 
 
 def _flows(

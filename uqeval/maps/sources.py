@@ -13,7 +13,7 @@ from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.maps.checks import TOLERANCE, SumCheck
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.labels import label_map
-from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, id_dtype, void_of
+from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, id_dtype
 from uqeval.maps.reduction import (
     BLOCK,
     Form,
@@ -26,6 +26,7 @@ from uqeval.maps.reduction import (
     sigmoid,
     softmax,
 )
+from uqeval.maps.stored_maps import StoredMaps
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack, Tile
 
@@ -62,6 +63,7 @@ class Source:
         self.classes = classes
         self.stack = stack
         self.stored = stored
+        self._kept = StoredMaps(stored, self.names, classes)
         self.labels = labels
         self.where = where
         self.sum_tolerance = sum_tolerance
@@ -83,7 +85,7 @@ class Source:
         """Height and width of an item."""
         if self.stack:
             return self.stack.size(item)
-        return self.stored["predictions"].size(item)
+        return self._kept.size(item)
 
     def want(self, names: Sequence[str]) -> None:
         """Say which maps `read` shall give.
@@ -177,16 +179,16 @@ class Source:
         if self.stack:
             maps = self._reduce(batch, labels, heartbeat)
         else:
-            maps = [self._stored_prediction(item) for item in batch]
+            maps = [{"prediction": self._kept.prediction(item)} for item in batch]
         for item, label, found in zip(batch, labels, maps, strict=True):
             if label is not None and "label" in self.wanted:
                 found["label"] = label
             for name in self.wanted - set(found) - {"label_rank"}:
-                found[name] = self._stored_map(name, item)
+                found[name] = self._kept.numbers(name, item, self.size(item))
                 heartbeat(found[name].nbytes)
             if "label_rank" in self.wanted and "label_rank" not in found:
                 assert label is not None
-                found["label_rank"] = self._rank(item, label, found["prediction"])
+                found["label_rank"] = self._kept.label_rank(item, label, found["prediction"])
         return maps
 
     def _label(self, item: int) -> NDArray[Any] | None:
@@ -302,61 +304,6 @@ class Source:
         shape = (region[0].stop - region[0].start, region[1].stop - region[1].start)
         for name, values in found.items():
             maps[name][(..., *region)] = values.reshape(*values.shape[:-1], *shape)
-
-    # ---- maps stores
-
-    def _stored_prediction(self, item: int) -> Maps:
-        planes = self.stored["predictions"]
-        plane = planes.read(item)
-        where = f"{planes.where(item)}, item {self.names[item]}"
-        if plane.dtype.kind not in "iu":
-            raise StoreError(f"{where}: predictions of dtype {plane.dtype}; expected class ids.")
-        low, high = int(plane.min()), int(plane.max())
-        if low < 0 or high >= self.classes:
-            raise DataError(
-                f"{where}: predicted ids run from {low} to {high}; expected 0 … {self.classes - 1}."
-            )
-        return {"prediction": plane.astype(id_dtype(self.classes))}
-
-    def _plane(self, name: str, item: int) -> tuple[NDArray[Any], str]:
-        """A stored plane of the predictions' size, and its name for messages."""
-        planes = self.stored[name]
-        plane = planes.read(item)
-        where = f"{planes.where(item)}, item {self.names[item]}"
-        if plane.shape[-2:] != self.size(item):
-            raise StoreError(
-                f"{where}: shape {plane.shape}, but predictions are {self.size(item)}."
-            )
-        return plane, where
-
-    def _stored_map(self, name: str, item: int) -> NDArray[Any]:
-        plane, where = self._plane(name, item)
-        if plane.dtype.kind not in "fiu":
-            raise StoreError(f"{where}: dtype {plane.dtype}; expected numbers.")
-        with np.errstate(over="ignore"):  # it becomes infinite, and is refused as such
-            values = plane.astype(np.float32) + np.float32(0.0)  # -0.0 becomes 0.0
-        bad = ~np.isfinite(values)
-        if bad.any():
-            y, x = (int(k[0]) for k in np.nonzero(bad))
-            raise DataError(
-                f"{where}: {int(bad.sum())} of {bad.size} values are NaN, infinite or beyond "
-                f"float32, first at row {y}, column {x}. An uncertainty is a finite number."
-            )
-        return values
-
-    def _rank(self, item: int, label: NDArray[Any], prediction: NDArray[Any]) -> NDArray[Any]:
-        """`label_rank` of a maps store, by the same rule as the kernel's, from float32 p̄."""
-        if "label_rank" in self.stored:
-            return self._plane("label_rank", item)[0].astype(np.uint16)
-        mean = self._plane("mean_probs", item)[0].astype(np.float32)
-        known = label != void_of(self.classes)
-        y = np.where(known, label, 0).astype(np.intp)
-        mine = np.take_along_axis(mean, y[None], axis=0)[0]
-        rank = np.where(y == prediction, 0, 1)
-        for c in range(self.classes):
-            larger = (mean[c] > mine) | ((mean[c] == mine) & (c < y))
-            rank += larger & (y != prediction) & (c != y) & (c != prediction)
-        return np.where(known, rank, 0).astype(np.uint16)
 
 
 def _flat(label: NDArray[Any] | None, region: tuple[slice, slice]) -> NDArray[Any] | None:

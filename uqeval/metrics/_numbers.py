@@ -1,8 +1,8 @@
-"""What the families over predicted numbers have in common: settings, and refusing empty targets."""
+"""What the families over predicted numbers have in common: σ's map, and refusing empty targets."""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping
+from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import DataError, UsageError
@@ -15,26 +15,6 @@ if TYPE_CHECKING:
 
 #: What asks for tallies, is sent what was counted, and returns something.
 Steps = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Any]
-
-NOTHING = "no pixel is evaluated"
-
-
-def check_choices(settings: Any, choices: Mapping[str, tuple[str, ...]]) -> None:
-    """Raises `UsageError` for a setting that is none of its choices."""
-    for name, known in choices.items():
-        if getattr(settings, name) not in known:
-            raise UsageError(
-                f"--{name.replace('_', '-')} {getattr(settings, name)!r}; expected one of "
-                f"{', '.join(known)}."
-            )
-
-
-def of_definition(kind: Any, definitions: Mapping[str, Mapping[str, Any]], given: Any) -> Any:
-    """Settings of a definition with what is `given` in place of its choices."""
-    definition = given.get("definition", "paper")
-    if definition not in definitions:
-        raise UsageError(f"--definition {definition!r}; expected one of {', '.join(definitions)}.")
-    return kind(**{**definitions[definition], **given})
 
 
 def sigma_map(uncertainty: str) -> str:

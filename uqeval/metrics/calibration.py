@@ -15,6 +15,7 @@ from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Counted, Plan, Section
+from uqeval.metrics._settings import check_choices, check_whole, of_definition
 
 if TYPE_CHECKING:
     from uqeval.tallies import Bins, Tally
@@ -68,8 +69,7 @@ class CalibrationSettings:
     definition: str = "paper"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.bins <= MOST_BINS:
-            raise UsageError(f"--bins {self.bins}; expected 1 to {MOST_BINS}.")
+        check_whole(self, "bins", 1, MOST_BINS)
         if not 0 < self.clip < 1:
             raise UsageError(f"--clip {self.clip}; expected a number above 0 and below 1.")
         if self.fit_on is not None and not self.temperature:
@@ -78,12 +78,7 @@ class CalibrationSettings:
             raise UsageError(
                 "--temperature-of says what is scaled, which --no-temperature leaves out."
             )
-        for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise UsageError(
-                    f"--{name.replace('_', '-')} {getattr(self, name)!r}; expected one of "
-                    f"{', '.join(choices)}."
-                )
+        check_choices(self, CHOICES)
         if self.edge == "lower" and self.at_one != "last":
             raise UsageError(
                 f"--at-one {self.at_one} goes with --edge upper: where a confidence on an edge "
@@ -93,12 +88,7 @@ class CalibrationSettings:
     @classmethod
     def of(cls, **given: Any) -> CalibrationSettings:
         """Settings of a definition, with what is `given` in place of its choices."""
-        definition = given.get("definition", "paper")
-        if definition not in DEFINITIONS:
-            raise UsageError(
-                f"--definition {definition!r}; expected one of {', '.join(DEFINITIONS)}."
-            )
-        return cls(**(DEFINITIONS[definition] | given))
+        return of_definition(cls, DEFINITIONS, given)
 
     def binning(self) -> Bins:
         """How confidences are binned."""

@@ -18,6 +18,7 @@ from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import nmerci_scores as ns
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Plan, Section
+from uqeval.metrics._settings import check_choices, of_definition
 from uqeval.metrics.nmerci_again import again
 from uqeval.metrics.nmerci_by_depth import by_depth
 
@@ -63,7 +64,7 @@ class NmerciSettings:
     definition: str = "paper"
 
     def __post_init__(self) -> None:
-        numbers.check_choices(self, CHOICES)
+        check_choices(self, CHOICES)
         object.__setattr__(self, "alpha", float(self.alpha))
         if not 0 < self.alpha <= 100:
             raise UsageError(
@@ -77,8 +78,7 @@ class NmerciSettings:
     @classmethod
     def of(cls, **given: Any) -> NmerciSettings:
         """Settings of a definition, with what is `given` in place of its choices."""
-        found: NmerciSettings = numbers.of_definition(cls, DEFINITIONS, given)
-        return found
+        return of_definition(cls, DEFINITIONS, given)
 
     @property
     def sigma(self) -> str:

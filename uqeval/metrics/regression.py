@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UsageError
 from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import regression_scores as rs
 from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Plan, Section
+from uqeval.metrics._settings import check_choices, check_whole, of_definition
 
 if TYPE_CHECKING:
     from uqeval.tallies import Tally
@@ -61,17 +61,13 @@ class RegressionSettings:
     definition: str = "paper"
 
     def __post_init__(self) -> None:
-        numbers.check_choices(self, CHOICES)
-        if type(self.levels) is not int or not 2 <= self.levels <= _MOST_LEVELS:
-            raise UsageError(
-                f"--levels {self.levels}; expected a whole number from 2 to {_MOST_LEVELS}."
-            )
+        check_choices(self, CHOICES)
+        check_whole(self, "levels", 2, _MOST_LEVELS)
 
     @classmethod
     def of(cls, **given: Any) -> RegressionSettings:
         """Settings of a definition, with what is `given` in place of its choices."""
-        found: RegressionSettings = numbers.of_definition(cls, DEFINITIONS, given)
-        return found
+        return of_definition(cls, DEFINITIONS, given)
 
     @property
     def sigma(self) -> str:

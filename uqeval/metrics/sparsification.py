@@ -19,6 +19,7 @@ from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._ladder import BIN_WIDTH, Ladder
 from uqeval.metrics._plan import Plan, Section
+from uqeval.metrics._settings import check_choices, check_whole, of_definition
 from uqeval.metrics.pavpu import check_uncertainty
 
 if TYPE_CHECKING:
@@ -78,14 +79,8 @@ class SparsificationSettings:
     definition: str = "paper"
 
     def __post_init__(self) -> None:
-        if not 2 <= self.steps <= 10_000:
-            raise UsageError(f"--steps {self.steps}; expected 2 to 10000.")
-        for name, choices in CHOICES.items():
-            value = getattr(self, name)
-            if value not in choices and (name, value) != ("error", ""):
-                raise UsageError(
-                    f"--{name.replace('_', '-')} {value!r}; expected one of {', '.join(choices)}."
-                )
+        check_whole(self, "steps", 2, 10_000)
+        check_choices(self, CHOICES)
         if self.grid == "every-rank" and (self.end, self.ties) != ("last", "averaged"):
             raise UsageError(
                 "--grid every-rank averages ties and ends at the last rank; give neither "
@@ -95,12 +90,7 @@ class SparsificationSettings:
     @classmethod
     def of(cls, **given: Any) -> SparsificationSettings:
         """Settings of a definition, with what is `given` in place of its choices."""
-        definition = given.get("definition", "paper")
-        if definition not in DEFINITIONS:
-            raise UsageError(
-                f"--definition {definition!r}; expected one of {', '.join(DEFINITIONS)}."
-            )
-        return cls(**(DEFINITIONS[definition] | given))
+        return of_definition(cls, DEFINITIONS, given)
 
     def for_data(self, kind: str, where: str) -> SparsificationSettings:
         """These settings with the defaults for a kind of data. Raises `UsageError`."""

@@ -7,7 +7,6 @@ warped by the optical flow; mTC its mean over pairs.
 from __future__ import annotations
 
 import dataclasses
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -15,20 +14,27 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UsageError
 from uqeval.maps.flow_method import FlowMethod, flow_method
 from uqeval.maps.names import TrackRules, void_of
-from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import temporal_scores as ts
 from uqeval.metrics import track_scores
 from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, VideoFacts, variants
 from uqeval.metrics._plan import Plan, Section
+from uqeval.metrics._settings import check_choices, check_whole, of_definition, option
+from uqeval.metrics.temporal_means import (
+    correlation,
+    mean_fields,
+    mean_scores,
+    per_class,
+    pooled_scores,
+    put_all,
+    sequence_rows,
+)
+from uqeval.metrics.temporal_pairs import PIXELS, add_frames, flag_cuts, pair_record
 
 if TYPE_CHECKING:
     from uqeval.tallies import FrameCounts, PairCounts, Tally, TrackCounts
     from uqeval.tallies._contract import State
-
-#: Pixels of each class here, there, and in both.
-Three = tuple[list[int], list[int], list[int]]
 
 #: What each definition in use changes of the defaults, which are those of the paper. Both codes
 #: warp frame t back to t-1 and pool the counts of all pairs; neither can be reproduced whole:
@@ -81,23 +87,19 @@ class TemporalSettings:
     definition: str = "paper"
 
     def __post_init__(self) -> None:
-        numbers.check_choices(self, CHOICES)
+        check_choices(self, CHOICES)
         flow_method(self.flow, self.flow_scale)
         for name, least in (("least_pixels", 0), ("track_step", 1), ("track_length", 2)):
-            value = getattr(self, name)
-            if type(value) is not int or value < least:
-                option = name.replace("_", "-")
-                raise UsageError(f"--{option} {value}; expected a whole number from {least} on.")
+            check_whole(self, name, least)
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         for name in ("track_step", "track_length", "track_everywhere"):
             if not self.tracks and getattr(self, name) != defaults[name]:
-                raise UsageError(f"--{name.replace('_', '-')} is of --tracks; give that too.")
+                raise UsageError(f"{option(name)} is of --tracks; give that too.")
 
     @classmethod
     def of(cls, **given: Any) -> TemporalSettings:
         """Settings of a definition, with what is `given` in place of its choices."""
-        found: TemporalSettings = numbers.of_definition(cls, DEFINITIONS, given)
-        return found
+        return of_definition(cls, DEFINITIONS, given)
 
     @property
     def method(self) -> FlowMethod:
@@ -171,24 +173,24 @@ def plan(settings: TemporalSettings, facts: Facts) -> Plan:
     items = [pair_record(state, settings, facts.class_names) for state in states]
     for item, before, sequence in zip(items, video.before, video.sequences, strict=True):
         item |= {"previous": before, "sequence": sequence}
-    _flag_cuts(items, video.sequences)
+    flag_cuts(items, video.sequences)
     if tallies.frames:
         own = [tallies.frames.unpack(data) for data in counted[tallies.frames].items]
-        first = _add_frames(items, own, video)
+        first = add_frames(items, own, video)
     kept = [not (settings.drop_cuts and item["cut"]) for item in items]
 
     results: dict[str, Any] = {"flow": video.flow_record(settings.method.id)}
     results["model"] = settings.model
     results |= _steps(video)
-    results |= _scores(items, states, kept, settings)
+    results |= mean_scores(items, states, kept, settings)
     results |= {"pairs": len(items), "cuts": sum(item["cut"] for item in items)}
     results["gaps"] = sum(row["gaps"] for row in video.rows)
-    results["per_class"] = _per_class(states, kept, facts)
-    results["sequences"] = _sequences(items, kept, states, settings, video)
+    results["per_class"] = per_class(states, kept, facts)
+    results["sequences"] = sequence_rows(items, kept, states, settings, video)
     if tallies.frames:
         frames = [*first, *(item["miou"] for item in items)]
         put(results, "miou_mean", ts.mean(frames), "no frame has labels")
-        results["correlation"] = _correlation(items, kept, video.against)
+        results["correlation"] = correlation(items, kept, video.against)
     if tallies.tracks:
         total = counted[tallies.tracks].total
         results["tracks"] = _tracks(total, tallies.tracks, facts)
@@ -217,8 +219,8 @@ def _again(
         record: dict[str, Any] = {"model": settings.model}
         if counted:
             state = [states[tallies.pairs]]
-            _put_all(record, _scores_of_pooled(state, [True], settings))
-            record["per_class"] = _per_class(state, [True], facts)
+            put_all(record, pooled_scores(state, [True], settings))
+            record["per_class"] = per_class(state, [True], facts)
         if tallies.frames:
             record["correlation"] = {"against": video.against}
         if tracks:
@@ -227,7 +229,7 @@ def _again(
 
     return {
         key: Again(
-            counted + ((tracks,) if tracks else ()), scores, _means(settings),
+            counted + ((tracks,) if tracks else ()), scores, mean_fields(settings),
             {"correlation.r": ("tc", "miou")} if tallies.frames else {},
             "cut" if settings.drop_cuts else None,
         )
@@ -245,207 +247,11 @@ def _said(settings: TemporalSettings, flow: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def _three(state: State, part: str, occluded: bool | None = None) -> Three:
-    """Pixels of each class here, there and in both; `occluded`: with those pixels or without."""
-    counts = state[part]
-    if part == "counts":
-        counts = counts[0] if occluded is False else counts.sum(axis=0)
-    here, there, both = counts.tolist()
-    return here, there, both
-
-
-def _tc(
-    settings: TemporalSettings, here: Sequence[int], there: Sequence[int], both: Sequence[int]
-) -> float | None:
-    return ts.mean_iou(here, there, both, settings.absent, settings.least_pixels)
-
-
-def pair_record(
-    state: State, settings: TemporalSettings, class_names: Sequence[str]
-) -> dict[str, Any]:
-    """The scores of one pair of frames, from its state of `PairCounts`."""
-    moved, still = _three(state, "counts"), _three(state, "still")
-    pixels = {name: int(n) for name, n in zip(_PIXELS, state["pixels"].tolist(), strict=True)}
-    total, counted = pixels["total"], pixels["counted"]
-    record: dict[str, Any] = {}
-    nothing = "no pixel of the pair is counted"
-    few = f"no class has {settings.least_pixels} pixels" if settings.least_pixels else nothing
-    put(record, "tc", _tc(settings, *moved), few if counted else nothing)
-    put(record, "tc_no_warp", _tc(settings, *still), few if sum(still[0]) else nothing)
-    put(record, "frequency_weighted", ts.frequency_weighted(*moved), nothing)
-    put(record, "pixel_agreement", ts.agreement(*moved), nothing)
-    record["coverage"] = counted / total
-    record["out_of_frame"] = pixels["out"] / total
-    if settings.occlusion == "fb":
-        seen = _three(state, "counts", occluded=False)
-        put(record, "tc_visible", _tc(settings, *seen), few if sum(seen[0]) else nothing)
-        record["coverage_visible"] = sum(seen[0]) / total
-        record["occluded"] = pixels["occluded"] / total
-    squares = state["squares"].tolist()
-    for name, square in zip(("mse_warp", "mse_identity"), squares, strict=True):
-        put(record, name, square / counted if counted else None, nothing)
-    flow = {name: float(state[name][0]) for name in ("flow_median", "flow_p99", "flow_max")}
-    for name, value in flow.items():
-        put(record, name, value if value >= 0 else None, "no pixel has a known flow")
-    own = ts.ious(*moved)
-    record["iou"] = {class_names[c]: iou for c, iou in enumerate(own) if iou is not None}
-    record["classes"] = len(record["iou"])
-    return record
-
-
-_PIXELS = ("total", "counted", "out", "unknown", "void", "occluded")
-
-
-def _flag_cuts(items: list[dict[str, Any]], sequences: Sequence[str]) -> None:
-    by: dict[str, list[float]] = {}
-    for item, sequence in zip(items, sequences, strict=True):
-        if item["mse_warp"] is not None:
-            by.setdefault(sequence, []).append(item["mse_warp"])
-    medians = {sequence: statistics.median(values) for sequence, values in by.items()}
-    for item, sequence in zip(items, sequences, strict=True):
-        item["cut"] = ts.is_cut(
-            item["mse_warp"], item["mse_identity"], medians.get(sequence, 0.0)
-        )  # fmt: skip
-
-
-def _add_frames(
-    items: list[dict[str, Any]], states: list[State], video: VideoFacts
-) -> list[float | None]:
-    """Add mIoU_t to the items; return those of the frames that begin a run."""
-    first = []
-    for item, state, begins in zip(items, states, video.first, strict=True):
-        put(item, "miou", ts.mean_iou(*_three(state, "now")), "the frame has no labels")
-        if begins:
-            first.append(ts.mean_iou(*_three(state, "before")))
-    return first
-
-
 def _steps(video: VideoFacts) -> dict[str, Any]:
     steps = {row["step"] for row in video.rows if row["pairs"]}
     record: dict[str, Any] = {}
     put(record, "step", steps.pop() if len(steps) == 1 else None, "differs between the sequences")
     return record
-
-
-def _scores(
-    items: Sequence[dict[str, Any]], states: Sequence[State], kept: Sequence[bool],
-    settings: TemporalSettings,
-) -> dict[str, Any]:  # fmt: skip
-    """The means over pairs, and the score of pooled counts."""
-    chosen = [item for item, keep in zip(items, kept, strict=True) if keep]
-    pooled = _scores_of_pooled(states, kept, settings)
-    means = {name: ts.mean(item[own] for item in chosen) for name, own in _means(settings).items()}
-    order = dict.fromkeys(("mtc", "mtc_no_warp", "mtc_pooled"))
-    record: dict[str, Any] = {}
-    _put_all(record, order | means | pooled)
-    return record
-
-
-def _means(settings: TemporalSettings) -> dict[str, str]:
-    """Which scores are the mean of which field of the items' records."""
-    means = {"mtc": "tc", "mtc_no_warp": "tc_no_warp"}
-    means["mtc_frequency_weighted"] = "frequency_weighted"
-    for name in ("pixel_agreement", "coverage", "out_of_frame", "mse_warp", "mse_identity",
-                 "flow_median", "flow_p99"):  # fmt: skip
-        means[name] = name
-    if settings.occlusion == "fb":
-        means |= {
-            "occluded.mtc": "tc_visible",
-            "occluded.coverage": "coverage_visible",
-            "occluded.share": "occluded",
-        }
-    if settings.average == "pooled":
-        means = {name: own for name, own in means.items() if name not in _POOLED}
-    return means
-
-
-#: Scores of pooled counts where `average` says so: which counts, with occluded pixels or without.
-_POOLED: dict[str, tuple[str, bool | None]] = {
-    "mtc": ("counts", None),
-    "mtc_no_warp": ("still", None),
-    "occluded.mtc": ("counts", False),
-}
-
-
-def _scores_of_pooled(
-    states: Sequence[State], kept: Sequence[bool], settings: TemporalSettings
-) -> dict[str, float | None]:
-    found = {"mtc_pooled": _tc(settings, *_pooled(states, kept, "counts"))}
-    if settings.average == "pooled":
-        for name, (part, occluded) in _POOLED.items():
-            if name != "occluded.mtc" or settings.occlusion == "fb":
-                found[name] = _tc(settings, *_pooled(states, kept, part, occluded))
-    return found
-
-
-def _put_all(record: dict[str, Any], values: Mapping[str, float | None]) -> None:
-    """Add scores; `occluded.x` as x of the record `occluded`."""
-    for name, value in values.items():
-        parent, _, last = name.rpartition(".")
-        put(record.setdefault(parent, {}) if parent else record, last, value, ts.NO_PAIR)
-
-
-def _pooled(
-    states: Sequence[State], kept: Sequence[bool], part: str, occluded: bool | None = None
-) -> Three:
-    """Counts of all kept pairs together."""
-    here: list[list[int]] = []
-    there: list[list[int]] = []
-    both: list[list[int]] = []
-    for state, keep in zip(states, kept, strict=True):
-        if keep:
-            for total, own in zip((here, there, both), _three(state, part, occluded), strict=True):
-                total.append(own)
-    return _added(here), _added(there), _added(both)
-
-
-def _added(lists: Sequence[Sequence[int]]) -> list[int]:
-    return [sum(column) for column in zip(*lists, strict=True)]
-
-
-def _per_class(states: Sequence[State], kept: Sequence[bool], facts: Facts) -> list[dict[str, Any]]:
-    """IoU and pixels of each class, all pairs together; where nobody names them, of those there."""
-    here, there, both = _pooled(states, kept, "counts")
-    rows = []
-    each = zip(ts.ious(here, there, both), here, there, strict=True)
-    for c, (own, now, before) in enumerate(each):
-        if own is None and not _video(facts).named:
-            continue
-        row: dict[str, Any] = {"class": c, "name": facts.class_names[c]}
-        put(row, "iou", own, "the class is in neither map")
-        rows.append(row | {"pixels": now, "warped_pixels": before})
-    return rows
-
-
-def _sequences(
-    items: Sequence[dict[str, Any]], kept: Sequence[bool], states: Sequence[State],
-    settings: TemporalSettings, video: VideoFacts,
-) -> list[dict[str, Any]]:  # fmt: skip
-    rows = []
-    for row in video.rows:
-        mine = [name == row["sequence"] for name in video.sequences]
-        chosen = [own and keep for own, keep in zip(mine, kept, strict=True)]
-        own_items = [item for item, own in zip(items, mine, strict=True) if own]
-        record = dict(row) | _scores(items, states, chosen, settings)
-        record["cuts"] = sum(item["cut"] for item in own_items)
-        if video.against:
-            record["correlation"] = _correlation(items, chosen, video.against)
-        rows.append(record)
-    return rows
-
-
-def _correlation(
-    items: Sequence[dict[str, Any]], kept: Sequence[bool], against: str | None
-) -> dict[str, Any]:
-    pairs = [
-        (item["tc"], item["miou"])
-        for item, keep in zip(items, kept, strict=True)
-        if keep and item["tc"] is not None and item["miou"] is not None
-    ]
-    r, reason = ts.correlation(pairs)
-    record: dict[str, Any] = {}
-    put(record, "r", r, reason)
-    return record | {"pairs": len(pairs), "against": against}
 
 
 def _tracks(state: State, tally: TrackCounts, facts: Facts) -> dict[str, Any]:
@@ -456,8 +262,8 @@ def _tracks(state: State, tally: TrackCounts, facts: Facts) -> dict[str, Any]:
 
 
 def _numerics(states: Sequence[State], items: Sequence[dict[str, Any]]) -> dict[str, int]:
-    sums = [sum(int(s["pixels"][i]) for s in states) for i in range(len(_PIXELS))]
-    found = {f"pixels_{name}": n for name, n in zip(_PIXELS, sums, strict=True)}
+    sums = [sum(int(s["pixels"][i]) for s in states) for i in range(len(PIXELS))]
+    found = {f"pixels_{name}": n for name, n in zip(PIXELS, sums, strict=True)}
     return found | {"undefined": sum(item["tc"] is None for item in items)}
 
 

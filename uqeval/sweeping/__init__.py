@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
-import statistics
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
@@ -27,12 +25,16 @@ from uqeval.run import (
     report_of,
 )
 from uqeval.sizes import parse_memory
+from uqeval.sweeping.draws import checked_repeats, checked_samples, default_samples, draw
+from uqeval.sweeping.summary import lost_pixels, summary_of, warnings_of
 
 if TYPE_CHECKING:
     from uqeval.maps.subsets import ClassSubsets, NumberSubsets
     from uqeval.metrics import Family
-    from uqeval.metrics._plan import Plan, Section
+    from uqeval.metrics._plan import Plan
     from uqeval.tallies import Tally
+
+__all__ = ["DEFAULT", "default_samples", "draw", "sweep"]
 
 #: What is evaluated by default, by kind of data, where there is ground truth.
 DEFAULT = {
@@ -41,40 +43,6 @@ DEFAULT = {
 }
 #: What a family says of one sample, which has no σ: scores of the prediction alone.
 _WITHOUT_SIGMA = {"regression": ("pixels", "rmse", "mae", "nmse")}
-_ONE_SAMPLE = "undefined for one sample"
-
-
-def default_samples(total: int) -> list[int]:
-    """M = 1, 2, 4, … below T, and T."""
-    return [2**k for k in range(total.bit_length()) if 2**k < total] + [total]
-
-
-def draw(
-    total: int, samples: Sequence[int], repeats: Sequence[int], seed: int
-) -> list[list[tuple[int, ...]]]:
-    """For each M, R different subsets of M of `total` samples, each ascending.
-
-    R is at most the number of subsets that there are. Seeded; the same for any platform.
-    """
-    import numpy as np
-
-    if seed < 0:
-        raise UsageError(f"--seed {seed}; expected a whole number from 0 on.")
-    rng = np.random.Generator(np.random.PCG64(seed))
-    drawn: list[list[tuple[int, ...]]] = []
-    for m, wanted in zip(samples, repeats, strict=True):
-        possible = math.comb(total, m)
-        if possible <= 4 * wanted:
-            every = list(itertools.combinations(range(total), m))
-            chosen = rng.permutation(len(every))[:wanted]
-            drawn.append([every[int(i)] for i in sorted(chosen)])
-            continue
-        subsets: dict[tuple[int, ...], None] = {}
-        while len(subsets) < wanted:
-            subset = sorted(rng.permutation(total)[:m].tolist())
-            subsets[tuple(subset)] = None
-        drawn.append(list(subsets))
-    return drawn
 
 
 def sweep(
@@ -110,8 +78,8 @@ def sweep(
     opened = open_inputs(predictions, labels, given)
     families = _families(opened, metrics, settings or {}, reference is not None)
     total = opened.source.samples or 1
-    ms = _checked_samples(samples, total, opened.source.where)
-    counts = _checked_repeats(repeats, len(ms))
+    ms = checked_samples(samples, total, opened.source.where)
+    counts = checked_repeats(repeats, len(ms))
     drawn = draw(total, ms, counts, seed)
     subsets = [subset for group in drawn for subset in group]
     source = subsets_of(opened.source, subsets)
@@ -133,12 +101,12 @@ def sweep(
         "subsets": [[list(subset) for subset in group] for group in drawn],
         "definition": "paper",
     }
-    summary = _summary(sections, used, ms, groups)
+    summary = summary_of(sections, used, ms, groups)
     record = {
         "results": {"sweep": summary},
         "items": [{"name": name} for name in source.names],
         "settings": said,
-        "warnings": _warnings(sections, used, ms, groups) + _lost(summary),
+        "warnings": warnings_of(sections, used, ms, groups) + lost_pixels(summary),
     }
     return report_of(opened, record, lockstep, time.perf_counter() - began)
 
@@ -163,28 +131,6 @@ def _families(
                 f"evaluated here, but {', '.join(families)}."
             )
     return {name: {**options, **settings.get(name, {})} for name, options in families.items()}
-
-
-def _checked_samples(samples: Sequence[int] | None, total: int, where: str) -> list[int]:
-    if samples is None:
-        return default_samples(total)
-    ms = list(samples)
-    if not ms or sorted(set(ms)) != ms or ms[0] < 1:
-        raise UsageError(f"--samples {ms}; expected different numbers from 1 on, ascending.")
-    if ms[-1] > total:
-        raise UsageError(f"--samples {ms[-1]}, but {where} holds {total} samples an item.")
-    return ms
-
-
-def _checked_repeats(repeats: int | Sequence[int], count: int) -> list[int]:
-    found = [repeats] * count if isinstance(repeats, int) else list(repeats)
-    if len(found) == 1:
-        found *= count
-    if len(found) != count or min(found, default=0) < 1:
-        raise UsageError(
-            f"--repeats {found}; expected one number from 1 on, or one for each of the {count} Ms."
-        )
-    return found
 
 
 def _plans(
@@ -242,101 +188,3 @@ def _of_subset(plan: Plan, subset: int, fields: Sequence[str] | None) -> Plan:
                 if name.removesuffix("_reason") in fields
             }
             return Section(kept, [])
-
-
-def _summary(
-    sections: Mapping[str, Section],
-    families: Sequence[Family],
-    ms: Sequence[int],
-    groups: Sequence[Sequence[int]],
-) -> dict[str, Any]:
-    """{`<family>.<field>`: {m, repeats, mean, std, values}} for every number and curve."""
-    summary: dict[str, Any] = {}
-    for family in families:
-        found = [[_said(sections, k, family) for k in group] for group in groups]
-        fields = dict.fromkeys(
-            name for group in found for one in group for name in one if _is_measured(name, one)
-        ) or dict.fromkeys(metric.field for metric in family.metrics)
-        for name in fields:
-            values = [[one.get(name) for one in group] for group in found]
-            reasons = [
-                f"M = {m}: " + next(
-                    one.get(f"{name}_reason", _ONE_SAMPLE if m == 1 else "undefined there")
-                    for one, value in zip(own, group, strict=True) if value is None
-                )
-                for m, own, group in zip(ms, found, values, strict=True) if None in group
-            ]  # fmt: skip
-            summary[f"{family.name}.{name}"] = {
-                "m": list(ms),
-                "repeats": [len(group) for group in groups],
-                "mean": [_fold(group, statistics.fmean) for group in values],
-                "std": [_fold(group, statistics.pstdev) for group in values],
-                "values": values,
-            } | ({"mean_reason": "; ".join(reasons)} if reasons else {})
-    return summary
-
-
-def _said(sections: Mapping[str, Section], subset: int, family: Family) -> dict[str, Any]:
-    """All that a section says of a subset, by dotted name; nothing where it was not evaluated."""
-    section = sections.get(f"{subset}:{family.name}")
-    return dict(_flat(section.results)) if section else {}
-
-
-def _flat(results: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    for name, value in results.items():
-        if isinstance(value, dict):
-            yield from _flat(value, f"{prefix}{name}.")
-        else:
-            yield prefix + name, value
-
-
-def _is_measured(name: str, said: Mapping[str, Any]) -> bool:
-    """Whether a name is of a number, or of a curve, or would be; choices are none."""
-    value = said[name]
-    if isinstance(value, list):
-        return bool(value) and all(_is_number(v) or v is None for v in value)
-    choices = ("window", "stride", "accuracy_threshold", "alpha", "bins", "clip")
-    if name.rpartition(".")[2] in choices:
-        return False
-    return _is_number(value) or (value is None and f"{name}_reason" in said)
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _warnings(
-    sections: Mapping[str, Section],
-    families: Sequence[Family],
-    ms: Sequence[int],
-    groups: Sequence[Sequence[int]],
-) -> list[str]:
-    """What there is to say of the first subset of each M."""
-    return [
-        f"{family.name}, M = {m}: {text}"
-        for family in families
-        for m, group in zip(ms, groups, strict=True)
-        if (section := sections.get(f"{group[0]}:{family.name}"))
-        for text in section.warnings
-    ]
-
-
-def _lost(summary: Mapping[str, Any]) -> list[str]:
-    """A warning where samples that are NaN leave some subsets fewer pixels than others."""
-    for name, found in summary.items():
-        counts = [n for group in found["values"] for n in group if n is not None]
-        if name.endswith(".pixels") and min(counts) < max(counts):
-            return [
-                f"the subsets evaluate {min(counts)} to {max(counts)} pixels ({name}): one is left "
-                "out where no sample of the subset is a number."
-            ]
-    return []
-
-
-def _fold(values: Sequence[Any], fold: Any) -> Any:
-    """`fold` over the draws of numbers, or of curves point by point; None where undefined."""
-    if any(v is None for v in values):
-        return None
-    if isinstance(values[0], list):
-        return [_fold(point, fold) for point in zip(*values, strict=True)]
-    return float(fold(values))

@@ -1,0 +1,168 @@
+"""Class ids of the frames of a video, opened: predictions of a model, or labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Literal
+
+from uqeval.errors import StoreError, UsageError
+from uqeval.inputs.classes import class_names, open_classes
+from uqeval.inputs.common import Opened, is_folder_of_files, open_predictions, record_of
+from uqeval.inputs.given import Given, InputOptions
+
+if TYPE_CHECKING:
+    from uqeval.maps.frame_ids import FrameIds
+    from uqeval.maps.sources import Source
+    from uqeval.stores.array import ItemArray, Store
+
+#: Ids that 8 bits hold beside void, where nobody says how many classes there are.
+UNKNOWN_CLASSES = 255
+
+
+@dataclass(frozen=True)
+class Ids:
+    """Ids of the frames as opened: planes by frame, or a source of probabilities."""
+
+    store: Store
+    kinds: tuple[str, ...]
+    parts: tuple[ItemArray | None, ...]
+    source: Source | None
+    places: tuple[int, ...]
+    given: Given
+    sparse_warnings: tuple[str, ...] = ()
+
+    @property
+    def stored(self) -> list[ItemArray]:
+        """The arrays, or parts of them, that hold the ids or what they are reduced from."""
+        if self.source is not None:
+            return [part for kind in self.kinds for part in self.store.arrays[kind]]
+        return [part for part in self.parts if part is not None]
+
+    def has(self, frame: int) -> bool:
+        """Whether a frame has ids."""
+        return self.source is not None or self.parts[frame] is not None
+
+    def record(self) -> dict[str, Any]:
+        """What a report says of them."""
+        return record_of(self.store, self.kinds, self.given)
+
+
+def open_ids(
+    given: Given,
+    names: tuple[str, ...] | None,
+    count: int | None,
+    noun: str,
+    options: InputOptions,
+) -> Ids:
+    """Ids of the frames, in their order, wherever they are stored; `count` None: all there are."""
+    from uqeval.stores.array import Store
+    from uqeval.stores.label_folder import (
+        open_label_folder,
+        open_ordered_folder,
+        open_sparse_labels,
+    )
+
+    label = noun == "label"
+    if is_folder_of_files(given):
+        path = str(given)
+        kind: Literal["labels", "predictions"] = "labels" if label else "predictions"
+        label_map = options.label_map if label else None
+        if names is None and count is not None:
+            store = open_ordered_folder(path, count, label_map=label_map, kind=kind)
+            return Ids(store, (kind,), store.arrays[kind], None, (), given)
+        if label:
+            found = open_sparse_labels(path, names, label_map=label_map)
+            store = Store(path, {"labels": tuple(p for p in found.parts if p)}, names)
+            return Ids(store, (kind,), found.parts, None, (), given, found.warnings)
+        store = open_label_folder(path, names, kind=kind)
+        return Ids(store, (kind,), store.arrays[kind], None, (), given)
+    opened = open_predictions(given, replace(options, names=None))
+    (store,) = opened.stores
+    kinds = ("labels", "predictions") if label else ("predictions",)
+    probabilities = [kind for kind in ("probs", "logits") if kind in store.arrays]
+    for array in kinds:
+        if array in store.arrays and not (probabilities and array == "predictions"):
+            parts = store.arrays[array]
+            places = _places(store, len(parts), names, count, noun)
+            return Ids(store, (array,), tuple(parts[i] for i in places), None, (), given)
+    if not probabilities:
+        raise StoreError(
+            f"{store.path}: holds {', '.join(sorted(store.arrays))}; expected `predictions` "
+            "[N, H, W], or `probs` or `logits`, of the frames."
+        )
+    alone = replace(options, names=None, limit=None, part=None, label_map=None, video=None)
+    source: Any = open_classes(Opened([given], [store], store.names), None, alone).source
+    places = _places(store, source.items, names, count, noun)
+    return Ids(store, tuple(probabilities), (), source, places, given)
+
+
+def _places(
+    store: Store, items: int, names: tuple[str, ...] | None, count: int | None, noun: str
+) -> tuple[int, ...]:
+    """Which item of a store is each frame's: by name where both have names, else by order."""
+    from uqeval.stores.matching import match_files
+
+    if store.names is not None and names is not None and store.names != names:
+        chosen = match_files(store.path, store.names, names, noun)
+        place = {name: i for i, name in enumerate(store.names)}
+        return tuple(place[chosen[name]] for name in names)
+    if count is not None and items != count:
+        raise StoreError(
+            f"{store.path}: holds {items} {noun}s for {count} frames; give names to both, or one "
+            f"{noun} a frame in the same order."
+        )
+    return tuple(range(items))
+
+
+def classes_of(told: Sequence[Ids], options: InputOptions) -> tuple[int, tuple[str, ...], bool]:
+    """How many classes there are, what they are called, and whether anybody says so."""
+    counts = {}
+    if options.classes is not None:
+        counts["--classes"] = options.classes
+    for own in told:
+        if own.source is not None:
+            counts[own.store.path] = own.source.classes
+        elif names := own.store.attributes.get("class_names"):
+            counts[own.store.path] = len(names)
+    if len(set(counts.values())) > 1:
+        listed = ", ".join(f"{where}: {n}" for where, n in counts.items())
+        raise StoreError(f"the number of classes differs: {listed}.")
+    if counts:
+        classes = next(iter(counts.values()))
+    else:
+        wide = [own for own in told for part in own.stored if part.array.dtype.itemsize > 1]
+        if wide:
+            raise UsageError(
+                f"{wide[0].store.path}: ids of more than 8 bits, and nobody says how many classes "
+                "there are; give --classes."
+            )
+        classes = UNKNOWN_CLASSES
+    for own in told:
+        texts = class_names(own.store, None, classes)
+        if own.store.attributes.get("class_names"):
+            return classes, texts, True
+    return classes, tuple(str(c) for c in range(classes)), bool(counts)
+
+
+def void_in(models: Sequence[Ids], options: InputOptions) -> int:
+    """The id that means void: the one asked for, else the first that a store names, or 255."""
+    if options.ignore_index is not None:
+        return options.ignore_index
+    found = [own.store.attributes.get("ignore_index") for own in models]
+    return next((int(v) for v in found if v is not None), 255)
+
+
+def frame_ids(
+    own: Ids, names: Sequence[str], classes: int, void: int, noun: str, resize: bool
+) -> FrameIds:
+    """How the ids of each frame are read; `noun` says what they are, "labels" or "predictions"."""
+    from uqeval.maps.frame_ids import ReducedIds, StoredIds
+    from uqeval.stores.planes import Planes
+
+    if own.source is not None:
+        return ReducedIds(own.source, own.places, resize)
+    there = [part for part in own.parts if part is not None]
+    place = iter(range(len(there)))
+    places = [None if part is None else next(place) for part in own.parts]
+    return StoredIds(Planes(there), names, places, classes, void, noun, own.store.path, resize)

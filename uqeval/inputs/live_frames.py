@@ -1,0 +1,142 @@
+"""Frames one after another: of a stream, or of a folder or store that may still grow."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import StoreError, UsageError
+from uqeval.inputs.given import InputOptions
+from uqeval.inputs.video import FRAMES, PREDICTIONS, inside
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.stores.array import StoredArray
+    from uqeval.stores.frames import Frames
+
+_STREAMS = ("rtsp://", "rtsps://", "rtmp://", "rtp://", "udp://", "tcp://")
+
+
+@dataclass(frozen=True)
+class Shot:
+    """One frame that is there: its name or number, and how it is read."""
+
+    name: str
+    number: int
+    named: bool
+    read: Callable[[], NDArray[Any]]
+
+
+class Stream:
+    """Frames of a video file, a camera or a URL."""
+
+    def __init__(self, source: str) -> None:
+        from uqeval.stores.video_file import stream
+
+        self.where = source
+        self._frames = stream(source)
+        self._count = 0
+
+    def next(self) -> Shot | None:
+        """The next frame; None at the end."""
+        frame = next(self._frames, None)
+        if frame is None:
+            if not self._count:
+                raise StoreError(f"{self.where}: gives no frame. Check that it plays.")
+            return None
+        self._count += 1
+        return Shot(str(self._count - 1), self._count - 1, False, lambda: frame)
+
+    def done(self, shot: Shot) -> None:
+        """Nothing is kept."""
+
+
+class Listed:
+    """Frames of a folder or a store, which is looked at again once all have been given."""
+
+    def __init__(self, video: str, strict: bool, options: InputOptions, follow: bool) -> None:
+        self.where = video
+        self._strict = strict
+        self._options = options
+        self._follow = follow
+        self._frames: Frames | None = None
+        self._place: dict[str, int] = {}
+        self._left: deque[str] = deque()
+        self._given: set[str] = set()
+        self._count = 0
+
+    def next(self) -> Shot | None:
+        """The next frame; None if there is no other yet."""
+        if not self._left:
+            self._open()
+            self._left.extend(name for name in self._place if name not in self._given)
+        if not self._left:
+            return None
+        name = self._left[0]
+        named = self._frames is None or self._frames.names is not None
+        return Shot(name, self._count, named, lambda: self._read(name))
+
+    def done(self, shot: Shot) -> None:
+        """The frame has been given, and is not given again."""
+        self._left.popleft()
+        self._given.add(shot.name)
+        self._count += 1
+
+    def _open(self) -> Frames:
+        from uqeval.stores.frames import open_frames
+
+        at: Any = inside(self.where, FRAMES)
+        if at is None and self._strict and plain_folder(self.where):
+            raise StoreError(
+                f"{self.where}: has no folder `{FRAMES}`; expected `{FRAMES}` and `{PREDICTIONS}`, "
+                "or the predictions after a folder of images."
+            )
+        frames = open_frames(at or self.where, fill_missing=self._options.fill)
+        if self._follow:
+            check_growing(frames.arrays)
+        names = frames.names or tuple(map(str, range(len(frames))))
+        self._frames, self._place = frames, {name: i for i, name in enumerate(names)}
+        return frames
+
+    def _read(self, name: str) -> NDArray[Any]:
+        frames = self._frames or self._open()
+        try:
+            return frames.read(self._place[name])
+        except StoreError:
+            self._frames = None  # to be looked at again
+            raise
+
+
+def is_stream(video: str) -> bool:
+    """Whether frames come one after another: a camera's number, a stream's URL, a video file."""
+    if video.isdecimal() and not Path(video).exists():
+        return True
+    if video.startswith(("http://", "https://")):
+        return not video.rstrip("/").endswith((".zarr", ".zip"))
+    if "://" in video:
+        return video.startswith(_STREAMS)
+    from uqeval.stores.video_file import VIDEOS
+
+    return Path(video).is_file() and Path(video).suffix.lower() in VIDEOS
+
+
+def plain_folder(path: str) -> bool:
+    """Whether a path is a local folder that is no Zarr store."""
+    from uqeval.stores.truth import is_zarr
+
+    return "://" not in path and Path(path).is_dir() and not is_zarr(path)
+
+
+def check_growing(arrays: Any) -> None:
+    """Raise `UsageError` for chunks of several frames: nobody can tell when they are whole."""
+    checked: list[StoredArray] = list({id(array): array for array in arrays}.values())
+    for array in checked:
+        if "item" in array.axes and (n := array.chunks[array.axes.index("item")]) > 1:
+            raise UsageError(
+                f"{array.where}: has chunks of {n} frames, of which nobody can tell whether all "
+                "have been written. To --follow a store, write it with chunks of one frame."
+            )

@@ -1,0 +1,142 @@
+"""Predicted ids of frames that are looked for one by one, as they come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import StoreError, UsageError
+from uqeval.inputs.common import is_folder_of_files
+from uqeval.inputs.given import InputOptions
+from uqeval.inputs.ids import UNKNOWN_CLASSES, classes_of, frame_ids, open_ids, void_in
+from uqeval.inputs.live_frames import Shot, check_growing, plain_folder
+from uqeval.inputs.video import PREDICTIONS, inside
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.maps.frame_ids import FrameIds
+
+
+class Predictions:
+    """Predicted ids of the frames: PNGs in a folder, or a store."""
+
+    def __init__(self, video: str, given: str | None, options: InputOptions, follow: bool) -> None:
+        self.classes = options.classes or UNKNOWN_CLASSES
+        self._video, self._given = video, given
+        self._options = replace(options, limit=None, video=None)
+        self._follow = follow
+        self._void = 255 if options.ignore_index is None else options.ignore_index
+        self._files: tuple[str, list[str], dict[str, list[str]]] | None = None
+        self._store: tuple[FrameIds, dict[str, int] | None, dict[str, list[str]], int] | None = None
+
+    def reading(self, shot: Shot, size: tuple[int, int]) -> Callable[[], NDArray[Any]]:
+        """How the ids of a frame of this height and width are read."""
+        return lambda: self._read(shot, size)
+
+    def _read(self, shot: Shot, size: tuple[int, int]) -> NDArray[Any]:
+        if self._files is None and self._store is None:
+            self._look()
+        try:
+            if self._files is not None:
+                return self._from_file(shot, size)
+            return self._from_store(shot, size)
+        except StoreError:
+            self._files = self._store = None  # to be looked at again
+            raise
+
+    def _look(self) -> None:
+        at: Any = self._given
+        if at is None:
+            at = inside(self._video, PREDICTIONS)
+            if at is None and plain_folder(self._video):
+                raise StoreError(
+                    f"{self._video}: has no folder `{PREDICTIONS}`; give the predictions after the "
+                    "video: a folder of PNGs of class ids, or a store."
+                )
+            at = at or self._video
+        if is_folder_of_files(at) or (self._follow and plain_folder(str(at))):
+            self._list(str(at))
+            return
+        ids = open_ids(at, None, None, "prediction", self._options)
+        if self._follow:
+            parts = [part.array for kind in ids.kinds for part in ids.store.arrays[kind]]
+            check_growing(parts)
+        self.classes, _, _ = classes_of([ids], self._options)
+        names = ids.store.names
+        count = len(ids.parts) or len(ids.places)
+        shown = names or tuple(map(str, range(count)))
+        void = void_in([ids], self._options)
+        opened = frame_ids(ids, shown, self.classes, void, "predictions", False)
+        place = None if names is None else {name: i for i, name in enumerate(names)}
+        self._store = opened, place, _stems(names or ()), count
+
+    def _list(self, folder: str) -> None:
+        from uqeval.stores.label_folder import png_files
+        from uqeval.stores.names import natural
+
+        files = sorted(png_files(folder), key=natural)
+        self._files = folder, files, _stems(files)
+
+    def _from_file(self, shot: Shot, size: tuple[int, int]) -> NDArray[Any]:
+        from uqeval.maps.frame_ids import StoredIds
+        from uqeval.stores.array import ItemArray
+        from uqeval.stores.planes import Planes
+        from uqeval.stores.png_array import PngArray
+
+        found = self._file(shot)
+        if found is None:
+            assert self._files is not None
+            self._list(self._files[0])  # files that came since
+            found = self._file(shot)
+        assert self._files is not None
+        folder, files, _ = self._files
+        if found is None:
+            raise StoreError(
+                f"{folder}: holds no prediction for the frame {shot.name} "
+                f"({len(files)} PNG files). Add it, or --follow to wait for it."
+            )
+        array = PngArray(Path(folder) / found)
+        if array.dtype.itemsize > 1 and self._options.classes is None:
+            raise UsageError(
+                f"{array.where}: ids of more than 8 bits, and nobody says how many classes there "
+                "are; give --classes."
+            )
+        planes = Planes([ItemArray(array, None)])
+        ids = StoredIds(
+            planes, [shot.name], [0], self.classes, self._void, "predictions", folder
+        )  # fmt: skip
+        return ids.read(0, size)
+
+    def _file(self, shot: Shot) -> str | None:
+        from uqeval.stores.matching import file_of
+
+        assert self._files is not None
+        folder, files, stems = self._files
+        if shot.named:
+            return file_of(shot.name, stems, folder, "prediction")
+        return files[shot.number] if shot.number < len(files) else None
+
+    def _from_store(self, shot: Shot, size: tuple[int, int]) -> NDArray[Any]:
+        from uqeval.stores.matching import file_of
+
+        assert self._store is not None
+        ids, place, stems, count = self._store
+        number: int | None = shot.number
+        if place is not None and shot.named:
+            name = file_of(shot.name, stems, ids.where, "prediction")
+            number = None if name is None else place[name]
+        if number is None or number >= count:
+            raise StoreError(
+                f"{ids.where}: holds no prediction for the frame {shot.name} ({count} items). Add "
+                "it, or --follow to wait for it."
+            )
+        return ids.read(number, size)
+
+
+def _stems(names: Any) -> dict[str, list[str]]:
+    from uqeval.stores.matching import stems
+
+    return stems(names)

@@ -1,0 +1,86 @@
+"""Maps as a maps store holds them: read, and checked."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import DataError, StoreError
+from uqeval.maps.names import id_dtype, void_of
+from uqeval.stores.planes import Planes
+
+
+class StoredMaps:
+    """The maps of all items by name, each one plane an item; `predictions` are class ids.
+
+    What is read raises `StoreError` for planes of another size or kind, `DataError` for values that
+    cannot be evaluated, naming store and item.
+    """
+
+    def __init__(self, planes: dict[str, Planes], names: tuple[str, ...], classes: int) -> None:
+        self.planes = planes
+        self.names = names
+        self.classes = classes
+
+    def size(self, item: int) -> tuple[int, int]:
+        """Height and width of an item's predictions."""
+        return self.planes["predictions"].size(item)
+
+    def prediction(self, item: int) -> NDArray[Any]:
+        """Predicted class ids [y, x]."""
+        planes = self.planes["predictions"]
+        plane = planes.read(item)
+        where = f"{planes.where(item)}, item {self.names[item]}"
+        if plane.dtype.kind not in "iu":
+            raise StoreError(f"{where}: predictions of dtype {plane.dtype}; expected class ids.")
+        low, high = int(plane.min()), int(plane.max())
+        if low < 0 or high >= self.classes:
+            raise DataError(
+                f"{where}: predicted ids run from {low} to {high}; expected 0 … {self.classes - 1}."
+            )
+        return plane.astype(id_dtype(self.classes))
+
+    def _plane(self, name: str, item: int, size: tuple[int, int]) -> tuple[NDArray[Any], str]:
+        """A stored plane of this size, and its name for messages."""
+        planes = self.planes[name]
+        plane = planes.read(item)
+        where = f"{planes.where(item)}, item {self.names[item]}"
+        if plane.shape[-2:] != size:
+            raise StoreError(f"{where}: shape {plane.shape}, but predictions are {size}.")
+        return plane, where
+
+    def numbers(self, name: str, item: int, size: tuple[int, int]) -> NDArray[Any]:
+        """A map of numbers as float32 [y, x] (of `mean_probs` [class, y, x]), -0.0 as 0.0."""
+        plane, where = self._plane(name, item, size)
+        if plane.dtype.kind not in "fiu":
+            raise StoreError(f"{where}: dtype {plane.dtype}; expected numbers.")
+        with np.errstate(over="ignore"):  # it becomes infinite, and is refused as such
+            values = plane.astype(np.float32) + np.float32(0.0)
+        bad = ~np.isfinite(values)
+        if bad.any():
+            y, x = (int(k[0]) for k in np.nonzero(bad))
+            raise DataError(
+                f"{where}: {int(bad.sum())} of {bad.size} values are NaN, infinite or beyond "
+                f"float32, first at row {y}, column {x}. An uncertainty is a finite number."
+            )
+        return values
+
+    def label_rank(self, item: int, label: NDArray[Any], prediction: NDArray[Any]) -> NDArray[Any]:
+        """How many classes are likelier than the label's, uint16 [y, x]; 0 where it is void.
+
+        As it is stored, else from float32 p̄ by the same rule as the kernel's.
+        """
+        size = self.size(item)
+        if "label_rank" in self.planes:
+            return self._plane("label_rank", item, size)[0].astype(np.uint16)
+        mean = self._plane("mean_probs", item, size)[0].astype(np.float32)
+        known = label != void_of(self.classes)
+        y = np.where(known, label, 0).astype(np.intp)
+        mine = np.take_along_axis(mean, y[None], axis=0)[0]
+        rank = np.where(y == prediction, 0, 1)
+        for c in range(self.classes):
+            larger = (mean[c] > mine) | ((mean[c] == mine) & (c < y))
+            rank += larger & (y != prediction) & (c != y) & (c != prediction)
+        return np.where(known, rank, 0).astype(np.uint16)

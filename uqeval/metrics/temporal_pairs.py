@@ -1,0 +1,93 @@
+"""One pair of frames: its scores, from its state of `PairCounts` (and of `FrameCounts`)."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics import temporal_scores as ts
+from uqeval.metrics._contract import put
+
+if TYPE_CHECKING:
+    from uqeval.metrics._family import VideoFacts
+    from uqeval.metrics.temporal import TemporalSettings
+    from uqeval.tallies._contract import State
+
+#: Pixels of each class here, there, and in both.
+Three = tuple[list[int], list[int], list[int]]
+#: What the entries of `pixels` in a state of `PairCounts` are.
+PIXELS = ("total", "counted", "out", "unknown", "void", "occluded")
+
+
+def three(state: State, part: str, occluded: bool | None = None) -> Three:
+    """Pixels of each class here, there and in both; `occluded`: with those pixels or without."""
+    counts = state[part]
+    if part == "counts":
+        counts = counts[0] if occluded is False else counts.sum(axis=0)
+    here, there, both = counts.tolist()
+    return here, there, both
+
+
+def tc(
+    settings: TemporalSettings, here: Sequence[int], there: Sequence[int], both: Sequence[int]
+) -> float | None:
+    """TC_t of pixels by class (Varghese et al. 2020, eq. 3); None where no class enters it."""
+    return ts.mean_iou(here, there, both, settings.absent, settings.least_pixels)
+
+
+def pair_record(
+    state: State, settings: TemporalSettings, class_names: Sequence[str]
+) -> dict[str, Any]:
+    """The scores of one pair of frames, from its state of `PairCounts`."""
+    moved, still = three(state, "counts"), three(state, "still")
+    pixels = {name: int(n) for name, n in zip(PIXELS, state["pixels"].tolist(), strict=True)}
+    total, counted = pixels["total"], pixels["counted"]
+    record: dict[str, Any] = {}
+    nothing = "no pixel of the pair is counted"
+    few = f"no class has {settings.least_pixels} pixels" if settings.least_pixels else nothing
+    put(record, "tc", tc(settings, *moved), few if counted else nothing)
+    put(record, "tc_no_warp", tc(settings, *still), few if sum(still[0]) else nothing)
+    put(record, "frequency_weighted", ts.frequency_weighted(*moved), nothing)
+    put(record, "pixel_agreement", ts.agreement(*moved), nothing)
+    record["coverage"] = counted / total
+    record["out_of_frame"] = pixels["out"] / total
+    if settings.occlusion == "fb":
+        seen = three(state, "counts", occluded=False)
+        put(record, "tc_visible", tc(settings, *seen), few if sum(seen[0]) else nothing)
+        record["coverage_visible"] = sum(seen[0]) / total
+        record["occluded"] = pixels["occluded"] / total
+    squares = state["squares"].tolist()
+    for name, square in zip(("mse_warp", "mse_identity"), squares, strict=True):
+        put(record, name, square / counted if counted else None, nothing)
+    flow = {name: float(state[name][0]) for name in ("flow_median", "flow_p99", "flow_max")}
+    for name, value in flow.items():
+        put(record, name, value if value >= 0 else None, "no pixel has a known flow")
+    own = ts.ious(*moved)
+    record["iou"] = {class_names[c]: iou for c, iou in enumerate(own) if iou is not None}
+    record["classes"] = len(record["iou"])
+    return record
+
+
+def flag_cuts(items: list[dict[str, Any]], sequences: Sequence[str]) -> None:
+    """Add to each item whether it looks like a scene cut, beside the median of its sequence."""
+    by: dict[str, list[float]] = {}
+    for item, sequence in zip(items, sequences, strict=True):
+        if item["mse_warp"] is not None:
+            by.setdefault(sequence, []).append(item["mse_warp"])
+    medians = {sequence: statistics.median(values) for sequence, values in by.items()}
+    for item, sequence in zip(items, sequences, strict=True):
+        median = medians.get(sequence, 0.0)
+        item["cut"] = ts.is_cut(item["mse_warp"], item["mse_identity"], median)
+
+
+def add_frames(
+    items: list[dict[str, Any]], states: list[State], video: VideoFacts
+) -> list[float | None]:
+    """Add mIoU_t to the items; return those of the frames that begin a run."""
+    first = []
+    for item, state, begins in zip(items, states, video.first, strict=True):
+        put(item, "miou", ts.mean_iou(*three(state, "now")), "the frame has no labels")
+        if begins:
+            first.append(ts.mean_iou(*three(state, "before")))
+    return first

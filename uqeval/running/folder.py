@@ -1,0 +1,115 @@
+"""The folder that a run leaves: files of each store, the gate's verdicts, and a page of all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uqeval.config import Store
+from uqeval.errors import OutputError, UqevalError, UsageError
+from uqeval.report.files import check_writable, write
+from uqeval.report.schema import Report
+from uqeval.run import input_options
+from uqeval.running.outcome import Outcome, RunSettings
+from uqeval.running.tasks import Task, options_of
+
+if TYPE_CHECKING:
+    from uqeval.report.folder import Named
+
+#: What a run leaves of each store; and of all of them: the page, and the gate's verdicts.
+_ENDINGS = ("json", "states.zip", "csv", "html")
+PAGE, VERDICTS = "index.html", "verdicts.json"
+#: Pictures of the gallery are shown unasked where they take no more than so many bytes to read.
+_CHEAP, _EXHIBITS = 256 * 10**6, 3
+
+
+def make_folder(
+    folder: Path, names: Sequence[str], stores: Sequence[Store], read: list[str]
+) -> None:
+    """The folder of the reports. Raises `OutputError`, and `UsageError` where it is an input."""
+    read = [*read, *(path for store in stores for path in store.paths())]
+    targets = [folder, folder / PAGE, folder / VERDICTS]
+    targets += [folder / f"{name}.{ending}" for name in names for ending in _ENDINGS]
+    for target in filter(Path.exists, targets):
+        for source in read:
+            if Path(source).exists() and target.samefile(source):
+                raise UsageError(f"{target} is an input; give another folder with -o DIR.")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made a folder: {error.strerror}.") from error
+    check_writable(folder / PAGE)
+
+
+def put_aside(report: Path) -> None:
+    """Keep an older report of a store that has failed where no gate takes it for today's."""
+    if report.exists():
+        report.replace(report.with_name(f"{report.name}.old"))
+
+
+def write_files(task: Task, report: Report, folder: Path, chosen: RunSettings) -> list[Path]:
+    """Write a store's files; those that there are."""
+    from uqeval.report.csv import to_csv
+    from uqeval.report.html import to_html
+    from uqeval.statistics.behind import behind
+
+    exhibits = _exhibits(task, report, chosen)
+    gallery = None
+    if exhibits:
+        from uqeval.gallery import open_gallery
+
+        given = input_options(options_of(task.store, chosen))
+        gallery = open_gallery(report, task.store.predictions, task.store.truth, None, given)
+    written = [Path(report.states)] if report.states is not None else []
+    json, csv, page = (folder / f"{task.name}.{ending}" for ending in ("json", "csv", "html"))
+    write(json, report.to_json())
+    write(csv, to_csv(report))
+    piles = behind(json, report) if report.states is not None else None
+    write(page, to_html({task.name: report}, gallery, exhibits, piles))
+    return [*written, json, csv, page]
+
+
+def _exhibits(task: Task, report: Report, chosen: RunSettings) -> int:
+    """How many of the worst items the gallery shows: none without scores or truth."""
+    kind = task.inputs.source.kind
+    truth = {"classes": "labels", "regression": "target"}.get(kind)
+    if not task.families or (truth and not task.inputs.record.get(truth)):
+        return 0
+    if chosen.gallery is not None:
+        return chosen.gallery
+    of_an_item = report.timing["bytes_read"] / len(report.items)
+    return _EXHIBITS if of_an_item * (_EXHIBITS + 1) <= _CHEAP else 0
+
+
+def judge_all(
+    outcome: Outcome, rules: Any, before: list[Named], file: Any, chosen: RunSettings
+) -> None:
+    """The gate's verdicts, where every store has its report."""
+    from uqeval.gate import judge
+    from uqeval.report import verdicts
+    from uqeval.report.folder import Named
+    from uqeval.statistics import resampler
+
+    if outcome.failed:
+        outcome.ungated = f"the gate did not judge: {', '.join(outcome.failed)} could not be read."
+        return
+    folder = outcome.folder
+    reports = [Named(name, folder / f"{name}.json", r) for name, r in outcome.reports.items()]
+    try:
+        outcome.judgement = judge(reports, rules, before, resampler())
+    except UqevalError as error:
+        outcome.ungated = str(error)
+        return
+    read = {"report": str(folder), "baseline": chosen.baseline and str(chosen.baseline)}
+    write(folder / VERDICTS, verdicts.to_json(outcome.judgement, read | {"rules": str(file)}))
+    outcome.files.append(folder / VERDICTS)
+
+
+def write_overview(outcome: Outcome) -> None:
+    from uqeval.report.overview import to_overview
+
+    page = outcome.folder / PAGE
+    text = to_overview(outcome.reports, outcome.failed, outcome.judgement, outcome.ungated)
+    write(page, text)
+    outcome.files.append(page)

@@ -1,0 +1,66 @@
+"""Which subsets of the samples are evaluated."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+
+from uqeval.errors import UsageError
+
+
+def default_samples(total: int) -> list[int]:
+    """M = 1, 2, 4, … below T, and T."""
+    return [2**k for k in range(total.bit_length()) if 2**k < total] + [total]
+
+
+def draw(
+    total: int, samples: Sequence[int], repeats: Sequence[int], seed: int
+) -> list[list[tuple[int, ...]]]:
+    """For each M, R different subsets of M of `total` samples, each ascending.
+
+    R is at most the number of subsets that there are. Seeded; the same for any platform.
+    """
+    import numpy as np
+
+    if seed < 0:
+        raise UsageError(f"--seed {seed}; expected a whole number from 0 on.")
+    rng = np.random.Generator(np.random.PCG64(seed))
+    drawn: list[list[tuple[int, ...]]] = []
+    for m, wanted in zip(samples, repeats, strict=True):
+        possible = math.comb(total, m)
+        if possible <= 4 * wanted:
+            every = list(itertools.combinations(range(total), m))
+            chosen = rng.permutation(len(every))[:wanted]
+            drawn.append([every[int(i)] for i in sorted(chosen)])
+            continue
+        subsets: dict[tuple[int, ...], None] = {}
+        while len(subsets) < wanted:
+            subset = sorted(rng.permutation(total)[:m].tolist())
+            subsets[tuple(subset)] = None
+        drawn.append(list(subsets))
+    return drawn
+
+
+def checked_samples(samples: Sequence[int] | None, total: int, where: str) -> list[int]:
+    """The Ms, ascending. Raises `UsageError` for others than 1 … T."""
+    if samples is None:
+        return default_samples(total)
+    ms = list(samples)
+    if not ms or sorted(set(ms)) != ms or ms[0] < 1:
+        raise UsageError(f"--samples {ms}; expected different numbers from 1 on, ascending.")
+    if ms[-1] > total:
+        raise UsageError(f"--samples {ms[-1]}, but {where} holds {total} samples an item.")
+    return ms
+
+
+def checked_repeats(repeats: int | Sequence[int], count: int) -> list[int]:
+    """R for each M. Raises `UsageError` for what is below 1, or neither one number nor `count`."""
+    found = [repeats] * count if isinstance(repeats, int) else list(repeats)
+    if len(found) == 1:
+        found *= count
+    if len(found) != count or min(found, default=0) < 1:
+        raise UsageError(
+            f"--repeats {found}; expected one number from 1 on, or one for each of the {count} Ms."
+        )
+    return found

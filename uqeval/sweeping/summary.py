@@ -1,0 +1,111 @@
+"""What sections of all subsets say together: mean and standard deviation over the draws."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from uqeval.metrics import Family
+    from uqeval.metrics._plan import Section
+
+_ONE_SAMPLE = "undefined for one sample"
+
+
+def summary_of(
+    sections: Mapping[str, Section],
+    families: Sequence[Family],
+    ms: Sequence[int],
+    groups: Sequence[Sequence[int]],
+) -> dict[str, Any]:
+    """{`<family>.<field>`: {m, repeats, mean, std, values}} for every number and curve."""
+    summary: dict[str, Any] = {}
+    for family in families:
+        found = [[_said(sections, k, family) for k in group] for group in groups]
+        fields = dict.fromkeys(
+            name for group in found for one in group for name in one if _is_measured(name, one)
+        ) or dict.fromkeys(metric.field for metric in family.metrics)
+        for name in fields:
+            values = [[one.get(name) for one in group] for group in found]
+            reasons = [
+                f"M = {m}: " + next(
+                    one.get(f"{name}_reason", _ONE_SAMPLE if m == 1 else "undefined there")
+                    for one, value in zip(own, group, strict=True) if value is None
+                )
+                for m, own, group in zip(ms, found, values, strict=True) if None in group
+            ]  # fmt: skip
+            summary[f"{family.name}.{name}"] = {
+                "m": list(ms),
+                "repeats": [len(group) for group in groups],
+                "mean": [_fold(group, statistics.fmean) for group in values],
+                "std": [_fold(group, statistics.pstdev) for group in values],
+                "values": values,
+            } | ({"mean_reason": "; ".join(reasons)} if reasons else {})
+    return summary
+
+
+def _said(sections: Mapping[str, Section], subset: int, family: Family) -> dict[str, Any]:
+    """All that a section says of a subset, by dotted name; nothing where it was not evaluated."""
+    section = sections.get(f"{subset}:{family.name}")
+    return dict(_flat(section.results)) if section else {}
+
+
+def _flat(results: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in results.items():
+        if isinstance(value, dict):
+            yield from _flat(value, f"{prefix}{name}.")
+        else:
+            yield prefix + name, value
+
+
+def _is_measured(name: str, said: Mapping[str, Any]) -> bool:
+    """Whether a name is of a number, or of a curve, or would be; choices are none."""
+    value = said[name]
+    if isinstance(value, list):
+        return bool(value) and all(_is_number(v) or v is None for v in value)
+    choices = ("window", "stride", "accuracy_threshold", "alpha", "bins", "clip")
+    if name.rpartition(".")[2] in choices:
+        return False
+    return _is_number(value) or (value is None and f"{name}_reason" in said)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def warnings_of(
+    sections: Mapping[str, Section],
+    families: Sequence[Family],
+    ms: Sequence[int],
+    groups: Sequence[Sequence[int]],
+) -> list[str]:
+    """What there is to say of the first subset of each M."""
+    return [
+        f"{family.name}, M = {m}: {text}"
+        for family in families
+        for m, group in zip(ms, groups, strict=True)
+        if (section := sections.get(f"{group[0]}:{family.name}"))
+        for text in section.warnings
+    ]
+
+
+def lost_pixels(summary: Mapping[str, Any]) -> list[str]:
+    """A warning where samples that are NaN leave some subsets fewer pixels than others."""
+    for name, found in summary.items():
+        counts = [n for group in found["values"] for n in group if n is not None]
+        if name.endswith(".pixels") and min(counts) < max(counts):
+            return [
+                f"the subsets evaluate {min(counts)} to {max(counts)} pixels ({name}): one is left "
+                "out where no sample of the subset is a number."
+            ]
+    return []
+
+
+def _fold(values: Sequence[Any], fold: Any) -> Any:
+    """`fold` over the draws of numbers, or of curves point by point; None where undefined."""
+    if any(v is None for v in values):
+        return None
+    if isinstance(values[0], list):
+        return [_fold(point, fold) for point in zip(*values, strict=True)]
+    return float(fold(values))
