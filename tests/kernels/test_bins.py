@@ -11,9 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uqeval.kernels.calibration import bin_of, count_bins, count_intervals, sum_scores
-from uqeval.tallies.reliability import EDGES, Bins
+from uqeval.metrics.calibration import CHOICES
+from uqeval.tallies.reliability import Bins
 
 CONFIDENCE = st.floats(0, 1, width=32)
+EDGES = CHOICES["edge"]
 
 
 def found(conf: Any, bins: int, edge: str) -> int:

@@ -44,6 +44,7 @@ def colours(classes: int) -> list[tuple[int, int, int]]:
 
 
 def css(colour: tuple[int, int, int]) -> str:
+    """A colour as style sheets write it: `#rrggbb`."""
     return f"#{colour[0]:02x}{colour[1]:02x}{colour[2]:02x}"
 
 
@@ -71,6 +72,7 @@ def heat(
 
 
 def painted(title: str, pixels: NDArray[Any], alt: str) -> Picture:
+    """Pixels [y, x, 3], uint8 RGB, as a PNG of at most 480 columns; nothing is interpolated."""
     from PIL import Image
 
     image = Image.fromarray(pixels)

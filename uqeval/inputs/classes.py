@@ -184,6 +184,7 @@ def _shared_names(names: Sequence[str], where: str) -> list[str]:
 
 
 def class_names(store: Store, labels: Store | None, classes: int) -> tuple[str, ...]:
+    """What the first store that names so many classes calls them; else their ids."""
     for candidate in (store, labels):
         names = candidate.attributes.get("class_names") if candidate else None
         if names and len(names) == classes:

@@ -1,5 +1,8 @@
-"""Kernels, compiled by Numba. A module is loaded on first use, and Numba with it: what is refused
-before any pixel is counted does not wait for a compiler."""
+"""Compiled loops: arrays in, arrays changed in place. The only room that Numba enters.
+
+A module is loaded on first use, and Numba with it: what is refused before any pixel is counted does
+not wait for a compiler.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
+    """The module `name` of this package, loaded now."""
     try:
         return import_module(f"uqeval.kernels.{name}")
     except ModuleNotFoundError as error:

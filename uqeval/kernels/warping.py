@@ -19,21 +19,6 @@ _FARTHEST = 1e18
 
 
 @kernel
-def first_beyond(ids, classes, void):
-    """Flat index of the first id in `ids` [y, x] that is neither `void` nor one of the `classes`.
-
-    -1 if there is none.
-    """
-    height, width = ids.shape
-    for y in range(height):
-        for x in range(width):
-            c = ids[y, x]
-            if (c < 0 or c >= classes) and c != void:
-                return y * width + x
-    return -1
-
-
-@kernel
 def count_labelled(prediction, label, void, counts):
     """Pixels with a label by prediction, by label and by both, into int64 `counts` [3, class].
 

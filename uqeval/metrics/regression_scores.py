@@ -1,6 +1,6 @@
 """Scores of predicted numbers with a predicted standard deviation, from sums and counts.
 
-N evaluated pixels, ε = |μ - y|. Gustafsson et al. 2020 (AUCE, supplementary §B.2), Gneiting &
+N evaluated pixels, ε = |μ - y|. Gustafsson et al. 2020 (AUCE, §4.2), Gneiting &
 Raftery 2007 (CRPS, interval score), Quiñonero-Candela et al. 2006 (nMSE, NLPD).
 """
 
@@ -83,7 +83,7 @@ def area(
 
 
 def auce(p: Sequence[float], observed: Sequence[float], rule: str = "trapezoid") -> float:
-    """Area of |p - p̂|."""
+    """Area of |p - p̂| over the levels p, p̂ the share of targets that their intervals hold."""
     return area(p, observed, rule, abs)
 
 
@@ -100,18 +100,18 @@ def auce_under(p: Sequence[float], observed: Sequence[float], rule: str = "trape
 _NONE = "no pixel is evaluated"
 _ZERO = "σ = 0 at some evaluated pixel: its likelihood is 0 or unbounded"
 _FLAT = "no pixel is evaluated, or the target has one value only"
-_CODE = "Gustafsson et al. 2020, §4.1 and supplementary §B.2"
+_G20 = "Gustafsson et al. 2020, §4.2"
 _RULES = "Gneiting & Raftery 2007"
 METRICS = (
     Metric("regression", "rmse", "target", "lower", (0.0, None),
-           "Gustafsson et al. 2020, §4.1", _NONE, root_mean),
+           _G20, _NONE, root_mean),
     Metric("regression", "mae", "target", "lower", (0.0, None),
            "Moukari et al. 2019, §III-B", _NONE, mean),
     Metric("regression", "nmse", "fraction", "lower", (0.0, None),
            "Quiñonero-Candela et al. 2006, eq. 4", _FLAT, nmse),
-    Metric("regression", "auce", "fraction", "lower", (0.0, 1.0), _CODE, _NONE, auce),
-    Metric("regression", "auce_over", "fraction", "lower", (0.0, 1.0), _CODE, _NONE, auce_over),
-    Metric("regression", "auce_under", "fraction", "lower", (0.0, 1.0), _CODE, _NONE, auce_under),
+    Metric("regression", "auce", "fraction", "lower", (0.0, 1.0), _G20, _NONE, auce),
+    Metric("regression", "auce_over", "fraction", "lower", (0.0, 1.0), _G20, _NONE, auce_over),
+    Metric("regression", "auce_under", "fraction", "lower", (0.0, 1.0), _G20, _NONE, auce_under),
     Metric("regression", "nll", "nats", "lower", (None, None),
            "Quiñonero-Candela et al. 2006, eq. 5 (NLPD)", _ZERO, nll),
     Metric("regression", "crps", "target", "lower", (0.0, None), f"{_RULES}, eq. 21", _NONE, mean),
@@ -119,6 +119,6 @@ METRICS = (
            f"{_RULES}, §1: root of the mean predicted variance", _NONE, root_mean),
     Metric("regression", "interval_score", "target", "lower", (0.0, None),
            f"{_RULES}, eq. 43", _NONE, mean),
-    Metric("regression", "coverage", "fraction", None, (0.0, 1.0), _CODE, _NONE, mean),
+    Metric("regression", "coverage", "fraction", None, (0.0, 1.0), _G20, _NONE, mean),
 )  # fmt: skip
 BY_FIELD = {metric.field: metric for metric in METRICS}

@@ -1,6 +1,6 @@
 """Sparsification: the error of what is left when the least certain pixels are removed.
 
-Ilg et al. 2018, §5; Gustafsson et al. 2020, §4 and supplement. Curves over the fraction removed,
+Ilg et al. 2018, §5; Gustafsson et al. 2020, §4.2. Curves over the fraction removed,
 against the oracle that removes the largest errors first.
 """
 
@@ -155,7 +155,7 @@ def harmonics(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
 
 METRICS = (
     Metric("sparsification", "ause", "area", "lower", (0.0, None),
-           "Gustafsson et al. 2020, §4.1", ZERO, lambda curves: curves.ause),
+           "Gustafsson et al. 2020, §4.2", ZERO, lambda curves: curves.ause),
     Metric("sparsification", "aurg", "area", "higher", (None, None),
            "Poggi et al. 2020, §4.2", ZERO, lambda curves: curves.aurg),
 )  # fmt: skip

@@ -13,7 +13,7 @@ MOVING = 1e-4
 #: A pair is flagged as a scene cut where the photometric error after the warp is large in itself,
 #: against that without a warp, and against the median of its sequence.
 CUT_ERROR, CUT_SHARE, CUT_TIMES = 0.01, 0.25, 5.0
-#: What a pair is taken to be too little of: see `uqeval select`.
+#: Why a mean over pairs is undefined.
 NO_PAIR = "no pair has a pixel that both frames show"
 
 Counts = Sequence[int]
@@ -30,7 +30,7 @@ def ious(here: Counts, there: Counts, both: Counts) -> list[float | None]:
 def mean_iou(
     here: Counts, there: Counts, both: Counts, absent: str = "exclude", least: int = 0
 ) -> float | None:
-    """Mean IoU, Equation 5.
+    """Mean IoU: TC_t of two predictions (Equation 3), mIoU_t of a prediction and labels (5).
 
     `absent`: over the classes of either map ("exclude"), over all with 0 for those of neither
     ("zero"), or over those of the first map ("current"). Classes of fewer than `least` pixels in
@@ -104,7 +104,7 @@ def _metric(field: str, unit: str, way: str | None, of: str, undefined: str) -> 
 METRICS = (
     _metric("mtc", "fraction", "higher", f"{_PAPER}, Eq. 4", NO_PAIR),
     _metric("mtc_no_warp", "fraction", None, f"{_PAPER}, Eq. 4, without a warp", NO_PAIR),
-    _metric("mtc_pooled", "fraction", "higher", f"{_PAPER}, Eq. 5, counts pooled", NO_PAIR),
+    _metric("mtc_pooled", "fraction", "higher", f"{_PAPER}, Eq. 3, counts pooled", NO_PAIR),
     _metric("mtc_frequency_weighted", "fraction", "higher", "IoU weighted by pixels", NO_PAIR),
     _metric("pixel_agreement", "fraction", "higher", "share of pixels of one class", NO_PAIR),
     _metric("coverage", "fraction", "higher", "share of pixels that are counted", "no pixels"),

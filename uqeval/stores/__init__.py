@@ -1,0 +1,1 @@
+"""Disk: formats opened, checked, read tile by tile and written; saved states."""

@@ -76,6 +76,7 @@ class ChunkCodec:
 
     @property
     def raw(self) -> bool:
+        """Whether nothing has to be decoded; see the class."""
         return (
             all(step.id == "crc32c" for step in self.steps)
             and self.order == tuple(range(len(self.shape)))

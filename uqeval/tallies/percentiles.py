@@ -9,13 +9,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-#: `linear` and `inverted_cdf` are NumPy's; `truncated` is the last of the first ⌊N·p/100⌋ values.
-RULES = ("linear", "inverted_cdf", "truncated")
-
 
 def ranks_of(n: int, p: float, rule: str) -> tuple[int, int, float] | None:
     """Ranks below and above the p-th percentile of n values, and the weight of the one above.
 
+    `rule`: linear and inverted_cdf are NumPy's; truncated is the last of the first ⌊n·p/100⌋.
     None without values, or where `truncated` keeps none.
     """
     if n == 0:

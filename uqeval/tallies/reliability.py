@@ -16,9 +16,6 @@ if TYPE_CHECKING:
 
     from uqeval.tallies._contract import Maps, State
 
-#: Which bin has a confidence that lies on an edge.
-EDGES = ("lower", "upper", "upper-float32")
-
 
 @dataclass(frozen=True)
 class Bins:
