@@ -486,6 +486,30 @@ def test_it_says_what_is_wrong(tmp_path: Path, what: str) -> None:
     assert message.startswith("uqeval: ") and message.count("uqeval: ") == 1
 
 
+@pytest.mark.parametrize("mode", ["L", "P"])
+@pytest.mark.parametrize("known", [(), ("--classes", "4")])
+def test_ids_given_as_frames_are_told(tmp_path: Path, mode: str, known: tuple[str, ...]) -> None:
+    own = video()
+    ids = tmp_path / "ids"
+    ids.mkdir()
+    for name, image in own.predictions.items():
+        saved = Image.fromarray(image)
+        if mode == "P":
+            saved.putpalette([value for value in range(256) for _ in range(3)])
+        saved.save(ids / f"{name}.png")
+    told = run_well("tc", ids, ids, *known, "-o", tmp_path / "r.json").stderr
+    assert "v_004.png: looks like an image of class ids" in told
+    assert "looks like" in " ".join(json.loads((tmp_path / "r.json").read_text())["warnings"])
+
+
+def test_grey_frames_are_no_ids(tmp_path: Path) -> None:
+    own = video()
+    folder = save_folder(tmp_path / "v", own)
+    for name, image in own.frames.items():
+        Image.fromarray(image[..., 0]).save(folder / "frames" / f"{name}.png")
+    assert "looks like" not in run_well("tc", folder, "-o", tmp_path / "r.json").stderr
+
+
 def test_video_that_is_none(tmp_path: Path) -> None:
     (tmp_path / "x.avi").write_text("no film")
     for video_, word in (("x.avi", "OpenCV finds no video"), ("none", "there is nothing here")):

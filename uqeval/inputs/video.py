@@ -16,10 +16,13 @@ from uqeval.metrics._family import VideoFacts
 
 if TYPE_CHECKING:
     from uqeval.stores.flow_files import Flows
+    from uqeval.stores.frames import Frames
     from uqeval.stores.sequences import Sequences
 
 #: Where a folder that is a video keeps what belongs to it.
 FRAMES, PREDICTIONS, LABELS = "frames", "predictions", "labels"
+#: An image of a camera has more different grey values than this; one of class ids, fewer classes.
+_FEW = 32
 
 
 def open_video(
@@ -104,12 +107,39 @@ def open_video(
     }  # fmt: skip
     told = [*models, *([truth] if truth else [])]
     warnings = [text for own in told for text in (*own.store.warnings, *own.sparse_warnings)]
+    warnings += _if_frames_are_ids(frames, [pairs[0].before, pairs[-1].after], classes, void)
     return Inputs(
         source, class_texts, void, record, list(dict.fromkeys(warnings)),
         partial=len(pairs) < len(sequences.pairs), video=facts, session=single_threaded,
         keeps_maps=False,  # one pass is enough, and flow takes much room
         timing=lambda: {"flow_seconds": dict(source.seconds)},
     )  # fmt: skip
+
+
+def _if_frames_are_ids(
+    frames: Frames, looked_at: Sequence[int], classes: int, void: int
+) -> list[str]:
+    """A warning where images that are given as frames look like images of class ids."""
+    import numpy as np
+
+    from uqeval.stores.image_folder import ImageFolder
+
+    if not isinstance(frames, ImageFolder):
+        return []
+    found = np.empty(0, np.uint8)
+    for i in looked_at:
+        values = frames.single_channel(i)
+        if values is None:
+            return []
+        found = np.unique(values)
+        if found.size > _FEW or not ((found < classes) | (found == void)).all():
+            return []
+    shown = frames.where_of(looked_at[-1])
+    return [
+        f"{shown}: looks like an image of class ids, not of what a camera saw (one channel, "
+        f"{found.size} different values): no optical flow of it says how anything moves. Give the "
+        "camera's images as the video, and ids as predictions or labels."
+    ]
 
 
 def inside(video: str | Path, name: str) -> Path | None:

@@ -60,7 +60,7 @@ class ImageFolder:
         try:
             with Image.open(self._files[i], formats=_FORMATS) as image:
                 return image.height, image.width
-        except Exception as error:
+        except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
             raise self._damaged(i, error) from error
 
     def read(self, i: int) -> NDArray[np.uint8]:
@@ -75,7 +75,23 @@ class ImageFolder:
                 return np.asarray((image.convert("RGBA") if clear else image).convert("RGB"))
         except StoreError:
             raise
-        except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
+        except Exception as error:  # as in `size`
+            raise self._damaged(i, error) from error
+
+    def single_channel(self, i: int) -> NDArray[np.uint8] | None:
+        """What frame `i` holds before it becomes RGB, [y, x]: grey values, or a palette's indices.
+
+        None for a frame of several channels. Raises `StoreError`.
+        """
+        from PIL import Image
+
+        try:
+            with Image.open(self._files[i], formats=_FORMATS) as image:
+                self._check(i, image.mode, image.width, image.height)
+                return np.asarray(image, np.uint8) if image.mode in ("1", "L", "P") else None
+        except StoreError:
+            raise
+        except Exception as error:  # as in `size`
             raise self._damaged(i, error) from error
 
     def kept_bytes(self) -> int:
