@@ -291,7 +291,11 @@ def disagree(at, n, samples, votes, leader, variation_ratio):
 
 @kernel
 def deviate(at, n, samples, unit, sums, first, squares, prediction, std):
-    """Population standard deviation over the samples of the predicted class's probability."""
+    """Population standard deviation over the samples of the predicted class's probability.
+
+    √(Σ_t (p_tc - p_0c)²/T - (p̄_c - p_0c)²) of c = `prediction` [i], into `std` [i]. `sums`, `first`
+    and `squares` [class, at + i]: Σ_t p_tc, p_0c and Σ_t (p_tc - p_0c)², all in units of `unit`.
+    """
     for i in range(n):
         c = prediction[i]
         shift = sums[c, at + i] / samples - first[c, at + i]

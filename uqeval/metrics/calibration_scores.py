@@ -49,12 +49,18 @@ class Binned:
 
 
 def ece(binned: Binned, pixels: int) -> float | None:
-    """Σ_b n_b/N · |accuracy_b - confidence_b| (Guo et al. 2017, eq. 3), N all `pixels`."""
+    """Σ_b n_b/N · |accuracy_b - confidence_b| (Guo et al. 2017, eq. 3), N all `pixels`.
+
+    Undefined without pixels.
+    """
     return math.fsum(binned.gaps()) / pixels if pixels else None
 
 
 def mce(binned: Binned) -> float | None:
-    """The largest |accuracy_b - confidence_b| of the bins with pixels (Guo et al. 2017, eq. 5)."""
+    """The largest |accuracy_b - confidence_b| of the bins with pixels (Guo et al. 2017, eq. 5).
+
+    Undefined where no bin has any.
+    """
     return max((g / n for g, n in zip(binned.gaps(), binned.count, strict=True) if n), default=None)
 
 
@@ -66,7 +72,7 @@ def classwise_ece(classes: Sequence[Binned], pixels: int) -> float | None:
 
 
 def mean_score(total: float, pixels: int) -> float | None:
-    """The mean of a score that was summed over `pixels`."""
+    """The mean of a score that was summed over `pixels`; undefined without any."""
     return total / pixels if pixels else None
 
 

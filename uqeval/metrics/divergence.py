@@ -18,7 +18,11 @@ if TYPE_CHECKING:
 
 
 def kl(total: float, finite: int, infinite: int) -> float | None:
-    """Mean over the pixels where it is finite, in nats."""
+    """Mean KL(predictions ‖ reference) over the pixels where it is finite, in nats.
+
+    Gustafsson et al. 2020, §4.1. Undefined where it is finite nowhere; the `infinite` pixels are
+    told beside it.
+    """
     return total / finite if finite else None
 
 

@@ -17,35 +17,38 @@ from uqeval.metrics._contract import Metric, put
 
 
 def p_accurate(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Share of accurate patches, a."""
+    """Share of accurate patches, a; undefined without patches."""
     n = ac + au + ic + iu
     return (ac + au) / n if n else None
 
 
 def p_certain(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Share of certain patches, c."""
+    """Share of certain patches, c; undefined without patches."""
     n = ac + au + ic + iu
     return (ac + ic) / n if n else None
 
 
 def p_accurate_given_certain(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """n_ac / (n_ac + n_ic)."""
+    """n_ac / (n_ac + n_ic) (Mukhoti & Gal 2018, eq. 5); undefined where no patch is certain."""
     return ac / (ac + ic) if ac + ic else None
 
 
 def p_uncertain_given_inaccurate(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """n_iu / (n_ic + n_iu)."""
+    """n_iu / (n_ic + n_iu) (Mukhoti & Gal 2018, eq. 6); undefined where none is inaccurate."""
     return iu / (ic + iu) if ic + iu else None
 
 
 def pavpu(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """(n_ac + n_iu) / n."""
+    """(n_ac + n_iu) / n (Mukhoti & Gal 2018, eq. 7); undefined without patches."""
     n = ac + au + ic + iu
     return (ac + iu) / n if n else None
 
 
 def pavpu_chance(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """a·c + (1 - a)(1 - c): the PAvPU of an uncertainty that knows nothing of the errors."""
+    """a·c + (1 - a)(1 - c): the PAvPU of an uncertainty that knows nothing of the errors.
+
+    Ma et al. 2024, §5.2. Undefined without patches.
+    """
     n = ac + au + ic + iu
     a, c = ac + au, ac + ic
     return (a * c + (n - a) * (n - c)) / (n * n) if n else None
@@ -57,7 +60,7 @@ def _covariance(ac: int, au: int, ic: int, iu: int) -> int:
 
 
 def phi(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Corr(accurate, certain)."""
+    """Corr(accurate, certain) (Ma et al. 2024, §5.2); undefined where either is constant."""
     n = ac + au + ic + iu
     a, c = ac + au, ac + ic
     spread = a * (n - a) * c * (n - c)
@@ -65,14 +68,17 @@ def phi(ac: int, au: int, ic: int, iu: int) -> float | None:
 
 
 def half_surplus(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Cov(accurate, certain) / std(accurate) = std(certain)·phi."""
+    """Cov(accurate, certain) / std(accurate) = std(certain)·phi; undefined where a(1 - a) = 0."""
     n = ac + au + ic + iu
     a = ac + au
     return _covariance(ac, au, ic, iu) / (n * math.sqrt(a * (n - a))) if a * (n - a) else None
 
 
 def surplus(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Cov(A, C)/std(A) + Cov(1-A, 1-C)/std(1-A) = (PAvPU - 1 + a + c - 2ac)/√(a(1 - a))."""
+    """Cov(A, C)/std(A) + Cov(1-A, 1-C)/std(1-A) = (PAvPU - 1 + a + c - 2ac)/√(a(1 - a)).
+
+    Ma et al. 2024, eqs 3 and 17. Undefined where all patches are accurate, or none is.
+    """
     half = half_surplus(ac, au, ic, iu)
     return None if half is None else 2.0 * half
 

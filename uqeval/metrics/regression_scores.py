@@ -42,22 +42,25 @@ def quantiles(levels: Sequence[float], distribution: str) -> tuple[float, ...]:
 
 
 def mean(total: float, pixels: int) -> float | None:
-    """Σ / N."""
+    """Σ / N; undefined without pixels."""
     return total / pixels if pixels else None
 
 
 def root_mean(total: float, pixels: int) -> float | None:
-    """√(Σ / N)."""
+    """√(Σ / N); undefined without pixels."""
     return math.sqrt(total / pixels) if pixels else None
 
 
 def nmse(squares: float, spread: float) -> float | None:
-    """Σ ε² / Σ (y - ȳ)²: the mean squared error in units of the target's variance."""
+    """Σ ε² / Σ (y - ȳ)²: the mean squared error in units of the target's variance.
+
+    Quiñonero-Candela et al. 2006, eq. 4. Undefined where the target is constant.
+    """
     return squares / spread if spread > 0 else None
 
 
 def nll(total: float, pixels: int, zero: int) -> float | None:
-    """Mean negative log likelihood; undefined where σ = 0 for some pixel."""
+    """Mean negative log likelihood, in nats; undefined where `zero` pixels have σ = 0."""
     return total / pixels if pixels and not zero else None
 
 
@@ -83,7 +86,10 @@ def area(
 
 
 def auce(p: Sequence[float], observed: Sequence[float], rule: str = "trapezoid") -> float:
-    """Area of |p - p̂| over the levels p, p̂ the share of targets that their intervals hold."""
+    """Area of |p - p̂| over the levels p; p̂ is the share of targets that their intervals hold.
+
+    Gustafsson et al. 2020, §4.2.
+    """
     return area(p, observed, rule, abs)
 
 

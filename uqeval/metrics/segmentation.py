@@ -42,19 +42,19 @@ def class_accuracies(labelled: Sequence[int], correct: Sequence[int]) -> list[fl
 def pixel_accuracy(
     labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]
 ) -> float | None:
-    """Share of non-void pixels that are right."""
+    """Share of non-void pixels that are right; undefined where all are void."""
     return sum(correct) / sum(labelled) if sum(labelled) else None
 
 
 def mean_accuracy(
     labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]
 ) -> float | None:
-    """Mean of the class accuracies over the classes present in the labels."""
+    """Mean of the class accuracies over the classes in the labels; undefined without any."""
     return _mean(class_accuracies(labelled, correct))
 
 
 def miou(labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]) -> float | None:
-    """Mean IoU over the classes present in labels or predictions."""
+    """Mean IoU over the classes in labels or predictions; undefined without any."""
     return _mean(class_ious(labelled, predicted, correct))
 
 

@@ -50,12 +50,12 @@ def mean_iou(
 
 
 def agreement(here: Counts, there: Counts, both: Counts) -> float | None:
-    """Share of the pixels whose class is the same in both maps."""
+    """Share of the counted pixels whose class is the same in both maps; undefined without any."""
     return sum(both) / sum(here) if sum(here) else None
 
 
 def frequency_weighted(here: Counts, there: Counts, both: Counts) -> float | None:
-    """IoU of the classes weighted by their pixels in the first map."""
+    """IoU of the classes weighted by their pixels in the first map; undefined without any."""
     total = sum(here)
     if not total:
         return None
@@ -70,7 +70,7 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 
 def correlation(pairs: Sequence[tuple[float, float]]) -> tuple[float | None, str]:
-    """Pearson's r, Equation 7; None with the reason where it is undefined."""
+    """Pearson's r of pairs (TC_t, mIoU_t), Equation 7; None with the reason where undefined."""
     if len(pairs) < 3:
         return None, f"{len(pairs)} pairs have both scores; a correlation takes 3"
     ours, theirs = zip(*pairs, strict=True)
@@ -84,7 +84,7 @@ def correlation(pairs: Sequence[tuple[float, float]]) -> tuple[float | None, str
 
 
 def is_cut(warped: float | None, still: float | None, median: float) -> bool:
-    """Whether a pair looks like two different scenes."""
+    """Whether a pair looks like two scenes, by photometric errors in grey² (grey in [0, 1])."""
     if warped is None or still is None:
         return False
     return warped > max(CUT_ERROR, CUT_SHARE * still, CUT_TIMES * median)

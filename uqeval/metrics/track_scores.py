@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def consistency(consistent: int, tracks: int) -> float | None:
-    """The share of tracks along which the prediction keeps one label."""
+    """The share of tracks along which the prediction keeps one label; undefined without tracks."""
     return consistent / tracks if tracks else None
 
 
