@@ -4,6 +4,10 @@ A message says what is wrong with the actual value, name and store, what was exp
 do. `uqeval.cli` turns any `UqevalError` into that message and exit status 2; all else is a bug.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterable
+
 
 class UqevalError(Exception):
     """Base of all errors that a user can cause and mend."""
@@ -23,3 +27,9 @@ class DataError(UqevalError):
 
 class OutputError(UqevalError):
     """A result cannot be written where it should go."""
+
+
+def listed(names: Iterable[object], most: int = 5) -> str:
+    """The first few of `names` for a message, and that there are more."""
+    shown = [str(name) for name in names]
+    return ", ".join(shown[:most]) + (" …" if len(shown) > most else "")

@@ -146,10 +146,10 @@ def _facts(store: Store, fill: bool) -> Inspection:
                 list(first.axes),
                 str(first.dtype),
                 list(first.chunks),
-                _product(min(c, s) for c, s in zip(first.chunks, first.shape, strict=True))
+                math.prod(min(c, s) for c, s in zip(first.chunks, first.shape, strict=True))
                 * itemsize,
                 sum(a.stored_bytes() for a in distinct),
-                sum(_product(a.shape) for a in distinct) * itemsize,
+                sum(math.prod(a.shape) for a in distinct) * itemsize,
                 missing,
             )
         )
@@ -163,13 +163,6 @@ def _facts(store: Store, fill: bool) -> Inspection:
         store.path, arrays, items, list(store.names) if store.names else None, facts,
         problems=problems, warnings=warnings,
     )  # fmt: skip
-
-
-def _product(numbers: Any) -> int:
-    product = 1
-    for n in numbers:
-        product *= int(n)
-    return product
 
 
 def _values(

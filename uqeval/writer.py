@@ -253,13 +253,13 @@ class PredictionWriter:
 
     def _write_maps(self, index: int, stack: NDArray[Any]) -> None:
         from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES
-        from uqeval.maps.reduction import foreground, reduce_array, softmax
+        from uqeval.maps.reduction import foreground, reduce_array, sigmoid, softmax
 
         wanted = set(COMPUTED) - (set() if self._mean_probs else {"mean_probs"})
         if self.samples == 1:
             wanted -= OF_SEVERAL_SAMPLES
         if self.kind == "logits":
-            stack = softmax(stack) if self.classes > 1 else _sigmoid(stack)
+            stack = softmax(stack) if self.classes > 1 else sigmoid(stack)
         if self.classes == 1:
             stack = foreground(stack)
         maps = reduce_array(stack, sorted(wanted))
@@ -270,9 +270,3 @@ class PredictionWriter:
 def _one_of(option: str, value: object, *allowed: str) -> None:
     if value not in allowed:
         raise UsageError(f"{option}={value!r}: expected one of {', '.join(allowed)}.")
-
-
-def _sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
-    with np.errstate(over="ignore"):  # exp may become infinite, and the result is then 0
-        result: NDArray[Any] = 1.0 / (1.0 + np.exp(-logits.astype(np.float32)))
-    return result

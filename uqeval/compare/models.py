@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, listed
 from uqeval.report.folder import Named, load_reports
 
 
@@ -68,7 +68,7 @@ def common_stores(models: Sequence[Model]) -> tuple[list[str], list[str]]:
     if not common:
         raise UsageError(
             "the models have no store in common: "
-            + "; ".join(", ".join(own[:5]) + (" …" if len(own) > 5 else "") for own in held)
+            + "; ".join(map(listed, held))
             + ". Reports are matched by the names of their files."
         )
     others = [store for store in dict.fromkeys(s for own in held for s in own)

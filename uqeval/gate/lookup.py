@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, listed
 from uqeval.gate.addresses import Address
 from uqeval.report.schema import Report
 
@@ -124,8 +124,7 @@ def _absent(depth: int, noun: str, name: str, there: Iterable[str]) -> Absent:
         return Absent(depth, f"there is no {noun} {name!r}; the nearest is {near[0]!r}")
     if not names:
         return Absent(depth, f"there is no {noun} {name!r}, nor any other")
-    shown = ", ".join(names[:12]) + (" …" if len(names) > 12 else "")
-    return Absent(depth, f"there is no {noun} {name!r}; there are {shown}")
+    return Absent(depth, f"there is no {noun} {name!r}; there are {listed(names, 12)}")
 
 
 def _no_number(address: Address, value: Any) -> Absent:

@@ -10,6 +10,7 @@ from uqeval.inputs.common import (
     Opened,
     in_order_of,
     is_folder_of_files,
+    nameless,
     record_of,
     refuse_missing,
 )
@@ -117,15 +118,11 @@ def _labels(
             f"--label-map {options.label_map} turns the ids of a folder of label PNGs; the labels "
             f"here are an array of {predictions.path if labels is None else labels}."
         )
-    if folder and names is None:
-        raise StoreError(
-            f"{labels}: label files are matched with items by name, but {predictions.path} gives "
-            f"its {len(next(iter(predictions.arrays.values())))} items no names. Give --names FILE "
-            "(a JSON list or one name a line), or store an array `names`."
-        )
     if labels is None:
         parts = predictions.arrays.get("labels")
         return (predictions if parts else None), parts
+    if folder and names is None:
+        raise nameless(labels, "label", predictions)
     store = open_store(
         labels, role="labels", names=names if folder else None,
         fill_missing=options.fill, label_map=options.label_map,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import DataError, StoreError, UsageError
+from uqeval.errors import DataError, StoreError, UsageError, listed
 from uqeval.inputs.given import Given, InputOptions
 
 if TYPE_CHECKING:
@@ -133,10 +133,9 @@ def in_order_of(
         place = {name: i for i, name in enumerate(store.names)}
         lost = [name for name in names if name not in place]
         if lost:
-            shown = ", ".join(lost[:5]) + (" …" if len(lost) > 5 else "")
             raise StoreError(
                 f"{store.path}: {len(lost)} of {len(names)} items of {predictions.path} have no "
-                f"{noun}: {shown}."
+                f"{noun}: {listed(lost)}."
             )
         return tuple(parts[place[name]] for name in names)
     if len(parts) != count:
@@ -145,6 +144,16 @@ def in_order_of(
             "give names to both, or the same items in the same order."
         )
     return parts
+
+
+def nameless(truth: Given, noun: str, predictions: Store) -> StoreError:
+    """What to raise where files of ground truth have no names of items to be matched with."""
+    count = len(next(iter(predictions.arrays.values())))
+    return StoreError(
+        f"{truth}: {noun} files are matched with items by name, but {predictions.path} gives its "
+        f"{count} items no names. Give --names FILE (a JSON list or one name a line), or store an "
+        "array `names`."
+    )
 
 
 def record_of(store: Store, kinds: Sequence[str], given: Given) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from uqeval.inputs.common import (
     Opened,
     in_order_of,
     is_folder_of_files,
+    nameless,
     record_of,
     refuse_missing,
 )
@@ -141,11 +142,7 @@ def _target(
         return (predictions if parts else None), parts, masks
     folder = is_folder_of_files(target)
     if folder and names is None:
-        raise StoreError(
-            f"{target}: target files are matched with items by name, but {predictions.path} gives "
-            f"its {len(next(iter(predictions.arrays.values())))} items no names. Give --names FILE "
-            "(a JSON list or one name a line), or store an array `names`."
-        )
+        raise nameless(target, "target", predictions)
     store = open_store(
         target, role="target", names=names if folder else None, fill_missing=options.fill
     )

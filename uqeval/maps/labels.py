@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import DataError, StoreError
+from uqeval.errors import DataError, StoreError, listed
 from uqeval.maps.names import id_dtype, void_of
 
 
@@ -44,12 +44,11 @@ def label_map(
     known = void | ((plane >= 0) & (plane < classes))
     if not known.all():
         strange = np.unique(plane[~known])
-        shown = ", ".join(str(v) for v in strange[:5]) + (" …" if strange.size > 5 else "")
         y, x = (int(k[0]) for k in np.nonzero(~known))
         hint = "--label-map cityscapes for Cityscapes ids" if noun == "labels" else "--classes"
         raise DataError(
             f"{where}: {int((~known).sum())} of {plane.size} pixels have {noun} outside the "
             f"{classes} classes 0 … {classes - 1} and other than ignore_index {ignore_index}: "
-            f"{shown} (first at row {y}, column {x}). Give --ignore-index, or {hint}."
+            f"{listed(strange)} (first at row {y}, column {x}). Give --ignore-index, or {hint}."
         )
     return label

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import DataError, UsageError
+from uqeval.errors import DataError, UsageError, listed
 from uqeval.metrics._family import Facts
 
 if TYPE_CHECKING:
@@ -55,8 +55,7 @@ def void_items(names: tuple[str, ...], pixels: list[int]) -> list[str]:
     void = [name for name, n in zip(names, pixels, strict=True) if n == 0]
     if not void:
         return []
-    shown = ", ".join(void[:5]) + (" …" if len(void) > 5 else "")
-    return [f"{len(void)} of {len(names)} items have no valid target: {shown}."]
+    return [f"{len(void)} of {len(names)} items have no valid target: {listed(void)}."]
 
 
 def together(*steps: Steps) -> Steps:

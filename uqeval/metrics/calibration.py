@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import DataError, UsageError
+from uqeval.errors import DataError, UsageError, listed
 from uqeval.metrics import calibration_scores as cs
 from uqeval.metrics import temperature
 from uqeval.metrics._again import Again
@@ -125,12 +125,11 @@ def _fit_items(settings: CalibrationSettings, facts: Facts) -> list[int] | None:
     place = {name: i for i, name in enumerate(facts.names)}
     strange = [name for name in names if name not in place]
     if strange or not names:
-        shown = ", ".join(strange[:5]) + (" …" if len(strange) > 5 else "")
         raise UsageError(
             f"--fit-on {settings.fit_on}: it names no item."
             if not names
             else f"--fit-on {settings.fit_on}: {len(strange)} of its {len(names)} names are no "
-            f"items of the evaluated {len(place)}: {shown}."
+            f"items of the evaluated {len(place)}: {listed(strange)}."
         )
     return sorted({place[name] for name in names})
 

@@ -7,10 +7,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal
 
-from uqeval.errors import DataError, OutputError
+from uqeval.errors import DataError, OutputError, listed
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.claims import begin
-from uqeval.stores.names import listed
 from uqeval.stores.new_store import NewStore
 
 

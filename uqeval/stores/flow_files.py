@@ -9,12 +9,12 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, listed
 from uqeval.stores.array import ItemArray, StoredArray
 from uqeval.stores.flo_array import FloArray
 from uqeval.stores.kitti_flow import KittiFlow
 from uqeval.stores.matching import files_below, match_files
-from uqeval.stores.names import listed, natural
+from uqeval.stores.names import natural
 from uqeval.stores.numpy_array import open_npy
 from uqeval.stores.pfm_array import PfmFlow
 from uqeval.stores.planes import Planes, VideoPlanes

@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, listed
 from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.matching import files_below, match_files, match_some
-from uqeval.stores.names import checked_names, listed, natural
+from uqeval.stores.names import checked_names, natural
 from uqeval.stores.png_array import PngArray, label_table
 
 _IDS, _TRAIN_IDS = "_labelIds", "_labelTrainIds"

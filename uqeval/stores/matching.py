@@ -7,8 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from uqeval.errors import StoreError
-from uqeval.stores.names import listed
+from uqeval.errors import StoreError, listed
 
 #: What may end the name of an item that is called after a file.
 _SUFFIXES = frozenset(

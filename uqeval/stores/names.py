@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, listed
 
 
 def read_names_file(path: str | Path) -> tuple[str, ...]:
@@ -49,12 +48,6 @@ def checked_names(values: object, where: str, count: int | None = None) -> tuple
             f"{where}: {len(names)} names for {count} items. Give one name an item, in their order."
         )
     return names
-
-
-def listed(names: Iterable[str], most: int = 5) -> str:
-    """The first few of `names` for a message, and that there are more."""
-    shown: Sequence[str] = list(names)
-    return ", ".join(shown[:most]) + (" …" if len(shown) > most else "")
 
 
 def natural(name: str) -> tuple[object, ...]:

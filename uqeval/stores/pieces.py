@@ -8,11 +8,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, listed
 from uqeval.stores.array import ItemArray, StoredArray
 from uqeval.stores.kinds import ALIASES, KINDS, resolve
 from uqeval.stores.label_folder import png_files
-from uqeval.stores.names import checked_names, listed
+from uqeval.stores.names import checked_names
 from uqeval.stores.numpy_array import open_npy, open_npz
 from uqeval.stores.sources import is_url
 from uqeval.stores.store import open_store

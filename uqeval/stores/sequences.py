@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, listed
 from uqeval.stores.matching import plain_name
-from uqeval.stores.names import checked_names, listed, natural
+from uqeval.stores.names import checked_names, natural
 
 #: Bounded, since Python refuses to read integers of thousands of digits.
 _DIGITS = re.compile(r"[0-9]{1,999}")

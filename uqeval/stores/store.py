@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, listed
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.attributes import check_attributes
 from uqeval.stores.kinds import ALIASES, FLOWS, KNOWN, REGRESSION, resolve
 from uqeval.stores.label_folder import open_label_folder, png_files
-from uqeval.stores.names import checked_names, listed, read_names_file
+from uqeval.stores.names import checked_names, read_names_file
 from uqeval.stores.numpy_array import NumpyArray, in_memory, open_npy, open_npz
 from uqeval.stores.sources import is_url
 from uqeval.stores.target_folder import open_target_folder, target_files

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, listed
 from uqeval.stores.array import Store, StoredArray
-from uqeval.stores.names import listed
 from uqeval.stores.planes import VideoPlanes
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, listed
 from uqeval.stores.array import ItemArray, Region, Store, StoredArray
 from uqeval.stores.matching import files_below, match_files
-from uqeval.stores.names import checked_names, listed
+from uqeval.stores.names import checked_names
 from uqeval.stores.numpy_array import open_npy
 from uqeval.stores.pfm_array import PfmArray
 from uqeval.stores.png_array import PngArray
