@@ -12,10 +12,10 @@ from uqeval.errors import DataError, UsageError, listed
 from uqeval.metrics import calibration_scores as cs
 from uqeval.metrics import temperature
 from uqeval.metrics._again import Again
-from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Counted, Plan, Section
 from uqeval.metrics._settings import check_choices, check_whole, of_definition
+from uqeval.metrics.calibration_records import results_of, scores_of
 
 if TYPE_CHECKING:
     from uqeval.tallies import Bins, Tally
@@ -189,11 +189,11 @@ def plan(settings: CalibrationSettings, classes: int, class_names: Sequence[str]
 
     state = counted[top].total
     whole = [counted[tally].total for tally in (top, each, scores)]
-    results = _results(settings, whole, cs.Binned.of(massed), class_names)
+    results = results_of(settings, whole, cs.Binned.of(massed), class_names)
     items = []
     for own in zip(*(counted[t].items for t in (top, each, scores, alone)), strict=True):
         *states, mine = (t.unpack(d) for t, d in zip((top, each, scores, alone), own, strict=True))
-        items.append(_scores(settings, states, cs.Binned.of(mine)))
+        items.append(scores_of(settings, states, cs.Binned.of(mine)))
     numerics = {
         "confidence_one": int(state["special"][0]),
         "on_bin_edge": int(state["special"][1]),
@@ -231,7 +231,7 @@ def _again(
     def scores(states: Mapping[Tally, State], whole: bool) -> dict[str, Any]:
         adaptive = cs.Binned.of(states[massed[0]]) if massed else None
         own = [states[tally] for tally in simple]
-        return _results(settings, own, adaptive, facts.class_names, whole)
+        return results_of(settings, own, adaptive, facts.class_names, whole)
 
     found = {key: Again((*simple, *massed), scores)}
     part = f"{key}/temperature"
@@ -241,68 +241,6 @@ def _again(
             settings.temperature_of, fitted[part],
         )  # fmt: skip
     return found
-
-
-def _results(
-    settings: CalibrationSettings,
-    states: Sequence[State],
-    adaptive: cs.Binned | None,
-    class_names: Sequence[str],
-    whole: bool = True,
-) -> dict[str, Any]:
-    """What states as of `_scores` say of a set; without the reliability diagram unless `whole`."""
-    top, each, _ = states
-    results = {"bins": settings.bins} | _scores(settings, states, adaptive)
-    if whole:
-        binned = cs.Binned.of(top, settings.at_one)
-        results["reliability"] = cs.reliability(binned, settings.binning().edges().tolist())
-    results["per_class"] = _per_class(settings, each, int(top["count"].sum()), class_names)
-    return results
-
-
-def _scores(
-    settings: CalibrationSettings, states: Sequence[State], adaptive: cs.Binned | None
-) -> dict[str, Any]:
-    """The scores of states of `Reliability`, `ClassReliability` and `ProperScores`, and of bins of
-    equal mass, if there are any.
-
-    Undefined ones have a reason beside them.
-    """
-    top, each, scores = states
-    pixels = int(top["count"].sum())
-    binned = cs.Binned.of(top, settings.at_one)
-    nll, brier = scores["sums"].tolist()
-    values = {
-        "ece": cs.ece(binned, pixels),
-        "mce": cs.mce(binned),
-        **({"adaptive_ece": cs.ece(adaptive, pixels)} if adaptive else {}),
-        "classwise_ece": cs.classwise_ece(_by_class(settings, each), pixels),
-        "brier": cs.mean_score(brier, pixels),
-        "nll": cs.mean_score(nll, pixels),
-    }
-    record: dict[str, Any] = {}
-    for name, value in values.items():
-        put(record, name, value, cs.BY_FIELD[name].undefined)
-    return record
-
-
-def _by_class(settings: CalibrationSettings, each: State) -> list[cs.Binned]:
-    names = ("count", "correct", "confidence")
-    return [
-        cs.Binned.of({name: each[name][c] for name in names}, settings.at_one)
-        for c in range(len(each["count"]))
-    ]
-
-
-def _per_class(
-    settings: CalibrationSettings, each: State, pixels: int, names: Sequence[str]
-) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for c, binned in enumerate(_by_class(settings, each)):
-        row: dict[str, Any] = {"class": c, "name": names[c]}
-        put(row, "ece", cs.ece(binned, pixels), cs.BY_FIELD["ece"].undefined)
-        rows.append(row | {"pixels": int(each["correct"][c].sum())})
-    return rows
 
 
 def _repeated(coarse: Any, fine: dict[int, Any], edges: Sequence[float]) -> int:

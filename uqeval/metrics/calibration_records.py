@@ -1,0 +1,75 @@
+"""What the counts of a calibration say of a set, of an item and of each class."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics import calibration_scores as cs
+from uqeval.metrics._contract import put
+
+if TYPE_CHECKING:
+    from uqeval.metrics.calibration import CalibrationSettings
+    from uqeval.tallies._contract import State
+
+
+def results_of(
+    settings: CalibrationSettings,
+    states: Sequence[State],
+    adaptive: cs.Binned | None,
+    class_names: Sequence[str],
+    whole: bool = True,
+) -> dict[str, Any]:
+    """What states as of `scores_of` say of a set; the reliability diagram only of a `whole` one."""
+    top, each, _ = states
+    results = {"bins": settings.bins} | scores_of(settings, states, adaptive)
+    if whole:
+        binned = cs.Binned.of(top, settings.at_one)
+        results["reliability"] = cs.reliability(binned, settings.binning().edges().tolist())
+    results["per_class"] = _per_class(settings, each, int(top["count"].sum()), class_names)
+    return results
+
+
+def scores_of(
+    settings: CalibrationSettings, states: Sequence[State], adaptive: cs.Binned | None
+) -> dict[str, Any]:
+    """The scores of states of `Reliability`, `ClassReliability` and `ProperScores`, and of bins of
+    equal mass, if there are any.
+
+    Undefined ones have a reason beside them.
+    """
+    top, each, scores = states
+    pixels = int(top["count"].sum())
+    binned = cs.Binned.of(top, settings.at_one)
+    nll, brier = scores["sums"].tolist()
+    values = {
+        "ece": cs.ece(binned, pixels),
+        "mce": cs.mce(binned),
+        **({"adaptive_ece": cs.ece(adaptive, pixels)} if adaptive else {}),
+        "classwise_ece": cs.classwise_ece(_by_class(settings, each), pixels),
+        "brier": cs.mean_score(brier, pixels),
+        "nll": cs.mean_score(nll, pixels),
+    }
+    record: dict[str, Any] = {}
+    for name, value in values.items():
+        put(record, name, value, cs.BY_FIELD[name].undefined)
+    return record
+
+
+def _by_class(settings: CalibrationSettings, each: State) -> list[cs.Binned]:
+    names = ("count", "correct", "confidence")
+    return [
+        cs.Binned.of({name: each[name][c] for name in names}, settings.at_one)
+        for c in range(len(each["count"]))
+    ]
+
+
+def _per_class(
+    settings: CalibrationSettings, each: State, pixels: int, names: Sequence[str]
+) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for c, binned in enumerate(_by_class(settings, each)):
+        row: dict[str, Any] = {"class": c, "name": names[c]}
+        put(row, "ece", cs.ece(binned, pixels), cs.BY_FIELD["ece"].undefined)
+        rows.append(row | {"pixels": int(each["correct"][c].sum())})
+    return rows
