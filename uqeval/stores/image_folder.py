@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,44 +58,40 @@ class ImageFolder:
 
     def size(self, i: int) -> tuple[int, int]:
         """Height and width that the file's header tells. Raises `StoreError`."""
-        from PIL import Image
-
-        try:
-            with Image.open(self._files[i], formats=_FORMATS) as image:
-                return image.height, image.width
-        except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
-            raise self._damaged(i, error) from error
+        with self._opened(i) as image:
+            return image.height, image.width
 
     def read(self, i: int) -> NDArray[np.uint8]:
         """Frame `i` as [y, x, 3], read-only. Raises `StoreError`."""
-        from PIL import Image
-
-        try:
-            with Image.open(self._files[i], formats=_FORMATS) as image:
-                self._check(i, image.mode, image.width, image.height)
-                # Pillow warns if a palette's transparent colours go to RGB at once.
-                clear = image.mode in ("P", "PA") and "transparency" in image.info
-                return np.asarray((image.convert("RGBA") if clear else image).convert("RGB"))
-        except StoreError:
-            raise
-        except Exception as error:  # as in `size`
-            raise self._damaged(i, error) from error
+        with self._opened(i) as image:
+            self._check(i, image.mode, image.width, image.height)
+            # Pillow warns if a palette's transparent colours go to RGB at once.
+            clear = image.mode in ("P", "PA") and "transparency" in image.info
+            return np.asarray((image.convert("RGBA") if clear else image).convert("RGB"))
 
     def single_channel(self, i: int) -> NDArray[np.uint8] | None:
         """What frame `i` holds before it becomes RGB, [y, x]: grey values, or a palette's indices.
 
         None for a frame of several channels. Raises `StoreError`.
         """
+        with self._opened(i) as image:
+            self._check(i, image.mode, image.width, image.height)
+            return np.asarray(image, np.uint8) if image.mode in ("1", "L", "P") else None
+
+    @contextmanager
+    def _opened(self, i: int) -> Iterator[Any]:
+        """The image of frame `i`, to be decoded inside; what goes wrong raises `StoreError`."""
         from PIL import Image
 
         try:
             with Image.open(self._files[i], formats=_FORMATS) as image:
-                self._check(i, image.mode, image.width, image.height)
-                return np.asarray(image, np.uint8) if image.mode in ("1", "L", "P") else None
+                yield image
         except StoreError:
             raise
-        except Exception as error:  # as in `size`
-            raise self._damaged(i, error) from error
+        except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
+            raise StoreError(
+                f"{self._files[i]}: is not an image, damaged or cut short ({error}). Copy it again."
+            ) from error
 
     def kept_bytes(self) -> int:
         """Nothing is kept."""
@@ -120,8 +119,3 @@ class ImageFolder:
                 f"{self._files[i]}: claims to be {width} × {height} pixels, more than the "
                 f"{_MOST_PIXELS:,} that are read. Is it damaged?"
             )
-
-    def _damaged(self, i: int, error: Exception) -> StoreError:
-        return StoreError(
-            f"{self._files[i]}: is not an image, damaged or cut short ({error}). Copy it again."
-        )
