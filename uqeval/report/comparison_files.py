@@ -8,6 +8,8 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from uqeval.report.csv import no_formula
+
 if TYPE_CHECKING:
     from uqeval.compare import Cell, Comparison
 
@@ -68,10 +70,9 @@ _COLUMNS = (
 def _rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
     for row in comparison.rows:
         for model, cell in zip(comparison.models, row.cells, strict=True):
-            name = model.name
             yield {
                 "score": str(row.address),
-                "model": f"'{name}" if name.startswith(("=", "+", "-", "@")) else name,
+                "model": no_formula(model.name),
                 "trainings": len(model.trainings),
                 "items": row.items, "unit": row.unit, "direction": row.direction,
                 "value": cell.value, "reason": cell.reason, "std": cell.std, "best": cell.best,

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from uqeval.report.glossary import ARROWS
 from uqeval.report.markdown import cell as escaped
 from uqeval.report.markdown import table_lines
 from uqeval.report.tables import Table, shown
 
 if TYPE_CHECKING:
     from uqeval.compare import Cell, Comparison, Row
-
-_ARROWS = {"higher": "↑", "lower": "↓"}
 
 
 def tables_of(comparison: Comparison) -> list[Table]:
@@ -35,7 +34,7 @@ def to_markdown(comparison: Comparison) -> str:
 
 def heading(row: Row) -> str:
     """A score's address and which way is better."""
-    return f"{row.address} {_ARROWS.get(row.direction or '', '')}".strip()
+    return f"{row.address} {ARROWS.get(row.direction or '', '')}".strip()
 
 
 def score(cell: Cell) -> str:

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from uqeval.report import page
 from uqeval.report.figures.contract import family_of
-from uqeval.report.glossary import HEADLINES, label
+from uqeval.report.glossary import ARROWS, HEADLINES, label
 from uqeval.report.schema import Report
 from uqeval.report.tables import Table, shown
 
-_ARROWS = {"higher": "↑", "lower": "↓"}
 _ROUGH = "≈: approximate, read off bins."
 
 
@@ -20,9 +19,9 @@ def headlines(report: Report, title: str) -> Table:
         for name in HEADLINES.get(family, ()):
             if name in record:
                 known = page.about(report, key, name)
-                arrow = _ARROWS.get(known.get("direction") or "", "")
+                arrow = ARROWS.get(known.get("direction") or "", "")
                 interval = page.interval_of(report.intervals, key, [name])
-                rows.append([key, f"{label(key, name)} {arrow}".strip(), shown(record[name]),
+                rows.append([key, f"{label(name)} {arrow}".strip(), shown(record[name]),
                              interval])  # fmt: skip
     columns, width = ["metric", "score", "value", "interval"], 4
     if not any(row[3] for row in rows):

@@ -14,6 +14,8 @@ HEADLINES: dict[str, tuple[str, ...]] = {
     "divergence": ("kl",),
     "temporal": ("mtc", "miou_mean"),
 }
+#: Which way is better.
+ARROWS = {"higher": "↑", "lower": "↓"}
 #: Fields of an item that rank it, where it has none of the headlines.
 OF_ITEMS = {"temporal": ("tc", "miou")}
 
@@ -87,7 +89,7 @@ _MEANINGS = {
 }  # fmt: skip
 
 
-def label(key: str, field: str) -> str:
+def label(field: str) -> str:
     """What a field is called for the eye."""
     parts = [_LABELS.get(part, part.replace("_", " ")) for part in field.split(".")]
     return ", ".join(parts)

@@ -9,12 +9,11 @@ from typing import Any
 
 from uqeval.report.behind import anchor, percentiles
 from uqeval.report.figures.contract import family_of
-from uqeval.report.glossary import HEADLINES, OF_ITEMS, family_label, label, meaning
+from uqeval.report.glossary import ARROWS, HEADLINES, OF_ITEMS, family_label, label, meaning
 from uqeval.report.intervals import class_of, in_words, interval
 from uqeval.report.schema import Report
 from uqeval.report.tables import Table, shown
 
-_ARROWS = {"higher": "↑", "lower": "↓"}
 _WORDS = {"higher": "higher is better", "lower": "lower is better"}
 
 
@@ -120,9 +119,9 @@ def cards(report: Report) -> list[Card]:
             direction = known.get("direction") or ""
             found.append(
                 Card(
-                    label(key, name), key,
+                    label(name), key,
                     cell(record, name, interval_of(report.intervals, key, [name], level=True)),
-                    _ARROWS.get(direction, ""), _WORDS.get(direction, ""),
+                    ARROWS.get(direction, ""), _WORDS.get(direction, ""),
                     _unit(known), _range(known), meaning(family_of(key), name),
                     known.get("reference") or "",
                 )
@@ -176,7 +175,7 @@ def scores(reports: Mapping[str, Report], family: str) -> Grid:
             text for text in (_WORDS.get(direction, ""), _unit(known), known.get("reference") or "",
                               meaning(family, address)) if text
         )  # fmt: skip
-        title = f"{label(family, address)} {_ARROWS.get(direction, '')}".strip()
+        title = f"{label(address)} {ARROWS.get(direction, '')}".strip()
         rows.append(Row(title, _marked(cells, direction), hint))
     many = len(reports) > 1
     headings = [
@@ -209,7 +208,7 @@ def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Grid
 
     found: list[Grid] = []
     for name, value in report.results[key].items():
-        title = f"{label(key, name)} ({key})"
+        title = f"{label(name)} ({key})"
         if isinstance(value, list) and value and isinstance(value[0], dict):
             found.append(_of_rows(title, value, report, key, name))
         elif isinstance(value, dict) and family_of(key) != "sweep":
@@ -248,8 +247,8 @@ def _of_rows(
         of = class_of(rows, row)
         cells = [cell(row, n, interval_of(report.intervals, key, (place, of, n))) for n in names]
         found.append(Row(title_of, cells))
-    corner = "class" if "class" in rows[0] else label("", head) if head else "interval"
-    return Grid(title, corner, [label("", n) for n in names], found)
+    corner = "class" if "class" in rows[0] else label(head) if head else "interval"
+    return Grid(title, corner, [label(n) for n in names], found)
 
 
 def _of_lists(
@@ -280,7 +279,7 @@ def _of_columns(
             for n, v in zip(names[1:], values[1:], strict=True)
         ]  # fmt: skip
         rows.append(Row(shown(values[0]), cells, link=link(i)))
-    return Grid(title, label("", names[0]), [label("", n) for n in names[1:]], rows, folded=True)
+    return Grid(title, label(names[0]), [label(n) for n in names[1:]], rows, folded=True)
 
 
 @dataclass(frozen=True)
@@ -303,7 +302,7 @@ def columns_of(report: Report) -> list[Column]:
                 direction = about(report, key, name).get("direction") or (
                     "higher" if family in OF_ITEMS else ""
                 )
-                text = label(key, name)
+                text = label(name)
                 title = f"{text} [{key.partition('[')[2]}" if "[" in key else text
                 found.append(Column(key, name, title, direction))
     return found
@@ -335,7 +334,7 @@ def items(report: Report, order: Sequence[int], columns: Sequence[Column]) -> Gr
         )
         for i in order
     ]  # fmt: skip
-    titles = [f"{c.title} {_ARROWS.get(c.direction, '')}".strip() for c in columns]
+    titles = [f"{c.title} {ARROWS.get(c.direction, '')}".strip() for c in columns]
     return Grid("Items", "item", titles, rows)
 
 
@@ -421,8 +420,8 @@ def slices(report: Report) -> Grid | None:
 def _heading(report: Report, key: str, field: str) -> str:
     """What a column of scores is called: its score, its variant, and which way is better."""
     variant = f" [{key.partition('[')[2]}" if "[" in key else ""
-    arrow = _ARROWS.get(about(report, key, field).get("direction") or "", "")
-    return f"{label(key, field)}{variant} {arrow}".strip()
+    arrow = ARROWS.get(about(report, key, field).get("direction") or "", "")
+    return f"{label(field)}{variant} {arrow}".strip()
 
 
 def families(reports: Mapping[str, Report]) -> dict[str, str]:

@@ -34,7 +34,7 @@ def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
     rows = len(grid) // _COLUMNS
     most = max(len(lines) for lines, _ in panels)
     said = "; ".join(
-        f"{label(lines[0].key, field)}: "
+        f"{label(field)}: "
         + ", ".join(f"{line.label} {shown(line.record.get(field))}" for line in lines)
         for lines, field in panels[:8]
     )
@@ -66,7 +66,7 @@ def _draw(canvas: Canvas, grid: Sequence[tuple[Sequence[Line], str] | None], row
             panel.plot([value], [i], "o", color=style.colour(i), markersize=6)
         about = lines[0].report.metrics.get(f"{lines[0].key.partition('[')[0]}.{field}") or {}
         arrow = {"higher": " ↑", "lower": " ↓"}.get(about.get("direction") or "", "")
-        panel.set_title(f"{label(lines[0].key, field)}{arrow}")
+        panel.set_title(f"{label(field)}{arrow}")
         names = [style.short(line.label, 18) for line in lines] if n % _COLUMNS == 0 else []
         panel.set_yticks(range(len(lines)), names or [""] * len(lines))
         panel.set_ylim(len(lines) - 0.5, -0.5)

@@ -41,8 +41,7 @@ def figure(families: Mapping[str, Sequence[Line]], slices: Mapping[str, Any]) ->
     if ranked:
         (low, lowest), (high, highest) = min(ranked), max(ranked)
         said = (
-            f" {label(lines[0].key, field)}: lowest {shown(low)} of {lowest}, highest "
-            f"{shown(high)} of {highest}."
+            f" {label(field)}: lowest {shown(low)} of {lowest}, highest {shown(high)} of {highest}."
         )
     small = any(own.get("small") for own in slices.values())
     held = any(own.get("intervals") for own in slices.values())
@@ -83,7 +82,7 @@ def _draw(
             _points(panel, line, field, slices, i, (i - (len(lines) - 1) / 2) * 0.6 / len(lines))
         known = lines[0].report.metrics.get(f"{lines[0].key.partition('[')[0]}.{field}") or {}
         arrow = {"higher": " ↑", "lower": " ↓"}.get(known.get("direction") or "", "")
-        panel.set_title(f"{label(lines[0].key, field)}{arrow}")
+        panel.set_title(f"{label(field)}{arrow}")
         panel.set_yticks(range(len(slices)), [style.short(name) for name in slices])
         panel.set_ylim(len(slices) - 0.5, -0.5)
         panel.tick_params(axis="y", length=0)
