@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from uqeval.errors import StoreError, listed
+from uqeval.errors import StoreError
 from uqeval.stores.array import ItemArray, Store
-from uqeval.stores.matching import files_below, match_files, match_some
-from uqeval.stores.names import checked_names, natural
+from uqeval.stores.matching import files_below, match_files, match_some, named, unused
+from uqeval.stores.names import natural
 from uqeval.stores.png_array import PngArray, label_table
 
 _IDS, _TRAIN_IDS = "_labelIds", "_labelTrainIds"
@@ -43,11 +43,11 @@ def open_label_folder(
     image or more than one, and for files that are not PNGs of class ids.
     """
     noun = kind.removesuffix("s")
-    names = _named(path, names, noun)
+    names = named(path, names, noun)
     table = label_table(label_map)
     files, warnings = _label_files(path, label_map)
     chosen = match_files(path, files, names, noun)
-    warnings += _unused(path, files, chosen, noun)
+    warnings += unused(path, files, chosen, noun)
     parts = tuple(ItemArray(PngArray(Path(path) / chosen[name], table), None) for name in names)
     return Store(str(path), {kind: parts}, names, {}, tuple(warnings))
 
@@ -59,7 +59,7 @@ def open_sparse_labels(
 
     Raises `StoreError` if none has, too.
     """
-    names = _named(path, names, "label")
+    names = named(path, names, "label")
     table = label_table(label_map)
     files, warnings = _label_files(path, label_map)
     chosen = match_some(path, files, names, "label")
@@ -67,7 +67,7 @@ def open_sparse_labels(
         ItemArray(PngArray(Path(path) / chosen[name], table), None) if name in chosen else None
         for name in names
     )
-    return SparseLabels(parts, (*warnings, *_unused(path, files, chosen, "label")))
+    return SparseLabels(parts, (*warnings, *unused(path, files, chosen, "label")))
 
 
 def open_ordered_folder(
@@ -92,23 +92,6 @@ def open_ordered_folder(
     ordered = sorted(files, key=natural)
     parts = tuple(ItemArray(PngArray(Path(path) / file, table), None) for file in ordered)
     return Store(str(path), {kind: parts}, None, {}, tuple(warnings))
-
-
-def _named(path: str | Path, names: Sequence[str] | None, noun: str) -> tuple[str, ...]:
-    if names is None:
-        whose = "predictions carry" if noun == "label" else "frames carry"
-        raise StoreError(
-            f"{path}: {noun} files are matched with items by name, but the {whose} no names. Give "
-            "--names FILE (a JSON list or one name a line), or store an array `names`."
-        )
-    return checked_names(list(names), "item names")
-
-
-def _unused(path: str | Path, files: Sequence[str], chosen: dict[str, str], noun: str) -> list[str]:
-    unused = sorted(set(files) - set(chosen.values()))
-    if not unused:
-        return []
-    return [f"{path}: {len(unused)} {noun} files belong to no item: {listed(unused)}."]
 
 
 def _label_files(path: str | Path, label_map: str | None) -> tuple[list[str], list[str]]:

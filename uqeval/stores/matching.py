@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 from uqeval.errors import StoreError, listed
+from uqeval.stores.names import checked_names
 
 #: What may end the name of an item that is called after a file.
 _SUFFIXES = frozenset(
@@ -80,6 +81,25 @@ def match_some(
             "them with --names."
         )
     return chosen
+
+
+def named(path: str | Path, names: Sequence[str] | None, noun: str) -> tuple[str, ...]:
+    """The names of items, checked, by which files are matched; `StoreError` if they have none."""
+    if names is None:
+        whose = "frames" if noun == "prediction" else "predictions"
+        raise StoreError(
+            f"{path}: {noun} files are matched with items by name, but the {whose} carry no names. "
+            "Give --names FILE (a JSON list or one name a line), or store an array `names`."
+        )
+    return checked_names(list(names), "item names")
+
+
+def unused(path: str | Path, files: Sequence[str], chosen: dict[str, str], noun: str) -> list[str]:
+    """A warning of files that no item has chosen, if there are any."""
+    found = sorted(set(files) - set(chosen.values()))
+    if not found:
+        return []
+    return [f"{path}: {len(found)} {noun} files belong to no item: {listed(found)}."]
 
 
 def plain_name(name: str) -> str:

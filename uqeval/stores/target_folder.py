@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError, listed
+from uqeval.errors import StoreError
 from uqeval.stores.array import ItemArray, Region, Store, StoredArray
-from uqeval.stores.matching import files_below, match_files
-from uqeval.stores.names import checked_names
+from uqeval.stores.matching import files_below, match_files, named, unused
 from uqeval.stores.numpy_array import open_npy
 from uqeval.stores.pfm_array import PfmArray
 from uqeval.stores.png_array import PngArray
@@ -57,20 +56,13 @@ def open_target_folder(path: str | Path, names: Sequence[str] | None) -> Store:
     Raises `StoreError` if the items have no names, if some have no target or more than one, and for
     files that are not targets.
     """
-    if names is None:
-        raise StoreError(
-            f"{path}: target files are matched with items by name, but the predictions carry no "
-            "names. Give --names FILE (a JSON list or one name a line), or store an array `names`."
-        )
-    names = checked_names(list(names), "item names")
+    names = named(path, names, "target")
     files = target_files(path)
     chosen = match_files(path, files, names, "target")
-    unused = sorted(set(files) - set(chosen.values()))
-    warnings: tuple[str, ...] = ()
-    if unused:
-        warnings = (f"{path}: {len(unused)} target files belong to no item: {listed(unused)}.",)
     parts = tuple(ItemArray(_open(Path(path) / chosen[name]), None) for name in names)
-    return Store(str(path), {"target": parts}, names, {}, warnings)
+    return Store(
+        str(path), {"target": parts}, names, {}, tuple(unused(path, files, chosen, "target"))
+    )
 
 
 def _open(path: Path) -> StoredArray:
