@@ -29,7 +29,7 @@ def check_whole(settings: Any, name: str, least: int, most: int | None = None) -
     value = getattr(settings, name)
     if type(value) is not int or value < least or (most is not None and value > most):
         ends = f"from {least} on" if most is None else f"from {least} to {most}"
-        raise UsageError(f"{option(name)} {value}; expected a whole number {ends}.")
+        raise UsageError(f"{option(name)} {value!r}; expected a whole number {ends}.")
 
 
 def of_definition(
