@@ -79,6 +79,17 @@ def test_oracle(tmp_path: Path, options: dict[str, Any], settings: dict[str, Any
             assert close(value, expected), alpha
 
 
+@pytest.mark.parametrize("alpha", [0.5, 12.5, 37, 62.5, 95, 99.9, 100])
+@pytest.mark.parametrize("rule", ["linear", "inverted_cdf"])
+def test_the_trimmed_mae_of_ties_and_zeros(tmp_path: Path, alpha: float, rule: str) -> None:
+    arrays = numbers(9)
+    arrays["target"] = np.nan_to_num(np.round(arrays["target"]))
+    arrays["mean"] = arrays["target"] + np.random.default_rng(9).integers(-3, 4, SHAPE)
+    found = evaluate(save(tmp_path / "r.npz", arrays), alpha=alpha, interpolation=rule)
+    same(found.results["nmerci"], naive.nmerci(pixels(arrays), alpha=alpha, rule=rule))
+    assert found.timing["passes"] == 2
+
+
 def test_numpy(tmp_path: Path) -> None:
     arrays = numbers(2)
     found = evaluate(save(tmp_path / "r.npz", arrays)).results["nmerci"]

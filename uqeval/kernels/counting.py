@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from uqeval.kernels._jit import bits_of_float32, kernel
@@ -51,6 +53,46 @@ def measure(value, label, void, count, total, least, most):
                 total[c] += v
                 least[c] = min(least[c], v)
                 most[c] = max(most[c], v)
+
+
+@kernel
+def count_all_ranks(value, label, void, work, coarse):
+    """Numbers [i] by the high bits of their keys, into [coarse bin]; void ones are not counted.
+
+    `work` int32 [j] is worked in: to compute keys of many numbers at once, and then to count them,
+    is faster than one by one.
+    """
+    size = work.shape[0]
+    for start in range(0, value.shape[0], size):
+        values, known = value[start : start + size], label[start : start + size]
+        n = values.shape[0]
+        for i in range(n):
+            bits = bits_of_float32(values[i])
+            high = (bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))) >> FINE_BITS
+            work[i] = high + COARSE // 2 if known[i] != void else -1
+        for i in range(n):
+            if work[i] >= 0:
+                coarse[work[i]] += 1
+
+
+@kernel
+def count_all_ranks_finely(value, label, void, work, wanted, slot, fine):
+    """Numbers [i] in the coarse bins that are `wanted` (uint8 [bin]), into [slot, low bits].
+
+    `slot` [bin]; `work` int64 [j] is worked in: what is wanted is gathered without a branch, since
+    no processor guesses when it comes.
+    """
+    size = work.shape[0]
+    for start in range(0, value.shape[0], size):
+        values, known = value[start : start + size], label[start : start + size]
+        n: Any = 0
+        for i in range(values.shape[0]):
+            key = rank_key(values[i])
+            work[n] = key
+            n += np.int64(wanted[key >> FINE_BITS] & (known[i] != void))
+        for i in range(n):
+            key = work[i]
+            fine[slot[key >> FINE_BITS], key & (FINE - 1)] += 1
 
 
 @kernel

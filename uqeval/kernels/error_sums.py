@@ -8,6 +8,94 @@ import numpy as np
 
 from uqeval.kernels._jit import kernel
 
+#: Pixels of a block, and lanes that sums are added up in, pixel i in lane i modulo `BLOCK`: sums in
+#: many lanes need not wait for each other, and fill the vector registers.
+BLOCK = 512
+
+
+@kernel
+def _add_powers(value, label, void, sums, squares):
+    for i in range(value.shape[0]):
+        v = np.float64(value[i]) if label[i] != void else 0.0
+        sums[i] += v
+        squares[i] += v * v
+
+
+@kernel
+def _add_ends(value, label, void, sums, least, most):
+    for i in range(value.shape[0]):
+        v, known = np.float64(value[i]), label[i] != void
+        sums[i] += v if known else 0.0
+        low, high = v if known else np.inf, v if known else -np.inf
+        least[i] = low if low < least[i] else least[i]
+        most[i] = high if high > most[i] else most[i]
+
+
+@kernel
+def sum_item(error, sigma, target, label, void, lanes, ends):
+    """Sums over the evaluated pixels [i] of (ε, ε², σ, σ², y), into `lanes` [sum, BLOCK].
+
+    The target's ends into `ends` [(least, most), BLOCK]. Returns how many pixels are evaluated, how
+    many of them have σ = 0, and in how many of these λ is infinite.
+    """
+    count, zeros, infinite = 0, 0, 0
+    for start in range(0, label.shape[0], BLOCK):
+        stop = start + BLOCK
+        known, errors, sigmas = label[start:stop], error[start:stop], sigma[start:stop]
+        _add_powers(errors, known, void, lanes[0], lanes[1])
+        _add_powers(sigmas, known, void, lanes[2], lanes[3])
+        _add_ends(target[start:stop], known, void, lanes[4], ends[0], ends[1])
+        for i in range(known.shape[0]):
+            evaluated = known[i] != void
+            count += evaluated
+            zeros += evaluated & (sigmas[i] == 0)
+            infinite += evaluated & (sigmas[i] == 0) & (errors[i] > 0)
+    return count, zeros, infinite
+
+
+@kernel
+def sum_squares_about(mean, value, label, void, lanes):
+    """Σ (v - `mean`)² over the evaluated pixels [i], into `lanes` [BLOCK]."""
+    for start in range(0, label.shape[0], BLOCK):
+        known, values = label[start : start + BLOCK], value[start : start + BLOCK]
+        for i in range(known.shape[0]):
+            d = np.float64(values[i]) - mean if known[i] != void else 0.0
+            lanes[i] += d * d
+
+
+@kernel
+def _add_sides(value, limit, number, label, void, below, above):
+    for i in range(value.shape[0]):
+        v, known = np.float64(number[i]), label[i] != void
+        inside = known & (np.float64(value[i]) <= limit)
+        below[i] += v if inside else 0.0
+        above[i] += v if known & (not inside) else 0.0
+
+
+@kernel
+def sum_sides(value, limit, error, sigma, label, void, lanes, most):
+    """Sums of evaluated pixels [i] on both sides of a `limit` of `value`, as of `sum_below`.
+
+    Of (ε, σ) into `lanes` [sum, side, BLOCK], the largest ε into `most` [side, BLOCK]. Returns how
+    many pixels are evaluated, and how many of them lie at or below the limit.
+    """
+    count, inner = 0, 0
+    for start in range(0, label.shape[0], BLOCK):
+        stop = start + BLOCK
+        known, values, errors = label[start:stop], value[start:stop], error[start:stop]
+        _add_sides(values, limit, errors, known, void, lanes[0, 0], lanes[0, 1])
+        _add_sides(values, limit, sigma[start:stop], known, void, lanes[1, 0], lanes[1, 1])
+        low, high = most[0], most[1]
+        for i in range(known.shape[0]):
+            e, evaluated = np.float64(errors[i]), known[i] != void
+            inside = evaluated & (np.float64(values[i]) <= limit)
+            a, b = e if inside else -np.inf, e if evaluated & (not inside) else -np.inf
+            low[i] = a if a > low[i] else low[i]
+            high[i] = b if b > high[i] else high[i]
+            count += evaluated
+            inner += inside
+    return count, inner
+
 
 @kernel
 def sum_errors(error, sigma, target, label, void, group, count, sums, zero, least, most, within):

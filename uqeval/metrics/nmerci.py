@@ -1,7 +1,7 @@
 """The family `nmerci`: settings, presets, and the plan from tallies to a section.
 
 Percentiles are exact: a first pass counts λ and ε by the high bits of their keys, a second the low
-bits where a percentile lies, a third sums the errors up to each percentile.
+bits where a percentile lies. Where means are trimmed at every α, a third sums what lies up to each.
 """
 
 from __future__ import annotations
@@ -183,26 +183,31 @@ def _percentiles(
         for name, state in coarse.items()
     }
     fine = {name: Ranks(RawMap(name), 1, bins=own.bins) for name, own in wanted.items() if own.bins}
-    counted = yield tuple(fine.values())
-    found = {name: own.values(counted[fine[name]].total["fine"]) for name, own in wanted.items()}
+    # By the paper's definition the curve needs no trimmed sums, and the one trimmed MAE no pass of
+    # its own: what lies below the bin of max^α is summed while the bin is told apart.
+    every_alpha = settings.over == "kept" or settings.mae == "trimmed"
+    lower = None if every_alpha else wanted["error"].limit(settings.alpha)
+    sums = [] if lower is None else [SumsBelow("error", ((lower,),), settings.sigma)]
+    counted = yield (*fine.values(), *sums)
+    states = {name: counted[tally].total["fine"] for name, tally in fine.items()}
+    found = {name: own.values(states[name]) for name, own in wanted.items()}
     ratios, errors = found.values()
+    below: dict[float | None, ns.Sums] = {}
+    for tally in sums:
+        most = errors[settings.alpha]
+        assert most is not None
+        (under, _) = running(counted[tally].total, 0)
+        count, total = wanted["error"].between(states["error"], settings.alpha, most)
+        below[most] = ns.Sums(under.pixels + count, under.error + total, math.nan)
     by = found[settings.trimmed_by]
-    # By the paper's definition the curve needs no trimmed sums: one limit in place of a hundred.
-    trimmed = settings.over == "kept" or settings.mae == "trimmed"
-    asked = [by[alpha] for alpha in (alphas if trimmed else [settings.alpha])]
-    limits = sorted({v for v in asked if v is not None and math.isfinite(v)})
-    below: dict[float, ns.Sums] = {}
-    if limits:
+    limits = sorted({v for v in by.values() if v is not None and math.isfinite(v)})
+    if every_alpha and limits:
         tally = SumsBelow(settings.trimmed_by, (tuple(limits),), settings.sigma)
-        below = dict(zip(limits, running((yield (tally,))[tally].total, 0), strict=False))
+        below |= zip(limits, running((yield (tally,))[tally].total, 0), strict=False)
     return {
-        alpha: ns.Parts(every, ratios[alpha], errors[alpha], _at(below, by[alpha]))
+        alpha: ns.Parts(every, ratios[alpha], errors[alpha], below.get(by[alpha]))
         for alpha in alphas
     }
-
-
-def _at(below: Mapping[float, ns.Sums], limit: float | None) -> ns.Sums | None:
-    return None if limit is None else below.get(limit)
 
 
 def running(state: State, group: int) -> Sequence[ns.Sums]:

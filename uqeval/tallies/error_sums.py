@@ -82,13 +82,34 @@ class ErrorSums(Tally):
         from uqeval.kernels.error_sums import sum_errors
 
         own = self.empty()
-        own["invalid"] += sum_errors(
-            maps["error"], maps[self.sigma], maps["target"], maps["label"], VOID,
-            groups_of(self.intervals, maps), own["count"], own["sums"], own["zero"],
-            own["least"], own["most"], own["within"],
-        )  # fmt: skip
+        if self.intervals is None:
+            self._sum_item(own, maps)
+        else:
+            own["invalid"] += sum_errors(
+                maps["error"], maps[self.sigma], maps["target"], maps["label"], VOID,
+                self.intervals.of(maps), own["count"], own["sums"], own["zero"],
+                own["least"], own["most"], own["within"],
+            )  # fmt: skip
         own["means"] += own["sums"][:, 4] ** 2 / np.maximum(own["count"], 1)
         self.merge(state, own)
+
+    def _sum_item(self, own: State, maps: Maps) -> None:
+        """All pixels as one group, into an empty state."""
+        import numpy as np
+
+        from uqeval.kernels.error_sums import BLOCK, sum_item, sum_squares_about
+
+        names = ("error", self.sigma, "target", "label")
+        error, sigma, target, label = (maps[name].reshape(-1) for name in names)
+        lanes, within = np.zeros((5, BLOCK)), np.zeros(BLOCK)
+        ends = np.repeat([[np.inf], [-np.inf]], BLOCK, axis=1)
+        count, *zero = sum_item(error, sigma, target, label, VOID, lanes, ends)
+        own["count"][0], own["zero"][0], own["invalid"][0] = count, zero, label.size - count
+        own["sums"][0] = lanes.sum(axis=1)
+        own["least"][0], own["most"][0] = ends[0].min(), ends[1].max()
+        if count:
+            sum_squares_about(own["sums"][0, 4] / count, target, label, VOID, within)
+            own["within"][0] = within.sum()
 
 
 @dataclass(frozen=True)
@@ -123,8 +144,18 @@ class SumsBelow(Tally):
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
-        from uqeval.kernels.error_sums import sum_below
+        from uqeval.kernels.error_sums import BLOCK, sum_below, sum_sides
 
+        if self.intervals is None and len(self.limits[0]) == 1:
+            names = (self.of, "error", self.sigma, "label")
+            value, error, sigma, label = (maps[name].reshape(-1) for name in names)
+            lanes, most = np.zeros((2, 2, BLOCK)), np.full((2, BLOCK), -np.inf)
+            limit = self.limits[0][0]
+            count, inside = sum_sides(value, limit, error, sigma, label, VOID, lanes, most)
+            state["count"][0] += (inside, count - inside)
+            state["sums"][0] += lanes.sum(axis=2).T
+            state["most"][0] = np.maximum(state["most"][0], most.max(axis=1))
+            return
         sum_below(
             maps[self.of], maps["error"], maps[self.sigma], maps["label"], VOID,
             groups_of(self.intervals, maps), np.array(self.limits, np.float64),

@@ -6,8 +6,13 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from uqeval.tallies.ranks import FINE_BITS
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+#: The key of 0.
+_ZERO = 1 << 31
 
 
 def ranks_of(n: int, p: float, rule: str) -> tuple[int, int, float] | None:
@@ -67,6 +72,34 @@ class Wanted:
         )
         self._bin_of = np.searchsorted(self._below, self._ranks, side="right").tolist()
         self.bins = tuple(sorted({(0, b) for b in self._bin_of}))
+
+    def limit(self, p: float) -> float | None:
+        """Which non-negative values lie below the bins of the p-th percentile: those up to here."""
+        found = ranks_of(self.n, p, self.rule)
+        if found is None:
+            return None
+        key = self._bin(found[0]) << FINE_BITS
+        return value_of(key - 1) if key > _ZERO else -1.0
+
+    def between(self, fine: NDArray[Any], p: float, value: float) -> tuple[int, float]:
+        """How many values lie in the bins of the p-th percentile up to a `value`, and their sum."""
+        import numpy as np
+
+        found = ranks_of(self.n, p, self.rule)
+        bins = sorted({self._bin(rank) for rank in found[:2]}) if found else []
+        count, total = 0, 0.0
+        for b in bins:
+            own = fine[self.bins.index((0, b))]
+            at = np.flatnonzero(own)
+            keys = (b << FINE_BITS) - _ZERO + at
+            values = keys.astype(np.int32).view(np.float32).astype(np.float64)
+            inside = values <= value
+            count += int(own[at][inside].sum())
+            total += float((own[at] * values)[inside].sum())
+        return count, total
+
+    def _bin(self, rank: int) -> int:
+        return int(self._bin_of[self._ranks.index(rank)])
 
     def values(self, fine: NDArray[Any]) -> Mapping[float, float | None]:
         """Each percentile; None where there is none. `fine` [entry of bins, low bits]."""

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from uqeval.tallies._contract import Maps, State
 
 COARSE, FINE_BITS = 1 << 19, 13
+#: Values that are worked on at a time.
+_WORK = 2048
 
 
 @dataclass(frozen=True)
@@ -65,6 +67,9 @@ class Ranks(Tally):
         from uqeval.kernels.counting import count_ranks, count_ranks_finely
 
         values, group, void = self._values(maps)
+        if not self.by_category:
+            self._update_all(state, values, group, void)
+            return
         if not self.bins:
             count_ranks(values, group, void, self.by_category, state["coarse"])
             return
@@ -72,6 +77,24 @@ class Ranks(Tally):
         for i, (g, b) in enumerate(self.bins):
             slot[g, b] = i
         count_ranks_finely(values, group, void, self.by_category, slot, state["fine"])
+
+    def _update_all(
+        self, state: State, values: NDArray[Any], group: NDArray[Any], void: int
+    ) -> None:
+        """`update` of one population."""
+        import numpy as np
+
+        from uqeval.kernels.counting import count_all_ranks, count_all_ranks_finely
+
+        if not self.bins:
+            work = np.empty(_WORK, np.int32)
+            count_all_ranks(values, group, void, work, state["coarse"][0])
+            return
+        slot, wanted = np.zeros(COARSE, np.int16), np.zeros(COARSE, np.uint8)
+        for i, (_, b) in enumerate(self.bins):
+            slot[b], wanted[b] = i, 1
+        work = np.empty(_WORK, np.int64)
+        count_all_ranks_finely(values, group, void, work, wanted, slot, state["fine"])
 
     def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any], int]:
         """Values [i], their groups [i], and the group of what does not count."""
