@@ -226,6 +226,8 @@ def loaded_by(statement: str) -> set[str]:
         "import uqeval; uqeval.Report; uqeval.evaluate; uqeval.UqevalError",
         "import sys; sys.argv = ['uqeval', '--version']\n"
         "try:\n import uqeval.cli; uqeval.cli.main()\nexcept SystemExit: pass",
+        "import sys; sys.argv = ['uqeval', '--help']\n"
+        "try:\n import uqeval.cli; uqeval.cli.main()\nexcept SystemExit: pass",
     ],
 )
 def test_what_starts_at_once(statement: str) -> None:

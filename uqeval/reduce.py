@@ -48,6 +48,7 @@ def reduce(
     from uqeval.stores.new_store import NewStore
 
     options = options or RunOptions()
+    source = with_samples(inputs.source, "reduce")
     target = Path(destination).expanduser().resolve()
     if "://" in str(destination):
         raise OutputError(f"{destination}: stores are written to local folders; copy it there.")
@@ -59,7 +60,6 @@ def reduce(
         raise OutputError(f"{destination}: is an input; give the maps another path.")
     if zw.is_taken(target) and not overwrite:
         raise OutputError(f"{destination}: is there already; give --overwrite or another path.")
-    source = with_samples(inputs.source, "reduce")
     wanted = default_maps(source, mean_probs)
     if maps is not None:
         unknown = [name for name in maps if name not in UNCERTAINTIES]

@@ -14,9 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer.main
 from command import EXECUTABLE, Outcome, environment, run_well
 from small_stores import CLASS_NAMES, NAMES, labels, probs, save, save_complete
 
+from uqeval.cli import COMMANDS, app
 from uqeval.report import Report
 
 ESCAPE = "\x1b"
@@ -241,3 +243,10 @@ def test_colour_only_on_a_terminal_that_wants_it(complete: Path) -> None:
     narrow = on_a_terminal("pavpu", complete, "-o", "/dev/null", stdout=True, COLUMNS="60")
     lines = re.split("[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", narrow.stderr))
     assert max(map(len, lines)) <= 60
+
+
+def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
+    listed: Any = typer.main.get_command(app)
+    for name, line in COMMANDS.items():
+        command = listed.get_command(None, name)
+        assert command.help.partition("\n")[0] == line, name

@@ -398,6 +398,78 @@ def test_a_single_command_takes_the_file(folder: Path) -> None:
     refused(run_uqeval("tc", "video", "--store", "drive", cwd=folder), "give it, or a VIDEO")
 
 
+def test_a_divergence_takes_the_file(folder: Path) -> None:
+    save_predictions(folder / "other.zarr", probs(seed=3))
+    city = CITY.replace("}", ", reference: other.zarr}")
+    asked = "evaluate: {city: {divergence: {clip: 0.01}}}\nci: 0.9\nmemory: 100MB\n"
+    write(folder, f"stores: {{{city}, plain: {{predictions: preds.zarr}}}}\n", asked)
+    report = json.loads(run_well("divergence", "--format", "json", cwd=folder).stdout)
+    assert report["settings"]["divergence"]["clip"] == 0.01
+    assert report["intervals"]["divergence.kl"]["level"] == 0.9
+    own = ["--clip", "0.02", "--ci", "0.8", "--memory", "200MB", "--format", "json"]
+    report = json.loads(run_well("divergence", *own, cwd=folder).stdout)
+    assert report["settings"]["divergence"]["clip"] == 0.02
+    assert report["intervals"]["divergence.kl"]["level"] == 0.8
+    paths = ["preds.zarr", "other.zarr", "--clip", "0.02", "--format", "json"]
+    alone = json.loads(run_well("divergence", *paths, cwd=folder).stdout)
+    assert alone["results"] == report["results"]
+
+    lacks = run_uqeval("divergence", "--store", "plain", cwd=folder)
+    refused(lacks, "uqeval.yaml:1: stores.plain: names no reference; give it there, or PREDS REFER")
+    refused(run_uqeval("divergence", "preds.zarr", cwd=folder), "no REFERENCE given beside preds")
+    # Where none asks for it, the only store that has a reference.
+    write(folder, f"stores: {{{city}, plain: {{predictions: preds.zarr}}}}\n")
+    run_well("divergence", cwd=folder)
+    write(folder, f"stores: {{{city}, {city.replace('city', 'two')}}}\n")
+    refused(run_uqeval("divergence", cwd=folder), "several stores for divergence: city, two; give")
+    write(folder, STORES)
+    refused(run_uqeval("divergence", cwd=folder), "uqeval.yaml has no store that divergence evalu")
+    refused(run_uqeval("divergence", "--store", "drive", cwd=folder), "stores.drive: holds video d")
+    refused(run_uqeval("divergence", cwd=folder / "video"), "no PREDS REFERENCE given, and no uqev")
+
+
+def test_a_sweep_takes_the_file(folder: Path) -> None:
+    save_predictions(folder / "other.zarr", probs(seed=3))
+    stores = STORES.replace("labels/}", "labels/, reference: other.zarr, limit: 2}")
+    sweep = "evaluate: {city: {sweep: {samples: [1, 4], repeats: 2, metric: segmentation}}}\n"
+    write(folder, stores, sweep, "ci: 0.9\n")
+    report = json.loads(run_well("sweep", "--format", "json", cwd=folder).stdout)
+    said = report["settings"]["sweep"]
+    assert said["samples"] == [1, 4] and said["repeats"] == [2, 1] and report["partial"]
+    families = {name.partition(".")[0] for name in report["results"]["sweep"]}
+    assert families == {"segmentation", "divergence"}
+    own = ["--samples", "2", "--repeats", "3", "--metric", "pavpu", "--limit", "1"]
+    report = json.loads(run_well("sweep", *own, "--format", "json", cwd=folder).stdout)
+    assert report["settings"]["sweep"]["samples"] == [2]
+    assert report["settings"]["sweep"]["repeats"] == [3] and len(report["items"]) == 1
+    assert "pavpu.pavpu" in report["results"]["sweep"]
+
+    at_input = run_uqeval("sweep", "--csv", "other.zarr", cwd=folder)
+    refused(at_input, "other.zarr")
+    refused(run_uqeval("sweep", "--store", "drive", cwd=folder), "stores.drive: holds video data")
+    refused(run_uqeval("sweep", "preds.zarr", "--store", "city", cwd=folder), "give it, or paths")
+    write(folder, STORES)
+    several = "uqeval.yaml has several stores for sweep: city, depth; give --store NAME."
+    refused(run_uqeval("sweep", cwd=folder), several)
+
+
+def test_a_reduction_takes_the_file(folder: Path) -> None:
+    write(folder, STORES.replace("labels/}", "labels/, limit: 1}"), "ci: 0.9\n")
+    done = run_well("reduce", "-o", "maps.zarr", cwd=folder)
+    assert "warning: the limit of uqeval.yaml is one of reports" in done.stderr
+    run_well("reduce", "preds.zarr", "labels", "-o", "same.zarr", cwd=folder)
+    reports = [run_well("pavpu", at, "--format", "json", cwd=folder).stdout
+               for at in ("maps.zarr", "same.zarr")]  # fmt: skip
+    one, other = (json.loads(text) for text in reports)
+    assert one["items"] == other["items"] and len(one["items"]) == 3
+    other_kind = "uqeval.yaml:4: stores.drive: holds video data; reduce takes classes only."
+    refused(run_uqeval("reduce", "-o", "m.zarr", "--store", "drive", cwd=folder), other_kind)
+    of_numbers = run_uqeval("reduce", "-o", "m.zarr", "--store", "depth", cwd=folder)
+    refused(of_numbers, "holds regression data; reduce takes probabilities.")
+    elsewhere = run_uqeval("reduce", "-o", "m.zarr", cwd=folder / "video")
+    refused(elsewhere, "no PREDS [LABELS] given, and no uqeval.yaml in this folder")
+
+
 def test_the_command_line_wins_over_the_file(folder: Path) -> None:
     store = CITY.replace("}", ", limit: 1, missing_chunks: fill}")
     write(folder, f"stores: {{{store}}}\n", "ci: 0.9\nmemory: 3kB\n")

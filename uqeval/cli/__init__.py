@@ -18,36 +18,45 @@ from typing import Any
 
 import typer
 import typer.main
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from uqeval import __version__
 from uqeval.cli.messages import tell
 from uqeval.errors import UqevalError
 
-#: Each in the module of its name, in the order in which help lists them.
-COMMANDS = (
-    "run",
-    "pavpu",
-    "calibration",
-    "failure",
-    "regression",
-    "nmerci",
-    "sparsification",
-    "sweep",
-    "divergence",
-    "tc",
-    "observe",
-    "select",
-    "merge",
-    "gate",
-    "compare",
-    "report",
-    "reduce",
-    "inspect",
-    "convert",
-    "schema",
-    "demo",
-)
+#: Each in the module of its name, in the order in which help lists them, with the first line of its
+#: help, so that the list loads none.
+COMMANDS = {
+    "run": "Evaluate everything, each store in one read: reports, one page, the gate's verdict.",
+    "pavpu": "Patch accuracy vs patch uncertainty: are the uncertain places the wrong ones?",
+    "calibration": "Confidence vs accuracy: does 0.9 mean right nine times in ten?",
+    "failure": "Failure detection: are wrong pixels less certain than right ones?",
+    "regression": "Regression: are the predicted numbers right, and their standard deviations "
+    "honest?",
+    "nmerci": "n-MeRCI: does the predicted uncertainty follow the error, whatever its scale?",
+    "sparsification": "Sparsification: does the error fall as the least certain pixels are "
+    "removed?",
+    "sweep": "How many samples are enough? Each metric over M, mean ± std over drawn subsets.",
+    "divergence": "KL(PREDS ‖ REFERENCE): how far are the predictions from a reference "
+    "distribution?",
+    "tc": "TC and mTC: is a video's segmentation consistent over time?",
+    "observe": "TC online: each frame against the one before as it comes, one JSON line a frame, "
+    "alarms.",
+    "select": "Which frames or images to label next: the worst first, without their neighbours.",
+    "merge": "Join the saved states of several machines or parts into one report; no store is "
+    "opened.",
+    "gate": "Do the reports hold what the rules demand? Status 0: all do; 1: some do not.",
+    "compare": "Models side by side: scores, paired differences with intervals, places.",
+    "report": "One self-contained HTML page: scores, figures, tables, and a gallery of the worst "
+    "items.",
+    "reduce": "Reduce sample stacks to per-pixel maps, once, for all later evaluations.",
+    "inspect": "Look before you run: arrays, chunks, missing ones, values, memory and time.",
+    "convert": "Turn what you have saved into a store that is checked, checksummed and quick to "
+    "read.",
+    "schema": "Print the JSON Schema of uqeval.yaml; editors complete and check the file with it.",
+    "demo": "Make small stores of pretended predictions, run everything on them, leave the "
+    "reports.",
+}
 
 
 class _Commands(TyperGroup):
@@ -67,6 +76,15 @@ class _Commands(TyperGroup):
             alone.command(cmd_name, cls=read_by)(getattr(module, cmd_name))
             self.commands[cmd_name] = typer.main.get_command(alone)
         return self.commands.get(cmd_name)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The list of them."""
+        loaded = self.commands
+        self.commands = {name: TyperCommand(name, help=line) for name, line in COMMANDS.items()}
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.commands = loaded
 
 
 app = typer.Typer(

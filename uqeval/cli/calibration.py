@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Annotated
 
 import typer
 
 from uqeval.cli.evaluating import evaluating
+from uqeval.cli.options import choice_of
 from uqeval.metrics.calibration import CHOICES
 
 _BINS, _TEMPERATURE = "Bins", "Temperature"
 
-
-def _choice(name: str) -> type[Enum]:
-    return Enum(name, {value: value for value in CHOICES[name]}, type=str)  # type: ignore[return-value]
-
-
+_choice = choice_of(CHOICES)
 Definition, Edge, AtOne = _choice("definition"), _choice("edge"), _choice("at_one")
 TemperatureOf = _choice("temperature_of")
 

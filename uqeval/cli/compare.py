@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from uqeval.cli.messages import tell
-from uqeval.errors import OutputError
+from uqeval.cli.messages import warn
+from uqeval.cli.stdout import console, printing
 
 if TYPE_CHECKING:
     from uqeval.compare import Comparison
@@ -117,7 +117,6 @@ def compare(
     from uqeval.cli.finish import check_outputs
     from uqeval.compare import Choice, load_models
     from uqeval.compare import compare as hold
-    from uqeval.report.files import write
 
     groups = [own.split(_BETWEEN) for own in replicates or []]
     models = load_models(reports or [], groups, name or [])
@@ -128,23 +127,26 @@ def compare(
     )
     with _waiting(quiet or not intervals):
         found = hold(models, choice)
-    if not quiet:
-        for warning in found.warnings:
-            tell(f"warning: {warning}.")
+    warn((f"{text}." for text in found.warnings), quiet)
+    _write(found, output)
+    with printing():
+        _print(found, output, format, quiet)
+
+
+def _write(found: Comparison, output: str | None) -> None:
+    from uqeval.report.files import write
+
     if output is not None and output != "-":
         write(output, _text(found, _ENDINGS.get(Path(output).suffix.lower(), Format.json)))
-    try:
-        if output == "-":
-            sys.stdout.write(_text(found, Format.json))
-        elif format is not Format.table:
-            sys.stdout.write(_text(found, format))
-        elif not quiet:
-            _show(found)
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputError(f"stdout: cannot be written: {error.strerror}.") from error
+
+
+def _print(found: Comparison, output: str | None, format: Format, quiet: bool) -> None:
+    if output == "-":
+        sys.stdout.write(_text(found, Format.json))
+    elif format is not Format.table:
+        sys.stdout.write(_text(found, format))
+    elif not quiet:
+        _show(found)
 
 
 def _text(found: Comparison, form: Format) -> str:
@@ -160,15 +162,13 @@ def _text(found: Comparison, form: Format) -> str:
 
 
 def _show(found: Comparison) -> None:
-    from rich.console import Console
-
     from uqeval.report.comparison_tables import tables_of
     from uqeval.report.terminal import print_table, split
 
-    console = Console(width=None if sys.stdout.isatty() else 200)
+    stdout = console()
     for table in tables_of(found):
-        for part in split(table, console.width):
-            print_table(part, console)
+        for part in split(table, stdout.width):
+            print_table(part, stdout)
 
 
 def _waiting(quiet: bool) -> AbstractContextManager[object]:

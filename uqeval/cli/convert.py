@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from uqeval.cli import options as o
-from uqeval.cli.messages import tell
+from uqeval.cli.messages import tell, warn
+from uqeval.cli.taking import taking
 
 
 class Kind(StrEnum):
@@ -28,7 +29,9 @@ class Compression(StrEnum):
     none = "none"
 
 
+@taking("quiet", "names", "missing_chunks")
 def convert(
+    shared: o.Shared,
     source: Annotated[str, typer.Argument(
         metavar="SRC", show_default=False,
         help="A .npy or .npz file, a folder of them (one an item), a folder of label PNGs, or a "
@@ -45,14 +48,11 @@ def convert(
         help="Order of a bare array's axes: items N, samples T, classes C, H, W.")] = None,
     key: Annotated[str | None, typer.Option(
         metavar="NAME", show_default=False, help="Which array of an .npz or Zarr group.")] = None,
-    names: o.Names = None,
     class_names: Annotated[str | None, typer.Option(
         metavar="A,B,…", show_default=False, help="Class names, with commas between.")] = None,
     compression: Annotated[Compression, typer.Option(
         help="lz4 reads fastest; zstd is smaller; none.")] = Compression.lz4,
-    missing_chunks: o.MissingChunks = o.Missing.error,
     overwrite: Annotated[bool, typer.Option(help="Replace a store that is there.")] = False,
-    quiet: o.Quiet = False,
 ) -> None:  # fmt: skip
     """Turn what you have saved into a store that is checked, checksummed and quick to read.
 
@@ -62,7 +62,7 @@ def convert(
     from uqeval.stores.convert import convert as write_store
     from uqeval.stores.store import read_names_file
 
-    shown = progress_for(quiet)
+    shown = progress_for(shared.quiet)
     done = 0
 
     def progress(items: int, total: int) -> None:
@@ -74,18 +74,17 @@ def convert(
 
     given = o.given(
         labels=labels, kind=kind, axes=axes, key=key, compression=compression,
-        names=read_names_file(names) if names else None,
+        names=read_names_file(shared.names) if shared.names else None,
         class_names=class_names.split(",") if class_names else None,
     )  # fmt: skip
     try:
         warnings = write_store(
-            source, destination, fill_missing=missing_chunks is o.Missing.fill,
+            source, destination, fill_missing=shared.missing_chunks is o.Missing.fill,
             overwrite=overwrite, progress=progress, **given,
         )  # fmt: skip
     finally:
         if done:
             shown.end()
-    if not quiet:
-        for text in warnings:
-            tell(f"warning: {text}")
+    warn(warnings, shared.quiet)
+    if not shared.quiet:
         tell(f"wrote {destination}")

@@ -7,13 +7,14 @@ from typing import Annotated
 import typer
 
 from uqeval.cli import options as o
+from uqeval.cli.taking import taking
 
 
+@taking("quiet", "workers")
 def demo(
+    shared: o.Shared,
     folder: Annotated[str, typer.Argument(metavar="[DIR]", help="Folder to make.",
                                           show_default=True)] = "uqeval-demo",
-    quiet: o.Quiet = False,
-    workers: o.Workers = None,
 ) -> None:  # fmt: skip
     """Make small stores of pretended predictions, run everything on them, leave the reports.
 
@@ -25,9 +26,12 @@ def demo(
     from uqeval.cli.progress import progress_for
     from uqeval.demo import demo as make
 
-    outcome = make(folder, workers=workers, progress=progress_for(quiet), listener=Shown(quiet))
-    finish(outcome, quiet)
-    if not quiet:
+    outcome = make(
+        folder, workers=shared.workers, progress=progress_for(shared.quiet),
+        listener=Shown(shared.quiet),
+    )  # fmt: skip
+    finish(outcome, shared.quiet)
+    if not shared.quiet:
         typer.echo(
             f"\nLook at {folder}/out/index.html. Now try, in {folder}/:\n"
             "  uqeval inspect preds.zarr labels/\n"

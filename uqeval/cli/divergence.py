@@ -7,31 +7,26 @@ from typing import Annotated
 import typer
 
 from uqeval.cli import options as o
+from uqeval.cli.evaluating import evaluated
+from uqeval.cli.taking import taking
+from uqeval.errors import UsageError
 
 
+@taking(
+    *o.OUTPUTS, "store", "names", "sum_tolerance", "missing_chunks", "limit", "part", *o.CUTS,
+    "resume", *o.RUNNING,
+)  # fmt: skip
 def divergence(
-    predictions: Annotated[str, typer.Argument(
-        metavar="PREDS", show_default=False, help="Store of predictions.")],
-    reference: Annotated[str, typer.Argument(
+    shared: o.Shared,
+    predictions: Annotated[str | None, typer.Argument(
+        metavar="PREDS", show_default=False, help="Store of predictions.")] = None,
+    reference: Annotated[str | None, typer.Argument(
         metavar="REFERENCE", show_default=False,
-        help="Store of the reference's predictions, for the same items.")],
+        help="Store of the reference's predictions, for the same items.")] = None,
     clip: Annotated[list[float] | None, typer.Option(
         metavar="EPS", show_default=False,
         help="Raise both to at least this probability and renormalise (default 0: pixels where the "
         "reference gives 0 are infinite, and counted apart).")] = None,
-    output: o.Output = None,
-    csv: o.Csv = None,
-    format: o.Stdout = o.Format.table,
-    states: o.States = None,
-    quiet: o.Quiet = False,
-    names: o.Names = None,
-    sum_tolerance: o.SumTolerance = None,
-    missing_chunks: o.MissingChunks = o.Missing.error,
-    limit: o.Limit = None,
-    part: o.Part = None,
-    resume: o.Resume = False,
-    workers: o.Workers = None,
-    memory: o.Memory = "512MB",
 ) -> None:  # fmt: skip
     """KL(PREDS ‖ REFERENCE): how far are the predictions from a reference distribution?
 
@@ -39,19 +34,7 @@ def divergence(
 
     Example: uqeval divergence mc.zarr ensemble.zarr
     """
-    from uqeval.cli.finish import check_outputs, deliver, states_path
-    from uqeval.cli.progress import progress_for
-    from uqeval.run import evaluate
-
-    beside = states_path(output, states, resume)
-    check_outputs(output, csv, beside, inputs=[predictions, reference])
-    inputs = o.given(
-        names=names, sum_tolerance=sum_tolerance, missing_chunks=missing_chunks, limit=limit,
-        part=part,
-    )  # fmt: skip
-    report = evaluate(
-        predictions, None, {"divergence": o.given(clip=clip)}, reference=reference, states=beside,
-        resume=resume, workers=workers, memory=o.parse_memory(memory),
-        progress=progress_for(quiet), **inputs,
-    )  # fmt: skip
-    deliver(report, output, csv, format, quiet)
+    if predictions is not None and reference is None:
+        raise UsageError(f"no REFERENCE given beside {predictions}; give PREDS REFERENCE.")
+    data = o.given(predictions=predictions, reference=reference)
+    evaluated("divergence", shared, data, o.given(clip=clip), "PREDS REFERENCE")

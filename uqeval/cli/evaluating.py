@@ -1,58 +1,35 @@
-"""What all evaluating commands have in common: paths, inputs, outputs, and one call of `evaluate`.
+"""What all evaluating commands have in common: paths, shared options, and one call of `evaluate`.
 
-A command's own file declares only its own options, named as the fields of its settings.
+The file of a family's command declares only its own options, named as the fields of its settings.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from typing import Any, get_type_hints
-
-import typer
+from typing import Any
 
 from uqeval.cli import options as o
+from uqeval.cli.taking import KEYWORD, parameters_of, signed, taking
 from uqeval.errors import UsageError
 
-_INPUTS = (
-    "ignore_index", "names", "classes", "label_map", "sum_tolerance", "missing_chunks", "limit",
-    "part", "nan_samples",
-)  # fmt: skip
-_CUTS = ("ci", "slices", "slice_by", "group_by", "draws", "seed")
-#: Options that make sense for one kind of data only.
+#: Shared options that make sense for one kind of data only.
 _ONLY = {
     "classes": ("ignore_index", "classes", "label_map", "sum_tolerance"),
     "regression": ("nan_samples",),
 }
+#: What is read.
+_PATHS = (
+    "predictions", "labels", "reference", "video", "pseudo_labels", "names", "flow_path",
+    "flow_forward_path", "slices", "threshold_from", "fit_on",
+)  # fmt: skip
+_ALL = (*o.OUTPUTS, "store", *o.INPUTS, *o.CUTS, "resume", *o.RUNNING)
 
 
-def _shared(
-    output: o.Output = None,
-    csv: o.Csv = None,
-    format: o.Stdout = o.Format.table,
-    states: o.States = None,
-    quiet: o.Quiet = False,
-    store: o.StoreName = None,
-    ignore_index: o.IgnoreIndex = None,
-    names: o.Names = None,
-    classes: o.Classes = None,
-    label_map: o.LabelMap = None,
-    sum_tolerance: o.SumTolerance = None,
-    missing_chunks: o.MissingChunks = o.Missing.error,
-    nan_samples: o.SkipNan = o.NanSamples.error,
-    limit: o.Limit = None,
-    part: o.Part = None,
-    ci: o.Ci = None,
-    slices: o.Slices = None,
-    slice_by: o.SliceBy = None,
-    group_by: o.GroupBy = None,
-    draws: o.Draws = 2000,
-    seed: o.Seed = 0,
-    resume: o.Resume = False,
-    workers: o.Workers = None,
-    memory: o.Memory = "512MB",
-) -> None:
-    """The options of every evaluating command; only its signature is used."""
+def shared_by(*kinds: str) -> list[str]:
+    """The shared options of what evaluates data of these `kinds`."""
+    hidden = {name for kind, names in _ONLY.items() if kind not in kinds for name in names}
+    return [name for name in _ALL if name not in hidden]
 
 
 def evaluating(declared: Callable[..., None]) -> Callable[..., None]:
@@ -64,63 +41,68 @@ def evaluating(declared: Callable[..., None]) -> Callable[..., None]:
     from uqeval.metrics import FAMILIES
 
     family = declared.__name__
-    own = inspect.signature(declared).parameters
     kinds = FAMILIES[family].kinds
-    hidden = {name for kind, names in _ONLY.items() if kind not in kinds for name in names}
-    shared = {k: v for k, v in inspect.signature(_shared).parameters.items() if k not in hidden}
-    takes = o.TargetPaths if "regression" in kinds else o.Paths
-    hints = {"context": typer.Context, "paths": takes} | _hints(declared) | _hints(_shared)
+    of_numbers = "regression" in kinds
+    needs = "PREDS [TARGET]" if of_numbers else "PREDS [LABELS]"
 
-    needs = "PREDS [TARGET]" if "regression" in kinds else "PREDS [LABELS]"
+    def command(shared: o.Shared, paths: list[str] | None, **own: Any) -> None:
+        evaluated(family, shared, o.data_of(paths), o.given(**own), needs)
 
-    def command(context: typer.Context, **given: Any) -> None:
-        from uqeval.cli.finish import check_outputs, deliver, states_path
-        from uqeval.cli.from_file import from_file, over, typed
-        from uqeval.cli.progress import progress_for
-        from uqeval.run import evaluate
-
-        settings = o.given(**{name: given[name] for name in own})
-        inputs = o.given(**{name: given[name] for name in (*_INPUTS, *_CUTS) if name in shared})
-        running = {name: given[name] for name in ("workers", "memory")}
-        beside = states_path(given["output"], given["states"], given["resume"])
-        if given["paths"]:
-            if given["store"]:
-                raise UsageError("--store is for a store of uqeval.yaml; give it, or paths.")
-            check_outputs(given["output"], given["csv"], beside, inputs=given["paths"])
-            predictions: str | list[str] | None
-            predictions, labels = o.split_paths(given["paths"])
-        else:
-            said, here = from_file(family, kinds, needs, given["store"]), typed(context)
-            settings = over(said.settings, settings, here)
-            inputs, running = over(said.inputs, inputs, here), over(said.running, running, here)
-            check_outputs(given["output"], given["csv"], beside, inputs=said.store.paths())
-            predictions, labels = said.store.predictions, said.store.truth
-        report = evaluate(
-            predictions, labels, {family: settings}, states=beside, workers=running["workers"],
-            resume=given["resume"], memory=o.parse_memory(running["memory"]),
-            progress=progress_for(given["quiet"]), **inputs,
-        )  # fmt: skip
-        deliver(report, given["output"], given["csv"], given["format"], given["quiet"])
-
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    context = inspect.Parameter("context", keyword)
-    paths = inspect.Parameter("paths", keyword, default=None)
+    takes = o.TargetPaths if of_numbers else o.Paths
     parameters = [
-        context,
-        paths,
-        *(p.replace(kind=keyword) for p in (*own.values(), *shared.values())),
+        inspect.Parameter("shared", KEYWORD, annotation=o.Shared),
+        inspect.Parameter("paths", KEYWORD, annotation=takes, default=None),
+        *parameters_of(declared).values(),
     ]
-    # Typer reads both: parameters and their defaults here, what they mean from the annotations.
-    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-        [p.replace(annotation=hints[p.name]) for p in parameters]
-    )
-    command.__annotations__ = {p.name: hints[p.name] for p in parameters}
-    command.__name__ = family
-    command.__doc__ = declared.__doc__
-    return command
+    return taking(*shared_by(*kinds))(signed(command, declared, parameters))
 
 
-def _hints(function: Callable[..., None]) -> dict[str, Any]:
-    found = get_type_hints(function, include_extras=True)
-    found.pop("return")
-    return found
+def evaluated(
+    command: str, shared: o.Shared, data: dict[str, Any], settings: dict[str, Any], needs: str
+) -> None:
+    """Evaluate one family and deliver the report: what all commands of families end with.
+
+    `data` and `settings` are what was given, by the names that `uqeval.evaluate` and the family
+    have for it; without data, those of `uqeval.yaml`, else an error of what the command `needs`.
+    """
+    from uqeval.cli.finish import deliver, states_path
+    from uqeval.cli.progress import progress_for
+    from uqeval.run import evaluate
+
+    beside = states_path(shared)
+    asked, settings = completed(command, shared, data, settings, needs, beside)
+    report = evaluate(
+        metrics={command: settings}, states=beside, resume=shared.resume,
+        progress=progress_for(shared.quiet), **asked,
+    )  # fmt: skip
+    deliver(report, shared)
+
+
+def completed(
+    command: str, shared: o.Shared, data: dict[str, Any], settings: dict[str, Any], needs: str,
+    *outputs: str | None,
+) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
+    """Data with the shared options, and settings; of `uqeval.yaml` where no data are given.
+
+    Fails now, not after the work, where `outputs`, or those of the shared options, cannot be.
+    """
+    from uqeval.cli.finish import check_outputs
+    from uqeval.cli.from_file import from_file, over
+
+    asked = data | shared.given(*o.INPUTS, *o.CUTS, *o.RUNNING)
+    if not ("predictions" in data or "video" in data):
+        said = from_file(command, needs, shared.store)
+        settings = over(said.settings, settings, shared.typed)
+        everywhere = {n: v for n, v in said.everywhere.items() if n in shared.taken}
+        asked = over(said.data | everywhere, asked, shared.typed)
+    elif shared.store is not None:
+        instead = "a VIDEO" if "video" in data else "paths"
+        raise UsageError(f"--store is for a store of uqeval.yaml; give it, or {instead}.")
+    check_outputs(shared.output, shared.csv, *outputs, inputs=_read(asked | settings))
+    return asked, settings
+
+
+def _read(asked: dict[str, Any]) -> list[str]:
+    """The paths of all that is read."""
+    given = [asked[name] for name in _PATHS if asked.get(name) is not None]
+    return [path for one in given for path in (one if isinstance(one, list) else [one])]

@@ -7,22 +7,23 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from uqeval.cli.messages import tell
-from uqeval.cli.options import Format
+from uqeval.cli.options import Format, Shared
+from uqeval.cli.stdout import console, printing
 from uqeval.errors import OutputError, UsageError
 from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
 from uqeval.stores.states import partial_path
 
 
-def states_path(output: str | None, states: bool | None, resume: bool = False) -> str | None:
+def states_path(shared: Shared) -> str | None:
     """Where the per-item tallies go; says so if an interrupted run has left some that are lost.
 
     Raises `UsageError` where there is no report to lie beside.
     """
-    path = _beside(output, states)
-    if resume and path is None:
+    path = _beside(shared.output, shared.states)
+    if shared.resume and path is None:
         raise UsageError("--resume goes on from the states beside the report; give -o FILE.")
-    if path is not None and not resume and (left := partial_path(path)).exists():
+    if path is not None and not shared.resume and (left := partial_path(path)).exists():
         tell(f"uqeval: {left}, left by an interrupted run, begins anew; --resume goes on from it.")
     return path
 
@@ -52,15 +53,14 @@ def check_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
                 raise UsageError(f"{path} is an input; give the output another name.")
 
 
-def deliver(
-    report: Report, output: str | None, csv: str | None, stdout: Format, quiet: bool
-) -> None:
+def deliver(report: Report, shared: Shared) -> None:
     """Write the files, print what was asked for, and warn on stderr."""
     from rich.console import Console
 
     from uqeval.report import csv as csv_writer
     from uqeval.report import markdown, terminal
 
+    output, csv = shared.output, shared.csv
     try:
         if output is not None and output != "-":
             write(output, report.to_json())
@@ -70,24 +70,16 @@ def deliver(
         raise
     if csv is not None and csv != "-":
         write(csv, csv_writer.to_csv(report))
-    if not quiet:
+    if not shared.quiet:
         terminal.show_warnings(report, Console(stderr=True))
-    try:
+    with printing():
         if csv == "-":
             sys.stdout.write(csv_writer.to_csv(report))
-        elif output == "-" or stdout is Format.json:
+        elif output == "-" or shared.format is Format.json:
             sys.stdout.write(report.to_json())
-        elif stdout is Format.csv:
+        elif shared.format is Format.csv:
             sys.stdout.write(csv_writer.to_csv(report))
-        elif stdout is Format.markdown:
+        elif shared.format is Format.markdown:
             sys.stdout.write(markdown.to_markdown(report))
-        elif not quiet:
-            # A pipe has no width: tables are printed whole there, and cut to fit only a real
-            # terminal.
-            width = None if sys.stdout.isatty() else 200
-            terminal.show(report, Console(width=width))
-        sys.stdout.flush()
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise OutputError(f"stdout: cannot be written: {error.strerror}.") from error
+        elif not shared.quiet:
+            terminal.show(report, console())

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import typer
 
 from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
     from uqeval.config import Config, Store
 
+#: The kinds of data of commands that are no family's.
+_OF_OTHERS = {"sweep": ("classes", "regression"), "reduce": ("classes",)}
+#: Commands that read a store's reference, and those that are nothing without.
+_COMPARE, _NEED_REFERENCE = ("divergence", "sweep"), ("divergence",)
+
 
 @dataclass(frozen=True)
 class Said:
-    """A store of the file, and by the options' names what the file says of it."""
+    """What the file says of a store, by the names that `uqeval.evaluate` has for it.
 
-    store: Store
+    `data`: the store and how it is read; `settings`: the options of the command; `everywhere`:
+    those that hold for all stores.
+    """
+
+    data: dict[str, Any]
     settings: dict[str, Any]
-    inputs: dict[str, Any]
-    running: dict[str, Any]
+    everywhere: dict[str, Any]
 
 
-def typed(context: typer.Context) -> set[str]:
-    """The options that stand on the command line, by name."""
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    return {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
-
-
-def over(said: Mapping[str, Any], given: Mapping[str, Any], typed: set[str]) -> dict[str, Any]:
+def over(said: Mapping[str, Any], given: Mapping[str, Any], typed: Set[str]) -> dict[str, Any]:
     """Options of the file, and over them those that were typed; defaults give way to both."""
     known = dict(said)
     if "slices" in typed:  # its columns are not those of the file's table
@@ -40,8 +40,8 @@ def over(said: Mapping[str, Any], given: Mapping[str, Any], typed: set[str]) -> 
     return {**given, **known, **{name: given[name] for name in given.keys() & typed}}
 
 
-def from_file(command: str, kinds: Iterable[str], needs: str, wanted: str | None) -> Said:
-    """What the file says to `command`, which evaluates data of these `kinds`.
+def from_file(command: str, needs: str, wanted: str | None) -> Said:
+    """What the file says to `command`.
 
     Of the store `wanted`, else of the only one that asks for the command, or that it can evaluate.
     Raises `UsageError`, without a file with what the command `needs`.
@@ -57,7 +57,7 @@ def from_file(command: str, kinds: Iterable[str], needs: str, wanted: str | None
     asked = {name: (config.metrics_of(name) or {}).get(command) for name in config.stores}
     names = [wanted] if wanted is not None else [n for n, own in asked.items() if own is not None]
     if not names:
-        names = [name for name, store in config.stores.items() if _kind(store) in kinds]
+        names = [name for name, store in config.stores.items() if _fits(command, store)]
     if len(names) != 1:
         raise UsageError(
             f"{FILE} has several stores for {command}: {', '.join(names)}; give --store NAME."
@@ -65,7 +65,30 @@ def from_file(command: str, kinds: Iterable[str], needs: str, wanted: str | None
         )  # fmt: skip
     (name,) = names
     store = config.stores[name]
-    return Said(store, asked[name] or {}, store.options() | _cuts(config), _running(config))
+    where = config.at("stores", name)
+    if store.kind not in (None, *_kinds(command)):
+        kinds = " or ".join(_kinds(command))
+        raise UsageError(f"{where}holds {store.kind} data; {command} takes {kinds} only.")
+    if command in _NEED_REFERENCE and store.reference is None:
+        raise UsageError(f"{where}names no reference; give it there, or {needs} here.")
+    data = {"predictions": store.predictions, "labels": store.truth} | store.options()
+    if command in _COMPARE:
+        data["reference"] = store.reference
+    return Said(data, asked[name] or {}, _everywhere(config))
+
+
+def _kinds(command: str) -> tuple[str, ...]:
+    """The kinds of data that a command evaluates."""
+    from uqeval.metrics import FAMILIES
+
+    return _OF_OTHERS.get(command) or FAMILIES[command].kinds
+
+
+def _fits(command: str, store: Store) -> bool:
+    """Whether a command can evaluate a store that does not ask for it."""
+    if command in _NEED_REFERENCE and store.reference is None:
+        return False
+    return _kind(store) in _kinds(command)
 
 
 def _kind(store: Store) -> str:
@@ -81,14 +104,11 @@ def _kind(store: Store) -> str:
     return "regression" if is_regression(opened) else "classes"
 
 
-def _cuts(config: Config) -> dict[str, Any]:
-    found: dict[str, Any] = {"ci": config.ci, "group_by": config.group_by}
+def _everywhere(config: Config) -> dict[str, Any]:
+    """The options of the file that hold for all stores."""
+    same = ("ci", "group_by", "workers", "memory")
+    found: dict[str, Any] = {name: getattr(config, name) for name in same}
     if config.slices is not None:
         by = [one if isinstance(one, str) else ",".join(one) for one in config.slices.by]
         found |= {"slices": config.slices.table, "slice_by": by}
     return {name: value for name, value in found.items() if value is not None}
-
-
-def _running(config: Config) -> dict[str, Any]:
-    given = {"workers": config.workers, "memory": config.memory}
-    return {name: value for name, value in given.items() if value is not None}

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from importlib import import_module
@@ -12,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uqeval.cli.messages import tell
+from uqeval.cli.messages import warn
+from uqeval.cli.stdout import console, printing
 from uqeval.errors import OutputError, StoreError, UsageError
 
 if TYPE_CHECKING:
@@ -71,8 +74,6 @@ def gate(
     from uqeval.cli.finish import check_outputs
     from uqeval.config import load_rules
     from uqeval.gate import judge
-    from uqeval.report import verdicts as words
-    from uqeval.report.files import write
     from uqeval.report.folder import load_reports
 
     file = rules or _found()
@@ -83,38 +84,63 @@ def gate(
     demanded = load_rules(file)
     reports, before = load_reports(report), load_reports(baseline) if baseline is not None else []
     judgement = judge(reports, demanded, before, _Tallies())
-    record = words.to_json(judgement, {"report": report, "baseline": baseline, "rules": file})
-    for path, text in (
-        (output, record),
-        (junit, _junit(judgement) if junit else ""),
-        (markdown, words.to_markdown(judgement) if markdown else ""),
-    ):
-        if path == "-" and path is not output:
-            sys.stdout.write(text)
-        elif path not in (None, "-"):
-            write(str(path), text)
+
+    read = {"report": report, "baseline": baseline, "rules": file}
+    texts = _Texts(judgement, read)
+    outputs = ((output, texts.json), (junit, texts.junit), (markdown, texts.markdown))
+    _write(outputs)
     if github if github is not None else os.environ.get("GITHUB_ACTIONS") == "true":
-        _tell_github(judgement)
-    if not quiet:
-        for warning in judgement.warnings:
-            tell(f"warning: {warning}")
-    if output == "-" or format is Format.json:
-        sys.stdout.write(record)
-    elif "-" in (junit, markdown):
-        pass  # stdout is theirs
-    elif format is Format.markdown:
-        sys.stdout.write(words.to_markdown(judgement))
-    elif not quiet:
-        show(judgement)
-    sys.stdout.flush()
+        _tell_github(texts)
+    warn(judgement.warnings, quiet)
+    with printing():
+        _print(texts, outputs, format, quiet)
     if not judgement.passed:
         raise typer.Exit(1)
 
 
-def _junit(judgement: Judgement) -> str:
-    from uqeval.report.junit import to_junit
+@dataclass(frozen=True)
+class _Texts:
+    """Verdicts as texts, each made when it is asked for; `read`: the files that they are of."""
 
-    return to_junit(judgement)
+    judgement: Judgement
+    read: dict[str, str | None]
+
+    def json(self) -> str:
+        from uqeval.report.verdicts import to_json
+
+        return to_json(self.judgement, self.read)
+
+    def junit(self) -> str:
+        from uqeval.report.junit import to_junit
+
+        return to_junit(self.judgement)
+
+    def markdown(self) -> str:
+        from uqeval.report.verdicts import to_markdown
+
+        return to_markdown(self.judgement)
+
+
+_Outputs = tuple[tuple[str | None, Callable[[], str]], ...]
+
+
+def _write(outputs: _Outputs) -> None:
+    """Write the files."""
+    from uqeval.report.files import write
+
+    for path, text in outputs:
+        if path is not None and path != "-":
+            write(path, text())
+
+
+def _print(texts: _Texts, outputs: _Outputs, format: Format, quiet: bool) -> None:
+    """Print what goes to stdout: an output, else the format."""
+    to_stdout = [text for path, text in outputs if path == "-"]
+    forms = {Format.json: texts.json, Format.markdown: texts.markdown}
+    if to_stdout or format in forms:
+        sys.stdout.write((to_stdout or [forms[format]])[0]())
+    elif not quiet:
+        show(texts.judgement)
 
 
 def _found() -> str:
@@ -131,33 +157,31 @@ def _found() -> str:
 
 def show(judgement: Judgement) -> None:
     """The table, what is behind every verdict that is no plain pass, and how it ended."""
-    from rich.console import Console
     from rich.markup import escape
 
     from uqeval.report import verdicts as words
     from uqeval.report.safe import printable
     from uqeval.report.terminal import print_table, split
 
-    console = Console(width=None if sys.stdout.isatty() else 200)
-    for part in split(words.table(judgement), console.width):
-        print_table(part, console)
+    stdout = console()
+    for part in split(words.table(judgement), stdout.width):
+        print_table(part, stdout)
     for name, text in words.findings(judgement):
-        console.print(
+        stdout.print(
             f"[bold]{escape(printable(name))}[/] {escape(printable(text))}\n",
             highlight=False, soft_wrap=not sys.stdout.isatty(),
         )  # fmt: skip
     colour = "green" if judgement.passed else "red"
-    console.print(f"[bold {colour}]{words.summary(judgement)}[/]", highlight=False)
+    stdout.print(f"[bold {colour}]{words.summary(judgement)}[/]", highlight=False)
 
 
-def _tell_github(judgement: Judgement) -> None:
+def _tell_github(texts: _Texts) -> None:
     from uqeval.report.annotations import to_annotations
-    from uqeval.report.verdicts import to_markdown
 
-    for line in to_annotations(judgement):
+    for line in to_annotations(texts.judgement):
         typer.echo(line, err=True)
     if path := os.environ.get("GITHUB_STEP_SUMMARY"):
-        text = to_markdown(judgement).encode("utf-8", "backslashreplace")
+        text = texts.markdown().encode("utf-8", "backslashreplace")
         if len(text) > _MOST_SUMMARY:
             text = text[: text.rfind(b"\n", 0, _MOST_SUMMARY - 100)] + b"\n\nand more.\n"
         try:

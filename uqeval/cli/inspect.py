@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uqeval.cli import options as o
-from uqeval.cli.messages import tell
+from uqeval.cli.messages import tell, warn
+from uqeval.cli.stdout import console
+from uqeval.cli.taking import taking
+from uqeval.sizes import parse_memory
 
 if TYPE_CHECKING:
     from uqeval.inspect import Inspection
@@ -21,20 +24,13 @@ class Shown(StrEnum):
     json = "json"
 
 
+@taking("quiet", *o.READING, *o.RUNNING)
 def inspect(
+    shared: o.Shared,
     paths: o.Paths,
     full: Annotated[bool, typer.Option(
         "--full", help="Check the values of all items, not of three.")] = False,
     format: Annotated[Shown, typer.Option(help="What to print to stdout.")] = Shown.table,
-    quiet: o.Quiet = False,
-    ignore_index: o.IgnoreIndex = None,
-    names: o.Names = None,
-    classes: o.Classes = None,
-    label_map: o.LabelMap = None,
-    sum_tolerance: o.SumTolerance = None,
-    missing_chunks: o.MissingChunks = o.Missing.error,
-    workers: o.Workers = None,
-    memory: o.Memory = "512MB",
 ) -> None:  # fmt: skip
     """Look before you run: arrays, chunks, missing ones, values, memory and time.
 
@@ -48,22 +44,17 @@ def inspect(
     from uqeval.cli.progress import progress_for
     from uqeval.inspect import inspect as look
 
-    given = o.given(
-        ignore_index=ignore_index, names=names, classes=classes, label_map=label_map,
-        sum_tolerance=sum_tolerance, missing_chunks=missing_chunks,
-    )  # fmt: skip
-    predictions, labels = o.split_paths(paths, labels_alone=True)
+    predictions, labels = o.split_paths(paths or [], labels_alone=True)
     found = look(
-        predictions, labels, full=full, memory=o.parse_memory(memory), workers=workers,
-        progress=progress_for(quiet), **given,
+        predictions, labels, full=full, memory=parse_memory(shared.memory),
+        workers=shared.workers, progress=progress_for(shared.quiet), **shared.given(*o.READING),
     )  # fmt: skip
     if format is Shown.json:
         typer.echo(json.dumps(dataclasses.asdict(found), indent=2, allow_nan=False))
-    elif not quiet:
+    elif not shared.quiet:
         _show(found)
-    if not quiet:
-        for text in found.warnings:
-            tell(f"warning: {text}")
+    if not shared.quiet:
+        warn(found.warnings, shared.quiet)
         for text in found.problems:
             tell(f"problem: {text}")
     if found.problems:
@@ -71,18 +62,15 @@ def inspect(
 
 
 def _show(found: Inspection) -> None:
-    import sys
-
     from rich import box, filesize
-    from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
 
     from uqeval.report.safe import printable
 
-    console = Console(width=None if sys.stdout.isatty() else 120)
+    stdout = console(120)
     path = escape(printable(found.path))
-    console.print(f"[bold]{path}[/]  {found.items:,} items", soft_wrap=True)
+    stdout.print(f"[bold]{path}[/]  {found.items:,} items", soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("array", "axes", "shape", "dtype", "chunk", "a chunk", "on disk", "missing"):
         table.add_column(
@@ -97,7 +85,7 @@ def _show(found: Inspection) -> None:
             f"({array.stored_bytes / max(array.logical_bytes, 1):.0%})",
             f"{array.missing_chunks:,}",
         )  # fmt: skip
-    console.print(table)
+    stdout.print(table)
     facts = dict(found.facts)
     facts["names"] = (
         "none"
@@ -108,13 +96,13 @@ def _show(found: Inspection) -> None:
         facts["class_names"] = ", ".join(facts["class_names"])
     for key, value in (facts | found.values).items():
         text = escape(printable(str(value)))
-        console.print(f"  {key.replace('_', ' '):<18} {text}", soft_wrap=True)
+        stdout.print(f"  {key.replace('_', ' '):<18} {text}", soft_wrap=True)
     if found.cost:
-        console.print(
+        stdout.print(
             f"  {'memory':<18} {filesize.decimal(found.cost['bytes_a_worker'])} a worker, "
             f"{found.cost['workers_within_memory']} workers fit"
         )
-        console.print(
+        stdout.print(
             f"  {'time':<18} about {found.cost['seconds_estimated']:.1f} s to read all items once"
         )
-    console.print("[bold red]not sound[/]" if found.problems else "[bold green]sound[/]")
+    stdout.print("[bold red]not sound[/]" if found.problems else "[bold green]sound[/]")

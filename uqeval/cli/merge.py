@@ -7,10 +7,13 @@ from typing import Annotated
 import typer
 
 from uqeval.cli import options as o
+from uqeval.cli.taking import taking
 
 
+@taking(*o.OUTPUTS, *o.CUTS)
 def merge(
-    states: Annotated[list[str], typer.Argument(
+    shared: o.Shared,
+    parts: Annotated[list[str], typer.Argument(
         metavar="STATES...", show_default=False,
         help="Reports with their states beside them, states files, or folders of them: the parts "
         "of one run (--part), or runs of the same settings over different items. One alone is cut "
@@ -18,17 +21,6 @@ def merge(
     allow_missing: Annotated[bool, typer.Option(
         "--allow-missing",
         help="Some of the parts may be missing; the report is partial.")] = False,
-    output: o.Output = None,
-    csv: o.Csv = None,
-    format: o.Stdout = o.Format.table,
-    keep: o.States = None,
-    quiet: o.Quiet = False,
-    ci: o.Ci = None,
-    slices: o.Slices = None,
-    slice_by: o.SliceBy = None,
-    group_by: o.GroupBy = None,
-    draws: o.Draws = 2000,
-    seed: o.Seed = 0,
 ) -> None:  # fmt: skip
     """Join the saved states of several machines or parts into one report; no store is opened.
 
@@ -39,10 +31,7 @@ def merge(
     from uqeval.cli.finish import check_outputs, deliver, states_path
     from uqeval.merging import merge as join
 
-    beside = states_path(output, keep)
-    check_outputs(output, csv, beside, inputs=states)
-    report = join(
-        states, states=beside, allow_missing=allow_missing, ci=ci, slices=slices,
-        slice_by=slice_by or [], group_by=group_by, draws=draws, seed=seed,
-    )  # fmt: skip
-    deliver(report, output, csv, format, quiet)
+    beside = states_path(shared)
+    check_outputs(shared.output, shared.csv, beside, inputs=parts)
+    report = join(parts, states=beside, allow_missing=allow_missing, **shared.given(*o.CUTS))
+    deliver(report, shared)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import typer
 
 
@@ -10,3 +12,10 @@ def tell(text: str) -> None:
     from uqeval.report.safe import printable
 
     typer.echo(printable(text), err=True)
+
+
+def warn(texts: Iterable[str], quiet: bool) -> None:
+    """Print what one should know of what was done, unless all is to be quiet."""
+    if not quiet:
+        for text in texts:
+            tell(f"warning: {text}")

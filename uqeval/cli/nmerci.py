@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Annotated
 
 import typer
 
 from uqeval.cli.evaluating import evaluating
+from uqeval.cli.options import choice_of
 from uqeval.metrics.nmerci import CHOICES
 
 _CHOICES = "Choices of a definition"
 
-
-def _choice(name: str) -> type[Enum]:
-    return Enum(name, {value: value for value in CHOICES[name]}, type=str)  # type: ignore[return-value]
-
-
+_choice = choice_of(CHOICES)
 Interpolation, Over = _choice("interpolation"), _choice("over")
 Mae, Definition = _choice("mae"), _choice("definition")
 

@@ -10,13 +10,18 @@ from contextlib import contextmanager
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
-from typing import IO, Annotated, Any
+from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.messages import tell
+from uqeval.cli.taking import taking
 from uqeval.errors import OutputError, UsageError
+
+if TYPE_CHECKING:
+    from uqeval.inputs.live import Live
+    from uqeval.metrics.temporal import TemporalSettings
 
 _FLOW, _ALARM, _WAIT = "Optical flow", "Alarms", "Waiting for frames"
 
@@ -28,7 +33,9 @@ class Occlusion(StrEnum):
     fb = "fb"
 
 
+@taking("ignore_index", "classes", "sum_tolerance", "missing_chunks", "limit")
 def observe(
+    shared: o.Shared,
     video: Annotated[str, typer.Argument(
         metavar="VIDEO", show_default=False,
         help="A folder with `frames/` and `predictions/`, a folder of images, a store with "
@@ -73,10 +80,6 @@ def observe(
         help="Write the lines to a file too.")] = None,
     quiet: Annotated[bool, typer.Option(
         "-q", "--quiet", rich_help_panel="Output", help="No summary.")] = False,
-    ignore_index: o.IgnoreIndex = None,
-    classes: o.Classes = None,
-    sum_tolerance: o.SumTolerance = None,
-    missing_chunks: o.MissingChunks = o.Missing.error,
     limit: Annotated[int | None, typer.Option(
         metavar="N", show_default=False, rich_help_panel="Input",
         help="End after N frames.")] = None,
@@ -88,16 +91,12 @@ def observe(
 
     Example: uqeval observe video/ --follow --alarm 0.6 | jq 'select(.alarm)'
     """
-    from uqeval.alarms import alarm_from as learnt
     from uqeval.cli.finish import check_outputs
     from uqeval.engine.heap import keep_freed_memory
     from uqeval.inputs.given import InputOptions
     from uqeval.inputs.live import Live
     from uqeval.inputs.patience import Patience
-    from uqeval.maps.names import void_of
     from uqeval.metrics.temporal import TemporalSettings
-    from uqeval.observe import TemporalObserver
-    from uqeval.report.schema import Report
 
     keep_freed_memory()
     if output is not None and output != "-":
@@ -106,38 +105,56 @@ def observe(
         raise UsageError("--poll and --timeout; expected seconds, --poll more than 0.")
     if timeout is not None and not follow:
         raise UsageError("--timeout is how long to wait with --follow; give --follow too.")
-    if alarm is not None and alarm_from is not None:
-        raise UsageError("--alarm and --alarm-from both say when to raise an alarm; give one.")
     settings = TemporalSettings(flow=flow, flow_scale=flow_scale, occlusion=occlusion.value)
-    if alarm_from is not None:
-        alarm = learnt(Report.load(alarm_from), alarm_quantile, settings)
-    options = InputOptions(
-        video=video, ignore_index=ignore_index, classes=classes, limit=limit,
-        missing_chunks=missing_chunks.value, sum_tolerance=sum_tolerance,
-    )  # fmt: skip
+    below = _alarm(alarm, alarm_from, alarm_quantile, settings)
+    options = InputOptions(video=video, limit=limit, **shared.given(*o.READING))
     options.check()
     waiting = (lambda _: None) if quiet else tell
     live = Live(predictions, options, Patience(follow, poll, timeout, waiting))
-    observer: TemporalObserver | None = None
-    summary = _Summary(alarm)
+    summary = _Summary(below)
     with _lines(output) as streams, summary.told(quiet):
-        for frame in islice(live, limit):
-            if observer is None:
-                observer = TemporalObserver(
-                    flow, flow_scale=flow_scale, occlusion=occlusion.value, alarm=alarm,
-                    classes=live.classes, ignore_index=void_of(live.classes),
-                )  # fmt: skip
-            if frame.alone is not None:
-                observer.reset(frame.alone)
-            found = dataclasses.asdict(observer.update(frame.rgb, frame.ids, name=frame.name))
-            line = {"frame": found.pop("name"), "sequence": frame.sequence, "tc": found.pop("tc")}
-            if (reason := found.pop("reason")) is not None:
-                line["tc_reason"] = reason
-            if occlusion is not Occlusion.fb:
-                del found["tc_visible"]
-            line |= found
+        for line in _observed(live, settings, below, limit):
             summary.add(line)
             _print(json.dumps(line, allow_nan=False), streams)
+
+
+def _alarm(
+    alarm: float | None, report: str | None, quantile: float, settings: TemporalSettings
+) -> float | None:
+    """The TC below which a frame raises an alarm: given, learnt from a report, or none."""
+    if report is None:
+        return alarm
+    if alarm is not None:
+        raise UsageError("--alarm and --alarm-from both say when to raise an alarm; give one.")
+    from uqeval.alarms import alarm_from
+    from uqeval.report.schema import Report
+
+    return alarm_from(Report.load(report), quantile, settings)
+
+
+def _observed(
+    live: Live, settings: TemporalSettings, alarm: float | None, limit: int | None
+) -> Iterator[dict[str, Any]]:
+    """The line of each frame, as it comes."""
+    from uqeval.maps.names import void_of
+    from uqeval.observe import TemporalObserver
+
+    observer: TemporalObserver | None = None
+    for frame in islice(live, limit):
+        if observer is None:  # the first frame says how many classes there are
+            observer = TemporalObserver(
+                settings.flow, flow_scale=settings.flow_scale, occlusion=settings.occlusion,
+                alarm=alarm, classes=live.classes, ignore_index=void_of(live.classes),
+            )  # fmt: skip
+        if frame.alone is not None:
+            observer.reset(frame.alone)
+        found = dataclasses.asdict(observer.update(frame.rgb, frame.ids, name=frame.name))
+        line = {"frame": found.pop("name"), "sequence": frame.sequence, "tc": found.pop("tc")}
+        if (reason := found.pop("reason")) is not None:
+            line["tc_reason"] = reason
+        if settings.occlusion != Occlusion.fb:
+            del found["tc_visible"]
+        yield line | found
 
 
 @contextmanager

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Annotated, Any
 
 import typer
 
 from uqeval.errors import UsageError
-from uqeval.sizes import parse_memory as parse_memory
 
 _IN, _OUT, _RUN, _CUT = "Input", "Output", "Running", "Intervals and slices"
 
@@ -37,7 +38,7 @@ class Missing(StrEnum):
 
 
 Paths = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(
         metavar="PREDS... [LABELS]",
         help="Store of predictions (Zarr folder, .zip or URL, .npy, .npz), or several: members of "
@@ -47,7 +48,7 @@ Paths = Annotated[
     ),
 ]
 TargetPaths = Annotated[
-    list[str],
+    list[str] | None,
     typer.Argument(
         metavar="PREDS... [TARGET]",
         help="Store of predictions (Zarr folder, .zip or URL, or .npz) with `mean` and `std` or "
@@ -57,120 +58,120 @@ TargetPaths = Annotated[
         show_default=False,
     ),
 ]
-Output = Annotated[
-    str | None,
-    typer.Option("-o", "--output", metavar="FILE", help="Write the report as JSON; - is stdout.",
-                 rich_help_panel=_OUT, show_default=False),
-]  # fmt: skip
-Csv = Annotated[
-    str | None,
-    typer.Option("--csv", metavar="FILE", help="Write one row an item as CSV.",
-                 rich_help_panel=_OUT, show_default=False),
-]  # fmt: skip
-Stdout = Annotated[
-    Format, typer.Option("--format", help="What to print to stdout.", rich_help_panel=_OUT)
-]
-States = Annotated[
-    bool | None,
-    typer.Option("--states/--no-states", help="Keep the per-item tallies beside the report, as "
-                 "FILE.states.zip (default: with -o FILE).", rich_help_panel=_OUT,
-                 show_default=False),
-]  # fmt: skip
-Quiet = Annotated[
-    bool,
-    typer.Option("-q", "--quiet", help="No progress, no warnings, no table.", rich_help_panel=_OUT),
-]
-IgnoreIndex = Annotated[
-    int | None,
-    typer.Option(help="Label that means void (default: the store's, else 255).",
-                 rich_help_panel=_IN, show_default=False),
-]  # fmt: skip
-Names = Annotated[
-    str | None,
-    typer.Option(metavar="FILE", help="Item names, for stores that carry none: a JSON list, or one "
-                 "name a line.", rich_help_panel=_IN, show_default=False),
-]  # fmt: skip
-Classes = Annotated[
-    int | None,
-    typer.Option(help="Number of classes, for maps stores that do not say it.", rich_help_panel=_IN,
-                 show_default=False),
-]  # fmt: skip
-LabelMap = Annotated[
-    str | None,
-    typer.Option(metavar="cityscapes", help="Turn label ids into train ids.", rich_help_panel=_IN,
-                 show_default=False),
-]  # fmt: skip
-SumTolerance = Annotated[
-    float | None,
-    typer.Option(help="How far class probabilities may be from summing to 1 (default: 2e-3 for "
-                 "float16, 1e-4 for float32 and float64, classes × scale for integers).",
-                 rich_help_panel=_IN, show_default=False),
-]  # fmt: skip
-MissingChunks = Annotated[
-    Missing,
-    typer.Option(help="Chunks that the store does not hold: an error, or the fill value.",
-                 rich_help_panel=_IN),
-]  # fmt: skip
-SkipNan = Annotated[
-    NanSamples,
-    typer.Option("--nan-samples", help="NaN among the `samples` of a pixel: an error, or left out.",
-                 rich_help_panel=_IN),
-]  # fmt: skip
-Limit = Annotated[
-    int | None,
-    typer.Option(metavar="N", help="Only the first N items; the report is marked partial.",
-                 rich_help_panel=_IN, show_default=False),
-]  # fmt: skip
-Part = Annotated[
-    str | None,
-    typer.Option(metavar="K/N", help="Only the K-th of N parts of the items; `uqeval merge` joins "
-                 "them.", rich_help_panel=_IN, show_default=False),
-]  # fmt: skip
-Ci = Annotated[
-    float | None,
-    typer.Option(metavar="LEVEL", help="Intervals of all scores at this level, such as 0.95, by "
-                 "resampling items.", rich_help_panel=_CUT, show_default=False),
-]  # fmt: skip
-Draws = Annotated[
-    int, typer.Option(metavar="N", help="Resamples of the intervals.", rich_help_panel=_CUT)
-]
-Seed = Annotated[int, typer.Option(help="Seed of the resamples.", rich_help_panel=_CUT)]
-Slices = Annotated[
-    str | None,
-    typer.Option(metavar="FILE.csv", help="Table of the items (columns: name, weather, city, …): "
-                 "the same scores for each value of a column.", rich_help_panel=_CUT,
-                 show_default=False),
-]  # fmt: skip
-SliceBy = Annotated[
-    list[str] | None,
-    typer.Option(metavar="COLUMN[,COLUMN]", help="Cut by this column, or by combinations; give it "
-                 "again for more (default: every column of few values).", rich_help_panel=_CUT,
-                 show_default=False),
-]  # fmt: skip
-GroupBy = Annotated[
-    str | None,
-    typer.Option(metavar="COLUMN", help="Resample groups of items that belong together (drive, "
-                 "city, patient) instead of items.", rich_help_panel=_CUT, show_default=False),
-]  # fmt: skip
-Resume = Annotated[
-    bool,
-    typer.Option("--resume", help="Go on from what the same command had counted when it was "
-                 "stopped (with -o FILE).", rich_help_panel=_RUN),
-]  # fmt: skip
-StoreName = Annotated[
-    str | None,
-    typer.Option("--store", metavar="NAME", help="Without paths: the store of uqeval.yaml "
-                 "(default: the only one that fits).", rich_help_panel=_IN, show_default=False),
-]  # fmt: skip
-Workers = Annotated[
-    int | None,
-    typer.Option(help="Threads (default: usable CPUs).", rich_help_panel=_RUN, show_default=False),
-]
-Memory = Annotated[
-    str,
-    typer.Option(metavar="SIZE", help="Bytes of tiles and maps, such as 512MB or 2GiB.",
-                 rich_help_panel=_RUN),
-]  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shared:
+    """The options that several commands share: what they are, their defaults, and what was given.
+
+    A command has those that it names to `taking`; the others keep their defaults.
+    """
+
+    # fmt: off
+    output: Annotated[str | None, typer.Option(
+        "-o", "--output", metavar="FILE", show_default=False, rich_help_panel=_OUT,
+        help="Write the report as JSON; - is stdout.")] = None
+    csv: Annotated[str | None, typer.Option(
+        metavar="FILE", show_default=False, rich_help_panel=_OUT,
+        help="Write one row an item as CSV.")] = None
+    format: Annotated[Format, typer.Option(
+        rich_help_panel=_OUT, help="What to print to stdout.")] = Format.table
+    states: Annotated[bool | None, typer.Option(
+        "--states/--no-states", show_default=False, rich_help_panel=_OUT,
+        help="Keep the per-item tallies beside the report, as FILE.states.zip (default: with -o "
+        "FILE).")] = None
+    quiet: Annotated[bool, typer.Option(
+        "-q", "--quiet", rich_help_panel=_OUT, help="No progress, no warnings, no table.")] = False
+    store: Annotated[str | None, typer.Option(
+        metavar="NAME", show_default=False, rich_help_panel=_IN,
+        help="Without paths: the store of uqeval.yaml (default: the only one that fits).")] = None
+    ignore_index: Annotated[int | None, typer.Option(
+        show_default=False, rich_help_panel=_IN,
+        help="Label that means void (default: the store's, else 255).")] = None
+    names: Annotated[str | None, typer.Option(
+        metavar="FILE", show_default=False, rich_help_panel=_IN,
+        help="Item names, for stores that carry none: a JSON list, or one name a line.")] = None
+    classes: Annotated[int | None, typer.Option(
+        show_default=False, rich_help_panel=_IN,
+        help="Number of classes, for maps stores that do not say it.")] = None
+    label_map: Annotated[str | None, typer.Option(
+        metavar="cityscapes", show_default=False, rich_help_panel=_IN,
+        help="Turn label ids into train ids.")] = None
+    sum_tolerance: Annotated[float | None, typer.Option(
+        show_default=False, rich_help_panel=_IN,
+        help="How far class probabilities may be from summing to 1 (default: 2e-3 for float16, "
+        "1e-4 for float32 and float64, classes × scale for integers).")] = None
+    missing_chunks: Annotated[Missing, typer.Option(
+        rich_help_panel=_IN,
+        help="Chunks that the store does not hold: an error, or the fill value.")] = Missing.error
+    nan_samples: Annotated[NanSamples, typer.Option(
+        rich_help_panel=_IN,
+        help="NaN among the `samples` of a pixel: an error, or left out.")] = NanSamples.error
+    limit: Annotated[int | None, typer.Option(
+        metavar="N", show_default=False, rich_help_panel=_IN,
+        help="Only the first N items; the report is marked partial.")] = None
+    part: Annotated[str | None, typer.Option(
+        metavar="K/N", show_default=False, rich_help_panel=_IN,
+        help="Only the K-th of N parts of the items; `uqeval merge` joins them.")] = None
+    ci: Annotated[float | None, typer.Option(
+        metavar="LEVEL", show_default=False, rich_help_panel=_CUT,
+        help="Intervals of all scores at this level, such as 0.95, by resampling items.")] = None
+    slices: Annotated[str | None, typer.Option(
+        metavar="FILE.csv", show_default=False, rich_help_panel=_CUT,
+        help="Table of the items (columns: name, weather, city, …): the same scores for each value "
+        "of a column.")] = None
+    slice_by: Annotated[list[str] | None, typer.Option(
+        metavar="COLUMN[,COLUMN]", show_default=False, rich_help_panel=_CUT,
+        help="Cut by this column, or by combinations; give it again for more (default: every "
+        "column of few values).")] = None
+    group_by: Annotated[str | None, typer.Option(
+        metavar="COLUMN", show_default=False, rich_help_panel=_CUT,
+        help="Resample groups of items that belong together (drive, city, patient) instead of "
+        "items.")] = None
+    draws: Annotated[int, typer.Option(
+        metavar="N", rich_help_panel=_CUT, help="Resamples of the intervals.")] = 2000
+    seed: Annotated[int, typer.Option(
+        rich_help_panel=_CUT, help="Seed of the resamples.")] = 0
+    resume: Annotated[bool, typer.Option(
+        "--resume", rich_help_panel=_RUN,
+        help="Go on from what the same command had counted when it was stopped (with -o "
+        "FILE).")] = False
+    workers: Annotated[int | None, typer.Option(
+        show_default=False, rich_help_panel=_RUN, help="Threads (default: usable CPUs).")] = None
+    memory: Annotated[str, typer.Option(
+        metavar="SIZE", rich_help_panel=_RUN,
+        help="Bytes of tiles and maps, such as 512MB or 2GiB.")] = "512MB"
+    # fmt: on
+    #: Those that the command has.
+    taken: frozenset[str] = frozenset()
+    #: The options that stand on the command line, the command's own too.
+    typed: frozenset[str] = frozenset()
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """Those of `names` that the command has and that have a value, for the library."""
+        return given(**{name: getattr(self, name) for name in names if name in self.taken})
+
+
+#: Where a report goes, and what is printed.
+OUTPUTS = ("output", "csv", "format", "states", "quiet")
+#: How stores are read.
+READING = (
+    "ignore_index", "names", "classes", "label_map", "sum_tolerance", "missing_chunks",
+)  # fmt: skip
+#: The same, and which items.
+INPUTS = (*READING, "nan_samples", "limit", "part")
+#: What is read off the states.
+CUTS = ("ci", "slices", "slice_by", "group_by", "draws", "seed")
+#: How the machine is used.
+RUNNING = ("workers", "memory")
+
+
+def data_of(paths: list[str] | None) -> dict[str, Any]:
+    """Predictions and labels as `uqeval.evaluate` takes them; nothing where there are no paths."""
+    if not paths:
+        return {}
+    predictions, labels = split_paths(paths)
+    return {"predictions": predictions, "labels": labels}
 
 
 def split_paths(paths: list[str], labels_alone: bool = False) -> tuple[list[str], str | None]:
@@ -214,3 +215,8 @@ def given(**options: Any) -> dict[str, Any]:
             plain = value.value if isinstance(value, Enum) else value
         found[name] = plain
     return found
+
+
+def choice_of(choices: Mapping[str, Iterable[str]]) -> Callable[[str], type[Enum]]:
+    """What makes the type of an option from its name: one of the values that `choices` lists."""
+    return lambda name: Enum(name, {value: value for value in choices[name]}, type=str)  # type: ignore[return-value]

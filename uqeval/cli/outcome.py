@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import typer
 
-from uqeval.cli.messages import tell
+from uqeval.cli.messages import tell, warn
+from uqeval.cli.stdout import console, printing
 from uqeval.report.schema import Report
 from uqeval.running import Listener, Outcome
 
@@ -30,8 +29,8 @@ class Shown(Listener):
         told = [f"{name}: {text}" for text in report.warnings]
         show_warnings(report.model_copy(update={"warnings": told}), Console(stderr=True))
         table = headlines(report, f"{name}: {cost(report)}{_read_off(report)}")
-        print_table(table, Console(width=None if sys.stdout.isatty() else 200))
-        sys.stdout.flush()
+        with printing():
+            print_table(table, console())
 
     def failed(self, name: str, why: str) -> None:
         """Print why, also where all else is quiet."""
@@ -49,8 +48,7 @@ def finish(outcome: Outcome, quiet: bool) -> None:
     if outcome.judgement is not None and not quiet:
         from uqeval.cli.gate import show
 
-        for warning in outcome.judgement.warnings:
-            tell(f"warning: {warning}")
+        warn(outcome.judgement.warnings, quiet)
         show(outcome.judgement)
     if outcome.ungated is not None:
         tell(f"uqeval: {outcome.ungated}")

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Annotated
 
 import typer
 
 from uqeval.cli.evaluating import evaluating
+from uqeval.cli.options import choice_of
 from uqeval.metrics.pavpu import CHOICES
 
 _PATCH, _THRESHOLD = "Patches", "Thresholds"
 
-
-def _choice(name: str) -> type[Enum]:
-    return Enum(name, {value: value for value in CHOICES[name]}, type=str)  # type: ignore[return-value]
-
-
+_choice = choice_of(CHOICES)
 Definition, Border, Void = _choice("definition"), _choice("border"), _choice("void")
 AccuracyOp, UncertaintyOp = _choice("accuracy_op"), _choice("uncertainty_op")
 Scope = _choice("threshold_scope")

@@ -7,28 +7,24 @@ from typing import Annotated
 import typer
 
 from uqeval.cli import options as o
-from uqeval.cli.messages import tell
+from uqeval.cli.evaluating import completed
+from uqeval.cli.messages import tell, warn
+from uqeval.cli.taking import taking
+from uqeval.sizes import parse_memory
 
 
+@taking("quiet", "store", *o.READING, *o.RUNNING)
 def reduce(
-    paths: o.Paths,
+    shared: o.Shared,
     output: Annotated[str, typer.Option(
         "-o", "--output", metavar="MAPS", help="The maps store to write (a Zarr folder).")],
+    paths: o.Paths = None,
     maps: Annotated[list[str] | None, typer.Option(
         metavar="NAME", show_default=False,
         help="Uncertainties to keep (default: all defined); give it again for more.")] = None,
     mean_probs: Annotated[bool, typer.Option(
         help="Keep the mean probabilities: float32, 4 bytes a class and pixel.")] = True,
     overwrite: Annotated[bool, typer.Option(help="Replace a store that is there.")] = False,
-    quiet: o.Quiet = False,
-    ignore_index: o.IgnoreIndex = None,
-    names: o.Names = None,
-    classes: o.Classes = None,
-    label_map: o.LabelMap = None,
-    sum_tolerance: o.SumTolerance = None,
-    missing_chunks: o.MissingChunks = o.Missing.error,
-    workers: o.Workers = None,
-    memory: o.Memory = "512MB",
 ) -> None:  # fmt: skip
     """Reduce sample stacks to per-pixel maps, once, for all later evaluations.
 
@@ -42,17 +38,20 @@ def reduce(
     from uqeval.reduce import reduce as write_maps
     from uqeval.run import RunOptions
 
-    given = o.given(
-        ignore_index=ignore_index, names=names, classes=classes, label_map=label_map,
-        sum_tolerance=sum_tolerance, missing_chunks=missing_chunks,
+    asked, _ = completed("reduce", shared, o.data_of(paths), {}, "PREDS [LABELS]")
+    if asked.pop("limit", None) is not None:
+        warn(
+            ["the limit of uqeval.yaml is one of reports; the maps are of all items."], shared.quiet
+        )
+    predictions, labels = asked.pop("predictions"), asked.pop("labels")
+    options = RunOptions(
+        asked.pop("workers", None), parse_memory(asked.pop("memory")),
+        progress=progress_for(shared.quiet),
     )  # fmt: skip
-    predictions, labels = o.split_paths(paths)
-    inputs = open_inputs(predictions, labels, InputOptions(**given))
-    options = RunOptions(workers, o.parse_memory(memory), progress=progress_for(quiet))
+    inputs = open_inputs(predictions, labels, InputOptions(**asked))
     target = write_maps(
         inputs, output, maps or None, mean_probs=mean_probs, overwrite=overwrite, options=options
     )
-    if not quiet:
-        for text in inputs.warnings:
-            tell(f"warning: {text}")
+    warn(inputs.warnings, shared.quiet)
+    if not shared.quiet:
         tell(f"wrote {target}")

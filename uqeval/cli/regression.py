@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Annotated
 
 import typer
 
 from uqeval.cli.evaluating import evaluating
+from uqeval.cli.options import choice_of
 from uqeval.metrics.regression import CHOICES
 
-
-def _choice(name: str) -> type[Enum]:
-    return Enum(name, {value: value for value in CHOICES[name]}, type=str)  # type: ignore[return-value]
-
-
+_choice = choice_of(CHOICES)
 Distribution, Definition = _choice("distribution"), _choice("definition")
 Grid, Proportion, Area = _choice("grid"), _choice("proportion"), _choice("area")
 _PLOT = "Calibration plot"

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uqeval.cli import options as o
-from uqeval.cli.messages import tell
+from uqeval.cli.messages import tell, warn
+from uqeval.cli.stdout import printing
+from uqeval.cli.taking import taking
 from uqeval.errors import StoreError, UqevalError, UsageError
 
 if TYPE_CHECKING:
@@ -32,7 +34,9 @@ class FigureFormat(StrEnum):
     pdf = "pdf"
 
 
+@taking("names")
 def report(
+    shared: o.Shared,
     paths: Annotated[list[str], typer.Argument(
         metavar="REPORT...", show_default=False,
         help="A report, or several to compare; a folder stands for all reports in it.")],
@@ -64,7 +68,6 @@ def report(
     images: Annotated[str | None, typer.Option(
         metavar="DIR", show_default=False, rich_help_panel=_GALLERY,
         help="The images themselves, files named as the items.")] = None,
-    names: o.Names = None,
     quiet: Annotated[bool, typer.Option(
         "-q", "--quiet", rich_help_panel="Output", help="No messages.")] = False,
 ) -> None:  # fmt: skip
@@ -75,7 +78,6 @@ def report(
     Example: uqeval report report.json --figures figures/ --figure-format pdf
     """
     from uqeval.cli.finish import check_outputs
-    from uqeval.report.files import write
     from uqeval.report.folder import load_reports
 
     loaded = [named for path in paths for named in load_reports(path)]
@@ -84,27 +86,40 @@ def report(
     given = [str(one.path) for one in loaded] + ([verdicts] if verdicts else [])
     check_outputs(target, inputs=given)
     judgement = _judgement(verdicts, loaded) if verdicts else None
-    pictures = _gallery(reports, gallery, predictions, video, labels, images, names)
+    pictures = _gallery(reports, gallery, predictions, video, labels, images, shared.names)
     piles = _behind(loaded[0], quiet) if len(loaded) == 1 else None
+    differences = _differences(loaded, list(reports), quiet) if len(loaded) > 1 else None
 
-    from uqeval.report.figures import write_figures
     from uqeval.report.html import to_html
 
-    differences = _differences(loaded, list(reports), quiet) if len(loaded) > 1 else None
     html = to_html(reports, pictures, gallery, piles, judgement, differences)
-    written = []
-    if figures is not None:
-        for form in figure_format or [FigureFormat.svg]:
-            written += write_figures(reports, figures, form.value)
-    if target == "-":
-        sys.stdout.write(html)
-    else:
+    drawn = _figures(reports, figures, figure_format or [FigureFormat.svg])
+    _page(html, target)
+    for told in [f"wrote {target}"] * (target != "-") + drawn:
+        if not quiet:
+            tell(told)
+
+
+def _figures(
+    reports: dict[str, Report], folder: str | None, forms: list[FigureFormat]
+) -> list[str]:
+    """Write the figures that are asked for; what there is to tell of that."""
+    if folder is None:
+        return []
+    from uqeval.report.figures import write_figures
+
+    written = [path for form in forms for path in write_figures(reports, folder, form.value)]
+    return [f"wrote {len(written)} figures to {folder}"]
+
+
+def _page(html: str, target: str) -> None:
+    from uqeval.report.files import write
+
+    if target != "-":
         write(target, html)
-    if not quiet:
-        if target != "-":
-            tell(f"wrote {target}")
-        if figures is not None:
-            tell(f"wrote {len(written)} figures to {figures}")
+        return
+    with printing():
+        sys.stdout.write(html)
 
 
 def _beside(paths: list[str]) -> str:
@@ -139,12 +154,9 @@ def _differences(loaded: list[Named], names: list[str], quiet: bool) -> Comparis
     try:
         found = compare(models, Choice())
     except UqevalError as error:
-        if not quiet:
-            tell(f"warning: no differences: {error}")
+        warn([f"no differences: {error}"], quiet)
         return None
-    if not quiet:
-        for warning in found.warnings:
-            tell(f"warning: {warning}.")
+    warn((f"{text}." for text in found.warnings), quiet)
     return found
 
 
@@ -172,8 +184,7 @@ def _behind(one: Named, quiet: bool) -> Behind | None:
     try:
         return behind(one.path, one.report)
     except StoreError as error:
-        if not quiet:
-            tell(f"warning: no items behind cells: {error}")
+        warn([f"no items behind cells: {error}"], quiet)
         return None
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from uqeval.cli import options as o
+from uqeval.cli.taking import taking
 from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
@@ -16,7 +17,9 @@ if TYPE_CHECKING:
 _GATE, _CONFIG = "Gate", "File"
 
 
+@taking(*(name for name in o.INPUTS if name != "part"), *o.CUTS, "resume", *o.RUNNING)
 def run(
+    shared: o.Shared,
     paths: Annotated[list[str] | None, typer.Argument(
         metavar="[FILE.yaml | PREDS... [LABELS]]", show_default=False,
         help="A file of settings (default: uqeval.yaml); or predictions and their labels or "
@@ -46,24 +49,9 @@ def run(
     reference: Annotated[str | None, typer.Option(
         metavar="STORE", show_default=False, rich_help_panel="Input",
         help="Without a file: the divergence from these predictions too.")] = None,
-    ignore_index: o.IgnoreIndex = None,
-    names: o.Names = None,
-    classes: o.Classes = None,
-    label_map: o.LabelMap = None,
-    sum_tolerance: o.SumTolerance = None,
-    missing_chunks: o.MissingChunks = o.Missing.error,
-    nan_samples: o.SkipNan = o.NanSamples.error,
-    limit: o.Limit = None,
-    ci: o.Ci = None,
-    slices: o.Slices = None,
-    slice_by: o.SliceBy = None,
-    group_by: o.GroupBy = None,
-    draws: o.Draws = 2000,
-    seed: o.Seed = 0,
     resume: Annotated[bool, typer.Option(
         "--resume", rich_help_panel="Running",
         help="Go on from what the same command had counted when it was stopped.")] = False,
-    workers: o.Workers = None,
     memory: Annotated[str | None, typer.Option(
         metavar="SIZE", show_default=False, rich_help_panel="Running",
         help="Bytes of tiles and maps, such as 2GiB (default: the file's, else 512MB).")] = None,
@@ -79,21 +67,15 @@ def run(
     from uqeval.cli.progress import progress_for
     from uqeval.running import RunSettings, run_stores
 
-    of_input = o.given(
-        ignore_index=ignore_index, names=names, classes=classes, label_map=label_map,
-        sum_tolerance=sum_tolerance, video=video, reference=reference,
-    )  # fmt: skip
-    # Their defaults are those of the file too.
-    for name, choice in (("missing_chunks", missing_chunks), ("nan_samples", nan_samples)):
-        if choice.value != "error":
-            of_input[name] = choice.value
+    of_input = shared.given(*o.READING, "nan_samples") | o.given(video=video, reference=reference)
+    for name in ("missing_chunks", "nan_samples"):  # their defaults are those of the file too
+        if of_input[name] == "error":
+            del of_input[name]
     file, config = _config(paths or [], of_input, store or [])
-
     chosen = RunSettings(
         stores=store or [], output=output, gate=gate, baseline=baseline, gallery=gallery,
-        limit=limit, ci=ci, draws=draws, seed=seed, slices=slices, slice_by=slice_by or [],
-        group_by=group_by, workers=workers, memory=memory, resume=resume,
-        progress=progress_for(quiet), listener=Shown(quiet),
+        workers=shared.workers, memory=memory, resume=resume, progress=progress_for(quiet),
+        listener=Shown(quiet), **shared.given("limit", *o.CUTS),
     )  # fmt: skip
     outcome = run_stores(config, chosen, file)
     finish(outcome, quiet)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uqeval.cli.options import Format
+from uqeval.cli.stdout import console, printing
 
 if TYPE_CHECKING:
     from uqeval.report.tables import Table
@@ -59,11 +60,12 @@ def select(
         format = Format.csv
     elif output is not None:
         write(output, _csv(found))
-    if format is Format.table:
-        _show(found)
-    else:
-        writer = {Format.csv: _csv, Format.json: _json, Format.markdown: _markdown}[format]
-        sys.stdout.write(writer(found))
+    with printing():
+        if format is Format.table:
+            _show(found)
+        else:
+            writer = {Format.csv: _csv, Format.json: _json, Format.markdown: _markdown}[format]
+            sys.stdout.write(writer(found))
 
 
 def _csv(found: Selection) -> str:
@@ -99,12 +101,9 @@ def _markdown(found: Selection) -> str:
 
 
 def _show(found: Selection) -> None:
-    from rich.console import Console
-
     from uqeval.report.terminal import print_table
 
-    width = None if sys.stdout.isatty() else 200
-    print_table(_table(found), Console(width=width))
+    print_table(_table(found), console())
 
 
 def _columns(found: Selection) -> list[str]:

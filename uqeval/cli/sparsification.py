@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import Annotated
 
 import typer
 
 from uqeval.cli.evaluating import evaluating
+from uqeval.cli.options import choice_of
 from uqeval.metrics.sparsification import CHOICES
 
 _CHOICES = "Choices of a definition"
 
-
-def _choice(name: str) -> type[Enum]:
-    return Enum(name, {value: value for value in CHOICES[name]}, type=str)  # type: ignore[return-value]
-
-
+_choice = choice_of(CHOICES)
 Error, Definition, Scope, Keep = (_choice(n) for n in ("error", "definition", "scope", "keep"))
 Ties, Normalise, End, Grid = (_choice(n) for n in ("ties", "normalise", "end", "grid"))
 

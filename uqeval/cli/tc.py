@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from enum import Enum, StrEnum
-from typing import Annotated, Any
+from enum import StrEnum
+from typing import Annotated
 
 import typer
 
 from uqeval.cli import options as o
+from uqeval.cli.evaluating import evaluated, shared_by
+from uqeval.cli.taking import taking
+from uqeval.errors import UsageError
 from uqeval.metrics.temporal import CHOICES
 
 _FLOW, _CHOICES, _TRACKS = "Optical flow", "Choices of a definition", "Long-term tracks"
 
-
-def _choice(name: str) -> type[Enum]:
-    return Enum(name, {value: value for value in CHOICES[name]}, type=str)  # type: ignore[return-value]
-
-
+_choice = o.choice_of(CHOICES)
 Occlusion, Absent, Average = _choice("occlusion"), _choice("absent"), _choice("average")
 Grid, Out, Definition = _choice("grid"), _choice("out_of_frame"), _choice("definition")
 
@@ -28,8 +27,9 @@ class Resize(StrEnum):
     nearest = "nearest"
 
 
+@taking(*shared_by("classes"))
 def tc(
-    context: typer.Context,
+    shared: o.Shared,
     video: Annotated[str | None, typer.Argument(
         metavar="VIDEO", show_default=False,
         help="A folder with `frames/` and `predictions/` (and perhaps `labels/`), a folder of "
@@ -108,29 +108,6 @@ def tc(
     definition: Annotated[Definition | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_CHOICES,
         help="Whose definition: sets the choices above as that paper or code has them.")] = None,
-    output: o.Output = None,
-    csv: o.Csv = None,
-    format: o.Stdout = o.Format.table,
-    states: o.States = None,
-    quiet: o.Quiet = False,
-    store: o.StoreName = None,
-    ignore_index: o.IgnoreIndex = None,
-    names: o.Names = None,
-    classes: o.Classes = None,
-    label_map: o.LabelMap = None,
-    sum_tolerance: o.SumTolerance = None,
-    missing_chunks: o.MissingChunks = o.Missing.error,
-    limit: o.Limit = None,
-    part: o.Part = None,
-    ci: o.Ci = None,
-    slices: o.Slices = None,
-    slice_by: o.SliceBy = None,
-    group_by: o.GroupBy = None,
-    draws: o.Draws = 2000,
-    seed: o.Seed = 0,
-    resume: o.Resume = False,
-    workers: o.Workers = None,
-    memory: o.Memory = "512MB",
 ) -> None:  # fmt: skip
     """TC and mTC: is a video's segmentation consistent over time?
 
@@ -139,46 +116,20 @@ def tc(
 
     Example: uqeval tc video/ --flow dis --labels labels/ -o report.json
     """
-    from uqeval.cli.finish import check_outputs, deliver, states_path
-    from uqeval.cli.from_file import from_file, over, typed
-    from uqeval.cli.progress import progress_for
     from uqeval.engine.heap import keep_freed_memory
-    from uqeval.errors import UsageError
-    from uqeval.run import evaluate
 
     keep_freed_memory()
-    beside = states_path(output, states, resume)
-    if video and store:
-        raise UsageError("--store is for a store of uqeval.yaml; give it, or a VIDEO.")
-    said = None if video else from_file("tc", ("video",), "VIDEO", store)
-    given = said.store.paths() if said else []
-    given += [p for p in (video, *(predictions or []), labels, pseudo_labels) if p]
-    check_outputs(output, csv, beside, inputs=given)
+    if (flow_path or flow_forward_path) and not any(m.startswith("file") for m in flow or ()):
+        raise UsageError("--flow-path is the flow of --flow file; give that too.")
+    data = o.given(
+        video=video, predictions=predictions, labels=labels, pseudo_labels=pseudo_labels,
+        flow_path=flow_path, flow_forward_path=flow_forward_path, flow_cache=flow_cache,
+        resize=resize,
+    )  # fmt: skip
     settings = o.given(
         flow=flow, flow_scale=flow_scale, occlusion=occlusion, absent=absent, average=average,
         grid=grid, out_of_frame=out_of_frame, least_pixels=least_pixels, definition=definition,
-        track_step=track_step, track_length=track_length,
+        track_step=track_step, track_length=track_length, tracks=tracks or None,
+        track_everywhere=track_everywhere or None, drop_cuts=drop_cuts or None,
     )  # fmt: skip
-    if (flow_path or flow_forward_path) and not any(m.startswith("file") for m in flow or ()):
-        raise UsageError("--flow-path is the flow of --flow file; give that too.")
-    switches = {"tracks": tracks, "track_everywhere": track_everywhere, "drop_cuts": drop_cuts}
-    settings |= {name: True for name, on in switches.items() if on}
-    inputs = o.given(
-        video=video, pseudo_labels=pseudo_labels, flow_path=flow_path,
-        flow_forward_path=flow_forward_path, flow_cache=flow_cache, resize=resize,
-        ignore_index=ignore_index, names=names, classes=classes, label_map=label_map,
-        sum_tolerance=sum_tolerance, missing_chunks=missing_chunks, limit=limit, part=part,
-        ci=ci, slices=slices, slice_by=slice_by, group_by=group_by, draws=draws, seed=seed,
-    )  # fmt: skip
-    running: dict[str, Any] = {"workers": workers, "memory": memory}
-    models: str | list[str] | None = predictions
-    if said is not None:
-        here = typed(context)
-        settings = over(said.settings, settings, here)
-        inputs, running = over(said.inputs, inputs, here), over(said.running, running, here)
-        models, labels = models or said.store.predictions, labels or said.store.truth
-    report = evaluate(
-        models, labels, {"tc": settings}, states=beside, resume=resume, workers=running["workers"],
-        memory=o.parse_memory(running["memory"]), progress=progress_for(quiet), **inputs,
-    )  # fmt: skip
-    deliver(report, output, csv, format, quiet)
+    evaluated("tc", shared, data, settings, "VIDEO")

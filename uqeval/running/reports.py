@@ -5,9 +5,7 @@ from __future__ import annotations
 import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from uqeval.errors import UsageError
 from uqeval.report.schema import Report
 from uqeval.run import Progress, RunOptions, run
 from uqeval.running.outcome import RunSettings
@@ -29,33 +27,15 @@ def evaluated(task: Task, folder: Path, options: RunOptions, chosen: RunSettings
 
 
 def _swept(task: Task, options: RunOptions, chosen: RunSettings) -> Report:
-    from uqeval.sweeping import sweep
+    from uqeval.sweeping import arguments, sweep
 
-    asked = dict(task.sweep or {})
-    store, metrics = task.store, asked.pop("metric", None)
-    settings = {
-        family: {name: asked.pop(name)}
-        for family, name in (("sparsification", "error"), ("divergence", "clip")) if name in asked
-    }  # fmt: skip
-    numbers: dict[str, Any] = {
-        name: _numbers(asked.pop(name)) for name in ("samples", "repeats") if name in asked
-    }
+    store = task.store
     assert store.predictions is not None
-    chosen_too: dict[str, Any] = {"reference": store.reference, **numbers, **asked}
+    asked = {"reference": store.reference} | arguments(task.sweep or {})
     return sweep(
-        store.predictions, store.truth, metrics, settings=settings, **chosen_too,
-        workers=options.workers, memory=options.memory, progress=options.progress,
-        **options_of(store, chosen),
+        store.predictions, store.truth, **asked, workers=options.workers, memory=options.memory,
+        progress=options.progress, **options_of(store, chosen),
     )  # fmt: skip
-
-
-def _numbers(given: Any) -> list[int]:
-    """1, [1, 2] or "1,2" as numbers. Raises `UsageError`."""
-    parts = given if isinstance(given, list) else str(given).split(",")
-    try:
-        return [int(part) for part in parts]
-    except ValueError:
-        raise UsageError(f"sweep: {given!r}; expected whole numbers.") from None
 
 
 def _joined(report: Report, swept: Report) -> Report:

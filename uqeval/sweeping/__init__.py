@@ -111,6 +111,33 @@ def sweep(
     return report_of(opened, record, lockstep, time.perf_counter() - began)
 
 
+def arguments(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `sweep` that the options of the command are, typed or of a `uqeval.yaml`.
+
+    Raises `UsageError` for `samples` and `repeats` that are no numbers.
+    """
+    rest = dict(options)
+    settings = {
+        family: {name: rest.pop(name)}
+        for family, name in (("sparsification", "error"), ("divergence", "clip")) if name in rest
+    }  # fmt: skip
+    numbers = {
+        name: _numbers(name, rest.pop(name)) for name in ("samples", "repeats") if name in rest
+    }
+    return {"metrics": rest.pop("metric", None), "settings": settings} | numbers | rest
+
+
+def _numbers(option: str, given: Any) -> list[int]:
+    """1, [1, 2] or "1,2" as numbers."""
+    parts = given if isinstance(given, list) else str(given).split(",")
+    try:
+        return [int(part) for part in parts]
+    except ValueError:
+        raise UsageError(
+            f"--{option} {given!r}; expected whole numbers with commas between."
+        ) from None
+
+
 def _families(
     opened: Inputs,
     metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None,
