@@ -12,11 +12,13 @@ from uqeval.report.schema import Report
 _CHOICES = ("absent", "least_pixels", "grid", "out_of_frame")
 
 
-def alarm_from(report: Report, quantile: float, settings: TemporalSettings) -> float:
+def alarm_from(
+    report: Report, quantile: float, settings: TemporalSettings, model: str | None = None
+) -> float:
     """The `quantile` of the TC_t in a report of `uqeval tc`, between ranks linear; cuts left out.
 
-    Raises `UsageError` for a report without a TC_t by these `settings`: by another flow or another
-    definition it is another number.
+    `model`: which, where the report is of several. Raises `UsageError` for a report without a TC_t
+    by these `settings`: by another flow or another definition it is another number.
     """
     import numpy as np
 
@@ -36,11 +38,19 @@ def alarm_from(report: Report, quantile: float, settings: TemporalSettings) -> f
             f"here ({_shown(vars(settings))}). Give the same --flow and --flow-scale, or evaluate "
             "again with those of here."
         )
-    if len(fits) > 1:
+    of = {str(variants[name].get("model")): name for name in reversed(fits)}
+    models = ", ".join(reversed(of))
+    if model is None and len(of) > 1:
         raise UsageError(
-            f"--alarm-from: {', '.join(fits)} are all by this flow; give the report of one model."
+            f"--alarm-from: the report is of several models by this flow: {models}; choose one "
+            "with --alarm-model NAME."
         )
-    records: list[dict[str, Any]] = [item.get(fits[0]) or {} for item in report.items]
+    if model is not None and model not in of:
+        raise UsageError(
+            f"--alarm-model {model}: the report is of no such model by this flow; it has {models}."
+        )
+    chosen = fits[0] if model is None else of[model]
+    records: list[dict[str, Any]] = [item.get(chosen) or {} for item in report.items]
     values = [r["tc"] for r in records if r.get("tc") is not None and not r.get("cut")]
     if not values:
         raise UsageError("--alarm-from: no pair of the report has a TC_t and is no scene cut.")

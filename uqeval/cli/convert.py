@@ -29,7 +29,7 @@ class Compression(StrEnum):
     none = "none"
 
 
-@taking("quiet", "names", "missing_chunks")
+@taking("quiet", "names", "class_names", "missing_chunks")
 def convert(
     shared: o.Shared,
     source: Annotated[str, typer.Argument(
@@ -48,8 +48,6 @@ def convert(
         help="Order of a bare array's axes: items N, samples T, classes C, H, W.")] = None,
     key: Annotated[str | None, typer.Option(
         metavar="NAME", show_default=False, help="Which array of an .npz or Zarr group.")] = None,
-    class_names: Annotated[str | None, typer.Option(
-        metavar="A,B,…", show_default=False, help="Class names, with commas between.")] = None,
     compression: Annotated[Compression, typer.Option(
         help="lz4 reads fastest; zstd is smaller; none.")] = Compression.lz4,
     overwrite: Annotated[bool, typer.Option(help="Replace a store that is there.")] = False,
@@ -75,8 +73,7 @@ def convert(
     given = o.given(
         labels=labels, kind=kind, axes=axes, key=key, compression=compression,
         names=read_names_file(shared.names) if shared.names else None,
-        class_names=class_names.split(",") if class_names else None,
-    )  # fmt: skip
+    ) | shared.given("class_names")  # fmt: skip
     try:
         warnings = write_store(
             source, destination, fill_missing=shared.missing_chunks is o.Missing.fill,

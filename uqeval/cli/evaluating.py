@@ -15,7 +15,7 @@ from uqeval.errors import UsageError
 
 #: Shared options that make sense for one kind of data only.
 _ONLY = {
-    "classes": ("ignore_index", "classes", "label_map", "sum_tolerance"),
+    "classes": ("ignore_index", "classes", "class_names", "label_map", "sum_tolerance"),
     "regression": ("nan_samples",),
 }
 #: What is read.

@@ -63,6 +63,9 @@ def observe(
         metavar="REPORT", show_default=False, rich_help_panel=_ALARM,
         help="Learn it from a report of `uqeval tc` by the same flow: a quantile of its "
         "TC_t.")] = None,
+    alarm_model: Annotated[str | None, typer.Option(
+        metavar="NAME", show_default=False, rich_help_panel=_ALARM,
+        help="Of which model, where the report is of several.")] = None,
     alarm_quantile: Annotated[float, typer.Option(
         metavar="SHARE", rich_help_panel=_ALARM,
         help="Which quantile: about this share of good frames raises an alarm.")] = 0.05,
@@ -106,7 +109,7 @@ def observe(
     if timeout is not None and not follow:
         raise UsageError("--timeout is how long to wait with --follow; give --follow too.")
     settings = TemporalSettings(flow=flow, flow_scale=flow_scale, occlusion=occlusion.value)
-    below = _alarm(alarm, alarm_from, alarm_quantile, settings)
+    below = _alarm(alarm, alarm_from, alarm_model, alarm_quantile, settings)
     options = InputOptions(video=video, limit=limit, **shared.given(*o.READING))
     options.check()
     waiting = (lambda _: None) if quiet else tell
@@ -119,17 +122,20 @@ def observe(
 
 
 def _alarm(
-    alarm: float | None, report: str | None, quantile: float, settings: TemporalSettings
-) -> float | None:
+    alarm: float | None, report: str | None, model: str | None, quantile: float,
+    settings: TemporalSettings,
+) -> float | None:  # fmt: skip
     """The TC below which a frame raises an alarm: given, learnt from a report, or none."""
     if report is None:
+        if model is not None:
+            raise UsageError("--alarm-model is for --alarm-from REPORT; give that too.")
         return alarm
     if alarm is not None:
         raise UsageError("--alarm and --alarm-from both say when to raise an alarm; give one.")
     from uqeval.alarms import alarm_from
     from uqeval.report.schema import Report
 
-    return alarm_from(Report.load(report), quantile, settings)
+    return alarm_from(Report.load(report), quantile, settings, model)
 
 
 def _observed(

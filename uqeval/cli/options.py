@@ -94,6 +94,9 @@ class Shared:
     classes: Annotated[int | None, typer.Option(
         show_default=False, rich_help_panel=_IN,
         help="Number of classes, for maps stores that do not say it.")] = None
+    class_names: Annotated[str | None, typer.Option(
+        metavar="A,B,…", show_default=False, rich_help_panel=_IN,
+        help="Class names, with commas between.")] = None
     label_map: Annotated[str | None, typer.Option(
         metavar="cityscapes", show_default=False, rich_help_panel=_IN,
         help="Turn label ids into train ids.")] = None
@@ -149,7 +152,10 @@ class Shared:
 
     def given(self, *names: str) -> dict[str, Any]:
         """Those of `names` that the command has and that have a value, for the library."""
-        return given(**{name: getattr(self, name) for name in names if name in self.taken})
+        found = given(**{name: getattr(self, name) for name in names if name in self.taken})
+        if "class_names" in found:
+            found["class_names"] = found["class_names"].split(",")
+        return found
 
 
 #: Where a report goes, and what is printed.
@@ -159,7 +165,7 @@ READING = (
     "ignore_index", "names", "classes", "label_map", "sum_tolerance", "missing_chunks",
 )  # fmt: skip
 #: The same, and which items.
-INPUTS = (*READING, "nan_samples", "limit", "part")
+INPUTS = (*READING, "class_names", "nan_samples", "limit", "part")
 #: What is read off the states.
 CUTS = ("ci", "slices", "slice_by", "group_by", "draws", "seed")
 #: How the machine is used.
@@ -187,14 +193,31 @@ def split_paths(paths: list[str], labels_alone: bool = False) -> tuple[list[str]
     if len(paths) == 1 and kinds[0] and labels_alone:
         return paths, None
     if len(paths) == 1 and kinds[0]:
-        raise UsageError(f"{paths[0]} holds {_noun(paths[0])}; give the predictions before them.")
+        raise UsageError(
+            f"{paths[0]} holds {_noun(paths[0])}; give the predictions before them."
+            + _how_to_pack(paths)
+        )
     if any(kinds[:-1]):
         wrong = paths[kinds.index(True)]
         noun = _noun(wrong)
-        raise UsageError(f"{wrong} holds {noun}; give one store of {noun}, after all predictions.")
+        raise UsageError(
+            f"{wrong} holds {noun}; give one store of {noun}, after all predictions."
+            + _how_to_pack(paths)
+        )
     if kinds[-1]:
         return paths[:-1], paths[-1]
     return paths, None
+
+
+def _how_to_pack(paths: list[str]) -> str:
+    """A hint for a mean and a standard deviation in files of their own."""
+    if not any(_noun(path) == "targets" and path.endswith(".npy") for path in paths):
+        return ""
+    return (
+        " An array without a class axis is a target. Predicted numbers are one store with `mean` "
+        "and `std` (or `variance`, or `samples`), [N, H, W] each: put your arrays into one with "
+        'numpy.savez("preds.npz", mean=mean, std=std), and give preds.npz.'
+    )
 
 
 def _noun(path: str) -> str:

@@ -13,7 +13,7 @@ from uqeval.cli.taking import taking
 from uqeval.sizes import parse_memory
 
 
-@taking("quiet", "store", *o.READING, *o.RUNNING)
+@taking("quiet", "store", *o.READING, "class_names", *o.RUNNING)
 def reduce(
     shared: o.Shared,
     output: Annotated[str, typer.Option(

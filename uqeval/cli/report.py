@@ -62,6 +62,9 @@ def report(
     video: Annotated[str | None, typer.Option(
         metavar="VIDEO", show_default=False, rich_help_panel=_GALLERY,
         help="The video that a report of uqeval tc is of; its predictions may lie in it.")] = None,
+    model: Annotated[str | None, typer.Option(
+        metavar="NAME", show_default=False, rich_help_panel=_GALLERY,
+        help="Of which model, where a report of uqeval tc is of several (default: all).")] = None,
     labels: Annotated[str | None, typer.Option(
         "--labels", "--target", metavar="STORE", show_default=False, rich_help_panel=_GALLERY,
         help="Their labels or target, where the predictions' store does not hold them.")] = None,
@@ -86,7 +89,7 @@ def report(
     given = [str(one.path) for one in loaded] + ([verdicts] if verdicts else [])
     check_outputs(target, inputs=given)
     judgement = _judgement(verdicts, loaded) if verdicts else None
-    pictures = _gallery(reports, gallery, predictions, video, labels, images, shared.names)
+    pictures = _gallery(reports, gallery, predictions, video, model, labels, images, shared.names)
     piles = _behind(loaded[0], quiet) if len(loaded) == 1 else None
     differences = _differences(loaded, list(reports), quiet) if len(loaded) > 1 else None
 
@@ -193,15 +196,17 @@ def _gallery(
     count: int,
     predictions: list[str] | None,
     video: str | None,
+    model: str | None,
     labels: str | None,
     images: str | None,
     names: str | None,
 ) -> Gallery | None:
     """The gallery that the options ask for. Raises `UsageError` for a part of it."""
     if not count:
-        if predictions or video or labels or images or names:
+        if predictions or video or model or labels or images or names:
             raise UsageError(
-                "--predictions, --video, --labels, --images and --names are for --gallery N."
+                "--predictions, --video, --model, --labels, --images and --names are for "
+                "--gallery N."
             )
         return None
     if len(reports) > 1:
@@ -221,8 +226,8 @@ def _gallery(
     from uqeval.run import input_options
 
     said = one.inputs.get("options") or {}
-    kept = ("ignore_index", "classes", "missing_chunks", "label_map", "sum_tolerance",
-            "nan_samples", "limit", "part", "resize")  # fmt: skip
+    kept = ("ignore_index", "classes", "class_names", "missing_chunks", "label_map",
+            "sum_tolerance", "nan_samples", "limit", "part", "resize")  # fmt: skip
     chosen = {name: said[name] for name in kept if said.get(name) is not None}
     options = input_options(chosen | {"names": names, "video": video})
-    return open_gallery(one, predictions, labels, images, options)
+    return open_gallery(one, predictions, labels, images, options, model)

@@ -41,6 +41,7 @@ class Store(BaseModel):
     names: FilePath | None = Field(None, description="Item names, for stores that carry none.")
     ignore_index: int | None = Field(None, description="Label that means void.")
     classes: int | None = Field(None, description="Number of classes, where nothing says it.")
+    class_names: list[Name] | None = Field(None, description="A name for each class.")
     missing_chunks: Literal["error", "fill"] = "error"
     label_map: str | None = Field(None, description="Turn label ids into train ids: cityscapes.")
     sum_tolerance: float | None = Field(None, description="How far probabilities are from 1.")

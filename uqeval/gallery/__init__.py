@@ -20,11 +20,13 @@ def open_gallery(
     truth: Given | None,
     images: str | Path | None,
     options: InputOptions,
+    model: str | None = None,
 ) -> Gallery:
     """The gallery of a report's items, from stores that the caller names.
 
-    Paths inside a report are read out of a file and are never followed. Raises `UsageError` where
-    the stores are of other items than the report, or of a kind that has no pictures.
+    Paths inside a report are read out of a file and are never followed. `model`: the only one that
+    is shown, of a video's report. Raises `UsageError` where the stores are of other items or models
+    than the report, or of a kind that has no pictures.
     """
     from uqeval.gallery.classes import Classes
     from uqeval.gallery.numbers import Numbers
@@ -51,4 +53,8 @@ def open_gallery(
             f"report; the first item is {named[0] if named else '-'!r}. Name the files as the "
             "items, or leave --images."
         )
+    if model is not None:
+        if inputs.source.kind != "video":
+            raise UsageError("--model is for a report of `uqeval tc`; this one is of one model.")
+        return Pairs(report, inputs, files, model)
     return kinds[inputs.source.kind](report, inputs, files)

@@ -30,7 +30,9 @@ class Pairs:
     those between. Raises `UsageError` where the predictions are of other models than the report.
     """
 
-    def __init__(self, report: Report, inputs: Inputs, images: dict[str, Path]) -> None:
+    def __init__(
+        self, report: Report, inputs: Inputs, images: dict[str, Path], model: str | None = None
+    ) -> None:
         assert inputs.video is not None
         self._source: VideoSource = inputs.source  # type: ignore[assignment]
         self._before = inputs.video.before
@@ -46,15 +48,20 @@ class Pairs:
         known = colours(max(self._classes, default=0) + 1)
         self._palette[: len(known)] = known
         places = {name: i for i, name in enumerate(inputs.video.models)}
-        self._variants: list[tuple[int, dict[str, Any]]] = []
-        for key, own in report.settings.items():
-            if key.split("[")[0] == "temporal":
-                if own["model"] not in places:
-                    raise UsageError(
-                        f"the report is of the model {own['model']!r}; the given predictions are "
-                        f"of {', '.join(places)}. Give the predictions that it was made of."
-                    )
-                self._variants.append((places[own["model"]], own))
+        variants = [o for k, o in report.settings.items() if k.split("[")[0] == "temporal"]
+        models = list(dict.fromkeys(str(own["model"]) for own in variants))
+        if model is not None and model not in models:
+            raise UsageError(f"--model {model}: the report is of {', '.join(models)}.")
+        shown = models if model is None else [model]
+        if lacking := [name for name in shown if name not in places]:
+            several = "s" if len(shown) > 1 else ""
+            choose = f", or choose one with --model: {', '.join(models)}" if several else ""
+            raise UsageError(
+                f"the report is of the model{several} {', '.join(map(repr, shown))}; the given "
+                f"predictions are of {', '.join(places)}, not of {', '.join(lacking)}. Give the "
+                f"predictions that it was made of{choose}."
+            )
+        self._variants = [(places[own["model"]], own) for own in variants if own["model"] in shown]
 
     @property
     def legend(self) -> list[tuple[str, str]]:

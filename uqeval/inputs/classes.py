@@ -56,8 +56,8 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
         stored=stored, labels=found, where=where, sum_tolerance=options.sum_tolerance,
     )  # fmt: skip
     warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
-    names = class_names(stores[0], label_store, classes)
-    warnings += _shared_names(names, where)
+    names = tuple(options.class_names or class_names(stores[0], label_store, classes))
+    warnings += _shared_names(names, where) + _unlike(own, kind)
     record = {
         "predictions": [
             record_of(store, [kind] if kind else sorted(stored), given_as)
@@ -144,15 +144,20 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
         classes = int(_ours(store)["classes"])
     elif names:
         classes = len(names)
-    elif options.classes:
-        classes = options.classes
+    elif options.classes or options.class_names:
+        classes = options.classes or len(options.class_names or ())
     else:
         raise UsageError(
             f"{where} holds predicted ids but does not say how many classes there are, as "
-            "class_names in its attributes would; give --classes."
+            "class_names in its attributes would; give --class-names or --classes."
         )
     if options.classes is not None and options.classes != classes:
         raise UsageError(f"--classes {options.classes}, but {where} has {classes} classes.")
+    if options.class_names is not None and len(options.class_names) != classes:
+        raise UsageError(
+            f"--class-names: {len(options.class_names)} names, but {where} has {classes} classes; "
+            "give one name a class."
+        )
     if names and len(names) != classes:
         raise StoreError(
             f"{where}: {len(names)} class_names for {classes} classes; give one name a class."
@@ -163,6 +168,20 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
 def _ours(store: Store) -> dict[str, Any]:
     ours = store.attributes.get("uqeval")
     return ours if isinstance(ours, dict) else {}
+
+
+def _unlike(members: Sequence[Store], kind: str | None) -> list[str]:
+    """A warning of an ensemble that single predictions and stacks of samples are joined to."""
+    from uqeval.stores.stack import Stack
+
+    counts = [Stack([own], kind).samples for own in members] if kind else []
+    if 1 not in counts or max(counts) == 1:
+        return []
+    each = ", ".join(f"{own.path} {count}" for own, count in zip(members, counts, strict=True))
+    return [
+        f"predictions an item: {each}; they are evaluated together, as {sum(counts)} members of "
+        "one ensemble. To compare the stores, evaluate each alone, then `uqeval compare`."
+    ]
 
 
 def _shared_names(names: Sequence[str], where: str) -> list[str]:

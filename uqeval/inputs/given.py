@@ -38,6 +38,7 @@ class InputOptions:
     names: str | Path | Sequence[str] | None = None
     ignore_index: int | None = None
     classes: int | None = None
+    class_names: Sequence[str] | None = None
     missing_chunks: str = "error"
     label_map: str | None = None
     sum_tolerance: float | None = None
@@ -63,6 +64,9 @@ class InputOptions:
                 )
         if self.limit is not None and self.limit < 1:
             raise UsageError(f"--limit {self.limit}; expected at least 1 item.")
+        named = self.class_names
+        if named is not None and (isinstance(named, str) or not all(named) or not list(named)):
+            raise UsageError(f"--class-names {named!r}; expected a name for each class.")
         if self.part is not None:
             Part.parse(self.part)
             if self.limit is not None:

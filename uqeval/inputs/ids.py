@@ -91,7 +91,9 @@ def open_ids(
             f"{store.path}: holds {', '.join(sorted(store.arrays))}; expected `predictions` "
             "[N, H, W], or `probs` or `logits`, of the frames."
         )
-    alone = replace(options, names=None, limit=None, part=None, label_map=None, video=None)
+    alone = replace(
+        options, names=None, limit=None, part=None, label_map=None, class_names=None, video=None
+    )
     source: Any = open_classes(Opened([given], [store], store.names), None, alone).source
     places = _places(store, source.items, names, count, noun)
     return Ids(store, tuple(probabilities), (), source, places, given)
@@ -120,6 +122,8 @@ def classes_of(told: Sequence[Ids], options: InputOptions) -> tuple[int, tuple[s
     counts = {}
     if options.classes is not None:
         counts["--classes"] = options.classes
+    if options.class_names is not None:
+        counts["--class-names"] = len(options.class_names)
     for own in told:
         if own.source is not None:
             counts[own.store.path] = own.source.classes
@@ -135,9 +139,11 @@ def classes_of(told: Sequence[Ids], options: InputOptions) -> tuple[int, tuple[s
         if wide:
             raise UsageError(
                 f"{wide[0].store.path}: ids of more than 8 bits, and nobody says how many classes "
-                "there are; give --classes."
+                "there are; give --classes or --class-names."
             )
         classes = UNKNOWN_CLASSES
+    if options.class_names is not None:
+        return classes, tuple(options.class_names), True
     for own in told:
         texts = class_names(own.store, None, classes)
         if own.store.attributes.get("class_names"):

@@ -19,6 +19,12 @@ from uqeval.stores.store import open_store
 
 _LETTERS = {"N": "item", "T": "sample", "C": "class", "H": "y", "W": "x"}
 
+#: The sources that there are.
+CONVERTIBLE = (
+    "a .npy or .npz file, a folder of them (one an item), a folder of label PNGs, or a Zarr store "
+    "(folder, .zip or URL)"
+)
+
 #: Opens a piece anew each time, so that no more than one file need be open or unpacked.
 Piece = Callable[[], ItemArray]
 
@@ -64,6 +70,8 @@ def find_pieces(
         if key is not None or len(members) == 1:
             return _bare(_member(source, members, key), kind, names, axes)
         _needs_key(kind, axes)
+    elif path.is_file() and path.suffix != ".zip":
+        raise StoreError(f"{source}: is none of what can be converted: {CONVERTIBLE}.")
     elif (array := _zarr_array(source, key, fill_missing)) is not None:
         return _bare(array, kind, names, axes)
     else:
@@ -135,7 +143,9 @@ def _resolved(
         else:
             raise UsageError(
                 f"{array.where}: has the shape {array.shape} of {array.dtype}, which may be one of "
-                "several things. Say kind='labels', 'predictions' or the name of a map."
+                "several things. Say kind='labels', 'predictions' or the name of a map (on the "
+                "command line --kind probs, logits, labels or predictions). `mean` and `std` need "
+                "no conversion: numpy.savez('preds.npz', mean=mean, std=std) is a store."
             )
     resolve(array, kind, single=single)
     return array, kind
