@@ -114,19 +114,36 @@ def run_pass(
     need({name for tally in tallies for name in tally.inputs})
 
     def is_known(batch: range) -> bool:
-        return all(item in known.get(tally, ()) for tally in tallies for item in batch)
+        return not together and all(
+            item in known.get(tally, ()) for tally in tallies for item in batch
+        )
+
+    #: Large states of counts are not made for each item, only to be added up.
+    together = [tally for tally in tallies if tally.any_order and tally not in kept]
+    apart = [tally for tally in tallies if tally not in together]
+    own = threading.local()
+    parts: list[dict[Tally, State]] = []
+
+    def part() -> dict[Tally, State]:
+        if not hasattr(own, "states"):
+            own.states = {tally: tally.empty() for tally in together}
+            parts.append(own.states)
+        states: dict[Tally, State] = own.states
+        return states
 
     def known_of(item: int) -> list[tuple[Thin, bytes | None]]:
         found: list[tuple[Thin, bytes | None]] = []
-        for tally in tallies:
+        for tally in apart:
             data = known[tally][item]
             found.append((tally.thin(tally.unpack(data)), data if tally in kept else None))
         return found
 
     def states_of(maps: Maps) -> list[tuple[Thin, bytes | None]]:
+        for tally, state in part().items():
+            tally.update(state, maps)
         made: dict[Tally, State] = {}
         found: list[tuple[Thin, bytes | None]] = []
-        for tally in tallies:
+        for tally in apart:
             state = tally.state_of(maps, made)
             found.append((tally.thin(state), tally.pack(state) if tally in kept else None))
         return found
@@ -149,10 +166,13 @@ def run_pass(
     with closing(in_order(source.batches(), work, workers)) as done:
         for batch, found in done:
             for item, states in zip(batch, found, strict=True):
-                for tally, (thin, data) in zip(tallies, states, strict=True):
+                for tally, (thin, data) in zip(apart, states, strict=True):
                     tally.fold(totals[tally], thin)
                     if data is not None:
                         keep(item, tally, data)
+    for mine in parts:
+        for tally, state in mine.items():
+            tally.merge(totals[tally], state)
     return totals
 
 

@@ -53,6 +53,12 @@ class Tally(ABC):
         return self.keeps_items
 
     @property
+    def any_order(self) -> bool:
+        """Whether items add up to the same bits in any order, and only all of them together are
+        looked at, so that one state will do for many items."""
+        return False
+
+    @property
     def tempering(self) -> Betas | None:
         """Temperatures of the samples that the maps are of; None for the samples as they are."""
         return None

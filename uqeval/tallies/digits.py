@@ -34,6 +34,11 @@ class Digits(Tally):
     wanted: tuple[tuple[int, int], ...]
 
     @property
+    def any_order(self) -> bool:
+        """Always: these are counts."""
+        return True
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         return ("label", "target") if self.of == "target" else ("label", "target", self.of)
 

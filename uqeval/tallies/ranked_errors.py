@@ -7,17 +7,21 @@ some bits of the score's key, the next does so by the bits that follow, where it
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Field, Tally
 from uqeval.tallies._errors import Error
 from uqeval.tallies._values import Uncertainty, void_of
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from uqeval.tallies._contract import Maps, State
 
 #: Bits of a rank key.
 KEY_BITS = 32
+#: Pixels that are worked on at a time.
+_WORK = 2048
 
 
 @dataclass(frozen=True)
@@ -46,6 +50,11 @@ class RankedErrors(Tally):
         return self.skip == 0 and not self.by_class
 
     @property
+    def any_order(self) -> bool:
+        """Whether the errors are counts, and no other tally looks at the items' states."""
+        return self.skip > 0 and self.error.dtype == "int64"
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         score = self.score.inputs if isinstance(self.score, Error) else (self.score.name,)
         return tuple(dict.fromkeys((*self.error.inputs, *score)))
@@ -65,17 +74,46 @@ class RankedErrors(Tally):
 
         from uqeval.kernels.ranked import count_ranked
 
+        if not self.by_class:
+            self._update_all(state, maps)
+            return
         prefixes = sorted({prefix for _, prefix in self.bins})
         column = np.zeros(1 << self.skip, np.int32)
         column[prefixes] = np.arange(1, len(prefixes) + 1)
-        groups = self.classes if self.by_class else 1
-        slot = np.full((groups, len(prefixes) + 1), -1, np.int32)
+        slot = np.full((self.classes, len(prefixes) + 1), -1, np.int32)
         for row, (group, prefix) in enumerate(self.bins):
             slot[group, column[prefix]] = row
-        error = self.error.of(maps)
-        score = error if self.score == self.error else self.score.of(maps)
+        score, error = self._values(maps)
         count_ranked(
             score, error, maps["label"], void_of(self.classes), self.by_class, self.error.squared,
             column, slot, KEY_BITS - self.skip, self.rest, (1 << self.bits) - 1,
             state["pixels"], state["errors"],
+        )  # fmt: skip
+
+    def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Scores and errors [y, x]."""
+        error = self.error.of(maps)
+        return error if self.score == self.error else self.score.of(maps), error
+
+    def _update_all(self, state: State, maps: Maps) -> None:
+        """`update` of all pixels as one group."""
+        import numpy as np
+
+        from uqeval.kernels.ranked import count_all_ranked, count_all_ranked_finely
+
+        void, squared = void_of(self.classes), self.error.squared
+        score, error, label = (v.reshape(-1) for v in (*self._values(maps), maps["label"]))
+        work = np.empty((2, _WORK), np.int64)
+        pixels, errors = state["pixels"], state["errors"]
+        if not self.skip:
+            count_all_ranked(
+                score, error, label, void, squared, self.rest, work[0], pixels[0], errors[0]
+            )
+            return
+        slot, wanted = np.zeros(1 << self.skip, np.int32), np.zeros(1 << self.skip, np.uint8)
+        for row, (_, prefix) in enumerate(self.bins):
+            slot[prefix], wanted[prefix] = row, 1
+        count_all_ranked_finely(
+            score, error, label, void, squared, KEY_BITS - self.skip, self.rest, wanted, slot,
+            work, pixels, errors,
         )  # fmt: skip

@@ -47,6 +47,11 @@ class Ranks(Tally):
         return not self.bins
 
     @property
+    def any_order(self) -> bool:
+        """Always: these are counts."""
+        return True
+
+    @property
     def groups(self) -> int:
         """How many populations are ranked apart."""
         return self.classes + 1 if self.by_category else 1
