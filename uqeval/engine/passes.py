@@ -124,11 +124,12 @@ def run_pass(
     own = threading.local()
     parts: list[dict[Tally, State]] = []
 
-    def part() -> dict[Tally, State]:
+    def mine() -> tuple[dict[Tally, State], dict[Tally, State]]:
+        """A worker's own states: of many items together, and empty ones to be used again."""
         if not hasattr(own, "states"):
-            own.states = {tally: tally.empty() for tally in together}
-            parts.append(own.states)
-        states: dict[Tally, State] = own.states
+            own.states = {tally: tally.empty() for tally in together}, {}
+            parts.append(own.states[0])
+        states: tuple[dict[Tally, State], dict[Tally, State]] = own.states
         return states
 
     def known_of(item: int) -> list[tuple[Thin, bytes | None]]:
@@ -139,13 +140,21 @@ def run_pass(
         return found
 
     def states_of(maps: Maps) -> list[tuple[Thin, bytes | None]]:
-        for tally, state in part().items():
+        counted, empty = mine()
+        for tally, state in counted.items():
             tally.update(state, maps)
         made: dict[Tally, State] = {}
         found: list[tuple[Thin, bytes | None]] = []
         for tally in apart:
+            if tally in empty and tally not in made:
+                made[tally] = empty[tally]
+                tally.update(made[tally], maps)
             state = tally.state_of(maps, made)
             found.append((tally.thin(state), tally.pack(state) if tally in kept else None))
+        empty.clear()
+        for tally, (thin, _) in zip(apart, found, strict=True):
+            if tally in made and tally.clear(made[tally], thin):
+                empty[tally] = made[tally]
         return found
 
     def work(batch: range, check: Callable[[], None]) -> list[list[tuple[Thin, bytes | None]]]:
@@ -170,8 +179,8 @@ def run_pass(
                     tally.fold(totals[tally], thin)
                     if data is not None:
                         keep(item, tally, data)
-    for mine in parts:
-        for tally, state in mine.items():
+    for counted in parts:
+        for tally, state in counted.items():
             tally.merge(totals[tally], state)
     return totals
 

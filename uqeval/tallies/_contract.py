@@ -108,6 +108,15 @@ class Tally(ABC):
             found.append((places, values if places is None else values[places]))
         return found
 
+    def clear(self, state: State, thin: Thin) -> bool:
+        """Make a state empty again, given it as `thin` gives it; False, and nothing is done, where
+        `thin` shares memory with it."""
+        if any(places is None for places, _ in thin):
+            return False
+        for (name, field), (places, _) in zip(self.fields.items(), thin, strict=True):
+            state[name].reshape(-1)[places] = _identity(field)
+        return True
+
     def fold(self, into: State, other: Thin) -> None:
         """Add a state as `thin` gives it to `into`, in place: the same bits as `merge`."""
         import numpy as np

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from functools import cache
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Field, Tally
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from uqeval.tallies._contract import Maps, State
 
 VOID = 255
+#: More than what rounding can change of a ratio, relative.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
@@ -77,9 +82,11 @@ class IntervalCounts(Tally):
 
         from uqeval.kernels.intervals import count_levels
 
+        first, steps = _places(self.factors)
+        factors = np.append(self.factors, np.full(steps + 1, np.inf))
         count_levels(
-            maps["error"], maps[self.sigma], maps["label"], VOID, np.array(self.factors),
-            state["counts"], state["ties"],
+            maps["error"], maps[self.sigma], maps["label"], VOID, factors, len(self.factors),
+            first, steps, state["counts"], state["ties"],
         )  # fmt: skip
 
 
@@ -112,3 +119,19 @@ class QuantileCounts(Tally):
         count_quantiles(
             *given, maps["label"].reshape(-1), VOID, np.array(self.quantiles), state["counts"]
         )
+
+
+@cache
+def _places(factors: tuple[float, ...]) -> tuple[NDArray[Any], int]:
+    """By the high bits of a ratio ε/σ as float32: how many factors are surely below it, and how
+    many more at most are not surely above it."""
+    import numpy as np
+
+    from uqeval.kernels.intervals import RATIO_BITS
+
+    bits = np.arange((0x7F800000 >> RATIO_BITS) + 1, dtype=np.int32) << RATIO_BITS
+    lower = bits.view(np.float32).astype(np.float64)
+    upper = np.append(lower[1:], np.inf)
+    first = np.searchsorted(factors, lower * (1 - _ROUNDING))
+    last = np.searchsorted(factors, upper * (1 + _ROUNDING), side="right")
+    return first.astype(np.int32), int((last - first).max(initial=0))
