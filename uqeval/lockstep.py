@@ -35,7 +35,13 @@ class Lockstep:
         self.bytes_read = 0
         self.passes = 0
         self.workers = 0
+        self._read_items: set[int] = set()
         self._lock = threading.Lock()
+
+    @property
+    def items_reused(self) -> int:
+        """Items of which nothing was read: an earlier run has counted them."""
+        return self.inputs.source.items - len(self._read_items)
 
     def run(self, plans: Mapping[str, Plan]) -> dict[str, Section]:
         """The sections of all plans, by key. Raises `UqevalError`; nothing is left behind then."""
@@ -133,11 +139,15 @@ class Lockstep:
                 self.bytes_read += nbytes
             progress.advance(nbytes, done)
 
+        def reads(batch: range) -> None:
+            with self._lock:
+                self._read_items.update(batch)
+
         self.passes += 1
         progress.begin(f"pass {self.passes}", source.items)
         try:
             kept = [t for t in tallies if t.keeps_items or (states is not None and t.saved)]
-            totals = run_pass(source, scratch, tallies, workers, advance, keep, kept, known)
+            totals = run_pass(source, scratch, tallies, workers, advance, keep, kept, known, reads)
         finally:
             progress.end()
         return {tally: Counted(totals[tally], items[tally]) for tally in tallies}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from uqeval.errors import UqevalError, UsageError
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.report.schema import Report
+from uqeval.saving import states_index, states_of_run
 from uqeval.sizes import parse_memory
 
 if TYPE_CHECKING:
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from uqeval.metrics._family import Facts
     from uqeval.metrics._plan import Plan, Section
     from uqeval.statistics.cut import CutOptions
-    from uqeval.stores.states import StatesWriter
 
 
 class Progress(Protocol):
@@ -146,7 +146,11 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     plans, wanted = _plans(facts, families)
     inputs.source.want(sorted(wanted))
     with ExitStack() as stack:
-        states = stack.enter_context(_states(inputs, families, options)) if options.states else None
+        states = None
+        if options.states is not None:
+            states = stack.enter_context(
+                states_of_run(inputs, families, options.states, options.resume)
+            )
         lockstep = Lockstep(inputs, options, states)
         stack.enter_context(inputs.session())
         sections = lockstep.run(plans)
@@ -196,49 +200,6 @@ def _cut(report: Report, states: str | Path, options: CutOptions) -> Report:
     from uqeval.stores.states import SavedStates
 
     return cut(report, Scoring(SavedStates(states)), options)
-
-
-def _states(inputs: Inputs, families: Mapping[str, Any], options: RunOptions) -> StatesWriter:
-    """Where the run's states go, and what an interrupted run of the same has left."""
-    import uqeval
-    from uqeval.stores.states import StatesWriter
-
-    assert options.states is not None
-    run = {
-        "uqeval_version": uqeval.__version__,
-        "fingerprint": inputs.fingerprint,
-        "items": list(inputs.source.names),
-        "options": {name: str(value) for name, value in inputs.options.items()},
-        "metrics": {name: repr(dict(given)) for name, given in families.items()},
-    }
-    return StatesWriter(options.states, run, options.resume)
-
-
-def states_index(
-    report: Report, facts: Facts, fitted: Mapping[str, Any], fingerprint: str
-) -> dict[str, Any]:
-    """What a states file says beside the states: all that scoring them again takes."""
-    known = dataclasses.asdict(dataclasses.replace(facts, video=None))
-    if facts.video is not None:
-        video = dataclasses.replace(facts.video, flow_record=lambda method: {})
-        flows = [own["flow"] for own in report.results.values() if own.get("flow")]
-        known["video"] = dataclasses.asdict(video) | {
-            "flow_record": {flow["id"]: flow for flow in flows}
-        }
-    return {
-        "uqeval_version": report.uqeval_version,
-        "fingerprint": fingerprint,
-        "items": list(facts.names),
-        "records": report.items,
-        "results": report.results,
-        "numerics": report.numerics,
-        "facts": known,
-        "inputs": report.inputs,
-        "settings": report.settings,
-        "fitted": dict(fitted),
-        "metrics": report.metrics,
-        "partial": report.partial,
-    }
 
 
 def input_options(given: Mapping[str, Any]) -> InputOptions:
@@ -406,6 +367,7 @@ def report_of(
                 "seconds": seconds,
                 "bytes_read": lockstep.bytes_read,
                 "passes": lockstep.passes,
+                "items_reused": lockstep.items_reused,
                 "workers": lockstep.workers,
                 **inputs.timing(),
             },

@@ -33,6 +33,10 @@ def calibration(
     clip: Annotated[float | None, typer.Option(
         metavar="P", show_default=False,
         help="Least probability in the NLL (default 2^-24).")] = None,
+    adaptive: Annotated[bool | None, typer.Option(
+        "--adaptive/--no-adaptive", show_default=False, rich_help_panel=_BINS,
+        help="The adaptive ECE (default). Its bins are of the whole set, which is read again for "
+        "them when it has grown.")] = None,
     temperature: Annotated[bool | None, typer.Option(
         "--temperature/--no-temperature", show_default=False, rich_help_panel=_TEMPERATURE,
         help="Fit a temperature and give the scores after it (default).")] = None,

@@ -53,6 +53,15 @@ def check_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
                 raise UsageError(f"{path} is an input; give the output another name.")
 
 
+def tell_reused(report: Report) -> None:
+    """Say how many items an earlier run had counted."""
+    if reused := report.timing.get("items_reused"):
+        tell(
+            f"uqeval: {reused} of {len(report.items)} items are as they were when "
+            f"{report.states} was written; what was counted of them is not read again."
+        )
+
+
 def deliver(report: Report, shared: Shared) -> None:
     """Write the files, print what was asked for, and warn on stderr."""
     from rich.console import Console
@@ -71,6 +80,7 @@ def deliver(report: Report, shared: Shared) -> None:
     if csv is not None and csv != "-":
         write(csv, csv_writer.to_csv(report))
     if not shared.quiet:
+        tell_reused(report)
         terminal.show_warnings(report, Console(stderr=True))
     with printing():
         if csv == "-":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import typer
 
+from uqeval.cli.finish import tell_reused
 from uqeval.cli.messages import tell, warn
 from uqeval.cli.stdout import console, printing
 from uqeval.report.schema import Report
@@ -26,6 +27,7 @@ class Shown(Listener):
 
         if self._quiet:
             return
+        tell_reused(report)
         told = [f"{name}: {text}" for text in report.warnings]
         show_warnings(report.model_copy(update={"warnings": told}), Console(stderr=True))
         table = headlines(report, f"{name}: {cost(report)}{_read_off(report)}")

@@ -8,7 +8,7 @@ import typer
 
 from uqeval.cli.evaluating import evaluating
 from uqeval.cli.options import choice_of
-from uqeval.metrics.pavpu import CHOICES
+from uqeval.metrics.pavpu_settings import CHOICES
 
 _PATCH, _THRESHOLD = "Patches", "Thresholds"
 
@@ -66,6 +66,10 @@ def pavpu(
     uncertainty_op: Annotated[UncertaintyOp | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_THRESHOLD,
         help="Is a patch on the uncertainty threshold uncertain? > no (default), >= yes.")] = None,
+    deciles: Annotated[bool | None, typer.Option(
+        "--deciles/--no-deciles", show_default=False, rich_help_panel=_THRESHOLD,
+        help="The table of accuracy by decile of uncertainty (default). Deciles are of the whole "
+        "set, which is read again for them when it has grown.")] = None,
     definition: Annotated[Definition | None, typer.Option(  # type: ignore[valid-type]
         show_default=False,
         help="Whose definition: sets the options above as that paper or code has them.")] = None,

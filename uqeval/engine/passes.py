@@ -96,12 +96,14 @@ def run_pass(
     keep: Callable[[int, Tally, bytes], None],
     kept: Collection[Tally] | None = None,
     known: Mapping[Tally, Mapping[int, bytes]] | None = None,
+    reads: Callable[[range], None] = lambda _: None,
 ) -> dict[Tally, State]:
     """Count `tallies` over all items; returns totals.
 
     Each item's state is given to `keep`, packed; of the `kept` tallies alone, if they are named.
     `known`: packed states by item that an earlier run has counted; a batch of which all are known
-    is not read, unless a tally carries on from item to item.
+    is not read, unless a tally carries on from item to item. `reads` is told which batches are, by
+    several threads.
     """
     kept = tallies if kept is None else kept
     known = {} if known is None or any(tally.carries_on for tally in tallies) else known
@@ -112,11 +114,6 @@ def run_pass(
     #: Maps that are read again in each pass are those that it needs.
     need: Callable[[set[str]], None] = getattr(source, "need", lambda _: None)
     need({name for tally in tallies for name in tally.inputs})
-
-    def is_known(batch: range) -> bool:
-        return not together and all(
-            item in known.get(tally, ()) for tally in tallies for item in batch
-        )
 
     #: Large states of counts are not made for each item, only to be added up.
     together = [tally for tally in tallies if tally.any_order and tally not in kept]
@@ -132,11 +129,20 @@ def run_pass(
         states: tuple[dict[Tally, State], dict[Tally, State]] = own.states
         return states
 
-    def known_of(item: int) -> list[tuple[Thin, bytes | None]]:
-        found: list[tuple[Thin, bytes | None]] = []
-        for tally in apart:
-            data = known[tally][item]
-            found.append((tally.thin(tally.unpack(data)), data if tally in kept else None))
+    def known_of(batch: range) -> list[list[tuple[Thin, bytes | None]]] | None:
+        """The known states of a batch; None where one is not known, or damaged after all."""
+        if together or not all(item in known.get(tally, ()) for tally in apart for item in batch):
+            return None
+        found: list[list[tuple[Thin, bytes | None]]] = []
+        for item in batch:
+            found.append([])
+            for tally in apart:
+                try:
+                    data = known[tally][item]
+                    thin = tally.thin(tally.unpack(data))
+                except (KeyError, ValueError):
+                    return None
+                found[-1].append((thin, data if tally in kept else None))
         return found
 
     def states_of(maps: Maps) -> list[tuple[Thin, bytes | None]]:
@@ -162,11 +168,12 @@ def run_pass(
             check()
             progress(nbytes, 0)
 
-        if is_known(batch):
+        states = known_of(batch)
+        if states is not None:
             check()
             skip(batch)
-            states = [known_of(item) for item in batch]
         else:
+            reads(batch)
             states = [states_of(maps) for maps in scratch.read(source, batch, heartbeat)]
         progress(0, len(batch))
         return states

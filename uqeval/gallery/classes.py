@@ -80,7 +80,7 @@ class Classes:
         """Each pixel in the colour of its patch; None where there is no one threshold."""
         import numpy as np
 
-        from uqeval.metrics.pavpu import PavpuSettings
+        from uqeval.metrics.pavpu_settings import PavpuSettings
 
         threshold = self._report.results[key]["uncertainty_threshold"]
         if threshold is None or own["border"] == "pad" or own["top_k"] != 1:

@@ -13,6 +13,7 @@ from uqeval.inputs.common import (
     nameless,
     record_of,
     refuse_missing,
+    stamped,
 )
 from uqeval.inputs.given import Given, InputOptions, Inputs
 from uqeval.inputs.part import chosen_items, store_of
@@ -73,9 +74,13 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
     parts = [p for s in stores for name, all_ in s.arrays.items() if kind in (None, name)
              for p in all_]  # fmt: skip
     refuse_missing([*parts, *(label_parts or ())], options.fill)
+    read = [own_part for store in own for own_part in store.arrays.items()
+            if own_part[0] in (kind, *stored)]  # fmt: skip
+    if label_parts is not None:
+        read.append(("labels", label_parts[places.start : places.stop]))
     return Inputs(
         source, names, ignore, record, warnings,
-        partial=len(places) < count,
+        partial=len(places) < count, stamped=stamped(read),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import DataError, StoreError, UsageError, listed
-from uqeval.inputs.given import Given, InputOptions
+from uqeval.inputs.given import Given, InputOptions, Stamp
 
 if TYPE_CHECKING:
     from uqeval.stores.array import ItemArray, Store, StoredArray
@@ -174,6 +174,13 @@ def record_of(store: Store, kinds: Sequence[str], given: Given) -> dict[str, Any
         }
     path = str(given) if isinstance(given, str | Path) else store.path
     return {"path": path, "arrays": arrays, "fingerprint": digest.hexdigest()}
+
+
+def stamped(parts: Sequence[tuple[str, Sequence[ItemArray]]]) -> list[list[Stamp]]:
+    """What stamps each item, of which `parts` have one part each, by what it is."""
+    kinds = " ".join(kind for kind, _ in parts)
+    columns = (own for _, own in parts)
+    return [[lambda: kinds, *(part.stamp for part in own)] for own in zip(*columns, strict=True)]
 
 
 def refuse_missing(parts: Iterable[ItemArray], fill: bool) -> None:

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: What stands for a store: a path, a URL, or an array in memory.
 Given: TypeAlias = "str | Path | NDArray[Any]"
+#: Gives text that changes when a part of a store does, or None where that cannot be told.
+Stamp: TypeAlias = "Callable[[], str | None]"
 
 
 _CHOICES = {
@@ -116,6 +118,10 @@ class Inputs:
     keeps_maps: bool = True
     #: What a report's timing says beside the run's own.
     timing: Callable[[], dict[str, Any]] = dict
+    #: What the maps depend on beside the stores: of a video its flow, once maps are wanted.
+    flows: Callable[[], dict[str, Any]] = dict
+    #: Of each item, the stamps of all that it is read from (`uqeval.stores.stamps`).
+    stamped: Sequence[Sequence[Stamp]] = ()
 
     def facts(self) -> Facts:
         """What metrics may know of the data before any of it is read."""

@@ -43,6 +43,13 @@ class Ids:
         """Whether a frame has ids."""
         return self.source is not None or self.parts[frame] is not None
 
+    def of_frame(self, frame: int) -> list[ItemArray]:
+        """What the ids of a frame are read from; nothing where it has none."""
+        if self.source is not None:
+            return [self.store.arrays[kind][self.places[frame]] for kind in self.kinds]
+        part = self.parts[frame]
+        return [] if part is None else [part]
+
     def record(self) -> dict[str, Any]:
         """What a report says of them."""
         return record_of(self.store, self.kinds, self.given)

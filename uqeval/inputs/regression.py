@@ -12,6 +12,7 @@ from uqeval.inputs.common import (
     nameless,
     record_of,
     refuse_missing,
+    stamped,
 )
 from uqeval.inputs.given import Given, InputOptions, Inputs
 from uqeval.inputs.part import chosen_items, store_of
@@ -84,7 +85,13 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
     refuse_missing(parts, options.fill)
     told = [*stores, *([target_store] if target_store and target_store not in stores else [])]
     warnings = [text for store in told for text in store.warnings]
-    return Inputs(source, ("0",), 255, record, warnings, partial=len(places) < count)
+    read = [(name, store.arrays[name]) for store in own_stores for name in held]
+    for name, of_all in (*extra.items(), ("target", target_parts), *(("valid", v) for v in valid)):
+        read += [(name, of_all[chosen])] if of_all else []
+    return Inputs(
+        source, ("0",), 255, record, warnings,
+        partial=len(places) < count, stamped=stamped(read),
+    )  # fmt: skip
 
 
 def _refuse_class_options(opened: Opened, options: InputOptions) -> None:

@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.errors import StoreError, UsageError
 from uqeval.inputs.common import refuse_missing
-from uqeval.inputs.given import Given, InputOptions, Inputs
+from uqeval.inputs.given import Given, InputOptions, Inputs, Stamp
 from uqeval.inputs.ids import Ids, classes_of, frame_ids, open_ids, void_in
 from uqeval.inputs.part import chosen_items
 from uqeval.metrics._family import VideoFacts
 
 if TYPE_CHECKING:
+    from uqeval.stores.array import ItemArray
     from uqeval.stores.flow_files import Flows
     from uqeval.stores.frames import Frames
-    from uqeval.stores.sequences import Sequences
+    from uqeval.stores.sequences import Pair, Sequences
 
 #: Where a folder that is a video keeps what belongs to it.
 FRAMES, PREDICTIONS, LABELS = "frames", "predictions", "labels"
@@ -67,12 +69,13 @@ def open_video(
     pairs = list(sequences.pairs[places.start : places.stop])
     pairs[-1] = replace(pairs[-1], last=True)  # tracks end here, even within a sequence
     stored = _flows(video, sequences, named, len(frames), options)
+    own_flows = {direction: flows.of(places) for direction, flows in stored.items()}
     source = VideoSource(
         frames, shown, pairs,
         [frame_ids(own, shown, classes, void, "predictions", resize) for own in models],
         labels=frame_ids(truth, shown, classes, void, "labels", resize) if truth else None,
         labelled=[truth.has(i) for i in range(len(frames))] if truth else (),
-        stored=stored, cache=FlowCache(options.flow_cache) if options.flow_cache else None,
+        stored=own_flows, cache=FlowCache(options.flow_cache) if options.flow_cache else None,
         classes=classes,
     )  # fmt: skip
     parts = [part for own in (*models, *([truth] if truth else [])) for part in own.stored]
@@ -112,8 +115,23 @@ def open_video(
         source, class_texts, void, record, list(dict.fromkeys(warnings)),
         partial=len(pairs) < len(sequences.pairs), video=facts, session=single_threaded,
         keeps_maps=False,  # one pass is enough, and flow takes much room
-        timing=lambda: {"flow_seconds": dict(source.seconds)},
+        timing=lambda: {"flow_seconds": dict(source.seconds)}, flows=source.records,
+        stamped=[
+            _stamped(frames, told, pair, [flows.parts[i] for flows in own_flows.values()])
+            for i, pair in enumerate(pairs)
+        ],
     )  # fmt: skip
+
+
+def _stamped(
+    frames: Frames, told: Sequence[Ids], pair: Pair, flows: Sequence[ItemArray]
+) -> list[Stamp]:
+    """What stamps all that a pair of frames is read from."""
+    found: list[Stamp] = [lambda: f"{pair.first}"]
+    for i in (pair.before, pair.after):
+        found.append(partial(frames.stamp, i))
+        found += [part.stamp for own in told for part in own.of_frame(i)]
+    return found + [flow.stamp for flow in flows]
 
 
 def _if_frames_are_ids(

@@ -10,7 +10,7 @@ from typing import Any
 from uqeval.errors import UsageError
 from uqeval.metrics._again import Again
 from uqeval.metrics._contract import Metric
-from uqeval.metrics._plan import Plan, Pooling
+from uqeval.metrics._plan import Plan, Pooling, Recutting
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,8 @@ class Family:
     `pooled(settings, facts)` fits the thresholds alone and gives the options that would fix them.
     `again(key, settings, facts, fitted)` says how the scores of a variant and of its parts are read
     off saved states, `fitted` by the same keys; `settings_type` makes settings of their record.
+    `recut(rule, settings, facts, fitted)` gives what is fitted with another threshold, as far as
+    states can tell; it raises `UsageError` where they do not hold it.
     """
 
     name: str
@@ -79,6 +81,7 @@ class Family:
     again: Callable[[str, Any, Facts, Mapping[str, Any]], dict[str, Again]] | None = None
     settings_type: Any = None
     pooled: Callable[[Any, Facts], Pooling] | None = None
+    recut: Callable[[str, Any, Facts, Mapping[str, Any]], Recutting] | None = None
 
 
 def variants(

@@ -41,5 +41,7 @@ class Section:
 
 
 Plan = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Section]
+#: Returns what is fitted, as a section has it.
+Recutting = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", "dict[str, Any]"]
 #: Returns options of a command, as a user would give them.
 Pooling = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", "dict[str, str]"]

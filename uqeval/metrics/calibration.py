@@ -52,9 +52,10 @@ class CalibrationSettings:
     `bins`: of equal width (and, for the adaptive ECE, of equal mass). `edge`: see
     `uqeval.tallies.Bins`. `at_one`: pixels whose confidence is not below 1 lie in the "last" bin,
     in one of their "own", or in none ("drop"; they count in N). `clip`: the least probability in
-    the NLL. `temperature_of`: the temperature scales the logarithm of the "mean" probabilities, or
-    that of each of the "samples", which are then averaged. `fit_on`: file of the names of the items
-    that the temperature is fitted on (None: all).
+    the NLL. `adaptive`, `temperature`: whether there are an adaptive ECE and a temperature.
+    `temperature_of`: it scales the logarithm of the "mean" probabilities, or that of each of the
+    "samples", which are then averaged. `fit_on`: file of the names of the items that it is fitted
+    on (None: all).
 
     Raises `UsageError` for what cannot be.
     """
@@ -63,6 +64,7 @@ class CalibrationSettings:
     edge: str = "lower"
     at_one: str = "last"
     clip: float = 2.0**-24
+    adaptive: bool = True
     temperature: bool = True
     temperature_of: str = "mean"
     fit_on: str | None = None
@@ -163,33 +165,25 @@ def plan(settings: CalibrationSettings, classes: int, class_names: Sequence[str]
     v_k, lie below c. Equal confidences stay together.
     """
     from uqeval.tallies import AdaptiveReliability, ItemAdaptive, Ranks, RawMap
-    from uqeval.tallies.ranks import bins_at, order_statistic
 
     top, each, scores = _tallies(settings, classes)
     alone = ItemAdaptive(classes, settings.bins)
-    confidence = RawMap("confidence")
-    ranks = Ranks(confidence, classes)
-    counted = yield (top, each, scores, alone, ranks)
+    ranks = Ranks(RawMap("confidence"), classes)
+    first = (top, each, scores, alone)
+    counted = yield (*first, ranks) if settings.adaptive else first
     _refuse_strange(counted, (top, each, scores))
 
-    coarse = counted[ranks].total["coarse"][0]
-    pixels = int(coarse.sum())
-    edges: tuple[float, ...] = ()
-    ties = 0
-    if pixels and settings.bins > 1:
-        wanted = [-(-k * pixels // settings.bins) - 1 for k in range(1, settings.bins)]
-        places = bins_at(coarse, wanted)
-        detail = Ranks(confidence, classes, bins=tuple((0, b) for b in places))
-        fine: Any = (yield (detail,))[detail].total["fine"]
-        found = {b: fine[i] for i, b in enumerate(places)}
-        edges = tuple(order_statistic(coarse, found, rank) for rank in wanted)
-        ties = _repeated(coarse, found, edges)
-    adaptive = AdaptiveReliability(classes, edges)
-    massed = (yield (adaptive,))[adaptive].total
+    adaptive, fitted, ties = None, {}, {}
+    if settings.adaptive:
+        coarse = counted[ranks].total["coarse"][0]
+        edges, repeated = yield from _edges(settings, classes, coarse)
+        massed = AdaptiveReliability(classes, edges)
+        adaptive = cs.Binned.of((yield (massed,))[massed].total)
+        fitted, ties = {"edges": list(edges)}, {"ties_at_adaptive_edges": repeated}
 
     state = counted[top].total
     whole = [counted[tally].total for tally in (top, each, scores)]
-    results = results_of(settings, whole, cs.Binned.of(massed), class_names)
+    results = results_of(settings, whole, adaptive, class_names)
     items = []
     for own in zip(*(counted[t].items for t in (top, each, scores, alone)), strict=True):
         *states, mine = (t.unpack(d) for t, d in zip((top, each, scores, alone), own, strict=True))
@@ -197,12 +191,30 @@ def plan(settings: CalibrationSettings, classes: int, class_names: Sequence[str]
     numerics = {
         "confidence_one": int(state["special"][0]),
         "on_bin_edge": int(state["special"][1]),
-        "ties_at_adaptive_edges": ties,
+        **ties,
         "clipped": int(counted[scores].total["counts"][1]),
     }
-    return Section(
-        results, items, dataclasses.asdict(settings), numerics, fitted={"edges": list(edges)}
-    )
+    return Section(results, items, dataclasses.asdict(settings), numerics, fitted=fitted)
+
+
+def _edges(settings: CalibrationSettings, classes: int, coarse: Any) -> Any:
+    """The edges of bins of equal mass, and the pixels that share their confidence with one.
+
+    `coarse` counts the confidences of all pixels by their high bits.
+    """
+    from uqeval.tallies import Ranks, RawMap
+    from uqeval.tallies.ranks import bins_at, order_statistic
+
+    pixels = int(coarse.sum())
+    if not pixels or settings.bins < 2:
+        return (), 0
+    wanted = [-(-k * pixels // settings.bins) - 1 for k in range(1, settings.bins)]
+    places = bins_at(coarse, wanted)
+    detail = Ranks(RawMap("confidence"), classes, bins=tuple((0, b) for b in places))
+    fine: Any = (yield (detail,))[detail].total["fine"]
+    found = {b: fine[i] for i, b in enumerate(places)}
+    edges = tuple(order_statistic(coarse, found, rank) for rank in wanted)
+    return edges, _repeated(coarse, found, edges)
 
 
 def _tallies(settings: CalibrationSettings, classes: int) -> tuple[Tally, Tally, Tally]:

@@ -53,6 +53,8 @@ def scores_of(
     record: dict[str, Any] = {}
     for name, value in values.items():
         put(record, name, value, cs.BY_FIELD[name].undefined)
+    if not (adaptive or settings.adaptive):
+        put(record, "adaptive_ece", None, "left out by --no-adaptive")
     return record
 
 

@@ -21,7 +21,7 @@ from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._ladder import BIN_WIDTH, Ladder
 from uqeval.metrics._plan import Plan, Pooling, Section
-from uqeval.metrics.pavpu import check_uncertainty, checked_log_base
+from uqeval.metrics.pavpu_settings import check_uncertainty, checked_log_base
 from uqeval.metrics.thresholds import Rule, fit
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._ladder import BIN_WIDTH, Ladder
 from uqeval.metrics._plan import Plan, Section
 from uqeval.metrics._settings import check_choices, check_whole, of_definition
-from uqeval.metrics.pavpu import check_uncertainty
+from uqeval.metrics.pavpu_settings import check_uncertainty
 
 if TYPE_CHECKING:
     from uqeval.metrics._plan import Counted

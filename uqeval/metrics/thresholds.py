@@ -7,9 +7,9 @@ the median of the patches, or the best Surplus. A rule is fitted once and then h
 from __future__ import annotations
 
 import math
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from uqeval.errors import DataError, UsageError
 
@@ -62,6 +62,12 @@ class Fitted:
     threshold: tuple[float, ...]
     ends: tuple[tuple[float, float], ...]
 
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> Fitted:
+        """What `dataclasses.asdict` made of one, and JSON of that."""
+        ends = tuple((low, high) for low, high in record["ends"])
+        return cls(tuple(record["threshold"]), ends)
+
 
 Fitting = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Fitted]
 
@@ -101,7 +107,7 @@ def fit(rule: Rule, patches: Patches, by_category: bool, **operators: Any) -> Fi
         first = PatchCounts(patches, tuple(low for low, _ in ends), tuple(ends), **operators)
         by_threshold = (yield (first,))[first].total["by_threshold"]
         threshold = [
-            _best(by_threshold[c : c + 1] if by_category else by_threshold, *end)
+            best(by_threshold[c : c + 1] if by_category else by_threshold, *end)
             for c, end in enumerate(ends)
         ]
     else:
@@ -115,7 +121,42 @@ def fit(rule: Rule, patches: Patches, by_category: bool, **operators: Any) -> Fi
     return Fitted(tuple(threshold), tuple(ends))
 
 
-def _best(by_threshold: Any, low: float, high: float) -> float:
+def is_same(one: float, other: float) -> bool:
+    """Whether two thresholds divide patches alike: they are compared as float32."""
+    import numpy as np
+
+    return bool(np.float32(one) == np.float32(other))
+
+
+def step_of(fitted: Fitted, value: float) -> int | None:
+    """The step of the curve that is the threshold `value`; None if none is."""
+    steps = _steps(fitted)
+    return next((i for i, own in enumerate(steps) if is_same(own, value)), None)
+
+
+def refuse_not_held(rule: str, value: float, fitted: Fitted) -> NoReturn:
+    """Raise `UsageError` with the thresholds at which patches were counted, the nearest by name."""
+    steps = _steps(fitted)
+    t = max(sum(own < value for own in steps), 1) if value > steps[0] else 0
+    near = [i for i in (t - 1, t) if 0 <= i < len(steps)]
+    shown = " and ".join(f"{steps[i]!r} (t = {i / (len(steps) - 1):g})" for i in near)
+    own = Rule.parse(rule)
+    what = f"{rule}, which is {value!r}," if own.kind not in ("value", "percentile") else rule
+    raise UsageError(
+        f"--threshold {what} is none of the thresholds that the states hold: "
+        f"{fitted.threshold[0]!r}, at which patches were counted, and the {len(steps)} of the "
+        f"curve, from {steps[0]!r} to {steps[-1]!r}. The nearest of these are {shown}; give one as "
+        "a number (range:T takes t of the set's range), or evaluate again."
+    )
+
+
+def _steps(fitted: Fitted) -> list[float]:
+    from uqeval.tallies.patches import curve_thresholds
+
+    return curve_thresholds(*fitted.ends[0])
+
+
+def best(by_threshold: Any, low: float, high: float) -> float:
     from uqeval.tallies.patches import best_step, curve_thresholds
 
     step = best_step(by_threshold)

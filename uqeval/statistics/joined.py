@@ -39,6 +39,7 @@ class Joined:
         self.index: dict[str, Any] = indices[0] | {
             "items": [name for own in indices for name in own["items"]],
             "records": [record for own in indices for record in own["records"]],
+            "stamps": [stamp for own in indices for stamp in _stamps(own)],
             "fingerprint": _digest([own["fingerprint"] for own in indices]),
             "facts": _facts([own["facts"] for own in indices]),
             "inputs": _inputs([own["inputs"] for own in indices], self.missing)
@@ -68,6 +69,10 @@ class Joined:
         """Whether the files have other fitted numbers under a key."""
         return any(f.index["fitted"].get(key) != self.files[0].index["fitted"].get(key)
                    for f in self.files)  # fmt: skip
+
+
+def _stamps(index: Mapping[str, Any]) -> list[str | None]:
+    return index.get("stamps") or [None] * len(index["items"])
 
 
 def part_of(file: SavedStates) -> dict[str, Any] | None:

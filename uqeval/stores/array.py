@@ -97,6 +97,13 @@ class StoredArray(ABC):
     def fingerprint(self) -> str:
         """Hex digest of the metadata and of every chunk's key, size and stored checksum."""
 
+    def stamp(self, index: int | None) -> str | None:
+        """Changes when what is stored of an item does (None: of all there is), see `stamps`.
+
+        None where that cannot be told for certain without reading it.
+        """
+        return None
+
 
 @dataclass(frozen=True)
 class ItemArray:
@@ -104,6 +111,10 @@ class ItemArray:
 
     array: StoredArray
     index: int | None
+
+    def stamp(self) -> str | None:
+        """Changes when the part does; None where that cannot be told."""
+        return self.array.stamp(self.index)
 
 
 @dataclass(frozen=True)

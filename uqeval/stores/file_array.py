@@ -11,6 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from uqeval.errors import StoreError
 from uqeval.stores.array import StoredArray, file_digest
+from uqeval.stores.stamps import file_stamp
 
 
 class FileArray(StoredArray):
@@ -29,6 +30,10 @@ class FileArray(StoredArray):
     def fingerprint(self) -> str:
         """SHA-256 of the file's name, size and time of change."""
         return file_digest(self._path)
+
+    def stamp(self, index: int | None) -> str | None:
+        """Of the file."""
+        return file_stamp(self._path)
 
     def _numbers(self, dtype: DTypeLike, start: int, shape: tuple[int, ...]) -> NDArray[Any]:
         """The numbers from byte `start` to the end of the file.

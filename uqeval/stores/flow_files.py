@@ -34,6 +34,10 @@ _MOST = np.float32(1e9)
 class Flows(VideoPlanes):
     """The optical flow of all pairs, in their order, on the grid of the later frame."""
 
+    def of(self, places: range) -> Flows:
+        """The flow of the pairs at these places alone."""
+        return Flows(self.where, self.parts[places.start : places.stop])
+
     def read(self, i: int) -> NDArray[np.float32]:
         """The flow of pair `i` as [y, x, 2], (dx, dy) in pixels; both NaN where it is unknown.
 

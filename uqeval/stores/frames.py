@@ -52,6 +52,9 @@ class Frames(Protocol):
     def fingerprint(self) -> str:
         """Hex digest of names, sizes and times or of metadata, without a second read of data."""
 
+    def stamp(self, i: int) -> str | None:
+        """Changes when frame `i` does, see `stamps`; None where that cannot be told."""
+
 
 def open_frames(path: str | Path | NDArray[Any], *, fill_missing: bool = False) -> Frames:
     """The frames at `path`: images in a folder, an array `frames` in a store, or a video file.

@@ -15,6 +15,7 @@ from uqeval.errors import StoreError
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.matching import files_below
 from uqeval.stores.names import natural
+from uqeval.stores.stamps import file_stamp, joined
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm")
 
@@ -107,6 +108,12 @@ class ImageFolder:
         for name, file in zip(self.names or (), self._files, strict=True):
             digest.update(file_digest(file, name).encode())
         return digest.hexdigest()
+
+    def stamp(self, i: int) -> str | None:
+        """Of the frame's file, and of what decodes it."""
+        import PIL
+
+        return joined([file_stamp(self._files[i])], PIL.__version__)
 
     def _check(self, i: int, mode: str, width: int, height: int) -> None:
         if mode not in _MODES:

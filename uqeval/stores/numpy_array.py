@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
 from uqeval.stores.array import Region, StoredArray
+from uqeval.stores.stamps import file_stamp, joined
 
 _TILE_BYTES = 8 * 2**20
 #: Bytes read of a mapped file, after which its pages are given back: they count as memory in use.
@@ -39,6 +40,7 @@ class NumpyArray(StoredArray):
         dtype: np.dtype[Any],
         load: Callable[[], NDArray[Any]],
         header: bytes = b"",
+        file: str | None = None,
     ) -> None:
         if dtype.kind not in "biufU":
             raise StoreError(
@@ -52,6 +54,7 @@ class NumpyArray(StoredArray):
         self.attributes = {}
         self._header = header or repr((shape, dtype.str)).encode()
         self._load = load
+        self._file = file
         self._values: NDArray[Any] | None = None
         self._lock = threading.Lock()
         self._touched = 0
@@ -73,8 +76,9 @@ class NumpyArray(StoredArray):
     def reshaped(self, shape: tuple[int, ...]) -> NumpyArray:
         """The same numbers in another shape; still mapped when they are first read."""
         return NumpyArray(
-            self.where, shape, self.dtype, lambda: self._mapped().reshape(shape), self._header
-        )
+            self.where, shape, self.dtype, lambda: self._mapped().reshape(shape), self._header,
+            self._file,
+        )  # fmt: skip
 
     def stored_bytes(self) -> int:
         """The size of the values, unpacked."""
@@ -93,6 +97,12 @@ class NumpyArray(StoredArray):
         for start in np.unique(np.linspace(0, max(0, flat.size - items), _BLOCKS, dtype=np.int64)):
             digest.update(flat[start : start + items].tobytes())
         return digest.hexdigest()
+
+    def stamp(self, index: int | None) -> str | None:
+        """Of the whole file: one that has grown was written anew. None for arrays in memory."""
+        if self._file is None:
+            return None
+        return joined([file_stamp(self._file)], self.where, self.shape, self.axes, index)
 
     def _mapped(self) -> NDArray[Any]:
         with self._lock:
@@ -125,7 +135,7 @@ def open_npy(path: str) -> NumpyArray:
             f"{expected}. Copy or save it again."
         )
     return NumpyArray(
-        path, shape, dtype, lambda: _map(path, shape, fortran, dtype, len(header)), header
+        path, shape, dtype, lambda: _map(path, shape, fortran, dtype, len(header)), header, path
     )
 
 
@@ -172,7 +182,7 @@ def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Numpy
         with _unpacked(archive, info, where) as unpacked:  # the map keeps the file
             return _map(unpacked, shape, fortran, dtype, len(header))
 
-    return NumpyArray(where, shape, dtype, load, header)
+    return NumpyArray(where, shape, dtype, load, header, path)
 
 
 def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> IO[bytes]:

@@ -116,6 +116,10 @@ class VideoPlanes:
         """Bytes of decoded chunks that may be kept for later planes."""
         return self._planes.kept_bytes()
 
+    def stamp(self, i: int) -> str | None:
+        """Changes when plane `i` does; None where that cannot be told."""
+        return self.parts[i].stamp()
+
     def fingerprint(self) -> str:
         """Digest of the arrays' own fingerprints."""
         return self._planes.fingerprint()

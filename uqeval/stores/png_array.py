@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -80,6 +81,14 @@ class PngArray(FileArray):
 
     def fingerprint(self) -> str:
         """SHA-256 of the file: label files are small."""
+        return self._digest
+
+    def stamp(self, index: int | None) -> str | None:
+        """Of the file's content."""
+        return self._digest
+
+    @cached_property
+    def _digest(self) -> str:
         digest = hashlib.sha256(self._path.read_bytes())
         if self._table is not None:
             digest.update(self._table.tobytes())

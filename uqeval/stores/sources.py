@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from uqeval.errors import StoreError
+from uqeval.stores.stamps import file_stamp, joined
 
 Buffer: TypeAlias = bytes | memoryview
 
@@ -59,6 +60,10 @@ class Source(ABC):
     @abstractmethod
     def entries(self, prefix: str) -> dict[str, Entry]:
         """Every object below `prefix`, by its key relative to it; none if not `listable`."""
+
+    @abstractmethod
+    def stamp(self, key: str, entry: Entry) -> str | None:
+        """Changes when the object at a key does, of which `entry` is known; see `stamps`."""
 
 
 def open_source(path: str) -> Source:
@@ -163,6 +168,9 @@ class FolderSource(Source):
                 ) from error
         return found
 
+    def stamp(self, key: str, entry: Entry) -> str | None:
+        return file_stamp(f"{self._root}/{key}")
+
 
 class ZipSource(Source):
     """A zip file, its members stored or deflated; whole members are checked by their CRC-32."""
@@ -214,6 +222,9 @@ class ZipSource(Source):
             for key, info in self._infos.items()
             if key.startswith(start)
         }
+
+    def stamp(self, key: str, entry: Entry) -> str | None:
+        return joined([file_stamp(self.path)], key)  # its checksums do not tell of damage
 
 
 class ObjectSource(Source):
@@ -279,6 +290,10 @@ class ObjectSource(Source):
             }
         except Exception as error:  # see `_fail`
             raise self._fail("list what is stored there", error) from error
+
+    def stamp(self, key: str, entry: Entry) -> str | None:
+        weak = not entry.tag or entry.tag.startswith("W/")
+        return None if weak else f"{entry.size} {entry.tag}"
 
 
 def _reason(error: Exception) -> str:

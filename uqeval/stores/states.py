@@ -35,7 +35,7 @@ _MOST = 1 << 30
 #: What an index holds, as JSON has it.
 _KINDS: dict[str, type] = {
     "items": list, "records": list, "settings": dict, "fitted": dict, "facts": dict,
-    "metrics": dict, "inputs": dict, "results": dict,
+    "metrics": dict, "inputs": dict, "results": dict, "stamps": list,
 }  # fmt: skip
 
 
@@ -48,41 +48,62 @@ def partial_path(path: str | Path) -> Path:
 class StatesWriter:
     """Collects states beside `path` and puts the file in place when all is done.
 
-    `run` says what is being counted (stores, settings); with `resume`, states that an interrupted
-    run of the same has left are in `found` by tally and item, and stay in the file: none are held
-    in memory. Used as a context: an interrupt leaves what a `run` has collected to be resumed, any
-    other exception removes it. Raises `OutputError` if the file cannot be written, `UsageError`
-    where `resume` finds the states of another run.
+    `run` says what is being counted (stores, settings), its `stamps` of what each item is read;
+    with `resume`, states that an interrupted run of the same has left are in `found` by tally and
+    item, and stay in the file: none are held in memory. `before`: states of items that are as they
+    were when an earlier run counted them, likewise. Used as a context: an interrupt leaves what a
+    `run` has collected to be resumed, any other exception removes it.
+
+    Raises `OutputError` if the file cannot be written, `UsageError` where `resume` finds the states
+    of another run.
     """
 
     def __init__(
-        self, path: str | Path, run: Mapping[str, Any] | None = None, resume: bool = False
-    ) -> None:
+        self, path: str | Path, run: Mapping[str, Any] | None = None, resume: bool = False,
+        before: Mapping[str, Mapping[int, bytes]] | None = None,
+    ) -> None:  # fmt: skip
         self.path = Path(path)
         self.partial = partial_path(path)
         self.found: dict[str, _Kept] = {}
         self._resumable = run is not None
+        self.stamps: list[str | None] = list((run or {}).get("stamps", ()))
         self._numbers: dict[str, int] = {}
         self._held: set[tuple[int, int]] = set()
         head = json.dumps(dict(run or {}), sort_keys=True).encode()
         earlier = _entries_of(self.partial) if resume and self.partial.exists() else iter(())
-        if next(earlier, (_RUN, head)) != (_RUN, head):
+        name, left = next(earlier, (_RUN, head))
+        if name != _RUN or not self._goes_on(left, head):
             raise UsageError(
                 f"--resume: {self.partial} is of another run: other stores, items, settings or "
                 "version. Remove it, or repeat the command that was interrupted."
             )
+        head = left
         # Written anew, so that what was cut short at its end is gone.
         beside = self.partial.with_name(f"{self.partial.name}.{os.getpid()}")
         try:
             self._file = beside.open("w+b")
             self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_STORED)
             self._write(_RUN, head)
+            for key, own in (before or {}).items():
+                self.found[key] = _Kept(self._file.fileno(), own)
             self._take(earlier)
             self._file.flush()
             beside.replace(self.partial)
         except OSError as error:
             beside.unlink(missing_ok=True)
             raise OutputError(f"{path}: cannot be written: {error.strerror}.") from error
+
+    def _goes_on(self, left: bytes, head: bytes) -> bool:
+        """Whether two runs are the same; then the stamps are those of the first, which has read."""
+        before, now = json.loads(left), json.loads(head)
+        stamps = before.pop("stamps", [])
+        if before != {k: v for k, v in now.items() if k != "stamps"}:
+            return False
+        same = len(stamps) == len(self.stamps) and all(
+            one in (two, None) for one, two in zip(stamps, self.stamps, strict=True)
+        )
+        self.stamps = stamps
+        return same
 
     def __enter__(self) -> StatesWriter:
         return self
@@ -104,7 +125,7 @@ class StatesWriter:
 
     def finish(self, index: Mapping[str, Any]) -> None:
         """Write the index and rename the file into place."""
-        text = json.dumps({"schema": SCHEMA, **index}, allow_nan=False)
+        text = json.dumps({"schema": SCHEMA, "stamps": self.stamps, **index}, allow_nan=False)
         try:
             self._write(_INDEX, text.encode())
             self._zip.close()
@@ -155,31 +176,34 @@ class StatesWriter:
             if first == "tallies":
                 keys[number] = key = data.decode()
                 self._numbers[key] = int(number)
-                self.found[key] = _Kept(self._file.fileno())
+                self.found.setdefault(key, _Kept(self._file.fileno()))
             else:
                 self.found[keys[first]].places[int(number)] = place
                 self._held.add((int(first), int(number)))
 
 
 class _Kept(Mapping[int, bytes]):
-    """States by item that lie in a file; read when they are asked for, by any thread."""
+    """States by item that lie in a file, or `elsewhere`; read when asked for, by any thread."""
 
-    def __init__(self, file: int) -> None:
+    def __init__(self, file: int, elsewhere: Mapping[int, bytes] | None = None) -> None:
         self.places: dict[int, tuple[int, int]] = {}
         self._file = file
+        self._elsewhere = elsewhere or {}
 
     def __getitem__(self, item: int) -> bytes:
+        if item not in self.places:
+            return self._elsewhere[item]
         at, size = self.places[item]
         return os.pread(self._file, size, at)
 
     def __contains__(self, item: object) -> bool:
-        return item in self.places
+        return item in self.places or item in self._elsewhere
 
     def __iter__(self) -> Iterator[int]:
-        return iter(self.places)
+        return iter(dict.fromkeys((*self.places, *self._elsewhere)))
 
     def __len__(self) -> int:
-        return len(self.places)
+        return sum(1 for _ in self)
 
 
 def tally_key(parameters: Mapping[str, Any]) -> str:
@@ -255,6 +279,13 @@ class SavedStates:
                 raise StoreError(
                     f"{self.path}: has no state {number}/{item}: {error}. Run the evaluation again."
                 ) from None
+
+    def state(self, key: str, item: int) -> bytes:
+        """The packed state of the tally of a key (`tally_key`) for one item, by any thread.
+
+        Raises what `zipfile` does, and `KeyError` or `ValueError`, where it is damaged.
+        """
+        return self._read(f"{self._numbers[key]}/{item}")
 
     def parameters(self) -> list[dict[str, Any]]:
         """Id and parameters of every tally."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.sources import is_url
+from uqeval.stores.stamps import file_stamp, joined
 
 if TYPE_CHECKING:
     import cv2
@@ -83,6 +84,12 @@ class VideoFile:
     def fingerprint(self) -> str:
         """SHA-256 of the file's name, size and time of change, and of its frames' number."""
         return file_digest(self._path, self._count, self._size)
+
+    def stamp(self, i: int) -> str | None:
+        """Of the whole file: one that has grown was written anew."""
+        import cv2
+
+        return joined([file_stamp(self._path)], i, cv2.__version__)
 
     def _decoded(self, i: int) -> NDArray[np.uint8]:
         if i < self._position:

@@ -19,6 +19,7 @@ from uqeval.errors import StoreError
 from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.codecs import DamagedChunk, checked_crc32c
 from uqeval.stores.sources import Buffer, Entry, Source
+from uqeval.stores.stamps import joined
 from uqeval.stores.zarr_layout import Layout, Shards
 
 Position = tuple[int, ...]
@@ -143,6 +144,28 @@ class ZarrArray(StoredArray):
                 tag = bytes(self._source.get(self._path(key), start=-4) or b"").hex()
             digest.update(f"\n{key} {entry.size} {tag}".encode())
         return digest.hexdigest()
+
+    def stamp(self, index: int | None) -> str | None:
+        """Of the metadata, less how many items there are, and of every chunk that holds the item.
+
+        None for web servers, which do not tell what they hold.
+        """
+        if not self._source.listable:
+            return None
+        layout, entries = self._layout, self._entries()
+        grid = [range(count) for count in self._grid(layout.files)]
+        shape: list[int | None] = list(self.shape)
+        place = 0
+        if index is not None:
+            along = self.axes.index("item")
+            first, place = divmod(index, layout.files[along])
+            grid[along], shape[along] = range(first, first + 1), None
+        stamps = []
+        for position in itertools.product(*grid):
+            key = self._path(layout.key(position))
+            entry = entries.get(position)
+            stamps.append(self._source.stamp(key, entry) if entry else "not stored")
+        return joined(stamps, layout.form, self.axes, shape, place)
 
     def _grid(self, unit: Position) -> Position:
         return tuple(-(-size // part) for size, part in zip(self.shape, unit, strict=True))

@@ -54,6 +54,8 @@ class Layout:
     dimension_names: tuple[str | None, ...] | None
     attributes: dict[str, Any]
     document: bytes
+    #: What the metadata say beside the shape, as one text.
+    form: str
 
     @property
     def text(self) -> bool:
@@ -165,6 +167,7 @@ def _v3(document: dict[str, Any], raw: bytes, where: str) -> Layout:
         dimension_names=tuple(names) if names else None,
         attributes=dict(document.get("attributes") or {}),
         document=raw,
+        form=_form(document),
     )
 
 
@@ -193,7 +196,12 @@ def _v2(document: dict[str, Any], attributes: dict[str, Any], raw: bytes, where:
         dimension_names=tuple(names) if names else None,
         attributes={k: v for k, v in attributes.items() if k != "_ARRAY_DIMENSIONS"},
         document=raw,
+        form=_form(document | {"attributes": attributes}),
     )
+
+
+def _form(document: Mapping[str, Any]) -> str:
+    return json.dumps({k: v for k, v in document.items() if k != "shape"}, sort_keys=True)
 
 
 def _sizes(

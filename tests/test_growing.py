@@ -1,0 +1,566 @@
+"""A set that grows: items that an earlier run at the same place has counted are not read again, and
+the report and the states have the bits of a run that reads all."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+import time
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import cv2
+import numpy as np
+import pytest
+import zarr
+from PIL import Image
+from small_videos import numbered, save_flows, save_folder, save_store, video
+
+import uqeval
+from uqeval.inputs import InputOptions, open_inputs
+from uqeval.saving import stamps_of
+from uqeval.stores.stamps import file_stamp
+from uqeval.stores.states import partial_path
+
+sys.path.append(str(Path(__file__).parent / "cli"))
+from command import run_well
+from small_stores import labels, probs, save, save_label_folder
+
+ITEMS, MORE = 4, 7
+#: What needs nothing that is fitted on the whole set.
+SKIPS: dict[str, tuple[str, dict[str, Any]]] = {
+    "segmentation": ("classes", {}),
+    "pavpu": ("classes", {
+        "threshold": "0.5", "curve_range": "0:1.6", "deciles": False, "window": [4, 8],
+    }),
+    "calibration": ("classes", {"adaptive": False, "temperature": False}),
+    "sparsification": ("classes", {"scope": "item"}),
+    "regression": ("regression", {}),
+}  # fmt: skip
+#: What is fitted on the whole set: read again, with the same bits.
+FITTED: dict[str, tuple[str, dict[str, Any]]] = {
+    "pavpu": ("classes", {}),
+    "calibration": ("classes", {}),
+    "failure": ("classes", {}),
+    "nmerci": ("regression", {}),
+}
+
+
+def names(count: int) -> list[str]:
+    return [f"i{k}" for k in range(count)]
+
+
+def arrays(kind: str, count: int) -> dict[str, np.ndarray]:
+    if kind == "classes":
+        return {"probs": probs(MORE)[:count], "labels": labels(MORE)[:count]}
+    rng = np.random.default_rng(0)
+    mean = rng.normal(10, 2, (MORE, 20, 30)).astype("f4")
+    target = mean + rng.normal(0, 1, mean.shape).astype("f4")
+    std = rng.uniform(0.5, 2, mean.shape).astype("f4")
+    return {"mean": mean[:count], "std": std[:count], "target": target[:count]}
+
+
+def store(path: Path, kind: str = "classes", count: int = ITEMS, **options: Any) -> Path:
+    """Chunks as they are, without a checksum: nothing but its times tells of a change."""
+    raw = {"compressors": None, **options}
+    return save(path, arrays(kind, count), {"names": names(count)}, **raw)
+
+
+def grow(path: Path, kind: str = "classes", count: int = MORE) -> None:
+    group = zarr.open_group(str(path), mode="r+")
+    for name, values in arrays(kind, count).items():
+        array: Any = group[name]
+        before = array.shape[0]
+        array.resize(values.shape)
+        array[before:] = values[before:]
+    group.attrs["names"] = names(count)
+
+
+def change(path: Path) -> None:
+    """Turn a file around and put its time back, as a careful copy would."""
+    time.sleep(0.03)
+    stat = path.stat()
+    path.write_bytes(path.read_bytes()[::-1])
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def run(states: Path, given: Any, metrics: Any, truth: Any = None, **options: Any) -> Any:
+    time.sleep(0.03)  # what was written just now has no stamp
+    return uqeval.evaluate(given, truth, metrics, states=states, workers=2, **options)
+
+
+def told(report: Any) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(report.to_json())
+    return {k: v for k, v in record.items() if k not in ("timing", "states")}
+
+
+def again(states: Path, given: Any, metrics: Any, truth: Any = None, **options: Any) -> Any:
+    """The report of a run where another has been, once it has the bits of one that is all alone."""
+    report = run(states, given, metrics, truth, **options)
+    fresh = states.with_name("fresh.states.zip")
+    fresh.unlink(missing_ok=True)
+    alone = run(fresh, given, metrics, truth, **options)
+    assert alone.timing["items_reused"] == 0
+    assert told(report) == told(alone)
+    assert states.read_bytes() == fresh.read_bytes()
+    return report
+
+
+def reused(report: Any) -> int:
+    found: int = report.timing["items_reused"]
+    return found
+
+
+PLAIN = {"segmentation": {}}
+
+
+@pytest.mark.parametrize("family", SKIPS)
+@pytest.mark.parametrize("form", [2, 3])
+def test_only_new_items_are_read(family: str, form: int, tmp_path: Path) -> None:
+    kind, options = SKIPS[family]
+    given = store(tmp_path / "s.zarr", kind)
+    if form == 2:
+        shutil.rmtree(given)
+        group = zarr.create_group(str(given), attributes={"names": names(ITEMS)}, zarr_format=2)
+        for name, values in arrays(kind, ITEMS).items():
+            chunks = (1, *values.shape[1:])
+            group.create_array(name, shape=values.shape, dtype=values.dtype, chunks=chunks)
+            group[name][...] = values  # type: ignore[index]
+    states = tmp_path / "r.states.zip"
+    first = run(states, given, {family: options})
+    assert reused(first) == 0
+    grow(given, kind)
+    report = again(states, given, {family: options})
+    assert reused(report) == ITEMS
+    assert report.timing["bytes_read"] * ITEMS == first.timing["bytes_read"] * (MORE - ITEMS)
+
+    report = again(states, given, {family: options})
+    assert (reused(report), report.timing["bytes_read"]) == (MORE, 0)
+
+
+@pytest.mark.parametrize("family", FITTED)
+def test_what_is_fitted_on_the_set_is_read_again(family: str, tmp_path: Path) -> None:
+    kind, options = FITTED[family]
+    given = store(tmp_path / "s.zarr", kind)
+    first = run(tmp_path / "r.states.zip", given, {family: options})
+    grow(given, kind)
+    report = again(tmp_path / "r.states.zip", given, {family: options})
+    assert reused(report) == 0
+    assert report.timing["bytes_read"] * ITEMS == first.timing["bytes_read"] * MORE
+
+
+def test_a_changed_chunk_is_read_again(tmp_path: Path) -> None:
+    given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
+    run(states, given, PLAIN)
+    change(given / "labels" / "c" / "2" / "0" / "0")
+    assert reused(again(states, given, PLAIN)) == ITEMS - 1
+    (given / "probs" / "c" / "1" / "0" / "0" / "0" / "0").touch()
+    assert reused(again(states, given, PLAIN)) == ITEMS - 1
+    assert reused(again(states, given, PLAIN)) == ITEMS
+
+
+def test_a_changed_label_is_read_again(tmp_path: Path) -> None:
+    given = save(tmp_path / "s.zarr", {"probs": probs(ITEMS)}, {"names": names(ITEMS)})
+    folder = save_label_folder(tmp_path / "labels", labels(ITEMS), names(ITEMS))
+    states = tmp_path / "r.states.zip"
+    run(states, given, PLAIN, folder)
+    (folder / "i0.png").touch()  # its content is what counts
+    assert reused(again(states, given, PLAIN, folder)) == ITEMS
+    plane = np.array(Image.open(folder / "i0.png"))
+    plane[5, 7] = (plane[5, 7] + 1) % 5
+    Image.fromarray(plane).save(folder / "i0.png")
+    assert reused(again(states, given, PLAIN, folder)) == ITEMS - 1
+
+
+def test_items_of_a_chunk_are_read_together(tmp_path: Path) -> None:
+    given = store(tmp_path / "s.zarr", together=3)
+    states = tmp_path / "r.states.zip"
+    run(states, given, PLAIN)
+    grow(given)
+    report = again(states, given, PLAIN)
+    assert reused(report) == 3  # the fourth lay in a chunk that has grown
+    assert report.timing["bytes_read"] == probs(MORE)[3:].nbytes
+
+
+def test_a_changed_chunk_of_a_shard_is_read_again(tmp_path: Path) -> None:
+    """A shard's index has the same checksum, whatever its raw chunks hold."""
+    height, width = labels().shape[1:]
+    given = save(
+        tmp_path / "s.zarr", {"labels": labels(ITEMS), "predictions": labels(ITEMS, seed=1) % 5},
+        {"names": names(ITEMS), "class_names": list("abcde")},
+        shards=(2, height, width), compressors=None,
+    )  # fmt: skip
+    states = tmp_path / "r.states.zip"
+    run(states, given, PLAIN)
+    assert reused(again(states, given, PLAIN)) == ITEMS
+    shard = given / "predictions" / "c" / "1" / "0" / "0"
+    time.sleep(0.03)
+    data = bytearray(shard.read_bytes())
+    data[0] = (data[0] + 1) % 5
+    shard.write_bytes(data)
+    assert reused(again(states, given, PLAIN)) == 2
+
+
+def test_items_in_another_order_and_fewer(tmp_path: Path) -> None:
+    given = tmp_path / "s.zarr"
+    root = zarr.create_group(str(given), attributes={"names": names(ITEMS)})
+    for name, p, label in zip(names(ITEMS), probs(ITEMS), labels(ITEMS), strict=True):
+        own = root.create_group(f"items/{name}")
+        for kind, values in (("probs", p), ("labels", label)):
+            own.create_array(kind, shape=values.shape, dtype=values.dtype)[...] = values
+    states = tmp_path / "r.states.zip"
+    run(states, given, PLAIN)
+    root.attrs["names"] = ["i2", "i0", "i3", "i1"]
+    assert reused(again(states, given, PLAIN)) == ITEMS
+    shutil.rmtree(given / "items" / "i3")
+    root.attrs["names"] = ["i2", "i0", "i1"]
+    assert reused(again(states, given, PLAIN)) == 3
+    # An item of another's name is another item.
+    (given / "items" / "i0").rename(given / "items" / "x")
+    (given / "items" / "i1").rename(given / "items" / "i0")
+    (given / "items" / "x").rename(given / "items" / "i1")
+    assert reused(again(states, given, PLAIN)) == 1
+
+
+def test_names_that_change_places(tmp_path: Path) -> None:
+    """Chunks may have the same size and time: that they are two files has to be told."""
+    given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
+    run(states, given, PLAIN)
+    zarr.open_group(str(given), mode="r+").attrs["names"] = ["i1", "i0", "i2", "i3"]
+    assert reused(again(states, given, PLAIN)) == 2
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"ignore_index": 3}, {"missing_chunks": "fill"}, {"sum_tolerance": 0.1}],
+    ids=lambda own: next(iter(own)),
+)
+def test_other_options_are_other_items(options: dict[str, Any], tmp_path: Path) -> None:
+    states = tmp_path / "r.states.zip"
+    known = {"probs": probs(ITEMS), "labels": labels(ITEMS) % 5}
+    given = save(tmp_path / "s.zarr", known, {"names": names(ITEMS)})
+    run(states, given, PLAIN)
+    assert reused(again(states, given, PLAIN, **options)) == 0
+    assert reused(again(states, given, PLAIN, **options)) == ITEMS
+
+
+def test_other_settings_are_other_tallies(tmp_path: Path) -> None:
+    given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
+    settings = {"threshold": "0.5", "curve_range": "0:1.6", "deciles": False}
+    run(states, given, {"pavpu": settings | {"window": [4, 8]}})
+    assert reused(again(states, given, {"pavpu": settings | {"window": 8}})) == ITEMS
+    assert reused(again(states, given, {"pavpu": settings | {"window": 4}})) == 0
+    assert reused(again(states, given, PLAIN)) == ITEMS
+
+
+def test_what_the_metadata_say_is_part_of_an_item(tmp_path: Path) -> None:
+    given, states = tmp_path / "s.zarr", tmp_path / "r.states.zip"
+    stored = {"probs": np.round(probs(ITEMS) * 200).astype("u1"), "labels": labels(ITEMS)}
+    save(given, stored, {"names": names(ITEMS)})
+    group = zarr.open_group(str(given), mode="r+")
+    group["probs"].attrs["scale"] = 1 / 200
+    run(states, given, PLAIN, sum_tolerance=0.9)
+    group["probs"].attrs["scale"] = 1 / 201
+    assert reused(again(states, given, PLAIN, sum_tolerance=0.9)) == 0
+
+    numbers = store(tmp_path / "numbers.zarr", "regression")
+    run(states, numbers, {"regression": {}})
+    (numbers / "std").rename(numbers / "variance")
+    assert reused(again(states, numbers, {"regression": {}})) == 0
+
+
+def test_another_version_reads_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
+    run(states, given, PLAIN)
+    monkeypatch.setattr(uqeval, "__version__", "9.9.9")
+    assert reused(again(states, given, PLAIN)) == 0
+
+
+def test_a_divergence_is_of_both(tmp_path: Path) -> None:
+    given, reference = store(tmp_path / "s.zarr"), store(tmp_path / "reference.zarr")
+    states = tmp_path / "r.states.zip"
+    options: dict[str, Any] = {"reference": reference}
+    run(states, given, "divergence", **options)
+    grow(given)
+    grow(reference)
+    assert reused(again(states, given, "divergence", **options)) == ITEMS
+    (reference / "probs" / "c" / "2" / "0" / "0" / "0" / "0").touch()
+    assert reused(again(states, given, "divergence", **options)) == MORE - 1
+
+
+def test_the_command_says_so(tmp_path: Path) -> None:
+    given = store(tmp_path / "s.zarr")
+    pavpu = ("--threshold", "0.5", "--curve-range", "0:1.6", "--no-deciles")
+    for metric, options in (("pavpu", pavpu), ("calibration", ("--no-adaptive",))):
+        command = (metric, given, *options, "-o", tmp_path / "r.json")
+        command += ("--no-temperature",) if metric == "calibration" else ()
+        assert "not read again" not in run_well(*command).stderr
+        assert "4 of 4 items are as they were" in " ".join(run_well(*command).stderr.split())
+        assert run_well(*command, "-q").stderr == ""
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["timing"]["items_reused"] == ITEMS
+    assert report["results"]["calibration"]["adaptive_ece"] is None
+    assert "--no-adaptive" in report["results"]["calibration"]["adaptive_ece_reason"]
+
+
+def _damaged(data: bytes) -> dict[str, bytes]:
+    end = data.rindex(b"PK\x01\x02")
+    first = data.index(b"0/2") + 10
+    return {
+        "empty": b"",
+        "cut": data[: len(data) // 2],
+        "no index": data.replace(b'"stamps"', b'"stumps"'),
+        "one state": data[:first] + bytes([data[first] ^ 1]) + data[first + 1 :],
+        "directory": data[:end] + b"PK\x09\x02" + data[end + 4 :],
+    }
+
+
+@pytest.mark.parametrize("how", ["empty", "cut", "no index", "one state", "directory"])
+def test_damaged_states_are_counted_anew(how: str, tmp_path: Path) -> None:
+    given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
+    run(states, given, PLAIN)
+    states.write_bytes(_damaged(states.read_bytes())[how])
+    assert reused(again(states, given, PLAIN)) == (ITEMS - 1 if how == "one state" else 0)
+    assert reused(again(states, given, PLAIN)) == ITEMS
+
+
+def test_states_of_other_tallies_under_a_tally_s_name(tmp_path: Path) -> None:
+    given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
+    run(states, given, PLAIN)
+    with zipfile.ZipFile(states) as old:
+        entries = [(info, old.read(info)) for info in old.infolist()]
+    with zipfile.ZipFile(states, "w") as new:
+        for info, data in entries:
+            new.writestr(info, b"nonsense" if info.filename == "0/1" else data)
+    assert reused(again(states, given, PLAIN)) == ITEMS - 1
+
+
+def test_parts_of_a_grown_set(tmp_path: Path) -> None:
+    given = store(tmp_path / "s.zarr")
+    places = [tmp_path / f"{k}.states.zip" for k in (1, 2)]
+    for k, place in enumerate(places, 1):
+        run(place, given, PLAIN, part=f"{k}/2")
+    grow(given)
+    # 2 and 2 items; then 3 and 4.
+    assert reused(again(places[0], given, PLAIN, part="1/2")) == 2
+    assert reused(again(places[1], given, PLAIN, part="2/2")) == 1
+    whole = tmp_path / "whole.states.zip"
+    report = run(whole, given, PLAIN)
+    merged = tmp_path / "merged.states.zip"
+    assert uqeval.merge(places, states=merged).results == report.results
+    assert reused(again(merged, given, PLAIN)) == MORE
+
+
+@pytest.mark.parametrize("before", [False, True])
+def test_a_killed_run_goes_on_from_both(
+    before: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed in the middle of the new items; the old ones are in the states that are done."""
+    from uqeval.maps.sources import Source
+
+    given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
+    if before:
+        run(states, given, PLAIN)
+    grow(given)
+    read, asked = Source.read, []
+
+    def interrupted(self: Any, batch: range, *args: Any) -> Any:
+        asked.append(batch.start)
+        if batch.start == 5:
+            raise KeyboardInterrupt
+        return read(self, batch, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Source, "read", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(0.03)
+            uqeval.evaluate(given, None, PLAIN, states=states, workers=1)
+    assert sorted(asked) == ([4, 5] if before else [0, 1, 2, 3, 4, 5])
+    assert partial_path(states).exists()
+    report = run(states, given, PLAIN, resume=True)
+    assert reused(report) == 5
+    fresh = tmp_path / "fresh.states.zip"
+    assert told(run(fresh, given, PLAIN)) == told(report)
+    assert states.read_bytes() == fresh.read_bytes()
+
+
+def test_what_was_changed_since_is_not_resumed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without checksums the fingerprint of a store does not tell of it."""
+    from uqeval.maps.sources import Source
+
+    given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
+    read = Source.read
+
+    def interrupted(self: Any, batch: range, *args: Any) -> Any:
+        if batch.start == 2:
+            raise KeyboardInterrupt
+        return read(self, batch, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Source, "read", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            run(states, given, PLAIN)
+    change(given / "probs" / "c" / "0" / "0" / "0" / "0" / "0")
+    with pytest.raises(uqeval.UsageError, match="is of another run"):
+        run(states, given, PLAIN, resume=True)
+
+
+def test_arrays_in_one_file_are_read_again_once_it_is_another(tmp_path: Path) -> None:
+    states = tmp_path / "r.states.zip"
+    for form in ("npy", "npz", "zip"):
+        given: Any = tmp_path / f"s.{form}"
+        truth: Any = tmp_path / "labels.npy"
+
+        def write(count: int, given: Path = given, truth: Path = truth) -> None:
+            np.save(truth, labels(MORE)[:count])
+            if given.suffix == ".npy":
+                np.save(given, probs(MORE)[:count])
+            elif given.suffix == ".npz":
+                np.savez(given, probs=probs(MORE)[:count])
+            else:
+                shutil.rmtree(given.with_suffix(""), ignore_errors=True)
+                folder = store(given.with_suffix(""), count=count)
+                given.unlink(missing_ok=True)
+                shutil.make_archive(str(folder), "zip", folder)
+
+        write(ITEMS)
+        run(states, given, PLAIN, truth)
+        assert reused(again(states, given, PLAIN, truth)) == ITEMS, form
+        write(MORE)
+        assert reused(again(states, given, PLAIN, truth)) == 0, form
+    for _ in range(2):
+        assert reused(run(states, probs(ITEMS), PLAIN, labels(ITEMS))) == 0
+
+
+def test_a_file_that_was_changed_just_now_has_no_stamp(tmp_path: Path) -> None:
+    """Another change within the same tick of the clock would leave it the same times."""
+    file = tmp_path / "file"
+    file.write_bytes(b"1")
+    assert file_stamp(file) is None
+    time.sleep(0.03)
+    first = file_stamp(file)
+    assert first is not None and first == file_stamp(file)
+    os.utime(file, ns=(0, 4 * 10**18))  # in times to come
+    assert file_stamp(file) is None
+    assert file_stamp(tmp_path / "none") is None
+    copied = tmp_path / "copy"
+    shutil.copy2(file, copied)
+    assert file_stamp(copied) != first
+
+
+# ---- videos
+
+
+def save_video(folder: Path, count: int) -> Path:
+    own = video(numbered(6), seed=3)
+    return save_folder(folder, own.only(own.names[:count]), labels=True)
+
+
+def frame(folder: Path, number: int, kind: str = "frames") -> Path:
+    return folder / kind / f"v_{number:03}.png"
+
+
+def test_only_new_pairs_of_a_video_are_read(tmp_path: Path) -> None:
+    given, states = save_video(tmp_path / "v", 4), tmp_path / "r.states.zip"
+    metrics: dict[str, Any] = {"tc": {"flow": ["farneback", "dis"]}}
+    first = run(states, None, metrics, video=given)
+    save_video(tmp_path / "v6", 6)
+    for kind in ("frames", "predictions", "labels"):
+        for number in (4, 5):
+            shutil.copy2(frame(tmp_path / "v6", number, kind), frame(given, number, kind))
+    report = again(states, None, metrics, video=given)
+    assert reused(report) == 3
+    # Of the pair that joins the old and the new both frames are read.
+    assert report.timing["bytes_read"] * 3 == first.timing["bytes_read"] * 2
+    assert reused(again(states, None, metrics, video=given)) == 5
+
+    Image.open(frame(given, 2)).rotate(180).save(frame(given, 2))
+    assert reused(again(states, None, metrics, video=given)) == 3
+    Image.open(frame(given, 5, "labels")).rotate(180).save(frame(given, 5, "labels"))
+    assert reused(again(states, None, metrics, video=given)) == 4
+    frame(given, 0).unlink()
+    frame(given, 0, "predictions").unlink()
+    frame(given, 0, "labels").unlink()
+    assert reused(again(states, None, metrics, video=given)) == 3  # 1 begins a run now
+
+
+def test_tracks_are_followed_anew(tmp_path: Path) -> None:
+    given, states = save_video(tmp_path / "v", 4), tmp_path / "r.states.zip"
+    run(states, None, {"tc": {"tracks": True}}, video=given)
+    assert reused(again(states, None, {"tc": {"tracks": True}}, video=given)) == 0
+
+
+def test_flow_of_another_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given, states = save_video(tmp_path / "v", 4), tmp_path / "r.states.zip"
+    run(states, None, {"tc": {}}, video=given)
+    monkeypatch.setattr(cv2, "__version__", "0.0.0")
+    assert reused(again(states, None, {"tc": {}}, video=given)) == 0
+
+
+@pytest.mark.parametrize("how", ["flo", "zarr"])
+def test_saved_flow_is_part_of_a_pair(how: str, tmp_path: Path) -> None:
+    own = video(numbered(5), seed=3)
+    given, states = save_folder(tmp_path / "v", own), tmp_path / "r.states.zip"
+    rng = np.random.default_rng(0)
+    size = own.frames[own.names[0]].shape[:2]
+    flows = {name: rng.normal(0, 2, (*size, 2)).astype("f4") for name in own.names[1:]}
+    path = tmp_path / f"flow.{how}"
+    if how == "flo":
+        save_flows(path, flows)
+    else:
+        save_store(path, flow=np.stack(list(flows.values())))
+    options: dict[str, Any] = {"video": given, "flow_path": path}
+    whole = run(states, None, {"tc": {"flow": "file"}}, **options)
+    assert reused(again(states, None, {"tc": {"flow": "file"}}, **options)) == 4
+    one = path / "v_002.flo" if how == "flo" else path / "flow" / "c" / "1" / "0" / "0" / "0"
+    time.sleep(0.03)
+    one.touch()
+    assert reused(again(states, None, {"tc": {"flow": "file"}}, **options)) == 3
+    # A part has the flow of its own pairs.
+    part = run(tmp_path / "p.states.zip", None, {"tc": {"flow": "file"}}, part="2/2", **options)
+    assert part.items == whole.items[2:]
+
+
+def test_a_video_in_one_store(tmp_path: Path) -> None:
+    own = video(numbered(5), seed=3)
+    held = {kind: own.stack(kind) for kind in ("frames", "predictions", "labels")}
+    given = save_store(tmp_path / "v.zarr", own.names, **held)
+    states = tmp_path / "r.states.zip"
+    run(states, None, {"tc": {}}, video=given)
+    (given / "frames" / "c" / "4" / "0" / "0" / "0").touch()
+    assert reused(again(states, None, {"tc": {}}, video=given)) == 3
+
+
+# ---- what an item is read from
+
+
+def _stamps(*given: Any, **options: Any) -> list[str | None]:
+    time.sleep(0.03)
+    return stamps_of(open_inputs(*given, InputOptions(**options)))
+
+
+@pytest.mark.parametrize("write", [
+    lambda folder: (store(folder / "s.zarr"), None),
+    lambda folder: (store(folder / "s.zarr", "regression"), None),
+    lambda folder: ([store(folder / "a.zarr"), store(folder / "b.zarr")], None),
+])  # fmt: skip
+def test_every_file_of_an_item_is_in_its_stamp(
+    write: Callable[[Path], tuple[Any, Any]], tmp_path: Path
+) -> None:
+    given, truth = write(tmp_path)
+    stamps = _stamps(given, truth)
+    assert None not in stamps and len(set(stamps)) == ITEMS
+    for path in sorted(tmp_path.rglob("c/*/**/0")):
+        if path.is_file() and "b.zarr/labels" not in str(path):
+            parts = path.relative_to(tmp_path).parts
+            item = int(parts[parts.index("c") + 1])
+            path.touch()
+            after = _stamps(given, truth)
+            assert [i for i in range(ITEMS) if after[i] != stamps[i]] == [item], path
+            stamps = after

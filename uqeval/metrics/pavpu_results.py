@@ -1,0 +1,177 @@
+"""What counted patches say: scores, rows of classes, curves and where they peak."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics import patch_scores
+from uqeval.metrics._contract import put
+from uqeval.metrics.patch_scores import METRICS
+from uqeval.metrics.pavpu_settings import PavpuSettings
+from uqeval.metrics.thresholds import Fitted
+
+if TYPE_CHECKING:
+    from uqeval.tallies import PatchCounts
+    from uqeval.tallies._contract import State
+
+#: Why something is not known at another threshold than that of the run.
+NOT_HELD = "at another threshold this takes another look at the pixels"
+
+
+def results_of(
+    settings: PavpuSettings,
+    fitted: Fitted | None,
+    state: State,
+    class_names: Sequence[str],
+    whole: bool = True,
+    step: int | None = None,
+) -> dict[str, Any]:
+    """What the counts of patches say; without curves, and where they peak, unless `whole`.
+
+    `fitted` are the thresholds to say. With `step`, the one of that step of the curve: patches were
+    counted at another, and what takes both thresholds (ties, the curve over the accuracy threshold)
+    is not known.
+    """
+    at = state["counts"] if step is None else counts_at(state["by_threshold"], step)
+    counts = at.tolist()
+    results: dict[str, Any] = {
+        "uncertainty": settings.uncertainty,
+        "window": settings.window,
+        "stride": settings.stride,
+        "accuracy_threshold": settings.accuracy_threshold,
+        "uncertainty_threshold": None,
+    }
+    one = fitted is not None and len(fitted.threshold) == 1
+    if fitted and one:
+        results["uncertainty_threshold"] = fitted.threshold[0]
+    else:
+        each = "class" if fitted else "item"
+        results["uncertainty_threshold_reason"] = f"fitted for each {each} apart"
+    pooled = four(at.sum(axis=0).tolist())
+    results |= patch_scores.scores(*pooled)
+    results["ties"] = dict(zip(("accuracy", "uncertainty"), state["ties"].tolist(), strict=True))
+    if step is not None:
+        put(results["ties"], "uncertainty", None, NOT_HELD)
+    rows = []
+    for c, own in enumerate(counts):
+        mixed = c == len(class_names)
+        row: dict[str, Any] = {
+            "class": "mixed" if mixed else c,
+            "name": "mixed" if mixed else class_names[c],
+        }
+        if fitted and not one:
+            threshold = fitted.threshold[c] if at[c].any() else None
+            put(row, "uncertainty_threshold", threshold, "no patch of this class")
+        rows.append(row | patch_scores.scores(*four(own)))
+    results["per_class"] = rows
+    ends = fitted.ends[0] if fitted and one else None
+    results |= _curve(state["by_threshold"], ends) if whole else _peaks(state["by_threshold"])
+    if whole and step is None:
+        results["accuracy_curve"] = _accuracy_curve(state["by_accuracy"])
+    elif whole:
+        put(results, "accuracy_curve", None, NOT_HELD)
+    return results
+
+
+def counts_at(by_threshold: Any, step: int) -> Any:
+    """Counts [category, accurate, uncertain] at one threshold of the curve."""
+    import numpy as np
+
+    certain = by_threshold[..., : step + 1].sum(axis=-1)
+    return np.stack([certain, by_threshold.sum(axis=-1) - certain], axis=-1)
+
+
+def four(counts: list[list[int]]) -> tuple[int, int, int, int]:
+    """n_ac, n_au, n_ic, n_iu of counts [accurate, uncertain]."""
+    (ic, iu), (ac, au) = counts
+    return ac, au, ic, iu
+
+
+def _curve(by_threshold: Any, ends: tuple[float, float] | None) -> dict[str, Any]:
+    """The scores over the uncertainty threshold, their peaks, and the area under the Surplus."""
+    from uqeval.tallies.patches import best_step, counts_along, curve_thresholds
+
+    counts = counts_along(by_threshold).tolist()
+    n = len(counts)
+    t = [i / (n - 1) for i in range(n)]
+    threshold: list[float | None] = [None] * n
+    if ends:
+        threshold = list(curve_thresholds(*ends))
+    fields = ("pavpu", "p_accurate_given_certain", "p_uncertain_given_inaccurate", "surplus")
+    curve: dict[str, Any] = {"t": t, "threshold": threshold}
+    for field in fields:
+        formula = patch_scores.BY_FIELD[field].formula
+        curve[field] = [formula(*four) for four in counts]
+        if None in curve[field]:
+            curve[f"{field}_reason"] = patch_scores.BY_FIELD[field].undefined
+    # Ma et al. 2024, §6: where the Surplus is negative the uncertainty says less than nothing, and
+    # the PAvPU there should not be read.
+    curve["misleading"] = [value is not None and value < 0 for value in curve["surplus"]]
+    record: dict[str, Any] = {"curve": curve}
+    for field, best in (("pavpu", _peak(curve["pavpu"])), ("surplus", best_step(by_threshold))):
+        record[f"{field}_peak"] = (
+            None if best is None
+            else {"t": t[best], "threshold": threshold[best], "value": curve[field][best]}
+        )  # fmt: skip
+        if best is None:
+            record[f"{field}_peak_reason"] = patch_scores.BY_FIELD[field].undefined
+    area = patch_scores.surplus_auc(curve["surplus"])
+    put(record, "surplus_auc", area, patch_scores.BY_FIELD["surplus"].undefined)
+    return record
+
+
+def _peaks(by_threshold: Any) -> dict[str, Any]:
+    """The scores read off the curves over the uncertainty threshold, to the same bits."""
+    from uqeval.tallies.patches import counts_along
+
+    ac, au, ic, iu = counts_along(by_threshold).T.tolist()
+    accurate, inaccurate = ac[0] + au[0], ic[0] + iu[0]
+    n = accurate + inaccurate
+    if not n:
+        return {}
+    found: dict[str, Any] = {
+        "pavpu_peak": {"value": max(a + u for a, u in zip(ac, iu, strict=True)) / n}
+    }
+    if accurate and inaccurate:
+        over = n * math.sqrt(accurate * inaccurate)
+        surplus = [2.0 * ((n * a - accurate * (a + i)) / over) for a, i in zip(ac, ic, strict=True)]
+        found["surplus_peak"] = {"value": max(surplus)}
+        found["surplus_auc"] = patch_scores.surplus_auc(surplus)
+    return found
+
+
+def _peak(values: list[float | None]) -> int | None:
+    defined = [v for v in values if v is not None]
+    return values.index(max(defined)) if defined else None
+
+
+def _accuracy_curve(by_accuracy: Any) -> dict[str, list[Any]]:
+    """The scores over the accuracy threshold 0, 0.01 … 1, at the fitted uncertainty threshold."""
+    certain, uncertain = by_accuracy.T.tolist()
+    n = len(certain) - 1
+    fields = [m.field for m in METRICS]
+    curve: dict[str, list[Any]] = {"accuracy_threshold": [i / (n - 1) for i in range(n)]}
+    curve |= {field: [] for field in fields}
+    ic = iu = 0
+    for i in range(n):
+        ic += certain[i]
+        iu += uncertain[i]
+        for metric in METRICS:
+            curve[metric.field].append(
+                metric.formula(sum(certain) - ic, sum(uncertain) - iu, ic, iu)
+            )
+    reasons: dict[str, Any] = {
+        f"{m.field}_reason": m.undefined for m in METRICS if None in curve[m.field]
+    }
+    return curve | reasons
+
+
+def item_of(tally: PatchCounts, data: bytes, own: bool) -> dict[str, Any]:
+    state = tally.unpack(data)
+    record = patch_scores.scores(*four(state["counts"].sum(axis=0).tolist()))
+    if own:
+        value = float(state["own"][0])
+        record["uncertainty_threshold"] = value if math.isfinite(value) else None
+    return record

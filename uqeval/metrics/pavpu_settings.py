@@ -1,0 +1,258 @@
+"""What can be chosen of a PAvPU, and what definitions in use choose."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import UsageError
+from uqeval.maps.names import IN_NATS, NO_UNCERTAINTY, UNCERTAINTIES
+from uqeval.metrics._family import Facts, variants
+from uqeval.metrics.thresholds import Rule
+
+if TYPE_CHECKING:
+    from uqeval.tallies import Patches
+
+#: What each definition in use changes of the defaults, which are Mukhoti & Gal's.
+DEFINITIONS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "ma": {"window": 3, "threshold": "median", "accuracy_op": ">="},
+    "torch-uncertainty-0.13": {
+        "uncertainty": "confidence", "window": 16, "border": "partial", "threshold": "0.5",
+    },
+    "uncertainty-baselines": {
+        "window": 2, "border": "pad", "void": "inaccurate", "threshold": "0.5",
+    },
+    "a-klass": {"window": 2, "threshold": "0.4", "log_base": 2.0},
+}  # fmt: skip
+
+CHOICES = {
+    "border": ("drop", "partial", "pad"),
+    "void": ("exclude", "inaccurate"),
+    "accuracy_op": (">", ">="),
+    "uncertainty_op": (">", ">="),
+    "threshold_scope": ("set", "class", "item"),
+    "definition": tuple(DEFINITIONS),
+}
+
+
+@dataclass(frozen=True)
+class PavpuSettings:
+    """Every choice behind a PAvPU; the defaults are those of Mukhoti & Gal 2018.
+
+    `uncertainty`: a map's name; `log_base` of entropies, a number or "classes" (their number, so
+    that entropies lie in [0, 1]). `window`, `stride` (default: the window)
+    in pixels. `accuracy_threshold` and `accuracy_op`: a patch is accurate when its accuracy is
+    above (">") or not below (">=") the threshold; `threshold` and `uncertainty_op` likewise say
+    when it is uncertain. `border`, `void`, `top_k`: see `uqeval.tallies.Patches`.
+    `threshold_scope`: fitted on the whole set, on each category of patches, or on each item.
+    `threshold_from`: where a numeric threshold was fitted, if it was. `curve_range`: the ends of
+    the curve over thresholds, "LOW:HIGH", in place of the data's least and greatest uncertainty.
+    `deciles`: whether accuracy is told by deciles of the set's uncertainty, too.
+
+    Raises `UsageError` for what cannot be.
+    """
+
+    uncertainty: str = "entropy"
+    window: int = 4
+    stride: int = 0
+    threshold: str = "mean"
+    accuracy_threshold: float = 0.5
+    threshold_scope: str = "set"
+    border: str = "drop"
+    void: str = "exclude"
+    accuracy_op: str = ">"
+    uncertainty_op: str = ">"
+    top_k: int = 1
+    log_base: float | str = math.e
+    definition: str = "paper"
+    threshold_from: str | None = None
+    curve_range: str | None = None
+    deciles: bool = True
+
+    def __post_init__(self) -> None:
+        if self.threshold_from is not None and self.threshold_scope != "set":
+            raise UsageError(
+                f"--threshold-from takes one threshold; --threshold-scope {self.threshold_scope} "
+                "fits several. Give one of them."
+            )
+        for name in ("window", "stride", "top_k"):
+            value = getattr(self, name)
+            if type(value) is not int:
+                raise UsageError(f"--{name.replace('_', '-')} {value!r}; expected a whole number.")
+        if self.window < 1:
+            raise UsageError(f"--window {self.window}; expected at least 1 pixel.")
+        if self.stride < 0:
+            raise UsageError(f"--stride {self.stride}; expected at least 1 pixel.")
+        if self.stride == 0:
+            object.__setattr__(self, "stride", self.window)
+        if not 0 <= self.accuracy_threshold <= 1:
+            raise UsageError(
+                f"--accuracy-threshold {self.accuracy_threshold}; expected a number from 0 to 1."
+            )
+        if self.top_k < 1:
+            raise UsageError(f"--top-k {self.top_k}; expected at least 1.")
+        if self.log_base != "classes":
+            object.__setattr__(self, "log_base", checked_log_base(self.log_base))
+        for name, choices in CHOICES.items():
+            if getattr(self, name) not in choices:
+                raise UsageError(
+                    f"--{name.replace('_', '-')} {getattr(self, name)!r}; expected one of "
+                    f"{', '.join(choices)}."
+                )
+        object.__setattr__(self, "threshold", str(self.threshold))
+        Rule.parse(self.threshold)
+        if self.curve_range is not None and self.threshold_scope != "set":
+            raise UsageError(
+                f"--curve-range is one range; --threshold-scope {self.threshold_scope} has several."
+            )
+        self.ends()
+
+    @classmethod
+    def of(cls, **given: Any) -> PavpuSettings:
+        """Settings of a definition, with what is `given` in place of its choices."""
+        definition = given.get("definition", "paper")
+        if definition not in DEFINITIONS:
+            raise UsageError(
+                f"--definition {definition!r}; expected one of {', '.join(DEFINITIONS)}."
+            )
+        if given.get("stride") == 0:
+            raise UsageError("--stride 0; expected at least 1 pixel.")
+        return cls(**(DEFINITIONS[definition] | given))
+
+    def ends(self) -> tuple[float, float] | None:
+        """The ends of `curve_range`. Raises `UsageError` for what is no range."""
+        if self.curve_range is None:
+            return None
+        try:
+            low, high = (float(text) for text in self.curve_range.split(":"))
+        except ValueError:
+            low, high = math.nan, math.nan
+        if not (low <= high and math.isfinite(high - low)):
+            raise UsageError(f"--curve-range {self.curve_range}; expected LOW:HIGH, such as 0:1.5.")
+        return low, high
+
+    def patches(self, classes: int) -> Patches:
+        """How these settings cut images of `classes` classes into patches."""
+        from uqeval.tallies import Patches, Uncertainty
+
+        base = float(classes) if self.log_base == "classes" else float(self.log_base)
+        return Patches(
+            Uncertainty(self.uncertainty, base), classes,
+            self.window, self.stride, self.border, self.void, self.top_k,
+        )  # fmt: skip
+
+
+def checked_log_base(value: float | str) -> float:
+    """The base of "e" or a number. Raises `UsageError` for what cannot be one."""
+    try:
+        base = math.e if value == "e" else float(value)
+    except ValueError:
+        base = 0.0
+    if not (base > 1 and math.isfinite(base)):
+        raise UsageError(f"--log-base {value}; expected e, 2, classes, or a number above 1.")
+    return base
+
+
+def threshold_in(report: dict[str, Any], settings: PavpuSettings, path: str) -> float:
+    """The uncertainty threshold that a report's `results` hold for the same uncertainty.
+
+    Of several variants, one with the same window and stride is preferred. Raises `UsageError`
+    where there is none, or where it was fitted for each class or item apart.
+    """
+    results = report["results"]
+    said = {
+        k: v for k, v in report["settings"].items() if k.split("[")[0] == "pavpu" and k in results
+    }
+    try:
+        return _threshold_in(said, results, settings, path)
+    except (KeyError, TypeError, AttributeError, ValueError) as error:
+        raise UsageError(
+            f"--threshold-from {path}: its PAvPU is not as `uqeval pavpu` writes it ({error!r})."
+        ) from None
+
+
+def _threshold_in(
+    said: dict[str, Any], results: dict[str, Any], settings: PavpuSettings, path: str
+) -> float:
+    fitting = [
+        key
+        for key, own in said.items()
+        if own["uncertainty"] == settings.uncertainty and own["log_base"] == settings.log_base
+    ]
+    if not fitting:
+        held = sorted({f"{own['uncertainty']}" for own in said.values()})
+        raise UsageError(
+            f"--threshold-from {path}: it has no threshold for {settings.uncertainty} with log "
+            f"base {settings.log_base}; it has PAvPU for {', '.join(held) or 'nothing'}."
+        )
+    size = (settings.window, settings.stride)
+    best = next((k for k in fitting if (said[k]["window"], said[k]["stride"]) == size), fitting[0])
+    value = results[best]["uncertainty_threshold"]
+    if value is None:
+        raise UsageError(
+            f"--threshold-from {path}: {best} has no single threshold: "
+            f"{results[best]['uncertainty_threshold_reason']}."
+        )
+    return float(value)
+
+
+def settings_of(options: Mapping[str, Any], facts: Facts) -> dict[str, PavpuSettings]:
+    """The settings of every variant, checked against the data."""
+    chosen = dict(options)
+    path = chosen.get("threshold_from")
+    if path is not None and "threshold" in chosen:
+        raise UsageError("--threshold and --threshold-from exclude each other; give one of them.")
+    found: dict[str, PavpuSettings] = variants("pavpu", PavpuSettings, chosen, ("uncertainty",))
+    if path is not None:
+        from uqeval.report.schema import Report
+
+        fitted = Report.load(path).model_dump()
+        found = {
+            key: dataclasses.replace(own, threshold=repr(threshold_in(fitted, own, str(path))))
+            for key, own in found.items()
+        }
+    for own in found.values():
+        check_uncertainty(own.uncertainty, facts)
+        _check_threshold(own, facts)
+        if own.top_k >= facts.classes:
+            raise UsageError(
+                f"--top-k {own.top_k} of {facts.classes} classes: every pixel would be right."
+            )
+        for name, (height, width) in zip(facts.names, facts.sizes, strict=True):
+            if own.border == "drop" and own.window > min(height, width):
+                raise UsageError(
+                    f"--window {own.window} is larger than item {name} of {facts.where}, which is "
+                    f"{height}×{width} (height×width); give a smaller window, or --border partial."
+                )
+    return found
+
+
+def _check_threshold(settings: PavpuSettings, facts: Facts) -> None:
+    """Raise `UsageError` for a number that no value of a computed uncertainty can pass or reach."""
+    rule = Rule.parse(settings.threshold)
+    fitted = settings.threshold_from is not None  # may pass the bound by rounding
+    if rule.kind != "value" or fitted or settings.uncertainty not in UNCERTAINTIES:
+        return
+    most = 1.0
+    if settings.uncertainty in IN_NATS:
+        most = math.log(facts.classes) / math.log(
+            settings.patches(facts.classes).uncertainty.log_base
+        )
+    if not 0 <= rule.value <= most:
+        raise UsageError(
+            f"--threshold {settings.threshold} cannot be: {settings.uncertainty} of "
+            f"{facts.classes} classes lies between 0 and {most:.6g}."
+        )
+
+
+def check_uncertainty(name: str, facts: Facts) -> None:
+    """Raise `UsageError` for a map that is no uncertainty."""
+    if name in NO_UNCERTAINTY:
+        raise UsageError(
+            f"--uncertainty {name} is no uncertainty of {facts.where}; expected "
+            f"{', '.join(UNCERTAINTIES)}, or the name of a map in the store."
+        )

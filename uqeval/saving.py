@@ -1,0 +1,91 @@
+"""What a run leaves beside its report: the states of its items, and what using them again takes.
+
+A later run at the same place does not read again the items that have the same stamp.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from uqeval.inputs import Inputs
+    from uqeval.metrics._family import Facts
+    from uqeval.report.schema import Report
+    from uqeval.stores.states import StatesWriter
+
+#: What a run was told of its data that the states of an item depend on.
+_OPTIONS = ("label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize")
+
+
+def states_of_run(
+    inputs: Inputs, families: Mapping[str, Any], path: str | Path, resume: bool
+) -> StatesWriter:
+    """Where the states of a run go; and those that an interrupted run of the same has left there
+    (with `resume`), or an earlier one that is done."""
+    import uqeval
+    from uqeval.stores.earlier import earlier_states
+    from uqeval.stores.states import StatesWriter
+
+    stamps = stamps_of(inputs)
+    run = {
+        "uqeval_version": uqeval.__version__,
+        "fingerprint": inputs.fingerprint,
+        "items": list(inputs.source.names),
+        "options": {name: str(value) for name, value in inputs.options.items()},
+        "metrics": {name: repr(dict(given)) for name, given in families.items()},
+        "stamps": stamps,
+    }
+    return StatesWriter(path, run, resume, earlier_states(path, inputs.source.names, stamps))
+
+
+def stamps_of(inputs: Inputs) -> list[str | None]:
+    """Of each item, what changes when its states may: all that they depend on beside the parameters
+    of the tallies. None where what the item is read from does not tell."""
+    import numpy as np
+
+    import uqeval
+    from uqeval.stores.stamps import joined
+    from uqeval.stores.states import SCHEMA
+
+    facts = inputs.facts()
+    context = {
+        "states": [SCHEMA, uqeval.__version__, np.__version__, zlib.ZLIB_RUNTIME_VERSION],
+        "options": {name: inputs.options.get(name) for name in _OPTIONS},
+        "data": [facts.kind, facts.classes, facts.samples, facts.reference, inputs.ignore_index],
+        "flows": inputs.flows(),
+    }
+    told = json.dumps(context, sort_keys=True)
+    stamps = [joined([stamp() for stamp in own], told) for own in inputs.stamped]
+    return stamps or [None] * inputs.source.items
+
+
+def states_index(
+    report: Report, facts: Facts, fitted: Mapping[str, Any], fingerprint: str
+) -> dict[str, Any]:
+    """What a states file says beside the states: all that scoring them again takes."""
+    known = dataclasses.asdict(dataclasses.replace(facts, video=None))
+    if facts.video is not None:
+        video = dataclasses.replace(facts.video, flow_record=lambda method: {})
+        flows = [own["flow"] for own in report.results.values() if own.get("flow")]
+        known["video"] = dataclasses.asdict(video) | {
+            "flow_record": {flow["id"]: flow for flow in flows}
+        }
+    return {
+        "uqeval_version": report.uqeval_version,
+        "fingerprint": fingerprint,
+        "items": list(facts.names),
+        "records": report.items,
+        "results": report.results,
+        "numerics": report.numerics,
+        "facts": known,
+        "inputs": report.inputs,
+        "settings": report.settings,
+        "fitted": dict(fitted),
+        "metrics": report.metrics,
+        "partial": report.partial,
+    }

@@ -1,0 +1,44 @@
+"""Whether what an item was read from is still the same, told without reading it again.
+
+A stamp is text that changes when what it stands for does. Where that cannot be had for certain
+there is none: whoever asks reads again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Iterable
+from pathlib import Path
+
+#: Nanoseconds: file systems note the time of a change in steps of at most this.
+_TICK = 20 * 10**6
+#: But older ones (FAT, HFS+, ext3) in whole seconds, or two.
+_SECOND = 10**9
+
+
+def file_stamp(path: str | Path) -> str | None:
+    """Which file it is, its size, and when it was changed; None if that may not tell.
+
+    The times of a file that was changed just now would be the same after another change. A copy has
+    another stamp: the time at which a file was put in its place (ctime) cannot be set.
+    """
+    try:
+        stat = Path(path).stat()
+    except OSError:
+        return None
+    changed = max(stat.st_mtime_ns, stat.st_ctime_ns)
+    tick = _TICK if stat.st_ctime_ns % _SECOND else 2 * _SECOND
+    if time.time_ns() - changed < tick:
+        return None
+    return f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
+
+
+def joined(stamps: Iterable[str | None], *more: object) -> str | None:
+    """One stamp of several things, and of what else tells them apart; None if one has none."""
+    digest = hashlib.sha256(repr(more).encode())
+    for stamp in stamps:
+        if stamp is None:
+            return None
+        digest.update(f"\n{stamp}".encode())
+    return digest.hexdigest()[:32]
