@@ -41,12 +41,14 @@ def merge(
     slices: str | Path | None = None,
     slice_by: Sequence[str] = (),
     group_by: str | None = None,
+    threshold: str | float | None = None,
 ) -> Report:
     """Join the saved states of parts of a run, or of runs over different items, into one report.
 
     `reports`: states files, reports that they lie beside, or folders of either; of one alone the
     report is as it was, with the intervals and slices that are asked for now. `states`: file for
     the states of all. `allow_missing`: parts may be missing; the report is then partial.
+    `threshold`: of uncertainty, for the PAvPU in place of that of the run, one that its curve has.
 
     Raises `UsageError` for what cannot be joined, `StoreError` for files that are no states.
     """
@@ -78,6 +80,10 @@ def merge(
     joined.index |= {name: record[name] for name in ("results", "numerics")} | {
         "records": record["items"], "fitted": record.pop("fitted"), "metrics": record["metrics"],
     }  # fmt: skip
+    if threshold is not None:
+        from uqeval.recutting import recut
+
+        record = recut(joined, record, str(threshold))
     if states is not None:
         _write(joined, states)
     report = _report(joined, record, time.perf_counter() - began, states)

@@ -21,6 +21,10 @@ def merge(
     allow_missing: Annotated[bool, typer.Option(
         "--allow-missing",
         help="Some of the parts may be missing; the report is partial.")] = False,
+    threshold: Annotated[str | None, typer.Option(
+        "--threshold", metavar="RULE", show_default=False,
+        help="The PAvPU at another uncertainty threshold, one of its curve: range:T, max-surplus, "
+        "or a number.")] = None,
 ) -> None:  # fmt: skip
     """Join the saved states of several machines or parts into one report; no store is opened.
 
@@ -33,5 +37,8 @@ def merge(
 
     beside = states_path(shared)
     check_outputs(shared.output, shared.csv, beside, inputs=parts)
-    report = join(parts, states=beside, allow_missing=allow_missing, **shared.given(*o.CUTS))
+    report = join(
+        parts, states=beside, allow_missing=allow_missing, threshold=threshold,
+        **shared.given(*o.CUTS),
+    )  # fmt: skip
     deliver(report, shared)
