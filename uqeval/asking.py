@@ -1,0 +1,110 @@
+"""What is asked of a run: options of its inputs, families of metrics, and their plans."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import UqevalError, UsageError
+from uqeval.inputs import InputOptions, Inputs
+
+if TYPE_CHECKING:
+    from uqeval.metrics import Family
+    from uqeval.metrics._family import Facts
+    from uqeval.metrics._plan import Plan
+
+
+def input_options(given: Mapping[str, Any]) -> InputOptions:
+    """Options of inputs by name. Raises `UsageError` for a name that is none."""
+    known = InputOptions.__dataclass_fields__
+    strange = [name for name in given if name not in known]
+    if strange:
+        raise UsageError(f"unknown options {strange}; expected some of {', '.join(known)}.")
+    return InputOptions(**given)
+
+
+def families_of(
+    metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None],
+) -> dict[str, Mapping[str, Any]]:
+    """Families and their options, however they were given."""
+    if isinstance(metrics, Mapping):
+        return {name: options or {} for name, options in metrics.items()}
+    return {name: {} for name in ([metrics] if isinstance(metrics, str) else metrics)}
+
+
+def wants_tracks(families: Mapping[str, Mapping[str, Any]]) -> bool:
+    """Whether a metric follows tracks through whole sequences."""
+    tracks = families.get("tc", {}).get("tracks", False)
+    return any(tracks) if isinstance(tracks, list | tuple) else bool(tracks)
+
+
+def everything(inputs: Inputs) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
+    """All families that apply to opened inputs, and warnings of those that lack something.
+
+    Raises `UqevalError` where all of them do.
+    """
+    from uqeval.metrics import FAMILIES
+
+    facts = inputs.facts()
+    found: dict[str, Mapping[str, Any]] = {}
+    lost: dict[str, list[str]] = {}
+    for family in FAMILIES.values():
+        if facts.kind not in family.kinds or (family.name == "divergence" and not facts.reference):
+            continue
+        try:
+            check_family(inputs, family.name, {})
+        except UqevalError as error:
+            lost.setdefault(str(error), []).append(family.name)
+        else:
+            found[family.name] = {}
+    if not found:
+        raise UsageError(next(iter(lost)))
+    return found, [f"{', '.join(names)} left out: {text}" for text, names in lost.items()]
+
+
+def check_family(inputs: Inputs, name: str, options: Mapping[str, Any]) -> None:
+    """Raise `UqevalError` where opened inputs are of another kind, or lack what a family reads."""
+    facts = inputs.facts()
+    (family,) = known_families({name: options}, facts)
+    for settings in family.settings(options, facts).values():
+        inputs.source.want(sorted(family.maps(settings, facts)))
+
+
+def known_families(families: Mapping[str, Any], facts: Facts) -> list[Family]:
+    """The families of these names.
+
+    Raises `UsageError` for a name that is none, for none, and for other data than these.
+    """
+    from uqeval.metrics import FAMILIES
+
+    unknown = [name for name in families if name not in FAMILIES]
+    if unknown or not families:
+        raise UsageError(
+            f"metrics {', '.join(unknown) or 'none'}; expected some of {', '.join(FAMILIES)}."
+        )
+    known = [FAMILIES[name] for name in families]
+    for family in known:
+        if facts.kind not in family.kinds:
+            raise UsageError(
+                f"{facts.where} holds {facts.kind} data; {family.name} evaluates "
+                f"{family.kinds[0]} only."
+            )
+    return known
+
+
+def plans_of(
+    facts: Facts, families: Mapping[str, Mapping[str, Any]]
+) -> tuple[dict[str, Plan], set[str]]:
+    """The plans of all variants by key, and the maps that they read."""
+    known_families(families, facts)
+    given = dict(families)
+    if facts.kind == "classes" and not facts.reference:
+        # The segmentation scores stand beside everything that has labels: they cost nothing.
+        given = {"segmentation": {}, **given}
+    plans: dict[str, Plan] = {}
+    wanted: set[str] = set()
+    for family in known_families(given, facts):
+        for key, settings in family.settings(given[family.name], facts).items():
+            wanted |= family.maps(settings, facts)
+            plans |= family.plans(key, settings, facts)
+    return plans, wanted
