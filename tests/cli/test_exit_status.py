@@ -154,7 +154,8 @@ def test_version_and_help() -> None:
 def test_no_arguments() -> None:
     nothing = run_uqeval()
     assert nothing.status == 2 and "Usage: uqeval" in nothing.stdout + nothing.stderr
-    refused(run_uqeval("reduce"), "Missing argument")
+    refused(run_uqeval("inspect"), "Missing argument")
+    refused(run_uqeval("reduce"), "Missing option '-o'")
     refused(run_uqeval("pawpu"), "No such command 'pawpu'")
 
 
