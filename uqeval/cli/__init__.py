@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import atexit
 import io
 import os
 import signal
 import sys
 import traceback
 import warnings
+from collections.abc import Sequence
 from importlib import import_module
 from types import FrameType
 from typing import Any
@@ -114,6 +116,28 @@ def _root(
 
 def main() -> None:
     """Run the command line; the process ends with the status that `uqeval.cli` lists."""
+    ended: list[int] = []
+    atexit.register(_leave, ended)  # the first to be registered is the last to be called
+    try:
+        _run()
+    except SystemExit as leaving:
+        if isinstance(leaving.code, int | None):
+            ended.append(leaving.code or 0)
+        raise
+
+
+def _leave(ended: Sequence[int]) -> None:
+    """End now: to take down what was loaded, module by module, takes longer than many a run."""
+    try:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return  # for Python to tell
+    if ended:
+        os._exit(ended[-1])
+
+
+def _run() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _terminated)
     # What an interrupt may leave of Zarr's event loop; it says nothing to a user.
