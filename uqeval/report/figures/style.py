@@ -73,7 +73,9 @@ def short(text: str, most: int = 24) -> str:
 def render(figure: Figure, form: str) -> bytes:
     """The figure as a file: `svg`, `png` or `pdf`, on white; the same bits each time."""
     import matplotlib as mpl
+    from matplotlib.backend_bases import get_registered_canvas_class
     from matplotlib.figure import Figure as Canvas
+    from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     alt = plain(figure.alt)
     metadata: dict[str, Any] = {
@@ -84,8 +86,11 @@ def render(figure: Figure, form: str) -> bytes:
     buffer = io.BytesIO()
     with mpl.rc_context(_RC | {"svg.hashsalt": figure.name}), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing from font")
-        canvas = Canvas(figsize=figure.size, layout="constrained")
+        canvas = Canvas(figsize=figure.size, dpi=200 if form == "png" else 72)
+        get_registered_canvas_class(form)(canvas)
         figure.draw(canvas)
+        # Of its own accord, a canvas with a layout would be drawn a second time to find it.
+        ConstrainedLayoutEngine().execute(canvas)
         canvas.savefig(buffer, format=form, dpi=200, facecolor="white", metadata=metadata[form])
     return buffer.getvalue()
 
