@@ -1,0 +1,144 @@
+"""Commands from a process that has loaded everything before: a fork of it is ready at once.
+
+The fork runs `uqeval.cli.main`, which is all that the executable does, with streams, a folder, an
+environment and an end of its own. What depends on how a process begins, such as the encoding of
+its streams or its limits, is for the executable itself.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+#: What commands load sooner or later.
+LIBRARIES = (
+    "cv2", "jinja2", "matplotlib.backends.backend_agg", "matplotlib.backends.backend_svg",
+    "matplotlib.figure", "numcodecs", "numpy", "PIL.Image", "PIL.PngImagePlugin", "rich.progress",
+    "rich.table", "typer._adapters", "typer.rich_utils", "zarr",
+)  # fmt: skip
+
+
+class Parent:
+    """The process that forks, for one process of tests; it ends with that."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self._lock = threading.Lock()
+        self._socket, other = socket.socketpair()
+        with other:
+            self._process = subprocess.Popen(
+                [sys.executable, str(Path(__file__)), str(other.fileno())],
+                pass_fds=[other.fileno()], env=environment, stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )  # fmt: skip
+        atexit.register(self._end)
+
+    def _end(self) -> None:
+        self._socket.close()
+        self._process.wait()
+
+    def run(
+        self, arguments: list[str], cwd: Path | None, environment: dict[str, str], timeout: float
+    ) -> tuple[int, str, str]:
+        """Status, stdout and stderr of `uqeval ARGUMENTS`, the streams being pipes."""
+        asked = {"arguments": arguments, "cwd": str(cwd or Path.cwd()), "environment": environment}
+        ends = [os.pipe(), os.pipe()]
+        with self._lock, ThreadPoolExecutor(2) as readers:
+            socket.send_fds(self._socket, [json.dumps(asked).encode()], [w for _, w in ends])
+            for _, write in ends:
+                os.close(write)
+            texts = [readers.submit(_read, read) for read, _ in ends]
+            pid = int(self._socket.recv(16))
+            self._socket.settimeout(timeout)
+            try:
+                status = int(self._socket.recv(16))
+            except TimeoutError:
+                os.kill(pid, signal.SIGKILL)
+                self._socket.settimeout(None)
+                self._socket.recv(16)
+                raise subprocess.TimeoutExpired(["uqeval", *arguments], timeout) from None
+            finally:
+                self._socket.settimeout(None)
+            return status, texts[0].result(), texts[1].result()
+
+
+def _read(fd: int) -> str:
+    with open(fd) as stream:
+        return stream.read()
+
+
+@cache
+def parent() -> Parent:
+    """The parent of this process's commands."""
+    from command import environment
+
+    return Parent(environment(GITHUB_ACTIONS="", GITHUB_STEP_SUMMARY=""))
+
+
+def _load() -> None:
+    from importlib import import_module
+
+    import uqeval
+    from uqeval.cli import COMMANDS
+
+    for name in [*(f"uqeval.cli.{command}" for command in COMMANDS), *LIBRARIES]:
+        import_module(name)
+    import numpy as np
+
+    # Loads Numba, and the kernels that most commands run.
+    probs = np.full((1, 2, 2, 8, 8), 0.5, np.float32)
+    uqeval.evaluate(probs, np.zeros((1, 8, 8), np.uint8), ["pavpu", "calibration", "failure"])
+
+
+def _serve(requests: socket.socket) -> Any:
+    """Fork for each request; returns one in each fork, and None in the parent at the end."""
+    while True:
+        data, fds, _, _ = socket.recv_fds(requests, 1 << 16, 2)
+        if not data:
+            return None
+        pid = os.fork()
+        if pid == 0:
+            for fd, stream in zip(fds, (1, 2), strict=True):
+                os.dup2(fd, stream)
+                os.close(fd)
+            requests.close()
+            return json.loads(data)
+        for fd in fds:
+            os.close(fd)
+        requests.send(str(pid).encode())
+        _, status = os.waitpid(pid, 0)
+        requests.send(str(os.waitstatus_to_exitcode(status)).encode())
+
+
+def _run(asked: dict[str, Any]) -> None:
+    """Be `uqeval ARGUMENTS`."""
+    from uqeval.cli import main
+
+    os.chdir(asked["cwd"])
+    os.environ.clear()
+    os.environ.update(asked["environment"])
+    tempfile.tempdir = None
+    sys.argv = ["uqeval", *asked["arguments"]]
+    # What a text stream knows of its file, it learns when it is opened.
+    sys.stdout = open(1, "w")  # noqa: SIM115
+    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
+    main()
+
+
+if __name__ == "__main__":
+    _load()
+    gc.collect()
+    gc.freeze()
+    if (asked := _serve(socket.socket(fileno=int(sys.argv[1])))) is not None:
+        _run(asked)
