@@ -1,6 +1,6 @@
 """Temporal consistency: what it costs beside the optical flow that it needs, offline and online.
 
-    python benchmarks/temporal.py [--size 1024x2048] [--pairs 10 40] [--frames FOLDER]
+    python benchmarks/temporal.py [--size 1024x2048] [--pairs 10 40 100] [--frames FOLDER]
 
 A texture that moves, with ids that move with it, as PNGs; or the images of FOLDER, resized.
 """
@@ -119,7 +119,7 @@ def _observe(height: int, width: int, method: str, frames: str | None) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--size", default="1024x2048")
-    parser.add_argument("--pairs", type=int, nargs="+", default=[10, 40])
+    parser.add_argument("--pairs", type=int, nargs="+", default=[10, 40, 100])
     parser.add_argument("--frames", help="a folder of images to take in place of the texture")
     parser.add_argument("--folder", type=Path, default=Path("build/bench"))
     parser.add_argument("--only", choices=["tc", "observer", "tracks"])
