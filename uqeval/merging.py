@@ -8,7 +8,7 @@ inside a bin, which take another look at the pixels), its scores are read off by
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -190,12 +190,22 @@ def replay(plan: Generator[tuple[Tally, ...], Any, Found], states: Joined) -> Fo
     return None
 
 
-def counted(tally: Tally, states: Joined) -> Counted:
-    """The states of a tally, folded in the order of items. Raises `StoreError`."""
+def left_out(joined: Joined, key: str, again: Again, tally: Tally) -> set[int]:
+    """The items whose states of a tally are in none of the scores under a key."""
+    if again.leaves_out is None or tally not in again.kept_only:
+        return set()
+    records = enumerate(joined.index["records"])
+    return {i for i, record in records if record.get(key, {}).get(again.leaves_out)}
+
+
+def counted(tally: Tally, states: Joined, without: Collection[int] = ()) -> Counted:
+    """The states of a tally, folded in the order of items, `without` some. Raises `StoreError`."""
     from uqeval.metrics._plan import Counted
 
     total, items = tally.empty(), []
-    for data in states.states(tally.parameters()):
+    for item, data in enumerate(states.states(tally.parameters())):
+        if item in without:
+            continue
         try:
             tally.fold(total, tally.thin(tally.unpack(data)))
         except ValueError as error:
@@ -237,7 +247,8 @@ def _read_off(joined: Joined, key: str, again: Again | None) -> Section:
     warnings = []
     results: dict[str, Any] = {}
     if again is not None:
-        results = again.scores({t: counted(t, joined).total for t in again.tallies}, True)
+        states = {t: counted(t, joined, left_out(joined, key, again, t)) for t in again.tallies}
+        results = again.scores({tally: own.total for tally, own in states.items()}, True)
     if again is not None and again.approximate:
         warnings.append(
             "ranks were read off saved tallies: averaged inside bins of a relative width of at "

@@ -10,6 +10,9 @@ import pytest
 from read_again import Reread
 
 from uqeval.metrics import temporal_scores as ts
+from uqeval.statistics.draws import Resampling
+from uqeval.statistics.intervals import Drawn
+from uqeval.statistics.scoring import Scoring
 
 C, SIZE = 4, (32, 40)
 
@@ -112,11 +115,37 @@ def test_dropped_cuts_are_in_no_mean(tmp_path: Path) -> None:
     assert expected["cuts"] > 0
     assert again.leaves_out == "cut"
     assert mean(found, "tc") == expected["mtc"]
-    # Their counts are in the pooled ones, which therefore are not given.
-    assert again.tallies == ()
-    assert "mtc_pooled" not in found.scores("temporal")
+    # Nor are their counts in the pooled ones.
+    assert again.kept_only == set(again.tallies)
+    kept = [i for i, item in enumerate(found.report.items) if not item["temporal"]["cut"]]
+    assert found.scores("temporal", kept)["mtc_pooled"] == expected["mtc_pooled"]
+    assert found.scores("temporal")["mtc_pooled"] != expected["mtc_pooled"]
+    whole = Scoring(found.saved).whole()["temporal"]
+    for name in ("mtc", "mtc_pooled", "miou_mean", "per_class"):
+        assert whole[name] == (
+            expected[name] if isinstance(expected[name], list) else pytest.approx(expected[name])
+        ), name
     (tmp_path / "b").mkdir()
     plain = run(tmp_path / "b", video(), drop_cuts=True)
     expected = plain.results("temporal")
     assert expected["cuts"] == 0
     assert plain.scores("temporal")["mtc_pooled"] == expected["mtc_pooled"]
+
+
+@pytest.mark.parametrize("cuts", [False, True])
+def test_the_mean_over_frames_and_pooled_scores_have_intervals(tmp_path: Path, cuts: bool) -> None:
+    found = run(tmp_path, video(cut=cuts), drop_cuts=cuts)
+    expected, scoring = found.results("temporal"), Scoring(found.saved)
+    drawn = Drawn.of(scoring, Resampling(200)).intervals(0.9)
+    for name in ("miou_mean", "mtc_pooled", "mtc"):
+        own = drawn[f"temporal.{name}"]
+        assert own["low"] <= expected[name] <= own["high"] and own["low"] < own["high"], name
+    # A frame that begins a run is there with its pair, and as often.
+    items, states = [0, 0, 2, 7], found.agains["temporal"].of_states
+    ((name, (tally, scores)),) = states.items()
+    packed = list(found.saved.states(tally.parameters()))
+    weights = np.bincount(items, minlength=len(packed))[None]
+    values = [v for i in items for v in scores(tally.unpack(packed[i])) if v is not None]
+    assert name == "miou_mean" and len(values) == 6
+    (value,) = scoring.table(weights, ["temporal.miou_mean"])[:, 0]
+    assert value == pytest.approx(np.mean(values), rel=1e-12)

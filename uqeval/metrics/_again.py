@@ -6,7 +6,7 @@ sums of the states of items; no store is opened for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +23,9 @@ class Again:
     stand in the report's results, undefined ones None with their reason, and with `whole` the
     curves too. `means`: fields of the results that are the mean of a field of the items' records,
     over those where it is defined; `correlations`: fields that are Pearson's r of two such.
-    `leaves_out`: a field of the items' records that is true where the item is in no mean.
+    `leaves_out`: a field of the items' records that is true where the item is in no mean, and in no
+    sum of the states of the tallies `kept_only`. `of_states`: fields that are the mean of what is
+    read off the items' own states of a tally, several values each, over those that are defined.
     `approximate`: the fields whose values are averaged inside bins, and so differ from an exact run
     by the relative width of a bin at most, `bound`; "*" for all.
     """
@@ -33,6 +35,10 @@ class Again:
     means: Mapping[str, str] = field(default_factory=dict)
     correlations: Mapping[str, tuple[str, str]] = field(default_factory=dict)
     leaves_out: str | None = None
+    kept_only: frozenset[Tally] = frozenset()
+    of_states: Mapping[str, tuple[Tally, Callable[[State], Sequence[float | None]]]] = field(
+        default_factory=dict
+    )
     approximate: frozenset[str] = frozenset()
     bound: float = 0.0
 

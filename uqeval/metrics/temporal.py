@@ -30,7 +30,13 @@ from uqeval.metrics.temporal_means import (
     put_all,
     sequence_rows,
 )
-from uqeval.metrics.temporal_pairs import PIXELS, add_frames, flag_cuts, pair_record
+from uqeval.metrics.temporal_pairs import (
+    PIXELS,
+    add_frames,
+    flag_cuts,
+    frame_scores,
+    pair_record,
+)
 
 if TYPE_CHECKING:
     from uqeval.tallies import FrameCounts, PairCounts, Tally, TrackCounts
@@ -207,21 +213,16 @@ def _again(
 ) -> dict[str, Again]:
     """Means over pairs and scores of pooled counts; which pairs look like cuts is held fixed.
 
-    Left out: `miou_mean`, whose frames are more than the pairs; and where cuts are dropped, scores
-    of pooled counts, which hold the cuts' too.
+    A frame that begins a run is drawn with the pair that it begins. Tracks go on through cuts.
     """
     video, tallies = _video(facts), tallies_of(settings, facts)
-    tracks = tallies.tracks
-    whole_counts = not settings.drop_cuts or fitted.get(key, {}).get("cuts") == 0
-    counted: tuple[Any, ...] = (tallies.pairs,) if whole_counts else ()
+    tracks, pairs, frames = tallies.tracks, tallies.pairs, tallies.frames
 
     def scores(states: Mapping[Tally, State], whole: bool) -> dict[str, Any]:
         record: dict[str, Any] = {"model": settings.model}
-        if counted:
-            state = [states[tallies.pairs]]
-            put_all(record, pooled_scores(state, [True], settings))
-            record["per_class"] = per_class(state, [True], facts)
-        if tallies.frames:
+        put_all(record, pooled_scores([states[pairs]], [True], settings))
+        record["per_class"] = per_class([states[pairs]], [True], facts)
+        if frames:
             record["correlation"] = {"against": video.against}
         if tracks:
             record["tracks"] = _tracks(states[tracks], tracks, facts)
@@ -229,9 +230,10 @@ def _again(
 
     return {
         key: Again(
-            counted + ((tracks,) if tracks else ()), scores, mean_fields(settings),
-            {"correlation.r": ("tc", "miou")} if tallies.frames else {},
-            "cut" if settings.drop_cuts else None,
+            (pairs, *((tracks,) if tracks else ())), scores, mean_fields(settings),
+            {"correlation.r": ("tc", "miou")} if frames else {},
+            "cut" if settings.drop_cuts else None, frozenset({pairs}),
+            {"miou_mean": (frames, frame_scores)} if frames else {},
         )
     }  # fmt: skip
 

@@ -81,6 +81,11 @@ def flag_cuts(items: list[dict[str, Any]], sequences: Sequence[str]) -> None:
         item["cut"] = ts.is_cut(item["mse_warp"], item["mse_identity"], median)
 
 
+def frame_scores(state: State) -> list[float | None]:
+    """mIoU of frame t, and of the frame before it where that begins a run (else undefined)."""
+    return [ts.mean_iou(*three(state, name)) for name in ("now", "before")]
+
+
 def add_frames(
     items: list[dict[str, Any]], states: list[State], video: VideoFacts
 ) -> list[float | None]:

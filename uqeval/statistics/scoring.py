@@ -151,14 +151,18 @@ class Scoring:
                 "Evaluate again."
             ) from None
         self._stacked: dict[Tally, _Stacked] = {}
-        for again in self.agains.values():
-            for tally in again.tallies:
-                if tally not in self._stacked:
-                    try:
+        self._of_states: dict[tuple[str, str], NDArray[np.float64]] = {}
+        try:
+            for key, again in self.agains.items():
+                for tally in again.tallies:
+                    if tally not in self._stacked:
                         packed = list(states.states(tally.parameters()))
                         self._stacked[tally] = _Stacked(tally, packed)
-                    except ValueError as error:
-                        raise StoreError(f"{states.path}: {error}.") from None
+                for name, (tally, read) in again.of_states.items():
+                    rows = [read(tally.unpack(d)) for d in states.states(tally.parameters())]
+                    self._of_states[key, name] = np.array(rows, np.float64)
+        except ValueError as error:
+            raise StoreError(f"{states.path}: {error}.") from None
 
     @property
     def items(self) -> int:
@@ -200,20 +204,34 @@ class Scoring:
         for first in range(0, len(weights), step):
             part = weights[first : first + step]
             folded = {tally: own.folded(part) for tally, own in self._stacked.items()}
+            kept = {
+                (key, tally): self._stacked[tally].folded(part * self._kept(key).astype(np.int64))
+                for key, again in self.agains.items() if again.leaves_out is not None
+                for tally in again.kept_only
+            }  # fmt: skip
             means = self._means(part)
             for row in range(len(part)):
                 states = {
                     tally: self._stacked[tally].state(sums, row) for tally, sums in folded.items()
                 }
-                yield self._of(states, {k: v[row] for k, v in means.items()}, whole)
+                own = {
+                    (key, tally): self._stacked[tally].state(sums, row)
+                    for (key, tally), sums in kept.items()
+                }
+                yield self._of(states, own, {k: v[row] for k, v in means.items()}, whole)
 
     def _of(
-        self, states: Mapping[Tally, State], means: Mapping[tuple[str, str], float], whole: bool
+        self,
+        states: Mapping[Tally, State],
+        kept: Mapping[tuple[str, Tally], State],
+        means: Mapping[tuple[str, str], float],
+        whole: bool,
     ) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
         for key, again in self.agains.items():
-            record = again.scores(states, whole)
-            for name in (*again.means, *again.correlations):
+            own = {tally: kept.get((key, tally), states[tally]) for tally in again.tallies}
+            record = again.scores(own, whole)
+            for name in (*again.means, *again.correlations, *again.of_states):
                 _put(record, name, float(means[key, name]))
             head, _, part = key.partition("/")
             if part:
@@ -226,15 +244,23 @@ class Scoring:
         """What is a mean of, or a correlation between, fields of the items' records: [set]."""
         found = {}
         for key, again in self.agains.items():
-            kept = np.ones(self.items)
-            if again.leaves_out is not None:
-                kept -= self._column(key, again.leaves_out)
-            w = weights * np.nan_to_num(kept)
+            w = weights * self._kept(key)
             for name, field in again.means.items():
                 found[key, name] = _mean(w, self._column(key, field))
             for name, (x, y) in again.correlations.items():
                 found[key, name] = _correlation(w, self._column(key, x), self._column(key, y))
+            for name in again.of_states:
+                values = self._of_states[key, name]
+                each = np.repeat(weights, values.shape[1], axis=1)
+                found[key, name] = _mean(each, values.reshape(-1))
         return found
+
+    def _kept(self, key: str) -> NDArray[np.float64]:
+        """1 for each item that the means of a variant are over, 0 for the others."""
+        kept = np.ones(self.items)
+        if (name := self.agains[key].leaves_out) is not None:
+            kept -= self._column(key, name)
+        return np.nan_to_num(kept)
 
     def _column(self, key: str, field: str) -> NDArray[np.float64]:
         """A field of the items' records, NaN where it is undefined."""
