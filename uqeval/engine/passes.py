@@ -178,7 +178,7 @@ def run_pass(
         progress(0, len(batch))
         return states
 
-    totals = {tally: tally.empty() for tally in tallies}
+    totals = {tally: tally.empty() for tally in apart}
     with closing(in_order(source.batches(), work, workers)) as done:
         for batch, found in done:
             for item, states in zip(batch, found, strict=True):
@@ -186,10 +186,11 @@ def run_pass(
                     tally.fold(totals[tally], thin)
                     if data is not None:
                         keep(item, tally, data)
-    for counted in parts:
+    first, *others = parts or [{tally: tally.empty() for tally in together}]
+    for counted in others:
         for tally, state in counted.items():
-            tally.merge(totals[tally], state)
-    return totals
+            tally.merge(first[tally], state)
+    return totals | first
 
 
 def _size(n: int) -> str:

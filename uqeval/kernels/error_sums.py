@@ -64,37 +64,30 @@ def sum_squares_about(mean, value, label, void, lanes):
 
 
 @kernel
-def _add_sides(value, limit, number, label, void, below, above):
+def _add_side(value, limit, upper, number, label, void, sums):
     for i in range(value.shape[0]):
-        v, known = np.float64(number[i]), label[i] != void
-        inside = known & (np.float64(value[i]) <= limit)
-        below[i] += v if inside else 0.0
-        above[i] += v if known & (not inside) else 0.0
+        side = (label[i] != void) & ((np.float64(value[i]) <= limit) != upper)
+        sums[i] += np.float64(number[i]) if side else 0.0
 
 
 @kernel
-def sum_sides(value, limit, error, sigma, label, void, lanes, most):
-    """Sums of evaluated pixels [i] on both sides of a `limit` of `value`, as of `sum_below`.
+def sum_side(value, limit, upper, error, sigma, label, void, lanes, most):
+    """Sums of evaluated pixels [i] with a `value` up to the `limit`, or `upper`: above it.
 
-    Of (ε, σ) into `lanes` [sum, side, BLOCK], the largest ε into `most` [side, BLOCK]. Returns how
-    many pixels are evaluated, and how many of them lie at or below the limit.
+    Of (ε, σ) into `lanes` [sum, BLOCK], the largest ε into `most` [BLOCK]. Returns their number.
     """
-    count, inner = 0, 0
+    count = 0
     for start in range(0, label.shape[0], BLOCK):
         stop = start + BLOCK
         known, values, errors = label[start:stop], value[start:stop], error[start:stop]
-        _add_sides(values, limit, errors, known, void, lanes[0, 0], lanes[0, 1])
-        _add_sides(values, limit, sigma[start:stop], known, void, lanes[1, 0], lanes[1, 1])
-        low, high = most[0], most[1]
+        _add_side(values, limit, upper, errors, known, void, lanes[0])
+        _add_side(values, limit, upper, sigma[start:stop], known, void, lanes[1])
         for i in range(known.shape[0]):
-            e, evaluated = np.float64(errors[i]), known[i] != void
-            inside = evaluated & (np.float64(values[i]) <= limit)
-            a, b = e if inside else -np.inf, e if evaluated & (not inside) else -np.inf
-            low[i] = a if a > low[i] else low[i]
-            high[i] = b if b > high[i] else high[i]
-            count += evaluated
-            inner += inside
-    return count, inner
+            side = (known[i] != void) & ((np.float64(values[i]) <= limit) != upper)
+            e = np.float64(errors[i]) if side else -np.inf
+            most[i] = e if e > most[i] else most[i]
+            count += side
+    return count
 
 
 @kernel

@@ -10,6 +10,8 @@ from uqeval.kernels._jit import bits_of_float32, float32_of, kernel
 from uqeval.kernels.counting import rank_key
 
 _BITS = 11
+#: Values that are looked at together, most of which hold nothing of what is collected.
+_FEW = 64
 #: Digits of a 64-bit key.
 DIGITS = 6
 #: Values of a digit.
@@ -54,15 +56,23 @@ def collect(value, label, void, low, high, found):
     The latter into `found` [j], as many as it holds.
     """
     below, inside = 0, 0
-    for i in range(value.shape[0]):
-        v = value[i]
-        if label[i] != void:
-            if v < low:
-                below += 1
-            elif v <= high:
-                if inside < found.shape[0]:
-                    found[inside] = v
-                inside += 1
+    for start in range(0, value.shape[0], _FEW):
+        values, known = value[start : start + _FEW], label[start : start + _FEW]
+        under: Any = np.int32(0)
+        some: Any = np.int32(0)
+        for i in range(values.shape[0]):
+            v, counted = values[i], known[i] != void
+            under = np.int32(under + np.int32(counted & (v < low)))
+            some = np.int32(some + np.int32(counted & (v >= low) & (v <= high)))
+        below += under
+        if some > 0 and inside < found.shape[0]:
+            at = inside
+            for i in range(values.shape[0]):
+                v = values[i]
+                if known[i] != void and low <= v <= high and at < found.shape[0]:
+                    found[at] = v
+                    at += 1
+        inside += some
     return below, inside
 
 

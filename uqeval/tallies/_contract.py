@@ -123,8 +123,11 @@ class Tally(ABC):
 
         join = {"sum": np.add, "min": np.minimum, "max": np.maximum}
         for (name, field), (places, values) in zip(self.fields.items(), other, strict=True):
-            flat, at = into[name].reshape(-1), slice(None) if places is None else places
-            flat[at] = join[field.merge](flat[at], values)
+            flat = into[name].reshape(-1)
+            if places is None:
+                join[field.merge](flat, values, out=flat)
+            else:
+                flat[places] = join[field.merge](flat[places], values)
 
     def state_of(self, maps: Maps, made: dict[Tally, State] | None = None) -> State:
         """The state of one item. `made`: states of other tallies of the same item, which may be

@@ -144,17 +144,11 @@ class SumsBelow(Tally):
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
-        from uqeval.kernels.error_sums import BLOCK, sum_below, sum_sides
+        from uqeval.kernels.error_sums import sum_below
 
         if self.intervals is None and len(self.limits[0]) == 1:
-            names = (self.of, "error", self.sigma, "label")
-            value, error, sigma, label = (maps[name].reshape(-1) for name in names)
-            lanes, most = np.zeros((2, 2, BLOCK)), np.full((2, BLOCK), -np.inf)
-            limit = self.limits[0][0]
-            count, inside = sum_sides(value, limit, error, sigma, label, VOID, lanes, most)
-            state["count"][0] += (inside, count - inside)
-            state["sums"][0] += lanes.sum(axis=2).T
-            state["most"][0] = np.maximum(state["most"][0], most.max(axis=1))
+            for side in (0, 1):
+                _add_side(self, state, maps, side)
             return
         sum_below(
             maps[self.of], maps["error"], maps[self.sigma], maps["label"], VOID,
@@ -209,8 +203,26 @@ class ItemErrors(Tally):
             for name in (self.ratio, "error")
         ]
         by, limit = (self.ratio, own[0]) if self.trimmed_by_ratio else ("error", own[1])
-        below = SumsBelow(by, ((limit,),), self.sigma).state_of(maps)
+        below = SumsBelow(by, ((limit,),), self.sigma)
+        found = below.empty()
+        _add_side(below, found, maps, 0)
         state["own"][...] = np.maximum(state["own"], own)
-        state["count"] += below["count"][0, :1]
-        state["sums"] += below["sums"][0, 0]
-        state["most"][...] = np.maximum(state["most"], below["most"][0, :1])
+        state["count"] += found["count"][0, :1]
+        state["sums"] += found["sums"][0, 0]
+        state["most"][...] = np.maximum(state["most"], found["most"][0, :1])
+
+
+def _add_side(tally: SumsBelow, state: State, maps: Maps, side: int) -> None:
+    """Add what lies up to the only limit (0) or above it (1) to a state of one group."""
+    import numpy as np
+
+    from uqeval.kernels.error_sums import BLOCK, sum_side
+
+    names = (tally.of, "error", tally.sigma, "label")
+    value, error, sigma, label = (maps[name].reshape(-1) for name in names)
+    lanes, most = np.zeros((2, BLOCK)), np.full(BLOCK, -np.inf)
+    state["count"][0, side] += sum_side(
+        value, tally.limits[0][0], side == 1, error, sigma, label, VOID, lanes, most
+    )
+    state["sums"][0, side] += lanes.sum(axis=1)
+    state["most"][0, side] = max(state["most"][0, side], most.max())
