@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.contract import Figure, Line, holding
 from uqeval.report.figures.curves import bars, shown, tall
 
 if TYPE_CHECKING:
@@ -40,8 +40,7 @@ def _maker(family: str) -> Callable[[list[Line]], Iterator[Figure]]:
     title, panels = _PANELS[family]
 
     def figures(lines: list[Line]) -> Iterator[Figure]:
-        drawn = [line for line in lines if line.record.get("per_class")]
-        drawn = _named_alike(drawn)
+        drawn = _named_alike(holding(lines, "per_class"))
         names = list(
             dict.fromkeys(str(r["shown"]) for line in drawn for r in line.record["per_class"])
         )

@@ -57,6 +57,11 @@ class Figure:
     behind: str = ""
 
 
+def holding(lines: Iterable[Line], field: str) -> list[Line]:
+    """The lines whose records have something under `field`: those that a figure of it shows."""
+    return [line for line in lines if line.record.get(field)]
+
+
 #: Draws all lines of one family into some figures.
 Maker: TypeAlias = "Callable[[list[Line]], Iterable[Figure]]"
 

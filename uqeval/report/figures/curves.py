@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.report.figures import style
@@ -23,6 +23,15 @@ def shown(value: Any) -> str:
     if value is None:
         return "undefined"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
+
+
+def scores(lines: Sequence[Line], fields: Mapping[str, str]) -> str:
+    """What each line scores, in words; `fields` by what they are called."""
+    return "; ".join(
+        f"{line.label}: "
+        + ", ".join(f"{name} {shown(line.record[field])}" for name, field in fields.items())
+        for line in lines
+    )
 
 
 def fractions(axes: Axes, x: bool = False, y: bool = True) -> None:

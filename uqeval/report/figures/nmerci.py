@@ -7,7 +7,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any
 
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.contract import Figure, Line, holding
 from uqeval.report.figures.curves import counts, numbers, reference, shown
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
     """The curve, and the table by depth where there is one."""
-    drawn = [line for line in lines if line.record.get("curve")]
+    drawn = holding(lines, "curve")
     said = "; ".join(
         f"{line.label}: n-MeRCI {shown(line.record['nmerci'])} at α = {line.record['alpha']:g}"
         for line in lines
@@ -33,7 +33,7 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
             (6.6, 3.6),
             lambda canvas: _over_alpha(canvas, drawn),
         )
-    deep = [line for line in lines if line.record.get("by_depth")]
+    deep = holding(lines, "by_depth")
     if deep:
         yield Figure(
             "nmerci-depth",

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.contract import Figure, Line, holding
 from uqeval.report.figures.curves import fractions, numbers, reference, shown
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _PANELS = {
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
     """The scores over the uncertainty threshold, and over the accuracy threshold."""
-    drawn = [line for line in lines if line.record.get("curve")]
+    drawn = holding(lines, "curve")
     if drawn:
         said = "; ".join(
             f"{line.label}: PAvPU {shown(line.record['pavpu'])}, Surplus "
@@ -41,7 +41,7 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
             (8.2, 5.6),
             lambda canvas: _panels(canvas, drawn, "curve", "t", "uncertainty threshold t"),
         )
-    drawn_too = [line for line in lines if line.record.get("accuracy_curve")]
+    drawn_too = holding(lines, "accuracy_curve")
     if drawn_too:
         yield Figure(
             "pavpu-accuracy-threshold",

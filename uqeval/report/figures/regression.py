@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line
-from uqeval.report.figures.curves import fractions, numbers, shown
+from uqeval.report.figures.contract import Figure, Line, holding
+from uqeval.report.figures.curves import fractions, numbers, scores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -15,14 +15,10 @@ if TYPE_CHECKING:
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
     """Observed coverage over nominal coverage."""
-    drawn = [line for line in lines if line.record.get("calibration")]
+    drawn = holding(lines, "calibration")
     if not drawn:
         return
-    said = "; ".join(
-        f"{line.label}: AUCE {shown(line.record['auce'])}, of it over-confident "
-        f"{shown(line.record['auce_over'])}"
-        for line in drawn
-    )
+    said = scores(drawn, {"AUCE": "auce", "of it over-confident": "auce_over"})
     yield Figure(
         "regression-calibration",
         "Calibration of the intervals",

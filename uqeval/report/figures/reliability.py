@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from uqeval.report.behind import anchor
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line
-from uqeval.report.figures.curves import counts, fractions, shown
+from uqeval.report.figures.contract import Figure, Line, holding
+from uqeval.report.figures.curves import counts, fractions, scores
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -17,13 +17,10 @@ if TYPE_CHECKING:
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
     """One diagram: bars with their gaps for one line, curves for several."""
-    drawn = [line for line in lines if line.record.get("reliability")]
+    drawn = holding(lines, "reliability")
     if not drawn:
         return
-    said = "; ".join(
-        f"{line.label}: ECE {shown(line.record['ece'])}, MCE {shown(line.record['mce'])}"
-        for line in drawn
-    )
+    said = scores(drawn, {"ECE": "ece", "MCE": "mce"})
     yield Figure(
         "reliability",
         "Reliability diagram",

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line
-from uqeval.report.figures.curves import numbers, reference, shown
+from uqeval.report.figures.contract import Figure, Line, holding
+from uqeval.report.figures.curves import numbers, reference, scores
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -15,13 +15,10 @@ if TYPE_CHECKING:
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
     """The curves and their oracles."""
-    drawn = [line for line in lines if line.record.get("curve")]
+    drawn = holding(lines, "curve")
     if not drawn:
         return
-    said = "; ".join(
-        f"{line.label}: AUSE {shown(line.record['ause'])}, AURG {shown(line.record['aurg'])}"
-        for line in drawn
-    )
+    said = scores(drawn, {"AUSE": "ause", "AURG": "aurg"})
     yield Figure(
         "sparsification",
         "Sparsification",
