@@ -11,7 +11,7 @@ from uqeval.kernels.counting import rank_key
 
 _BITS = 11
 #: Values that are looked at together, most of which hold nothing of what is collected.
-_FEW = 64
+_FEW = 128
 #: Digits of a 64-bit key.
 DIGITS = 6
 #: Values of a digit.
@@ -56,21 +56,25 @@ def collect(value, label, void, low, high, found):
     The latter into `found` [j], as many as it holds.
     """
     below, inside = 0, 0
+    flags = np.empty(_FEW, np.uint8)  # 1: below `low`, 2: from it up to `high`
     for start in range(0, value.shape[0], _FEW):
         values, known = value[start : start + _FEW], label[start : start + _FEW]
-        under: Any = np.int32(0)
-        some: Any = np.int32(0)
-        for i in range(values.shape[0]):
+        n = values.shape[0]
+        for i in range(n):
             v, counted = values[i], known[i] != void
-            under = np.int32(under + np.int32(counted & (v < low)))
-            some = np.int32(some + np.int32(counted & (v >= low) & (v <= high)))
+            within = counted & (v >= low) & (v <= high)
+            flags[i] = np.uint8(counted & (v < low)) | np.uint8(2) * np.uint8(within)
+        under: Any = 0
+        some: Any = 0
+        for i in range(n):
+            under += np.int64(flags[i] & 1)
+            some += np.int64(flags[i] >> 1)
         below += under
-        if some > 0 and inside < found.shape[0]:
+        if some > 0:
             at = inside
-            for i in range(values.shape[0]):
-                v = values[i]
-                if known[i] != void and low <= v <= high and at < found.shape[0]:
-                    found[at] = v
+            for i in range(n):
+                if flags[i] > 1 and at < found.shape[0]:
+                    found[at] = values[i]
                     at += 1
         inside += some
     return below, inside
