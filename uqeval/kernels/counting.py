@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from uqeval.kernels._jit import bits_of_float32, kernel
@@ -12,6 +10,8 @@ from uqeval.kernels._jit import bits_of_float32, kernel
 FINE_BITS = 13
 COARSE = 1 << (32 - FINE_BITS)
 FINE = 1 << FINE_BITS
+#: Numbers of a block, which are looked at together.
+BLOCK = 1024
 
 
 @kernel
@@ -56,42 +56,58 @@ def measure(value, label, void, count, total, least, most):
 
 
 @kernel
-def count_all_ranks(value, label, void, work, coarse):
-    """Numbers [i] by the high bits of their keys, into [coarse bin]; void ones are not counted.
+def high_bits(values, known, void, shift, high):
+    """The rank keys of a block of numbers [i] without their low `shift` bits, into `high` int32.
 
-    `work` int32 [j] is worked in: to compute keys of many numbers at once, and then to count them,
-    is faster than one by one.
+    Of void ones 2^(32 - `shift`), which no key has. A loop without a branch or a look into memory:
+    the compiler takes many numbers at a time.
     """
-    size = work.shape[0]
-    for start in range(0, value.shape[0], size):
-        values, known = value[start : start + size], label[start : start + size]
-        n = values.shape[0]
-        for i in range(n):
-            bits = bits_of_float32(values[i])
-            high = (bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))) >> FINE_BITS
-            work[i] = high + COARSE // 2 if known[i] != void else -1
-        for i in range(n):
-            if work[i] >= 0:
-                coarse[work[i]] += 1
+    nobody = 1 << (32 - shift)
+    for i in range(values.shape[0]):
+        bits = bits_of_float32(values[i])
+        ordered = (bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))) >> shift
+        high[i] = ordered + (nobody >> 1) if known[i] != void else nobody
 
 
 @kernel
-def count_all_ranks_finely(value, label, void, work, wanted, slot, fine):
-    """Numbers [i] in the coarse bins that are `wanted` (uint8 [bin]), into [slot, low bits].
+def gather(values, known, void, shift, wanted, high, places):
+    """The `places` of those of a block of numbers [i] whose high bits are wanted; returns how many.
 
-    `slot` [bin]; `work` int64 [j] is worked in: what is wanted is gathered without a branch, since
-    no processor guesses when it comes.
+    `wanted` uint8 [high bits, and one more for void numbers]; `high` as of `high_bits`. Without a
+    branch: no processor guesses when one comes.
     """
-    size = work.shape[0]
-    for start in range(0, value.shape[0], size):
-        values, known = value[start : start + size], label[start : start + size]
-        n: Any = 0
+    high_bits(values, known, void, shift, high)
+    n = np.uint64(0)
+    for i in range(values.shape[0]):
+        places[n] = i
+        n += np.uint64(wanted[np.uint32(high[i])])
+    return np.int64(n)
+
+
+@kernel
+def count_all_ranks(value, label, void, coarse):
+    """Numbers [i] by the high bits of their keys, into [coarse bin]; void ones are not counted."""
+    high = np.empty(BLOCK, np.int32)
+    for start in range(0, value.shape[0], BLOCK):
+        values, known = value[start : start + BLOCK], label[start : start + BLOCK]
+        high_bits(values, known, void, FINE_BITS, high)
         for i in range(values.shape[0]):
-            key = rank_key(values[i])
-            work[n] = key
-            n += np.int64(wanted[key >> FINE_BITS] & (known[i] != void))
-        for i in range(n):
-            key = work[i]
+            b = np.uint32(high[i])
+            if b < COARSE:
+                coarse[b] += 1
+
+
+@kernel
+def count_all_ranks_finely(value, label, void, wanted, slot, fine):
+    """Numbers [i] in the coarse bins that are `wanted`, as of `gather`, into [slot, low bits].
+
+    `slot` [coarse bin] says which row has a bin.
+    """
+    high, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    for start in range(0, value.shape[0], BLOCK):
+        values, known = value[start : start + BLOCK], label[start : start + BLOCK]
+        for j in range(gather(values, known, void, FINE_BITS, wanted, high, places)):
+            key = rank_key(values[places[j]])
             fine[slot[key >> FINE_BITS], key & (FINE - 1)] += 1
 
 

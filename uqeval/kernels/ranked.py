@@ -2,54 +2,45 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from uqeval.kernels._jit import kernel
-from uqeval.kernels.counting import rank_key
+from uqeval.kernels.counting import BLOCK, gather, high_bits, rank_key
 
 
 @kernel
-def count_all_ranked(score, error, label, void, squared, shift, work, pixels, errors):
-    """Pixels [i] and their errors (or squared ones) by `key >> shift`, into [bin].
-
-    `work` int64 [j] is worked in, as in `counting.count_all_ranks`.
-    """
-    size = work.shape[0]
-    for start in range(0, label.shape[0], size):
-        scores, known = score[start : start + size], label[start : start + size]
-        n = known.shape[0]
-        for i in range(n):
-            b = rank_key(scores[i]) >> shift
-            work[i] = b if known[i] != void else -1
-        for i in range(n):
-            b = work[i]
-            if b >= 0:
-                e = np.float64(error[start + i])
+def count_all_ranked(score, error, label, void, squared, shift, pixels, errors):
+    """Pixels [i] and their errors (or squared ones) by `key >> shift`, into [bin]."""
+    high, bins = np.empty(BLOCK, np.int32), pixels.shape[0]
+    for start in range(0, label.shape[0], BLOCK):
+        stop = start + BLOCK
+        values, known = error[start:stop], label[start:stop]
+        high_bits(score[start:stop], known, void, shift, high)
+        for i in range(known.shape[0]):
+            b = np.uint32(high[i])
+            if b < bins:
+                e = np.float64(values[i])
                 pixels[b] += 1
                 errors[b] += e * e if squared else e
 
 
 @kernel
 def count_all_ranked_finely(
-    score, error, label, void, squared, skip_shift, shift, wanted, slot, work, pixels, errors
+    score, error, label, void, squared, skip_shift, shift, wanted, slot, pixels, errors
 ):  # fmt: skip
-    """As `count_all_ranked`, of keys whose high bits `key >> skip_shift` are `wanted` (uint8).
+    """As `count_all_ranked`, of keys whose high bits `key >> skip_shift` are `wanted`.
 
-    Into [`slot` [high bits], the bits that follow down to `shift`]. `work` int64 [2, j] is worked
-    in: keys and places of what is wanted are gathered without a branch.
+    `wanted` as of `counting.gather`. Into [`slot` [high bits], the bits that follow down to
+    `shift`].
     """
-    size, mask = work.shape[1], pixels.shape[1] - 1
-    for start in range(0, label.shape[0], size):
-        scores, known = score[start : start + size], label[start : start + size]
-        n: Any = 0
-        for i in range(known.shape[0]):
-            key = rank_key(scores[i])
-            work[0, n], work[1, n] = key, start + i
-            n += np.int64(wanted[key >> skip_shift] & (known[i] != void))
-        for i in range(n):
-            key, e = work[0, i], np.float64(error[work[1, i]])
+    high, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    mask = pixels.shape[1] - 1
+    for start in range(0, label.shape[0], BLOCK):
+        stop = start + BLOCK
+        scores, known, values = score[start:stop], label[start:stop], error[start:stop]
+        for j in range(gather(scores, known, void, skip_shift, wanted, high, places)):
+            i = places[j]
+            key, e = rank_key(scores[i]), np.float64(values[i])
             row, b = slot[key >> skip_shift], (key >> shift) & mask
             pixels[row, b] += 1
             errors[row, b] += e * e if squared else e

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.kernels._jit import bits_of_float32, float32_of, kernel
-from uqeval.kernels.counting import rank_key
+from uqeval.kernels.counting import BLOCK, gather, rank_key
 
 _BITS = 11
 #: Values that are looked at together, most of which hold nothing of what is collected.
@@ -85,14 +85,19 @@ def pack_keys(score, error, label, void, chosen, rest, keys):
     """Non-void scores and non-negative errors, float32 [i], as keys [j] that order by score, then
     by error: those whose rank key, without its low `rest` bits, is `chosen`.
     """
-    n = 0
-    for i in range(score.shape[0]):
-        if label[i] != void:
-            key = rank_key(score[i])
-            if chosen[key >> rest]:
-                low = np.int64(bits_of_float32(error[i] + np.float32(0.0)))
-                keys[n] = np.uint64(key << 32 | low)
-                n += 1
+    wanted = np.zeros(chosen.shape[0] + 1, np.uint8)
+    wanted[:-1] = chosen
+    high, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    done = 0
+    for start in range(0, score.shape[0], BLOCK):
+        stop = start + BLOCK
+        scores, errors = score[start:stop], error[start:stop]
+        n = gather(scores, label[start:stop], void, rest, wanted, high, places)
+        for j in range(n):
+            i = places[j]
+            low = np.int64(bits_of_float32(errors[i] + np.float32(0.0)))
+            keys[done + j] = np.uint64(rank_key(scores[i]) << 32 | low)
+        done += n
 
 
 @kernel

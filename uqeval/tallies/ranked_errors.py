@@ -20,8 +20,6 @@ if TYPE_CHECKING:
 
 #: Bits of a rank key.
 KEY_BITS = 32
-#: Pixels that are worked on at a time.
-_WORK = 2048
 
 
 @dataclass(frozen=True)
@@ -103,17 +101,14 @@ class RankedErrors(Tally):
 
         void, squared = void_of(self.classes), self.error.squared
         score, error, label = (v.reshape(-1) for v in (*self._values(maps), maps["label"]))
-        work = np.empty((2, _WORK), np.int64)
         pixels, errors = state["pixels"], state["errors"]
         if not self.skip:
-            count_all_ranked(
-                score, error, label, void, squared, self.rest, work[0], pixels[0], errors[0]
-            )
+            count_all_ranked(score, error, label, void, squared, self.rest, pixels[0], errors[0])
             return
-        slot, wanted = np.zeros(1 << self.skip, np.int32), np.zeros(1 << self.skip, np.uint8)
+        slot, wanted = np.zeros(1 << self.skip, np.int32), np.zeros((1 << self.skip) + 1, np.uint8)
         for row, (_, prefix) in enumerate(self.bins):
             slot[prefix], wanted[prefix] = row, 1
         count_all_ranked_finely(
             score, error, label, void, squared, KEY_BITS - self.skip, self.rest, wanted, slot,
-            work, pixels, errors,
+            pixels, errors,
         )  # fmt: skip

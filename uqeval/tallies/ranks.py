@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from uqeval.tallies._contract import Maps, State
 
 COARSE, FINE_BITS = 1 << 19, 13
-#: Values that are worked on at a time.
-_WORK = 2048
 
 
 @dataclass(frozen=True)
@@ -92,14 +90,12 @@ class Ranks(Tally):
         from uqeval.kernels.counting import count_all_ranks, count_all_ranks_finely
 
         if not self.bins:
-            work = np.empty(_WORK, np.int32)
-            count_all_ranks(values, group, void, work, state["coarse"][0])
+            count_all_ranks(values, group, void, state["coarse"][0])
             return
-        slot, wanted = np.zeros(COARSE, np.int16), np.zeros(COARSE, np.uint8)
+        slot, wanted = np.zeros(COARSE, np.int16), np.zeros(COARSE + 1, np.uint8)
         for i, (_, b) in enumerate(self.bins):
             slot[b], wanted[b] = i, 1
-        work = np.empty(_WORK, np.int64)
-        count_all_ranks_finely(values, group, void, work, wanted, slot, state["fine"])
+        count_all_ranks_finely(values, group, void, wanted, slot, state["fine"])
 
     def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any], int]:
         """Values [i], their groups [i], and the group of what does not count."""
