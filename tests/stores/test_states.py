@@ -132,6 +132,23 @@ def test_without_resume_a_run_begins_anew(tmp_path: Path) -> None:
         writer.finish({"items": []})
 
 
+def test_an_interrupt_at_the_very_beginning_leaves_nothing_new(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "s.zip"
+    interrupted(path)
+    before = partial_path(path).read_bytes()
+
+    def stop(*arguments: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(StatesWriter, "_take", stop)
+    with pytest.raises(KeyboardInterrupt):
+        StatesWriter(path, RUN, resume=True)
+    assert [p.name for p in tmp_path.iterdir()] == [partial_path(path).name]
+    assert partial_path(path).read_bytes() == before
+
+
 def test_another_run_is_not_resumed(tmp_path: Path) -> None:
     path = tmp_path / "s.zip"
     interrupted(path)

@@ -89,8 +89,12 @@ class StatesWriter:
             self._take(earlier)
             self._file.flush()
             beside.replace(self.partial)
-        except OSError as error:
+        except BaseException as error:  # an interrupt, too: nobody goes on from this name
+            if hasattr(self, "_zip"):
+                self._let_go()
             beside.unlink(missing_ok=True)
+            if not isinstance(error, OSError):
+                raise
             raise OutputError(f"{path}: cannot be written: {error.strerror}.") from error
 
     def _goes_on(self, left: bytes, head: bytes) -> bool:
@@ -146,16 +150,19 @@ class StatesWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # Without its file the archive has nothing to finish when it is collected.
-        self._zip.fp = None
-        with suppress(OSError):  # what the disk refused is refused again
-            self._file.close()
+        self._let_go()
         interrupted = error is not None and not isinstance(error, Exception)
         if interrupted and self._resumable and self._held:
             assert error is not None
             error.add_note(f"{self.partial} has what was counted; --resume goes on from it.")
         else:
             self.partial.unlink(missing_ok=True)
+
+    def _let_go(self) -> None:
+        # Without its file the archive has nothing to finish when it is collected.
+        self._zip.fp = None
+        with suppress(OSError):  # what the disk refused is refused again
+            self._file.close()
 
     def _write(self, name: str, data: bytes) -> tuple[int, int]:
         """Append an entry; returns where its data begins in the file, and its size."""
