@@ -146,10 +146,10 @@ def _recorded(file: SavedStates) -> dict[str, Any]:
 
 def _merged(joined: Joined) -> dict[str, Any]:
     """What a run over all items finds, as far as the states can tell."""
+    from uqeval.assembling import collect
     from uqeval.metrics import FAMILIES
     from uqeval.metrics._again import settings_of
     from uqeval.statistics.scoring import agains_of, facts_of
-    from uqeval.telling import collect
 
     facts = facts_of(joined.index["facts"])
     by_key = {family.key or family.name: family for family in FAMILIES.values()}

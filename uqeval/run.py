@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from uqeval.asking import everything, families_of, input_options, plans_of, wants_tracks
+from uqeval.assembling import collect, report_of
 from uqeval.errors import UsageError
 from uqeval.inputs import Given, Inputs, beside_reference, open_inputs
+from uqeval.planning import everything, families_of, input_options, plans_of, wants_tracks
 from uqeval.report.schema import Report
 from uqeval.saving import states_index, states_of_run
 from uqeval.sizes import parse_memory
-from uqeval.telling import collect, report_of
 
 if TYPE_CHECKING:
     from uqeval.statistics.cut import CutOptions

@@ -221,8 +221,8 @@ def test_a_rule_of_a_store_left_out(folder: Path) -> None:
 
 
 def test_what_rules_may_name_is_what_reports_hold(folder: Path) -> None:
-    from uqeval.asking import everything
     from uqeval.inputs import InputOptions, open_inputs
+    from uqeval.planning import everything
     from uqeval.run import evaluate
     from uqeval.running.foretold import metric_keys
 

@@ -95,9 +95,9 @@ def _kind(store: Store) -> str:
     """The kind of a store's data, from the file or from what the store holds."""
     if store.kind is not None:
         return store.kind
-    from uqeval.asking import input_options
     from uqeval.inputs.common import open_predictions
     from uqeval.inputs.regression import is_regression
+    from uqeval.planning import input_options
 
     assert store.predictions is not None
     opened = open_predictions(store.predictions, input_options(store.options()))

@@ -222,8 +222,8 @@ def _gallery(
             "--gallery shows pixels; give --predictions STORE (and --labels STORE) of the report. "
             "The paths that a report holds are not followed."
         )
-    from uqeval.asking import input_options
     from uqeval.gallery import open_gallery
+    from uqeval.planning import input_options
 
     said = one.inputs.get("options") or {}
     kept = ("ignore_index", "classes", "class_names", "missing_chunks", "label_map",

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.asking import input_options
 from uqeval.config import Store
 from uqeval.errors import OutputError, UqevalError, UsageError
+from uqeval.planning import input_options
 from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
 from uqeval.running.outcome import Outcome, RunSettings

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uqeval.asking import check_family, everything, input_options
 from uqeval.config import Config, Store
 from uqeval.errors import UqevalError, UsageError
 from uqeval.inputs import Inputs, beside_reference, open_inputs
+from uqeval.planning import check_family, everything, input_options
 from uqeval.running.foretold import metric_keys, table_of
 from uqeval.running.outcome import Failures, Outcome, RunSettings
 

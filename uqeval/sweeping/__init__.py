@@ -12,15 +12,15 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.asking import families_of, input_options, known_families
+from uqeval.assembling import report_of
 from uqeval.errors import UsageError
 from uqeval.inputs import Given, Inputs, beside_reference, open_inputs
+from uqeval.planning import families_of, input_options, known_families
 from uqeval.report.schema import Report
 from uqeval.run import Progress, RunOptions, Silent
 from uqeval.sizes import parse_memory
 from uqeval.sweeping.draws import checked_repeats, checked_samples, default_samples, draw
 from uqeval.sweeping.summary import lost_pixels, summary_of, warnings_of
-from uqeval.telling import report_of
 
 if TYPE_CHECKING:
     from uqeval.maps.subsets import ClassSubsets, NumberSubsets
