@@ -194,6 +194,18 @@ def saved_states_come_back(tally: Tally) -> None:
         assert all(values.flags.writeable for values in found.values())
 
 
+def cleared_states_are_empty(tally: Tally) -> None:
+    """`clear` undoes `update`, and leaves what `thin` gave as it was; or does nothing."""
+    for maps in items_for(tally):
+        state = tally.state_of(maps)
+        before = {name: values.copy() for name, values in state.items()}
+        thin = tally.thin(state)
+        agree(tally, state, tally.empty() if tally.clear(state, thin) else before)
+        again = tally.empty()
+        tally.fold(again, thin)
+        agree(tally, again, before)
+
+
 def strange_bytes_are_refused(tally: Tally) -> None:
     """Bytes that are cut short, too long, of another tally, or nothing at all."""
     state = fold(tally, items_for(tally))
@@ -258,6 +270,7 @@ LAWS = (
     the_fold_of_saved_states_is_the_fold,
     merging_leaves_the_other_alone,
     saved_states_come_back,
+    cleared_states_are_empty,
     strange_bytes_are_refused,
     void_items_count_nothing,
     declared_inputs_suffice,

@@ -16,7 +16,17 @@ from scenes import Chunked, chunked_source, labels, softmax
 from uqeval.engine.passes import Resources, in_order, run_pass, workers_within
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import DataError, UsageError
-from uqeval.tallies import ClassCounts, Moments, Patches, Ranks, Tally, Uncertainty
+from uqeval.tallies import (
+    ClassCounts,
+    Error,
+    ItemCurves,
+    Moments,
+    Patches,
+    RankedErrors,
+    Ranks,
+    Tally,
+    Uncertainty,
+)
 
 BATCHES = [range(i, i + 2) for i in range(0, 24, 2)]
 TALLIES: tuple[Tally, ...] = (
@@ -132,6 +142,21 @@ def test_only_named_tallies_are_packed_and_the_totals_are_the_same() -> None:
         )  # fmt: skip
     assert names == ["class_counts"] * 9
     assert {t.id: {k: v.tobytes() for k, v in s.items()} for t, s in totals.items()} == expected
+
+
+@pytest.mark.parametrize("workers", [1, 3])
+def test_large_states_are_the_same_counted_together_or_again(workers: int) -> None:
+    error, score = Error("brier"), Uncertainty("entropy")
+    tallies = (
+        Ranks(score, 3), RankedErrors(score, error, 3), ItemCurves(score, error, 3),
+        RankedErrors(score, Error("zero-one"), 3, False, 9, 13, ((0, 380), (0, 381))),
+    )  # fmt: skip
+    with Scratch(0, False) as scratch:
+        one_by_one = run_pass(source_of(), scratch, tallies, workers, silent, lambda *_: None)
+        found = run_pass(source_of(), scratch, tallies, workers, silent, lambda *_: None, ())
+    for tally in tallies:
+        for name, values in one_by_one[tally].items():
+            assert values.any() and values.tobytes() == found[tally][name].tobytes()
 
 
 def test_progress_tells_bytes_and_items() -> None:

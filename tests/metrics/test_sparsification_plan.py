@@ -13,8 +13,9 @@ from sklearn.metrics import auc
 
 from uqeval.errors import UsageError
 from uqeval.metrics._family import Facts
-from uqeval.metrics.sparsification import FAMILY, SparsificationSettings, plan
+from uqeval.metrics.sparsification import FAMILY, plan
 from uqeval.metrics.sparsification_curves import harmonics
+from uqeval.metrics.sparsification_settings import SparsificationSettings
 
 CLASSES = 3
 Maps = dict[str, Any]

@@ -8,7 +8,7 @@ import typer
 
 from uqeval.cli.evaluating import evaluating
 from uqeval.cli.options import choice_of
-from uqeval.metrics.sparsification import CHOICES
+from uqeval.metrics.sparsification_settings import CHOICES
 
 _CHOICES = "Choices of a definition"
 
