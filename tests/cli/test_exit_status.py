@@ -100,6 +100,15 @@ def test_a_reader_that_goes_away(complete: Path, shown: str) -> None:
     assert done.stdout[1:].strip() == "0"
 
 
+@pytest.mark.parametrize(("arguments", "status"), [("--version", 0), ("pavpu no.zarr", 2)])
+def test_stdout_that_is_closed(tmp_path: Path, arguments: str, status: int) -> None:
+    done = subprocess.run(
+        ["bash", "-c", f"{EXECUTABLE} {arguments} >&-"], cwd=tmp_path, env=environment(),
+        capture_output=True, text=True, check=False, timeout=TIMEOUT,
+    )  # fmt: skip
+    assert done.returncode == status and "Traceback" not in done.stderr
+
+
 def python(script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run the command line with something in it replaced by `script`."""
     main = "import sys, uqeval.cli, uqeval.run\n" + script + "\nuqeval.cli.main()\n"

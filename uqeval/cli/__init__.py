@@ -129,8 +129,9 @@ def main() -> None:
 def _leave(ended: Sequence[int]) -> None:
     """End now: to take down what was loaded, module by module, takes longer than many a run."""
     try:
-        sys.stdout.flush()
-        sys.stderr.flush()
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:  # as it is where the caller has closed it
+                stream.flush()
     except (OSError, ValueError):
         return  # for Python to tell
     if ended:
@@ -192,6 +193,8 @@ def _notes(error: BaseException | None) -> str:
 
 def _drop_stdout() -> None:
     """Lose what is still buffered for stdout if it cannot be written, without complaint."""
+    if sys.stdout is None:
+        return
     try:
         sys.stdout.flush()
     except (OSError, ValueError):
