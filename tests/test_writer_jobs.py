@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import resource
 import signal
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -116,6 +117,7 @@ def _killed(path: str) -> None:
 
 def _full(path: str, answers: Any) -> None:
     """Runs into a limit of the size of files as into a full disk."""
+    sys.dont_write_bytecode = True  # Python would leave modules cut short
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
     try:

@@ -188,6 +188,15 @@ def test_outputs_that_cannot_be(
     assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*")} == before
 
 
+@pytest.mark.parametrize("name", ["zarr.json", "probs/zarr.json", "report.json"])
+def test_an_output_in_an_input_store(complete: Path, tmp_path: Path, name: str) -> None:
+    store = tmp_path / "s.zarr"
+    shutil.copytree(complete, store)
+    before = sorted((p, p.read_bytes()) for p in store.rglob("*") if p.is_file())
+    refused(run_uqeval("pavpu", store, "-o", store / name), f"{name} is an input; give the output")
+    assert sorted((p, p.read_bytes()) for p in store.rglob("*") if p.is_file()) == before
+
+
 @pytest.mark.parametrize(
     ("kilobytes", "options", "says"),
     [
@@ -198,11 +207,13 @@ def test_outputs_that_cannot_be(
 def test_a_disk_that_is_full(
     tmp_path: Path, complete: Path, kilobytes: int, options: str, says: str
 ) -> None:
-    # A limit on the size of files is refused in the same way as a full disk, and needs no disk.
+    # A limit on the size of files is refused in the same way as a full disk, and needs no disk. It
+    # is for results: kernels are there before, and Python would leave modules cut short.
+    run_well("pavpu", complete, "-q")
     command = f'ulimit -f {kilobytes}; trap "" XFSZ; exec {EXECUTABLE} pavpu {complete} {options}'
     done = subprocess.run(
-        ["bash", "-c", command], cwd=tmp_path, env=environment(), capture_output=True, text=True,
-        check=False,
+        ["bash", "-c", command], cwd=tmp_path, env=environment(PYTHONDONTWRITEBYTECODE="1"),
+        capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 2 and done.stdout == ""
     assert says in done.stderr and "Traceback" not in done.stderr

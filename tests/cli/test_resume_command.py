@@ -158,6 +158,8 @@ def test_a_full_disk_leaves_nothing_broken(slow: Path, tmp_path: Path) -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
         resource.setrlimit(resource.RLIMIT_FSIZE, (30_000, resource.RLIM_INFINITY))
 
-    outcome = run_uqeval(*_in(slow, out.name), preexec_fn=limit)
+    # Python would leave modules cut short.
+    env = {"PYTHONDONTWRITEBYTECODE": "1"}
+    outcome = run_uqeval(*_in(slow, out.name), env=env, preexec_fn=limit)
     refused(outcome, "cannot be written")
     assert list(out.iterdir()) == []

@@ -10,7 +10,7 @@ from uqeval.cli.messages import tell
 from uqeval.cli.options import Format, Shared
 from uqeval.cli.stdout import console, printing
 from uqeval.errors import OutputError, UsageError
-from uqeval.report.files import check_writable, write
+from uqeval.report.files import check_writable, is_part_of, write
 from uqeval.report.schema import Report
 from uqeval.stores.states import partial_path
 
@@ -49,7 +49,7 @@ def check_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
             where = "stdout" if path == "-" else path
             raise UsageError(f"two outputs go to {where}; give each a file of its own.")
         for source in inputs:
-            if Path(path).exists() and Path(source).exists() and Path(path).samefile(source):
+            if path != "-" and is_part_of(path, source):
                 raise UsageError(f"{path} is an input; give the output another name.")
 
 

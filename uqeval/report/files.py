@@ -23,6 +23,19 @@ def check_writable(path: str | Path) -> None:
         raise OutputError(f"{path}: the folder {folder} cannot be written to.")
 
 
+def is_part_of(output: str | Path, source: str | Path) -> bool:
+    """Whether an output is an input itself, or lies in one that is a Zarr store."""
+    one, other = Path(output), Path(source)
+    if not other.exists():
+        return False
+    if one.exists() and one.samefile(other):
+        return True
+    marks = ("zarr.json", ".zgroup", ".zarray")
+    return any((other / mark).exists() for mark in marks) and (
+        other.resolve() in one.resolve().parents
+    )
+
+
 def write(path: str | Path, content: str | bytes) -> None:
     """Replace `path` by `content`, whole or not at all. Raises `OutputError`."""
     target = Path(path)

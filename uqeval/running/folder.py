@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.config import Store
 from uqeval.errors import OutputError, UqevalError, UsageError
 from uqeval.planning import input_options
-from uqeval.report.files import check_writable, write
+from uqeval.report.files import check_writable, is_part_of, write
 from uqeval.report.schema import Report
 from uqeval.running.outcome import Outcome, RunSettings
 from uqeval.running.tasks import Task, options_of
@@ -31,9 +31,9 @@ def make_folder(
     read = [*read, *(path for store in stores for path in store.paths())]
     targets = [folder, folder / PAGE, folder / VERDICTS]
     targets += [folder / f"{name}.{ending}" for name in names for ending in _ENDINGS]
-    for target in filter(Path.exists, targets):
+    for target in targets:
         for source in read:
-            if Path(source).exists() and target.samefile(source):
+            if is_part_of(target, source):
                 raise UsageError(f"{target} is an input; give another folder with -o DIR.")
     try:
         folder.mkdir(parents=True, exist_ok=True)
