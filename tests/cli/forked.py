@@ -18,6 +18,7 @@ import sys
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,9 @@ LIBRARIES = (
     "matplotlib.figure", "numcodecs", "numpy", "PIL.Image", "PIL.PngImagePlugin", "rich.progress",
     "rich.table", "typer._adapters", "typer.rich_utils", "zarr",
 )  # fmt: skip
+
+#: Characters of a number on the socket, which keeps no bounds between two of them.
+_WIDTH = 16
 
 
 class Parent:
@@ -59,18 +63,22 @@ class Parent:
             for _, write in ends:
                 os.close(write)
             texts = [readers.submit(_read, read) for read, _ in ends]
-            pid = int(self._socket.recv(16))
+            pid = self._number()
             self._socket.settimeout(timeout)
             try:
-                status = int(self._socket.recv(16))
+                status = self._number()
             except TimeoutError:
-                os.kill(pid, signal.SIGKILL)
+                with suppress(ProcessLookupError):  # it has ended this moment
+                    os.kill(pid, signal.SIGKILL)
                 self._socket.settimeout(None)
-                self._socket.recv(16)
+                self._number()
                 raise subprocess.TimeoutExpired(["uqeval", *arguments], timeout) from None
             finally:
                 self._socket.settimeout(None)
             return status, texts[0].result(), texts[1].result()
+
+    def _number(self) -> int:
+        return int(self._socket.recv(_WIDTH, socket.MSG_WAITALL))
 
 
 def _read(fd: int) -> str:
@@ -116,9 +124,9 @@ def _serve(requests: socket.socket) -> Any:
             return json.loads(data)
         for fd in fds:
             os.close(fd)
-        requests.send(str(pid).encode())
+        requests.sendall(b"%*d" % (_WIDTH, pid))
         _, status = os.waitpid(pid, 0)
-        requests.send(str(os.waitstatus_to_exitcode(status)).encode())
+        requests.sendall(b"%*d" % (_WIDTH, os.waitstatus_to_exitcode(status)))
 
 
 def _run(asked: dict[str, Any]) -> None:
