@@ -383,5 +383,5 @@ def test_subsets_take_turns_where_memory_is_little(tmp_path: Path) -> None:
     wide = uqeval.sweep(path, workers=1, memory=2 * 10**9)
     tight = uqeval.sweep(path, workers=1, memory=10**7)
     assert tight.results == wide.results
-    assert tight.timing["passes"] > wide.timing["passes"] == 3
+    assert tight.timing["passes"] > wide.timing["passes"] == 2
     assert tight.timing["bytes_read"] == wide.timing["bytes_read"]

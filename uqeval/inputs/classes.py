@@ -154,7 +154,7 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
     else:
         raise UsageError(
             f"{where} holds predicted ids but does not say how many classes there are, as "
-            "class_names in its attributes would; give --class-names or --classes."
+            "class_names in its attributes would; give --classes or --class-names."
         )
     if options.classes is not None and options.classes != classes:
         raise UsageError(f"--classes {options.classes}, but {where} has {classes} classes.")
@@ -176,12 +176,12 @@ def _ours(store: Store) -> dict[str, Any]:
 
 
 def _unlike(members: Sequence[Store], kind: str | None) -> list[str]:
-    """A warning of an ensemble that single predictions and stacks of samples are joined to."""
+    """A warning of an ensemble where a store without a sample axis is beside one that has it."""
     from uqeval.stores.stack import Stack
 
-    counts = [Stack([own], kind).samples for own in members] if kind else []
-    if 1 not in counts or max(counts) == 1:
+    if kind is None or len({"sample" in own.arrays[kind][0].array.axes for own in members}) == 1:
         return []
+    counts = [Stack([own], kind).samples for own in members]
     each = ", ".join(f"{own.path} {count}" for own, count in zip(members, counts, strict=True))
     return [
         f"predictions an item: {each}; they are evaluated together, as {sum(counts)} members of "
