@@ -91,6 +91,13 @@ def row(name: str, seconds: float, peak: float, base: float, nbytes: int) -> Non
     )
 
 
+def apart(call: Callable[..., Any], *arguments: Any) -> None:
+    """Make a call in a process of its own; those that follow would inherit its peak memory."""
+    process = multiprocessing.get_context("spawn").Process(target=call, args=arguments)
+    process.start()
+    process.join()
+
+
 def cached(folder: Path, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
     """An array made once and kept in `folder`, memory-mapped."""
     path = folder / f"{name}.npy"

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import measure_cpu
+from common import apart, measure_cpu
 
 ITEM = (2048, 2048)
 
@@ -124,7 +124,7 @@ def main() -> None:
     options = parser.parse_args()
     for pixels in map(int, options.pixels):
         folder = options.folder / f"ranks-{pixels}"
-        make(folder, pixels)
+        apart(make, folder, pixels)
         repeats = 3 if pixels < 10**8 else 1
         rivals: list[tuple[str, list[tuple[str, Any]]]] = [
             ("nmerci", [("numpy.percentile, twice", numpy_nmerci)]),
