@@ -26,7 +26,8 @@ def shot(t: int, height: int, width: int, frames: str | None) -> tuple[np.ndarra
     import cv2
 
     rng = np.random.default_rng(0)
-    y, x = 3 * t, 7 * t
+    step = 64 - abs(t % 128 - 64)  # there and back
+    y, x = 3 * step, 7 * step
     wide = width + 7 * 64, height + 3 * 64
     regions = cv2.resize(
         rng.integers(0, 19, (24, 48), np.uint8), wide, interpolation=cv2.INTER_NEAREST
