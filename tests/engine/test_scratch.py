@@ -55,14 +55,20 @@ def test_what_is_kept_is_not_read_again(folder: Path, held: int, enabled: bool, 
     assert list(folder.iterdir()) == []
 
 
-def test_maps_of_a_mapped_source_stay_off_the_disk(folder: Path) -> None:
-    source = chunked_source(stack(), truth=labels(0, N, H, W, classes=3))
-    source.mapped = True
+@pytest.mark.parametrize(("held", "reads"), [(N, 1), (N - 1, 3)])
+def test_maps_of_a_mapped_source_are_kept_where_all_fit(
+    folder: Path, held: int, reads: int
+) -> None:
+    array = stack()
+    source = chunked_source(array, truth=labels(0, N, H, W, classes=3))
+    source.mapped, source.maps_bytes = True, lambda: N * item_bytes()
     plain = [m for batch in source.batches() for m in source.read(batch)]
-    with Scratch(2 * item_bytes()) as scratch:
-        for _ in range(2):
+    array.reads.clear()
+    with Scratch(held * item_bytes()) as scratch:
+        for _ in range(3):
             all_same(read_all(scratch, source), plain)
         assert list(folder.iterdir()) == []
+    assert set(array.reads.values()) == {reads}
 
 
 def test_kept_maps_are_good_for_kernels(folder: Path) -> None:

@@ -111,9 +111,8 @@ def run_pass(
     #: Frames of a video that two pairs share are kept until both have had them.
     skip: Callable[[range], None] = getattr(source, "skip", lambda _: None)
 
-    #: Maps that are read again in each pass are those that it needs.
-    need: Callable[[set[str]], None] = getattr(source, "need", lambda _: None)
-    need({name for tally in tallies for name in tally.inputs})
+    if scratch.reads_again(source):
+        source.need({name for tally in tallies for name in tally.inputs})
 
     #: Large states of counts are not made for each item, only to be added up.
     together = [tally for tally in tallies if tally.any_order and tally not in kept]

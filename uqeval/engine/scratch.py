@@ -7,10 +7,10 @@ import tempfile
 import threading
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 if TYPE_CHECKING:
-    from uqeval.maps.contract import Heartbeat, MapSource
+    from uqeval.maps.contract import Heartbeat, MappedSource, MapSource
     from uqeval.maps.reduction import Maps
 
 #: Disk that is left free.
@@ -22,11 +22,12 @@ class Scratch:
     folder while the disk has room; items that find no place are reduced again in the next pass.
 
     Maps of a source that is `mapped`, which reads as fast as a copy of its maps is written, are
-    not kept: they are read again, in each pass those that it needs. The folder is removed on exit.
+    kept in memory if all of them fit; if not they are read again, in each pass those that it needs.
+    The folder is removed on exit.
     """
 
     def __init__(self, memory: int, enabled: bool = True) -> None:
-        self._free = memory if enabled else 0
+        self._memory = self._free = memory if enabled else 0
         self._enabled = enabled
         self._held: dict[int, Maps] = {}
         self._files: dict[int, dict[str, tuple[str, tuple[int, ...]]]] = {}
@@ -46,6 +47,11 @@ class Scratch:
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
 
+    def reads_again(self, source: MapSource) -> TypeGuard[MappedSource]:
+        """Whether each pass reads the source itself, and so may leave out maps."""
+        mapped = cast("MappedSource", source)
+        return getattr(source, "mapped", False) and mapped.maps_bytes() > self._memory
+
     def read(self, source: MapSource, batch: range, heartbeat: Heartbeat) -> list[Maps]:
         """The wanted maps of a batch, kept from an earlier pass or read from the source."""
         if all(item in self._held or item in self._files for item in batch):
@@ -53,7 +59,7 @@ class Scratch:
             heartbeat(0)
             return maps
         maps = source.read(batch, heartbeat)
-        if self._enabled and not getattr(source, "mapped", False):
+        if self._enabled and not self.reads_again(source):
             for item, found in zip(batch, maps, strict=True):
                 self._keep(item, found)
         return maps

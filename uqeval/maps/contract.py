@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -46,3 +46,15 @@ class MapSource(Protocol):
 
     def read(self, batch: range, heartbeat: Heartbeat = ...) -> list[Maps]:
         """The wanted maps [y, x] of the items of a batch."""
+
+
+class MappedSource(MapSource, Protocol):
+    """A source whose maps are quick to make again, where `mapped`: passes may read it each."""
+
+    mapped: bool
+
+    def need(self, names: Collection[str]) -> None:
+        """Say which of the wanted maps the next pass reads."""
+
+    def maps_bytes(self) -> int:
+        """Bytes of the wanted maps of all items."""

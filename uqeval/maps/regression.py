@@ -111,6 +111,11 @@ class RegressionSource:
         if self.mapped:
             self._needed = frozenset(names) | {"label"}
 
+    def maps_bytes(self) -> int:
+        """Bytes of the wanted maps of all items."""
+        pixels = sum(height * width for height, width in map(self.size, range(self.items)))
+        return pixels * (4 * (len(self.wanted) - 1) + 1)
+
     def batches(self) -> list[range]:
         """Items that are read together."""
         return [
