@@ -328,6 +328,20 @@ def test_damaged_states_are_counted_anew(how: str, tmp_path: Path) -> None:
     assert reused(again(states, given, PLAIN)) == ITEMS
 
 
+@pytest.mark.parametrize("name", ["items", "stamps"])
+def test_an_index_of_other_kinds_is_that_of_nothing(name: str, tmp_path: Path) -> None:
+    given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
+    run(states, given, PLAIN)
+    with zipfile.ZipFile(states) as archive:
+        entries = {entry: archive.read(entry) for entry in archive.namelist()}
+    index = json.loads(entries["index.json"])
+    entries["index.json"] = json.dumps(index | {name: [{}, [1], *index[name][2:]]}).encode()
+    with zipfile.ZipFile(states, "w") as archive:
+        for entry, data in entries.items():
+            archive.writestr(entry, data)
+    assert reused(again(states, given, PLAIN)) == ITEMS - 2
+
+
 def test_states_of_other_tallies_under_a_tally_s_name(tmp_path: Path) -> None:
     given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
     run(states, given, PLAIN)
@@ -436,6 +450,18 @@ def test_arrays_in_one_file_are_read_again_once_it_is_another(tmp_path: Path) ->
         assert reused(again(states, given, PLAIN, truth)) == 0, form
     for _ in range(2):
         assert reused(run(states, probs(ITEMS), PLAIN, labels(ITEMS))) == 0
+
+
+def test_what_is_written_through_a_memory_map_is_seen(tmp_path: Path) -> None:
+    """A page that was written to before sets no time when it is written to again."""
+    given, truth, states = tmp_path / "p.npy", tmp_path / "l.npy", tmp_path / "r.states.zip"
+    np.save(given, probs(ITEMS))
+    np.save(truth, labels(ITEMS))
+    mapped = np.lib.format.open_memmap(truth, mode="r+")
+    mapped[0, 0, 0] = mapped[0, 0, 0]
+    run(states, given, PLAIN, truth)
+    mapped[:] = 0
+    assert reused(again(states, given, PLAIN, truth)) == 0
 
 
 def test_a_file_that_was_changed_just_now_has_no_stamp(tmp_path: Path) -> None:

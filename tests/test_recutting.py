@@ -148,6 +148,16 @@ def test_all_variants_but_those_called_by_a_threshold(folder: Path) -> None:
         assert own["uncertainty_threshold"] == own["curve"]["threshold"][40]
 
 
+def test_variants_by_accuracy_are_cut_too(folder: Path) -> None:
+    settings = {"accuracy_threshold": [0.5, 0.8], "threshold": "range:0.3"}
+    asked = evaluated(folder, "a.states.zip", settings)
+    evaluated(folder, "b.states.zip", settings | {"threshold": "mean"})
+    cut = uqeval.merge(folder / "b.states.zip", threshold="range:0.3")
+    for key in ("pavpu", "pavpu[accuracy_threshold=0.8]"):
+        for field in ("uncertainty_threshold", "pavpu", "surplus"):
+            assert cut.results[key][field] == asked.results[key][field]
+
+
 def test_ends_of_a_curve_of_its_own(folder: Path) -> None:
     """range:T and max-surplus are of the range of the set, which the curve then has not."""
     evaluated(folder, "e.states.zip", {"threshold": "0.5", "curve_range": "0:1.6"})

@@ -197,6 +197,14 @@ def test_models_times_flows_are_the_single_runs(tmp_path: Path) -> None:
             assert one["temporal"] == item[key]
 
 
+def test_models_in_folders_of_one_name(tmp_path: Path) -> None:
+    own = video(seed=8)
+    save_folder(tmp_path / "v", own)
+    models = [save_images(tmp_path / m / "predictions", own.predictions) for m in ("a", "b")]
+    found = run(tmp_path / "v", [str(m) for m in models]).results
+    assert {record["model"] for record in found.values()} == {"a:predictions", "b:predictions"}
+
+
 @pytest.mark.parametrize("workers", [1, 2, 5])
 @pytest.mark.parametrize("kind", ["folder", "store", "chunks"])
 def test_neither_threads_nor_chunks_change_a_bit(tmp_path: Path, kind: str, workers: int) -> None:

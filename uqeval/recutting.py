@@ -33,7 +33,7 @@ def recut(joined: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any
     results, settings = dict(record["results"]), dict(record["settings"])
     items = [dict(own) for own in record["items"]]
     numerics, fitted, warnings = dict(record["numerics"]), dict(index["fitted"]), []
-    keys = [key for key in settings if key.split("[")[0] in families and "threshold=" not in key]
+    keys = [key for key in settings if key.split("[")[0] in families and not _of_its_own(key)]
     if not keys:
         raise UsageError(
             f"--threshold {rule}: {joined.path} holds no scores at a threshold that can be another "
@@ -74,6 +74,11 @@ def recut(joined: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any
     index |= {"results": results, "records": items, "numerics": numerics, "fitted": fitted}
     index["settings"] = settings
     return {**record, **found, "warnings": [*record["warnings"], *warnings]}
+
+
+def _of_its_own(key: str) -> bool:
+    """Whether a variant is called by a threshold of uncertainty (not by one of accuracy)."""
+    return any(own.startswith("threshold=") for own in key.partition("[")[2].split(","))
 
 
 def _settings(before: Mapping[str, Any], rule: str, other: bool) -> dict[str, Any]:

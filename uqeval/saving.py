@@ -6,6 +6,7 @@ A later run at the same place does not read again the items that have the same s
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import zlib
 from collections.abc import Mapping
@@ -54,7 +55,7 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
 
     facts = inputs.facts()
     context = {
-        "states": [SCHEMA, uqeval.__version__, np.__version__, zlib.ZLIB_RUNTIME_VERSION],
+        "states": [SCHEMA, uqeval.__version__, np.__version__, zlib.ZLIB_RUNTIME_VERSION, _code()],
         "options": {name: inputs.options.get(name) for name in _OPTIONS},
         "data": [facts.kind, facts.classes, facts.samples, facts.reference, inputs.ignore_index],
         "flows": inputs.flows(),
@@ -62,6 +63,17 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
     told = json.dumps(context, sort_keys=True)
     stamps = [joined([stamp() for stamp in own], told) for own in inputs.stamped]
     return stamps or [None] * inputs.source.items
+
+
+def _code() -> str:
+    """A digest of all that counts: what a mistake in it has counted is counted again."""
+    import uqeval
+
+    digest = hashlib.sha256()
+    for room in ("kernels", "maps", "tallies"):
+        for file in sorted((Path(uqeval.__file__).parent / room).glob("*.py")):
+            digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
 
 
 def states_index(

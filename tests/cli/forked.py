@@ -13,6 +13,7 @@ import json
 import os
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -59,7 +60,9 @@ class Parent:
         asked = {"arguments": arguments, "cwd": str(cwd or Path.cwd()), "environment": environment}
         ends = [os.pipe(), os.pipe()]
         with self._lock, ThreadPoolExecutor(2) as readers:
-            socket.send_fds(self._socket, [json.dumps(asked).encode()], [w for _, w in ends])
+            data = json.dumps(asked).encode()
+            socket.send_fds(self._socket, [struct.pack("q", len(data))], [w for _, w in ends])
+            self._socket.sendall(data)
             for _, write in ends:
                 os.close(write)
             texts = [readers.submit(_read, read) for read, _ in ends]
@@ -112,9 +115,10 @@ def _load() -> None:
 def _serve(requests: socket.socket) -> Any:
     """Fork for each request; returns one in each fork, and None in the parent at the end."""
     while True:
-        data, fds, _, _ = socket.recv_fds(requests, 1 << 16, 2)
-        if not data:
+        head, fds, _, _ = socket.recv_fds(requests, 8, 2)
+        if not head:
             return None
+        data = requests.recv(struct.unpack("q", head)[0], socket.MSG_WAITALL)
         pid = os.fork()
         if pid == 0:
             for fd, stream in zip(fds, (1, 2), strict=True):
@@ -133,7 +137,10 @@ def _run(asked: dict[str, Any]) -> None:
     """Be `uqeval ARGUMENTS`."""
     from uqeval.cli import main
 
-    os.chdir(asked["cwd"])
+    try:
+        os.chdir(asked["cwd"])
+    except OSError:
+        os._exit(99)  # no status of uqeval
     os.environ.clear()
     os.environ.update(asked["environment"])
     tempfile.tempdir = None

@@ -100,13 +100,45 @@ def test_a_reader_that_goes_away(complete: Path, shown: str) -> None:
     assert done.stdout[1:].strip() == "0"
 
 
-@pytest.mark.parametrize(("arguments", "status"), [("--version", 0), ("pavpu no.zarr", 2)])
-def test_stdout_that_is_closed(tmp_path: Path, arguments: str, status: int) -> None:
-    done = subprocess.run(
-        ["bash", "-c", f"{EXECUTABLE} {arguments} >&-"], cwd=tmp_path, env=environment(),
-        capture_output=True, text=True, check=False, timeout=TIMEOUT,
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-c", command], cwd=folder, env=environment(), capture_output=True, text=True,
+        check=False, timeout=TIMEOUT,
     )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def judged(complete: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a report and rules that it does not pass."""
+    folder = tmp_path_factory.mktemp("judged")
+    run_well("pavpu", complete, "-o", "r.json", "-q", cwd=folder)
+    (folder / "rules.yaml").write_text("pavpu.pavpu: {min: 0.999}\n")
+    return folder
+
+
+@pytest.mark.parametrize("streams", ["| true", "| head -c 1", ">&-", "2>/dev/full"])
+@pytest.mark.parametrize("shown", ["table", "json", "markdown"])
+def test_a_failed_gate_fails_whoever_looks(judged: Path, streams: str, shown: str) -> None:
+    command = f"{EXECUTABLE} gate r.json rules.yaml --format {shown} {streams}"
+    done = shell(f"{command}; exit ${{PIPESTATUS[0]}}", judged)
+    assert done.returncode == 1 and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status"),
+    [("--version", 0), ("pavpu no.zarr", 2), ("merge r.json -o -", 0), ("merge r.json", 0)],
+)
+def test_stdout_that_is_closed(judged: Path, arguments: str, status: int) -> None:
+    done = shell(f"{EXECUTABLE} {arguments} >&-", judged)
     assert done.returncode == status and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("stream", [">&-", ">/dev/full", "> >(exec true)"])
+@pytest.mark.parametrize("arguments", ["pavpu no.zarr", "pavpu --nope", "gate r.json none.yaml"])
+def test_what_is_wrong_is_no_failed_gate_where_nobody_is_told(
+    judged: Path, arguments: str, stream: str
+) -> None:
+    assert shell(f"{EXECUTABLE} {arguments} 2{stream}", judged).returncode == 2
 
 
 def python(script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:

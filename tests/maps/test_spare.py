@@ -33,10 +33,18 @@ def test_memory_is_taken_again_once_nobody_holds_it() -> None:
 def test_small_arrays_and_other_sizes() -> None:
     spare = Spare()
     assert spare.empty((3, 0), np.uint8).shape == (3, 0)
-    large = spare.empty((2048, 1024), np.float32)
-    at = place(large)
-    del large
-    assert place(spare.empty(SHAPE, np.float32)) != at
+    spare.empty((2048, 1024), np.float32)
+    small = spare.empty(SHAPE, np.float32)
+    assert small.base is not None and small.base.base.nbytes < 1.2 * small.nbytes
+
+
+def test_memory_of_sizes_that_come_no_more_is_let_go() -> None:
+    spare = Spare()
+    for height in range(512, 4096, 64):
+        for kind in (np.uint8, np.float32):
+            spare.empty((height, 1024), kind)
+    free = sum(len(block) for own in spare._free.values() for block in own)
+    assert 0 < free < 1.2 * 5 * 4096 * 1024
 
 
 def test_many_threads() -> None:

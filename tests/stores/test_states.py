@@ -124,6 +124,19 @@ def test_an_entry_whose_header_was_not_finished_is_not_taken_for_an_empty_one(
             assert found == {0: b"first"}
 
 
+def test_the_first_of_two_runs_leaves_the_other_its_states(tmp_path: Path) -> None:
+    path = tmp_path / "s.zip"
+    first = StatesWriter(path, RUN)
+    with StatesWriter(path, RUN) as second:
+        with pytest.raises(OutputError, match="another run writes to it"), first:
+            first.add({"id": "one"}, 0, b"first")
+            first.finish({"items": ["a"]})
+        second.add({"id": "one"}, 0, b"second")
+        second.finish({"items": ["a"]})
+    assert list(SavedStates(path).states({"id": "one"})) == [b"second"]
+    assert [p.name for p in tmp_path.iterdir()] == ["s.zip"]
+
+
 def test_without_resume_a_run_begins_anew(tmp_path: Path) -> None:
     path = tmp_path / "s.zip"
     interrupted(path)

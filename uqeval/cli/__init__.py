@@ -124,6 +124,8 @@ def main() -> None:
         if isinstance(leaving.code, int | None):
             ended.append(leaving.code or 0)
         raise
+    except OSError:  # not even that something is wrong can be said: stderr cannot be written
+        os._exit(2)
 
 
 def _leave(ended: Sequence[int]) -> None:
@@ -153,9 +155,10 @@ def _run() -> None:
     except SystemExit as leaving:
         # Typer and rich turn these two into exits with statuses of their own.
         if _came_of(leaving, BrokenPipeError):
-            # The reader of our output has gone, as `head` does: no error.
+            # The reader of our output has gone, as `head` does: no error. If it was that of stderr,
+            # Typer had a mistake to tell.
             _drop_stdout()
-            sys.exit(0)
+            sys.exit(_status_of(leaving))
         if _came_of(leaving, KeyboardInterrupt):
             tell(f"uqeval: interrupted before it was done.{_notes(leaving)}")
             sys.exit(130)
@@ -182,6 +185,13 @@ def _came_of(error: BaseException | None, kind: type[BaseException]) -> bool:
     while error is not None and not isinstance(error, kind):
         error = error.__cause__ or error.__context__
     return error is not None
+
+
+def _status_of(error: BaseException | None) -> int:
+    """The status of the mistake in the use of a command that an error came of; 0 if of none."""
+    while error is not None and not getattr(error, "exit_code", 0):
+        error = error.__cause__ or error.__context__
+    return getattr(error, "exit_code", 0)
 
 
 def _notes(error: BaseException | None) -> str:

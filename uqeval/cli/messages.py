@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 
 import typer
 
@@ -11,7 +12,8 @@ def tell(text: str) -> None:
     """Print one line on stderr; names in it cannot act on the terminal."""
     from uqeval.report.safe import printable
 
-    typer.echo(printable(text), err=True)
+    with suppress(OSError):  # nobody to be told; the status tells
+        typer.echo(printable(text), err=True)
 
 
 def warn(texts: Iterable[str], quiet: bool) -> None:

@@ -11,7 +11,7 @@ from uqeval.run import Progress, Silent
 
 def progress_for(quiet: bool) -> Progress:
     """A bar on a terminal, nothing elsewhere."""
-    if quiet or not sys.stderr.isatty():
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
         return Silent()
     return _Bar()
 

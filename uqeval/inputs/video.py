@@ -280,7 +280,7 @@ def _model_names(models: Sequence[Ids]) -> tuple[str, ...]:
         twice = next(p for p in paths if paths.count(p) > 1)
         raise UsageError(f"{twice} is given twice; give each model once.")
     for parts in range(1, max(len(p.parts) for p in paths) + 1):
-        names = ["/".join(p.parts[-parts:]).removesuffix(".zarr") for p in paths]
+        names = [":".join(p.parts[-parts:]).removesuffix(".zarr") for p in paths]
         if len(set(names)) == len(names):
             break
     return tuple(names)

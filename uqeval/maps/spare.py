@@ -38,6 +38,10 @@ class Spare:
         try:
             block = free.pop()
         except IndexError:
+            # Images of another size have come: what is free for those before is let go.
+            for size_of_others, others in list(self._free.items()):
+                if size_of_others != room:
+                    others.clear()
             block = memoryview(np.empty(room, np.uint8).data)
         # Every view has this array as its base, so that it goes with the last of them.
         owner: NDArray[Any] = np.frombuffer(block, kind, count)

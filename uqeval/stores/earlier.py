@@ -19,16 +19,17 @@ def earlier_states(
     cannot be read: its place is taken by the new one.
     """
     try:
-        saved = SavedStates(path)
+        saved = SavedStates(path) if Path(path).is_file() else None
     except StoreError:
+        saved = None
+    if saved is None:
         return {}
-    index = saved.index
-    known = dict(zip(index.get("items", ()), index.get("stamps", ()), strict=False))
-    place = {name: i for i, name in enumerate(known)}
+    pairs = zip(saved.index.get("items", ()), saved.index.get("stamps", ()), strict=False)
+    known = {name: (stamp, i) for i, (name, stamp) in enumerate(pairs) if isinstance(name, str)}
     same = {
-        item: place[name]
+        item: known[name][1]
         for item, (name, stamp) in enumerate(zip(names, stamps, strict=True))
-        if stamp is not None and known.get(name) == stamp
+        if stamp is not None and name in known and known[name][0] == stamp
     }
     if not same:
         return {}

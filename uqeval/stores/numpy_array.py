@@ -102,7 +102,9 @@ class NumpyArray(StoredArray):
         """Of the whole file: one that has grown was written anew. None for arrays in memory."""
         if self._file is None:
             return None
-        return joined([file_stamp(self._file)], self.where, self.shape, self.axes, index)
+        return joined(
+            [file_stamp(self._file, mapped=True)], self.where, self.shape, self.axes, index
+        )
 
     def _mapped(self) -> NDArray[Any]:
         with self._lock:

@@ -7,6 +7,7 @@ there is none: whoever asks reads again.
 from __future__ import annotations
 
 import hashlib
+import os
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -17,13 +18,17 @@ _TICK = 20 * 10**6
 _SECOND = 10**9
 
 
-def file_stamp(path: str | Path) -> str | None:
+def file_stamp(path: str | Path, mapped: bool = False) -> str | None:
     """Which file it is, its size, and when it was changed; None if that may not tell.
 
     The times of a file that was changed just now would be the same after another change. A copy has
-    another stamp: the time at which a file was put in its place (ctime) cannot be set.
+    another stamp: the time at which a file was put in its place (ctime) cannot be set. `mapped`:
+    somebody may write to it through a memory map, which sets the times only once its pages have
+    been written back.
     """
     try:
+        if mapped:
+            _write_back(path)
         stat = Path(path).stat()
     except OSError:
         return None
@@ -32,6 +37,14 @@ def file_stamp(path: str | Path) -> str | None:
     if time.time_ns() - changed < tick:
         return None
     return f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
+
+
+def _write_back(path: str | Path) -> None:
+    file = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
 
 
 def joined(stamps: Iterable[str | None], *more: object) -> str | None:

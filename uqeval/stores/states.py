@@ -88,6 +88,7 @@ class StatesWriter:
                 self.found[key] = _Kept(self._file.fileno(), own)
             self._take(earlier)
             self._file.flush()
+            self._ino = os.fstat(self._file.fileno()).st_ino
             beside.replace(self.partial)
         except BaseException as error:  # an interrupt, too: nobody goes on from this name
             if hasattr(self, "_zip"):
@@ -133,9 +134,8 @@ class StatesWriter:
         try:
             self._write(_INDEX, text.encode())
             self._zip.close()
-            ours = os.fstat(self._file.fileno()).st_ino
             self._file.close()
-            if self.partial.stat().st_ino != ours:
+            if not self._is_mine():
                 raise OutputError(f"{self.path}: another run writes to it; give each its own -o.")
             mask = os.umask(0)
             os.umask(mask)
@@ -150,13 +150,20 @@ class StatesWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        mine = self._is_mine()
         self._let_go()
         interrupted = error is not None and not isinstance(error, Exception)
         if interrupted and self._resumable and self._held:
             assert error is not None
             error.add_note(f"{self.partial} has what was counted; --resume goes on from it.")
-        else:
+        elif mine:  # else it is of another run, which goes on
             self.partial.unlink(missing_ok=True)
+
+    def _is_mine(self) -> bool:
+        try:
+            return self.partial.stat().st_ino == self._ino
+        except OSError:
+            return False
 
     def _let_go(self) -> None:
         # Without its file the archive has nothing to finish when it is collected.
