@@ -56,9 +56,11 @@ def opened(config: Config, name: str, chosen: RunSettings) -> Task:
             check_family(inputs, family, options)
         except UqevalError as error:
             raise type(error)(f"{config.at('evaluate', name, family)}{error}") from None
-    if sweep is not None and inputs.source.kind == "video":
-        where = config.at("evaluate", name, "sweep")
-        raise UsageError(f"{where}{inputs.source.where} holds video data; a sweep has none.")
+    if sweep is not None:
+        try:
+            _check_sweep(store, inputs, sweep, chosen)
+        except UqevalError as error:
+            raise type(error)(f"{config.at('evaluate', name, 'sweep')}{error}") from None
     if families and inputs.source.kind == "classes" and inputs.record.get("labels"):
         families = {"segmentation": {}, **families}
     return Task(name, store, inputs, families, None if sweep is None else dict(sweep))
@@ -100,6 +102,18 @@ def _open(store: Store, chosen: RunSettings, families: Mapping[str, Mapping[str,
     if store.reference is not None:
         inputs = beside_reference(inputs, store.reference, given)
     return inputs
+
+
+def _check_sweep(
+    store: Store, inputs: Inputs, sweep: Mapping[str, Any], chosen: RunSettings
+) -> None:
+    from uqeval.sweeping import arguments, check
+
+    if inputs.source.kind == "video":
+        raise UsageError(f"{inputs.source.where} holds video data; a sweep has none.")
+    assert store.predictions is not None
+    asked = {"reference": store.reference} | arguments(sweep)
+    check(store.predictions, store.truth, **asked, **options_of(store, chosen))
 
 
 def options_of(store: Store, chosen: RunSettings) -> dict[str, Any]:

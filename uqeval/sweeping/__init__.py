@@ -10,6 +10,7 @@ import dataclasses
 import itertools
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.assembling import report_of
@@ -65,44 +66,88 @@ def sweep(
     stored, for a maps store, and as `evaluate` does.
     """
     from uqeval.lockstep import Lockstep
-    from uqeval.maps.subsets import subsets_of
 
     began = time.perf_counter()
+    asked = _asked(
+        predictions, labels, metrics, reference, samples, repeats, seed, settings or {}, inputs
+    )
+    options = RunOptions(workers, parse_memory(memory), progress=progress or Silent())
+    lockstep = Lockstep(asked.inputs, options)
+    sections = lockstep.run(asked.plans)
+    place = itertools.count()
+    groups = [[next(place) for _ in group] for group in asked.drawn]
+    own = {
+        "samples": asked.ms,
+        "repeats": [len(group) for group in asked.drawn],
+        "seed": seed,
+        "subsets": [[list(subset) for subset in group] for group in asked.drawn],
+        "definition": "paper",
+    }
+    summary = summary_of(sections, asked.families, asked.ms, groups)
+    told = warnings_of(sections, asked.families, asked.ms, groups) + lost_pixels(summary)
+    record = {
+        "results": {"sweep": summary},
+        "items": [{"name": name} for name in asked.inputs.source.names],
+        "settings": asked.settings | {"sweep": own},
+        "warnings": told,
+    }
+    return report_of(asked.inputs, record, lockstep, time.perf_counter() - began)
+
+
+def check(
+    predictions: Given | Sequence[Given],
+    labels: Given | None = None,
+    metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None = None,
+    *,
+    reference: Given | None = None,
+    samples: Sequence[int] | None = None,
+    repeats: int | Sequence[int] = 8,
+    seed: int = 0,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    **inputs: Any,
+) -> None:
+    """Raise the `UqevalError` that `sweep` would raise before it reads any data."""
+    _asked(predictions, labels, metrics, reference, samples, repeats, seed, settings or {}, inputs)
+
+
+@dataclass(frozen=True)
+class _Asked:
+    """A sweep before anything is read: Ms, the subsets drawn for each, and a plan for each."""
+
+    inputs: Inputs
+    ms: list[int]
+    drawn: list[list[tuple[int, ...]]]
+    plans: dict[str, Plan]
+    settings: dict[str, Any]
+    families: list[Family]
+
+
+def _asked(
+    predictions: Given | Sequence[Given],
+    labels: Given | None,
+    metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None,
+    reference: Given | None,
+    samples: Sequence[int] | None,
+    repeats: int | Sequence[int],
+    seed: int,
+    settings: Mapping[str, Mapping[str, Any]],
+    inputs: Mapping[str, Any],
+) -> _Asked:
+    from uqeval.maps.subsets import subsets_of
+
     given = input_options(inputs)
     opened = open_inputs(predictions, labels, given)
-    families = _families(opened, metrics, settings or {}, reference is not None)
+    families = _families(opened, metrics, settings, reference is not None)
     total = opened.source.samples or 1
     ms = checked_samples(samples, total, opened.source.where)
-    counts = checked_repeats(repeats, len(ms))
-    drawn = draw(total, ms, counts, seed)
-    subsets = [subset for group in drawn for subset in group]
-    source = subsets_of(opened.source, subsets)
+    drawn = draw(total, ms, checked_repeats(repeats, len(ms)), seed)
+    source = subsets_of(opened.source, [subset for group in drawn for subset in group])
     opened = dataclasses.replace(opened, source=source)
     if reference is not None:
         opened = beside_reference(opened, reference, given)
     plans, wanted, said, used = _plans(opened, families, source)
     opened.source.want(sorted(wanted))
-    lockstep = Lockstep(
-        opened, RunOptions(workers, parse_memory(memory), progress=progress or Silent())
-    )
-    sections = lockstep.run(plans)
-    place = itertools.count()
-    groups = [[next(place) for _ in group] for group in drawn]
-    said["sweep"] = {
-        "samples": ms,
-        "repeats": [len(group) for group in drawn],
-        "seed": seed,
-        "subsets": [[list(subset) for subset in group] for group in drawn],
-        "definition": "paper",
-    }
-    summary = summary_of(sections, used, ms, groups)
-    record = {
-        "results": {"sweep": summary},
-        "items": [{"name": name} for name in source.names],
-        "settings": said,
-        "warnings": warnings_of(sections, used, ms, groups) + lost_pixels(summary),
-    }
-    return report_of(opened, record, lockstep, time.perf_counter() - began)
+    return _Asked(opened, ms, drawn, plans, said, used)
 
 
 def arguments(options: Mapping[str, Any]) -> dict[str, Any]:
