@@ -24,13 +24,15 @@ def file_stamp(path: str | Path, mapped: bool = False) -> str | None:
     The times of a file that was changed just now would be the same after another change. A copy has
     another stamp: the time at which a file was put in its place (ctime) cannot be set. `mapped`:
     somebody may write to it through a memory map, which sets the times only once its pages have
-    been written back.
+    been written back; on a file system in memory they never are.
     """
     try:
         if mapped:
             _write_back(path)
         stat = Path(path).stat()
     except OSError:
+        return None
+    if mapped and _in_memory(stat.st_dev):
         return None
     changed = max(stat.st_mtime_ns, stat.st_ctime_ns)
     tick = _TICK if stat.st_ctime_ns % _SECOND else 2 * _SECOND
@@ -45,6 +47,17 @@ def _write_back(path: str | Path) -> None:
         os.fsync(file)
     finally:
         os.close(file)
+
+
+def _in_memory(device: int) -> bool:
+    """Whether the file system of a device is one in memory, as far as the system tells."""
+    try:
+        mounts = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return False
+    number = f"{os.major(device)}:{os.minor(device)}"
+    kinds = {line.partition(" - ")[2].split(" ")[0] for line in mounts if number in line.split()}
+    return not kinds.isdisjoint({"tmpfs", "ramfs"})
 
 
 def joined(stamps: Iterable[str | None], *more: object) -> str | None:
