@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import queue
 import resource
 import time
 from collections.abc import Callable
@@ -76,7 +77,7 @@ def measure_cpu(
     while result is None:
         try:
             result = out.get(timeout=1)
-        except Exception:
+        except queue.Empty:
             if not process.is_alive():
                 raise RuntimeError(f"{call.__name__} died with {process.exitcode}") from None
     process.join()

@@ -172,7 +172,7 @@ def _run() -> None:
     except MemoryError:
         typer.echo("uqeval: out of memory; give a lower --memory or fewer --workers.", err=True)
         sys.exit(2)
-    except Exception:
+    except Exception:  # a bug: shown whole, with a status of its own
         traceback.print_exc()
         typer.echo(
             f"uqeval {__version__}: this is a bug; please report it with the lines above.", err=True

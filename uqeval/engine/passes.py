@@ -14,14 +14,15 @@ from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
+from uqeval.engine.counting import Counting
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
+    from uqeval.engine.counting import Found
     from uqeval.maps.contract import MapSource
-    from uqeval.maps.reduction import Maps
     from uqeval.tallies import Tally
-    from uqeval.tallies._contract import State, Thin
+    from uqeval.tallies._contract import State
 
 
 Result = TypeVar("Result")
@@ -114,82 +115,32 @@ def run_pass(
     if scratch.reads_again(source):
         source.need({name for tally in tallies for name in tally.inputs})
 
-    #: Large states of counts are not made for each item, only to be added up.
-    together = [tally for tally in tallies if tally.any_order and tally not in kept]
-    apart = [tally for tally in tallies if tally not in together]
-    own = threading.local()
-    parts: list[dict[Tally, State]] = []
+    counting = Counting(tallies, kept, known)
 
-    def mine() -> tuple[dict[Tally, State], dict[Tally, State]]:
-        """A worker's own states: of many items together, and empty ones to be used again."""
-        if not hasattr(own, "states"):
-            own.states = {tally: tally.empty() for tally in together}, {}
-            parts.append(own.states[0])
-        states: tuple[dict[Tally, State], dict[Tally, State]] = own.states
-        return states
-
-    def known_of(batch: range) -> list[list[tuple[Thin, bytes | None]]] | None:
-        """The known states of a batch; None where one is not known, or damaged after all."""
-        if together or not all(item in known.get(tally, ()) for tally in apart for item in batch):
-            return None
-        found: list[list[tuple[Thin, bytes | None]]] = []
-        for item in batch:
-            found.append([])
-            for tally in apart:
-                try:
-                    data = known[tally][item]
-                    thin = tally.thin(tally.unpack(data))
-                except (KeyError, ValueError):
-                    return None
-                found[-1].append((thin, data if tally in kept else None))
-        return found
-
-    def states_of(maps: Maps) -> list[tuple[Thin, bytes | None]]:
-        counted, empty = mine()
-        for tally, state in counted.items():
-            tally.update(state, maps)
-        made: dict[Tally, State] = {}
-        found: list[tuple[Thin, bytes | None]] = []
-        for tally in apart:
-            if tally in empty and tally not in made:
-                made[tally] = empty[tally]
-                tally.update(made[tally], maps)
-            state = tally.state_of(maps, made)
-            found.append((tally.thin(state), tally.pack(state) if tally in kept else None))
-        empty.clear()
-        for tally, (thin, _) in zip(apart, found, strict=True):
-            if tally in made and tally.clear(made[tally], thin):
-                empty[tally] = made[tally]
-        return found
-
-    def work(batch: range, check: Callable[[], None]) -> list[list[tuple[Thin, bytes | None]]]:
+    def work(batch: range, check: Callable[[], None]) -> list[list[Found]]:
         def heartbeat(nbytes: int) -> None:
             check()
             progress(nbytes, 0)
 
-        states = known_of(batch)
+        states = counting.known_of(batch)
         if states is not None:
             check()
             skip(batch)
         else:
             reads(batch)
-            states = [states_of(maps) for maps in scratch.read(source, batch, heartbeat)]
+            states = [counting.states_of(maps) for maps in scratch.read(source, batch, heartbeat)]
         progress(0, len(batch))
         return states
 
-    totals = {tally: tally.empty() for tally in apart}
+    totals = {tally: tally.empty() for tally in counting.apart}
     with closing(in_order(source.batches(), work, workers)) as done:
         for batch, found in done:
             for item, states in zip(batch, found, strict=True):
-                for tally, (thin, data) in zip(apart, states, strict=True):
+                for tally, (thin, data) in zip(counting.apart, states, strict=True):
                     tally.fold(totals[tally], thin)
                     if data is not None:
                         keep(item, tally, data)
-    first, *others = parts or [{tally: tally.empty() for tally in together}]
-    for counted in others:
-        for tally, state in counted.items():
-            tally.merge(first[tally], state)
-    return totals | first
+    return totals | counting.together()
 
 
 def _size(n: int) -> str:

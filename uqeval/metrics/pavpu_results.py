@@ -169,6 +169,7 @@ def _accuracy_curve(by_accuracy: Any) -> dict[str, list[Any]]:
 
 
 def item_of(tally: PatchCounts, data: bytes, own: bool) -> dict[str, Any]:
+    """The scores of one item, read off its packed state; with its threshold if it has its `own`."""
     state = tally.unpack(data)
     record = patch_scores.scores(*four(state["counts"].sum(axis=0).tolist()))
     if own:

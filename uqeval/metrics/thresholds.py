@@ -157,6 +157,10 @@ def _steps(fitted: Fitted) -> list[float]:
 
 
 def best(by_threshold: Any, low: float, high: float) -> float:
+    """The threshold of a curve from `low` to `high` with the greatest Surplus; else `high`.
+
+    `by_threshold`: counts of patches at each of its steps.
+    """
     from uqeval.tallies.patches import best_step, curve_thresholds
 
     step = best_step(by_threshold)

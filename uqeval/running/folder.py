@@ -107,6 +107,7 @@ def judge_all(
 
 
 def write_overview(outcome: Outcome) -> None:
+    """Write the page that leads to those of all stores."""
     from uqeval.report.overview import to_overview
 
     page = outcome.folder / PAGE

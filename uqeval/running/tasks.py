@@ -107,13 +107,13 @@ def _open(store: Store, chosen: RunSettings, families: Mapping[str, Mapping[str,
 def _check_sweep(
     store: Store, inputs: Inputs, sweep: Mapping[str, Any], chosen: RunSettings
 ) -> None:
-    from uqeval.sweeping import arguments, check
+    from uqeval.sweeping import arguments, asked_of
 
     if inputs.source.kind == "video":
         raise UsageError(f"{inputs.source.where} holds video data; a sweep has none.")
     assert store.predictions is not None
     asked = {"reference": store.reference} | arguments(sweep)
-    check(store.predictions, store.truth, **asked, **options_of(store, chosen))
+    asked_of(store.predictions, store.truth, **asked, **options_of(store, chosen))
 
 
 def options_of(store: Store, chosen: RunSettings) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def begin(
                 if put_in_place(beside, root):
                     claims.moved(root)
                     return claims, set()
-            except BaseException:
+            except BaseException:  # an interrupt, too: what lies beside goes
                 shutil.rmtree(beside, ignore_errors=True)
                 raise
             claims.leave(clean=False)

@@ -87,7 +87,7 @@ def convert(
         zw.mark_complete(beside)
         shutil.rmtree(beside / zw.HIDDEN, ignore_errors=True)
         zw.publish(beside, target)
-    except BaseException:
+    except BaseException:  # an interrupt, too
         shutil.rmtree(beside, ignore_errors=True)
         raise
     return pieces.warnings

@@ -88,7 +88,7 @@ class Draft:
         """Writes a claimed part. Raises what `write` raises; the part is then free again."""
         try:
             write()
-        except BaseException:
+        except BaseException:  # an interrupt, too
             self._claims.release(part)
             raise
         self._claims.finish(part)

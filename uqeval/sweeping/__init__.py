@@ -68,8 +68,8 @@ def sweep(
     from uqeval.lockstep import Lockstep
 
     began = time.perf_counter()
-    asked = _asked(
-        predictions, labels, metrics, reference, samples, repeats, seed, settings or {}, inputs
+    asked = asked_of(
+        predictions, labels, metrics, reference, samples, repeats, seed, settings, **inputs
     )
     options = RunOptions(workers, parse_memory(memory), progress=progress or Silent())
     lockstep = Lockstep(asked.inputs, options)
@@ -94,24 +94,8 @@ def sweep(
     return report_of(asked.inputs, record, lockstep, time.perf_counter() - began)
 
 
-def check(
-    predictions: Given | Sequence[Given],
-    labels: Given | None = None,
-    metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None = None,
-    *,
-    reference: Given | None = None,
-    samples: Sequence[int] | None = None,
-    repeats: int | Sequence[int] = 8,
-    seed: int = 0,
-    settings: Mapping[str, Mapping[str, Any]] | None = None,
-    **inputs: Any,
-) -> None:
-    """Raise the `UqevalError` that `sweep` would raise before it reads any data."""
-    _asked(predictions, labels, metrics, reference, samples, repeats, seed, settings or {}, inputs)
-
-
 @dataclass(frozen=True)
-class _Asked:
+class Asked:
     """A sweep before anything is read: Ms, the subsets drawn for each, and a plan for each."""
 
     inputs: Inputs
@@ -122,22 +106,26 @@ class _Asked:
     families: list[Family]
 
 
-def _asked(
+def asked_of(
     predictions: Given | Sequence[Given],
     labels: Given | None,
     metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None,
-    reference: Given | None,
-    samples: Sequence[int] | None,
-    repeats: int | Sequence[int],
-    seed: int,
-    settings: Mapping[str, Mapping[str, Any]],
-    inputs: Mapping[str, Any],
-) -> _Asked:
+    reference: Given | None = None,
+    samples: Sequence[int] | None = None,
+    repeats: int | Sequence[int] = 8,
+    seed: int = 0,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    **inputs: Any,
+) -> Asked:
+    """What `sweep` is asked for by these arguments of its, before any data are read.
+
+    Raises the `UqevalError` of what it would refuse.
+    """
     from uqeval.maps.subsets import subsets_of
 
     given = input_options(inputs)
     opened = open_inputs(predictions, labels, given)
-    families = _families(opened, metrics, settings, reference is not None)
+    families = _families(opened, metrics, settings or {}, reference is not None)
     total = opened.source.samples or 1
     ms = checked_samples(samples, total, opened.source.where)
     drawn = draw(total, ms, checked_repeats(repeats, len(ms)), seed)
@@ -147,7 +135,7 @@ def _asked(
         opened = beside_reference(opened, reference, given)
     plans, wanted, said, used = _plans(opened, families, source)
     opened.source.want(sorted(wanted))
-    return _Asked(opened, ms, drawn, plans, said, used)
+    return Asked(opened, ms, drawn, plans, said, used)
 
 
 def arguments(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,84 @@
+"""What the workers of a pass count: most states item by item, large ones added up as they come."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from uqeval.maps.reduction import Maps
+    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import State, Thin
+
+    #: The state of one tally for one item, and packed if it is kept.
+    Found = tuple[Thin, bytes | None]
+
+
+class Counting:
+    """States of `tallies`; packed those that are `kept`; `known` are those of an earlier run.
+
+    Tallies that take items in any order and are not kept are counted `together`, in one state a
+    worker; those `apart` have a state for each item, whose order the caller sees to.
+    """
+
+    def __init__(
+        self,
+        tallies: Sequence[Tally],
+        kept: Collection[Tally],
+        known: Mapping[Tally, Mapping[int, bytes]],
+    ) -> None:
+        self.apart = [t for t in tallies if t in kept or not t.any_order]
+        self._together = [t for t in tallies if t not in self.apart]
+        self._kept, self._known = kept, known
+        self._own = threading.local()
+        self._parts: list[dict[Tally, State]] = []
+
+    def known_of(self, batch: range) -> list[list[Found]] | None:
+        """The known states of a batch; None where one is not known, or damaged after all."""
+        known = (item in self._known.get(tally, ()) for tally in self.apart for item in batch)
+        if self._together or not all(known):
+            return None
+        try:
+            return [[self._taken(tally, item) for tally in self.apart] for item in batch]
+        except (KeyError, ValueError):
+            return None
+
+    def _taken(self, tally: Tally, item: int) -> Found:
+        data = self._known[tally][item]
+        return tally.thin(tally.unpack(data)), data if tally in self._kept else None
+
+    def states_of(self, maps: Maps) -> list[Found]:
+        """The states of one item of the tallies apart; those together are counted on the way."""
+        counted, empty = self._worker()
+        for tally, state in counted.items():
+            tally.update(state, maps)
+        made: dict[Tally, State] = {}
+        found: list[Found] = []
+        for tally in self.apart:
+            if tally in empty and tally not in made:
+                made[tally] = empty[tally]
+                tally.update(made[tally], maps)
+            state = tally.state_of(maps, made)
+            found.append((tally.thin(state), tally.pack(state) if tally in self._kept else None))
+        empty.clear()
+        for tally, (thin, _) in zip(self.apart, found, strict=True):
+            if tally in made and tally.clear(made[tally], thin):
+                empty[tally] = made[tally]
+        return found
+
+    def together(self) -> dict[Tally, State]:
+        """Totals of the tallies counted together, once all workers are done."""
+        first, *others = self._parts or [{tally: tally.empty() for tally in self._together}]
+        for counted in others:
+            for tally, state in counted.items():
+                tally.merge(first[tally], state)
+        return first
+
+    def _worker(self) -> tuple[dict[Tally, State], dict[Tally, State]]:
+        """A worker's own states: of many items together, and empty ones to be used again."""
+        if not hasattr(self._own, "states"):
+            self._own.states = {tally: tally.empty() for tally in self._together}, {}
+            self._parts.append(self._own.states[0])
+        states: tuple[dict[Tally, State], dict[Tally, State]] = self._own.states
+        return states
