@@ -153,6 +153,81 @@ def test_what_is_fitted_on_the_set_is_read_again(family: str, tmp_path: Path) ->
     assert reused(report) == 0
     assert report.timing["bytes_read"] > first.timing["bytes_read"]
 
+    report = again(tmp_path / "r.states.zip", given, {family: options})
+    assert (reused(report), report.timing["bytes_read"]) == (MORE, 0)
+
+
+@pytest.mark.parametrize("how", ["fewer", "another order"])
+def test_totals_are_of_the_very_same_items(how: str, tmp_path: Path) -> None:
+    given, states = tmp_path / "s.zarr", tmp_path / "r.states.zip"
+    root = zarr.create_group(str(given), attributes={"names": names(ITEMS)})
+    for name, p, label in zip(names(ITEMS), probs(ITEMS), labels(ITEMS), strict=True):
+        own = root.create_group(f"items/{name}")
+        for kind, values in (("probs", p), ("labels", label)):
+            own.create_array(kind, shape=values.shape, dtype=values.dtype)[...] = values
+    run(states, given, {"failure": {}})
+    if how == "fewer":
+        shutil.rmtree(given / "items" / "i3")
+    root.attrs["names"] = names(3) if how == "fewer" else ["i2", "i0", "i3", "i1"]
+    assert reused(again(states, given, {"failure": {}})) == 0
+
+
+@pytest.mark.parametrize("how", ["flipped", "nonsense", "gone"])
+def test_damaged_totals_are_counted_anew(how: str, tmp_path: Path) -> None:
+    given, states = store(tmp_path / "s.zarr", "regression"), tmp_path / "r.states.zip"
+    run(states, given, {"nmerci": {}})
+    with zipfile.ZipFile(states) as old:
+        entries = {name: old.read(name) for name in old.namelist()}
+    totals = [name for name in entries if name.startswith("totals/")]
+    assert totals
+    if how == "flipped":
+        data = states.read_bytes()
+        at = data.index(entries[totals[0]]) + 3
+        states.write_bytes(data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
+    else:
+        with zipfile.ZipFile(states, "w") as new:
+            for name, held in entries.items():
+                if name != totals[0] or how == "nonsense":
+                    new.writestr(name, b"nonsense" if name == totals[0] else held)
+    assert reused(again(states, given, {"nmerci": {}})) == 0
+    assert reused(again(states, given, {"nmerci": {}})) == ITEMS
+
+
+def test_a_killed_run_knows_the_passes_that_were_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Killed in the second pass of ranks, whose first is not saved by item."""
+    from uqeval.tallies import Ranks
+
+    given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
+    update, counted = Ranks.update, []
+
+    def interrupted(self: Any, *args: Any) -> None:
+        counted.append(bool(self.bins))
+        if self.bins:
+            raise KeyboardInterrupt
+        update(self, *args)
+
+    options: Any = {"pavpu": {"threshold": "median"}}
+    with monkeypatch.context() as patch:
+        patch.setattr(Ranks, "update", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            time.sleep(0.03)
+            uqeval.evaluate(given, None, options, states=states, workers=1)
+    assert counted.count(False) >= ITEMS
+    with monkeypatch.context() as patch:
+        counted.clear()
+        patch.setattr(
+            Ranks,
+            "update",
+            lambda self, *args: (counted.append(bool(self.bins)), update(self, *args)),
+        )
+        report = run(states, given, options, resume=True)
+    assert set(counted) == {True}
+    fresh = tmp_path / "fresh.states.zip"
+    assert told(run(fresh, given, options)) == told(report)
+    assert states.read_bytes() == fresh.read_bytes()
+
 
 def test_a_changed_chunk_is_read_again(tmp_path: Path) -> None:
     given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
@@ -529,6 +604,9 @@ def test_only_new_pairs_of_a_video_are_read(tmp_path: Path) -> None:
 def test_tracks_are_followed_anew(tmp_path: Path) -> None:
     given, states = save_video(tmp_path / "v", 4), tmp_path / "r.states.zip"
     run(states, None, {"tc": {"tracks": True}}, video=given)
+    assert reused(again(states, None, {"tc": {"tracks": True}}, video=given)) == 3
+    frame(given, 0, "predictions").touch()
+    Image.open(frame(given, 3)).rotate(180).save(frame(given, 3))
     assert reused(again(states, None, {"tc": {"tracks": True}}, video=given)) == 0
 
 

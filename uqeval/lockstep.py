@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from uqeval.run import RunOptions
     from uqeval.stores.states import StatesWriter
     from uqeval.tallies import Tally
+    from uqeval.tallies._contract import State
 
 #: Bytes of states that are counted together however little memory is given.
 _STATES = 64 * 10**6
@@ -117,15 +118,15 @@ class Lockstep:
         """Count tallies of one source's maps over all items."""
         from uqeval.engine.passes import Resources, run_pass, workers_within
         from uqeval.metrics._plan import Counted
-        from uqeval.stores.states import tally_key
 
         progress = self.options.progress
         workers = workers_within(source, Resources(self.options.threads(), self.options.memory))
         self.workers = max(self.workers, workers)
         states = self.states
-        known: dict[Tally, Mapping[int, bytes]] = {}
-        if states is not None:
-            known = {t: states.found.get(tally_key(t.parameters()), {}) for t in tallies if t.saved}
+        known = {t: self._known_items(t) for t in tallies if states is not None and t.saved}
+        whole = {t: self._known_total(t) for t in tallies if states is not None and not t.saved}
+        totals = {t: state for t, state in whole.items() if state is not None}
+        asked = [t for t in tallies if t not in totals]
         items: dict[Tally, list[bytes]] = {tally: [] for tally in tallies}
 
         def keep(item: int, tally: Tally, data: bytes) -> None:
@@ -146,11 +147,33 @@ class Lockstep:
         self.passes += 1
         progress.begin(f"pass {self.passes}", source.items)
         try:
-            kept = [t for t in tallies if t.keeps_items or (states is not None and t.saved)]
-            totals = run_pass(source, scratch, tallies, workers, advance, keep, kept, known, reads)
+            kept = [t for t in asked if t.keeps_items or (states is not None and t.saved)]
+            totals |= run_pass(source, scratch, asked, workers, advance, keep, kept, known, reads)
         finally:
             progress.end()
+        for tally in whole:
+            assert states is not None
+            states.add_total(tally.parameters(), tally.pack(totals[tally]))
         return {tally: Counted(totals[tally], items[tally]) for tally in tallies}
+
+    def _known_items(self, tally: Tally) -> Mapping[int, bytes]:
+        """Packed states of a tally by item that an earlier run has counted."""
+        from uqeval.stores.states import tally_key
+
+        assert self.states is not None
+        if tally.carries_on and not self.states.unchanged:
+            return {}  # an item's state depends on the items before it
+        return self.states.found.get(tally_key(tally.parameters()), {})
+
+    def _known_total(self, tally: Tally) -> State | None:
+        """The state of all items of a tally that is not saved by item, if an earlier run of the
+        very same items has counted it."""
+        assert self.states is not None
+        data = self.states.total(tally.parameters())
+        try:
+            return None if data is None else tally.unpack(data)
+        except ValueError:  # it is damaged after all
+            return None
 
 
 def _state_bytes(tally: Tally) -> int:

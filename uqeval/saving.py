@@ -29,7 +29,7 @@ def states_of_run(
     """Where the states of a run go; and those that an interrupted run of the same has left there
     (with `resume`), or an earlier one that is done."""
     import uqeval
-    from uqeval.stores.earlier import earlier_states
+    from uqeval.stores.earlier import Earlier
     from uqeval.stores.states import StatesWriter
 
     stamps = stamps_of(inputs)
@@ -41,7 +41,7 @@ def states_of_run(
         "metrics": {name: repr(dict(given)) for name, given in families.items()},
         "stamps": stamps,
     }
-    return StatesWriter(path, run, resume, earlier_states(path, inputs.source.names, stamps))
+    return StatesWriter(path, run, resume, Earlier(path, inputs.source.names, stamps))
 
 
 def stamps_of(inputs: Inputs) -> list[str | None]:

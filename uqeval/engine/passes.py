@@ -103,11 +103,11 @@ def run_pass(
 
     Each item's state is given to `keep`, packed; of the `kept` tallies alone, if they are named.
     `known`: packed states by item that an earlier run has counted; a batch of which all are known
-    is not read, unless a tally carries on from item to item. `reads` is told which batches are, by
-    several threads.
+    is not read; where a tally carries on from item to item, all batches are or none. `reads` is
+    told which batches are, by several threads.
     """
     kept = tallies if kept is None else kept
-    known = {} if known is None or any(tally.carries_on for tally in tallies) else known
+    known = {} if known is None else known
 
     #: Frames of a video that two pairs share are kept until both have had them.
     skip: Callable[[range], None] = getattr(source, "skip", lambda _: None)
@@ -116,6 +116,9 @@ def run_pass(
         source.need({name for tally in tallies for name in tally.inputs})
 
     counting = Counting(tallies, kept, known)
+    carries_on = any(tally.carries_on for tally in tallies)
+    if carries_on and any(counting.known_of(batch) is None for batch in source.batches()):
+        counting = Counting(tallies, kept, {})
 
     def work(batch: range, check: Callable[[], None]) -> list[list[Found]]:
         def heartbeat(nbytes: int) -> None:

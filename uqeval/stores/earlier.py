@@ -9,34 +9,57 @@ from pathlib import Path
 from uqeval.errors import StoreError
 from uqeval.stores.states import SavedStates, tally_key
 
+#: What a states file raises that is not what it was.
+_DAMAGED = (OSError, KeyError, ValueError, zipfile.BadZipFile)
 
-def earlier_states(
-    path: str | Path, names: Sequence[str], stamps: Sequence[str | None]
-) -> dict[str, Mapping[int, bytes]]:
-    """The packed states in a states file by tally and item, of items whose stamps have not changed.
 
-    Items are told by their names, whatever their order. Nothing where there is no file, or one that
-    cannot be read: its place is taken by the new one.
+class Earlier:
+    """The states file of an earlier run, if there is one that can be read, and of which items its
+    states are those of a run now.
+
+    Items are told by their names, whatever their order; `stamps` say which are as they were. Where
+    there is no file, or none that can be read, nothing is known: its place is taken by the new one.
     """
-    try:
-        saved = SavedStates(path) if Path(path).is_file() else None
-    except StoreError:
-        saved = None
-    if saved is None:
-        return {}
-    pairs = zip(saved.index.get("items", ()), saved.index.get("stamps", ()), strict=False)
-    known = {name: (stamp, i) for i, (name, stamp) in enumerate(pairs) if isinstance(name, str)}
-    same = {
-        item: known[name][1]
-        for item, (name, stamp) in enumerate(zip(names, stamps, strict=True))
-        if stamp is not None and name in known and known[name][0] == stamp
-    }
-    if not same:
-        return {}
-    return {tally_key(own): _Earlier(saved, tally_key(own), same) for own in saved.parameters()}
+
+    def __init__(
+        self, path: str | Path, names: Sequence[str], stamps: Sequence[str | None]
+    ) -> None:
+        try:
+            self._saved = SavedStates(path) if Path(path).is_file() else None
+        except StoreError:
+            self._saved = None
+        index = self._saved.index if self._saved is not None else {}
+        pairs = zip(index.get("items", ()), index.get("stamps", ()), strict=False)
+        known = {name: (stamp, i) for i, (name, stamp) in enumerate(pairs) if isinstance(name, str)}
+        same = {
+            item: known[name][1]
+            for item, (name, stamp) in enumerate(zip(names, stamps, strict=True))
+            if stamp is not None and name in known and known[name][0] == stamp
+        }
+        self._same = same
+        #: Whether all items are as they were, in the same order, and no others were there.
+        self.unchanged = list(same.values()) == list(range(len(index.get("items", ())))) and (
+            len(same) == len(names) > 0
+        )
+
+    def states(self) -> dict[str, Mapping[int, bytes]]:
+        """Packed states by tally and item, of items that are as they were."""
+        if self._saved is None or not self._same:
+            return {}
+        keys = map(tally_key, self._saved.parameters())
+        return {key: _States(self._saved, key, self._same) for key in keys}
+
+    def total(self, key: str) -> bytes | None:
+        """The packed state of all items together of a tally (`tally_key`), where it is known."""
+        if self._saved is None or not self.unchanged:
+            return None
+        try:
+            return self._saved.total(key)
+        except _DAMAGED:
+            return None
 
 
-class _Earlier(Mapping[int, bytes]):
+class _States(Mapping[int, bytes]):
     """The states of one tally by item; `places` says where an item was. One that is damaged is not
     there when it is asked for."""
 
@@ -46,7 +69,7 @@ class _Earlier(Mapping[int, bytes]):
     def __getitem__(self, item: int) -> bytes:
         try:
             return self._saved.state(self._key, self._places[item])
-        except (OSError, ValueError, zipfile.BadZipFile) as error:
+        except _DAMAGED as error:
             raise KeyError(item) from error
 
     def __contains__(self, item: object) -> bool:

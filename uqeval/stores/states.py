@@ -1,7 +1,8 @@
 """States of tallies on disk: one entry a tally and item, in a zip beside the report.
 
 What it holds: `tallies/<number>.json`, the id and parameters of each tally; `<number>/<item>`, the
-states as the tally packed them; and last `index.json` with the schema, the item names and records,
+states as the tally packed them; `totals/<tally>`, those of all items together of tallies that are
+too large to be kept by item; and last `index.json` with the schema, the item names and records,
 the fingerprint of what was counted and all that it takes to read scores off the states again.
 
 While a run goes on the file grows as `.<name>.partial`; what a killed run has left there is whole
@@ -10,6 +11,7 @@ but for its last entry, and is what `--resume` goes on from.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import struct
@@ -19,13 +21,18 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from uqeval.errors import OutputError, StoreError, UsageError
 
+if TYPE_CHECKING:
+    from uqeval.stores.earlier import Earlier
+
 SCHEMA = "uqeval.states/3"
+_Key = TypeVar("_Key")
 _RUN = "run.json"
 _INDEX = "index.json"
+_TOTALS = "totals"
 #: A zip's local header: signature, three words, time and date, CRC, two sizes, two lengths.
 _LOCAL = struct.Struct("<4sHHHHHIIIHH")
 #: More than this no index and no state of one item can be.
@@ -50,9 +57,9 @@ class StatesWriter:
 
     `run` says what is being counted (stores, settings), its `stamps` of what each item is read;
     with `resume`, states that an interrupted run of the same has left are in `found` by tally and
-    item, and stay in the file: none are held in memory. `before`: states of items that are as they
-    were when an earlier run counted them, likewise. Used as a context: an interrupt leaves what a
-    `run` has collected to be resumed, any other exception removes it.
+    item, and stay in the file: none are held in memory; likewise those that an earlier run had
+    counted `before`. Used as a context: an interrupt leaves what a `run` has collected to be
+    resumed, any other exception removes it.
 
     Raises `OutputError` if the file cannot be written, `UsageError` where `resume` finds the states
     of another run.
@@ -60,15 +67,16 @@ class StatesWriter:
 
     def __init__(
         self, path: str | Path, run: Mapping[str, Any] | None = None, resume: bool = False,
-        before: Mapping[str, Mapping[int, bytes]] | None = None,
+        before: Earlier | None = None,
     ) -> None:  # fmt: skip
         self.path = Path(path)
+        self._before = before
         self.partial = partial_path(path)
-        self.found: dict[str, _Kept] = {}
+        self.found: dict[str, _Kept[int]] = {}
         self._resumable = run is not None
         self.stamps: list[str | None] = list((run or {}).get("stamps", ()))
         self._numbers: dict[str, int] = {}
-        self._held: set[tuple[int, int]] = set()
+        self._held: set[str] = set()
         head = json.dumps(dict(run or {}), sort_keys=True).encode()
         earlier = _entries_of(self.partial) if resume and self.partial.exists() else iter(())
         name, left = next(earlier, (_RUN, head))
@@ -84,8 +92,9 @@ class StatesWriter:
             self._file = beside.open("w+b")
             self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_STORED)
             self._write(_RUN, head)
-            for key, own in (before or {}).items():
+            for key, own in (before.states() if before else {}).items():
                 self.found[key] = _Kept(self._file.fileno(), own)
+            self._totals: _Kept[str] = _Kept(self._file.fileno())
             self._take(earlier)
             self._file.flush()
             self._ino = os.fstat(self._file.fileno()).st_ino
@@ -120,13 +129,33 @@ class StatesWriter:
             if key not in self._numbers:
                 self._numbers[key] = len(self._numbers)
                 self._write(f"tallies/{self._numbers[key]}.json", key.encode())
-            place = (self._numbers[key], item)
-            if place not in self._held:  # a plan may ask for what was counted before
-                self._held.add(place)
-                self._write(f"{place[0]}/{item}", data)
-                self._file.flush()
+            self._keep(f"{self._numbers[key]}/{item}", data)
         except OSError as error:
             raise OutputError(f"{self.path}: cannot be written: {error.strerror}.") from error
+
+    def add_total(self, parameters: Mapping[str, Any], data: bytes) -> None:
+        """Keep the state of a tally of these parameters for all items together."""
+        try:
+            self._keep(f"{_TOTALS}/{_digest(tally_key(parameters))}", data)
+        except OSError as error:
+            raise OutputError(f"{self.path}: cannot be written: {error.strerror}.") from error
+
+    def total(self, parameters: Mapping[str, Any]) -> bytes | None:
+        """The state of all items together, if it is known."""
+        key = tally_key(parameters)
+        own = self._totals.get(_digest(key))
+        return own if own is not None or self._before is None else self._before.total(key)
+
+    @property
+    def unchanged(self) -> bool:
+        """Whether an earlier run was of the very same items."""
+        return self._before is not None and self._before.unchanged
+
+    def _keep(self, name: str, data: bytes) -> None:
+        if name not in self._held:  # a plan may ask for what was counted before
+            self._held.add(name)
+            self._write(name, data)
+            self._file.flush()
 
     def finish(self, index: Mapping[str, Any]) -> None:
         """Write the index and rename the file into place."""
@@ -183,6 +212,10 @@ class StatesWriter:
         keys: dict[str, str] = {}
         for name, data in entries:
             first, _, last = name.partition("/")
+            if first == _TOTALS:
+                self._totals.places[last] = self._write(name, data)
+                self._held.add(name)
+                continue
             number = last.removesuffix(".json")
             if not number.isdecimal() or (first != "tallies" and first not in keys):
                 return
@@ -193,18 +226,19 @@ class StatesWriter:
                 self.found.setdefault(key, _Kept(self._file.fileno()))
             else:
                 self.found[keys[first]].places[int(number)] = place
-                self._held.add((int(first), int(number)))
+                self._held.add(name)
 
 
-class _Kept(Mapping[int, bytes]):
-    """States by item that lie in a file, or `elsewhere`; read when asked for, by any thread."""
+class _Kept(Mapping[_Key, bytes]):
+    """States by item or by tally that lie in a file, or `elsewhere`; read when asked for, by any
+    thread."""
 
-    def __init__(self, file: int, elsewhere: Mapping[int, bytes] | None = None) -> None:
-        self.places: dict[int, tuple[int, int]] = {}
+    def __init__(self, file: int, elsewhere: Mapping[_Key, bytes] | None = None) -> None:
+        self.places: dict[_Key, tuple[int, int]] = {}
         self._file = file
-        self._elsewhere = elsewhere or {}
+        self._elsewhere: Mapping[_Key, bytes] = elsewhere or {}
 
-    def __getitem__(self, item: int) -> bytes:
+    def __getitem__(self, item: _Key) -> bytes:
         if item not in self.places:
             return self._elsewhere[item]
         at, size = self.places[item]
@@ -213,8 +247,9 @@ class _Kept(Mapping[int, bytes]):
     def __contains__(self, item: object) -> bool:
         return item in self.places or item in self._elsewhere
 
-    def __iter__(self) -> Iterator[int]:
-        return iter(dict.fromkeys((*self.places, *self._elsewhere)))
+    def __iter__(self) -> Iterator[_Key]:
+        yield from self.places
+        yield from (key for key in self._elsewhere if key not in self.places)
 
     def __len__(self) -> int:
         return sum(1 for _ in self)
@@ -223,6 +258,10 @@ class _Kept(Mapping[int, bytes]):
 def tally_key(parameters: Mapping[str, Any]) -> str:
     """A tally's parameters as text, the same for the same tally."""
     return json.dumps(dict(parameters), sort_keys=True)
+
+
+def _digest(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
 def _entries_of(path: Path) -> Iterator[tuple[str, bytes]]:
@@ -301,8 +340,12 @@ class SavedStates:
         """
         return self._read(f"{self._numbers[key]}/{item}")
 
+    def total(self, key: str) -> bytes:
+        """The packed state of all items together of the tally of a key, as `state`."""
+        return self._read(f"{_TOTALS}/{_digest(key)}")
+
     def parameters(self) -> list[dict[str, Any]]:
-        """Id and parameters of every tally."""
+        """Id and parameters of every tally that has states by item."""
         return list(self._known)
 
     def _read(self, name: str) -> bytes:
