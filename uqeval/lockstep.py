@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
     from uqeval.metrics._plan import Counted, Plan, Section
     from uqeval.run import RunOptions
+    from uqeval.stores.map_cache import MapCache
     from uqeval.stores.states import StatesWriter
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
@@ -28,11 +29,16 @@ class Lockstep:
     """Advances plans together; counts the bytes read, the passes, and the workers that fitted."""
 
     def __init__(
-        self, inputs: Inputs, options: RunOptions, states: StatesWriter | None = None
+        self,
+        inputs: Inputs,
+        options: RunOptions,
+        states: StatesWriter | None = None,
+        cache: MapCache | None = None,
     ) -> None:
         self.inputs = inputs
         self.options = options
         self.states = states
+        self.cache = cache
         self.bytes_read = 0
         self.passes = 0
         self.workers = 0
@@ -41,7 +47,7 @@ class Lockstep:
 
     @property
     def items_reused(self) -> int:
-        """Items of which nothing was read: an earlier run has counted them."""
+        """Items of which nothing was read: an earlier run has counted them, or kept their maps."""
         return self.inputs.source.items - len(self._read_items)
 
     def run(self, plans: Mapping[str, Plan]) -> dict[str, Section]:
@@ -51,7 +57,8 @@ class Lockstep:
         finished: dict[str, Section] = {}
         asked = {key: next(plan) for key, plan in plans.items()}
         with ExitStack() as stack:
-            scratch = stack.enter_context(Scratch(self.options.memory // 4, self.inputs.keeps_maps))
+            memory, keeps = self.options.memory // 4, self.inputs.keeps_maps
+            scratch = stack.enter_context(Scratch(memory, keeps, self.cache, self._reads))
             while asked:
                 turn = self._turn(asked)
                 tallies = list(dict.fromkeys(t for key in turn for t in asked[key]))
@@ -109,8 +116,12 @@ class Lockstep:
                 source = tempered(self.inputs.source, betas)
                 mine = [tally for tally in tallies if tally.tempering == betas]
                 source.want(sorted({name for tally in mine for name in tally.inputs}))
-                counted |= self._read(source, mine, Scratch(0, enabled=False))
+                counted |= self._read(source, mine, Scratch(0, False, reads=self._reads))
         return counted
+
+    def _reads(self, batch: range) -> None:
+        with self._lock:
+            self._read_items.update(batch)
 
     def _read(
         self, source: MapSource, tallies: Sequence[Tally], scratch: Scratch
@@ -140,15 +151,11 @@ class Lockstep:
                 self.bytes_read += nbytes
             progress.advance(nbytes, done)
 
-        def reads(batch: range) -> None:
-            with self._lock:
-                self._read_items.update(batch)
-
         self.passes += 1
         progress.begin(f"pass {self.passes}", source.items)
         try:
             kept = [t for t in asked if t.keeps_items or (states is not None and t.saved)]
-            totals |= run_pass(source, scratch, asked, workers, advance, keep, kept, known, reads)
+            totals |= run_pass(source, scratch, asked, workers, advance, keep, kept, known)
         finally:
             progress.end()
         for tally in whole:

@@ -17,7 +17,7 @@ from uqeval.errors import UsageError
 from uqeval.inputs import Given, Inputs, beside_reference, open_inputs
 from uqeval.planning import everything, families_of, input_options, plans_of, wants_tracks
 from uqeval.report.schema import Report
-from uqeval.saving import states_index, states_of_run
+from uqeval.saving import map_cache_of, stamps_of, states_index, states_of_run
 from uqeval.sizes import parse_memory
 
 if TYPE_CHECKING:
@@ -145,14 +145,17 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     inputs.source.want(sorted(wanted))
     with ExitStack() as stack:
         states = None
+        stamps = stamps_of(inputs) if options.states or inputs.map_cache else []
+        cache = map_cache_of(inputs, stamps)
         if options.states is not None:
             states = stack.enter_context(
-                states_of_run(inputs, families, options.states, options.resume)
+                states_of_run(inputs, families, options.states, options.resume, stamps)
             )
-        lockstep = Lockstep(inputs, options, states)
+        lockstep = Lockstep(inputs, options, states, cache)
         stack.enter_context(inputs.session())
         sections = lockstep.run(plans)
         record = collect(sections, inputs.source.names)
+        record["warnings"] += cache.warnings() if cache is not None else []
         path = str(options.states) if options.states else None
         report = report_of(inputs, record, lockstep, time.perf_counter() - began, path)
         if states is not None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from uqeval.inputs import Inputs
     from uqeval.metrics._family import Facts
     from uqeval.report.schema import Report
+    from uqeval.stores.map_cache import MapCache
     from uqeval.stores.states import StatesWriter
 
 #: What a run was told of its data that the states of an item depend on.
@@ -24,7 +25,11 @@ _OPTIONS = ("label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resi
 
 
 def states_of_run(
-    inputs: Inputs, families: Mapping[str, Any], path: str | Path, resume: bool
+    inputs: Inputs,
+    families: Mapping[str, Any],
+    path: str | Path,
+    resume: bool,
+    stamps: list[str | None],
 ) -> StatesWriter:
     """Where the states of a run go; and those that an interrupted run of the same has left there
     (with `resume`), or an earlier one that is done."""
@@ -32,7 +37,6 @@ def states_of_run(
     from uqeval.stores.earlier import Earlier
     from uqeval.stores.states import StatesWriter
 
-    stamps = stamps_of(inputs)
     run = {
         "uqeval_version": uqeval.__version__,
         "fingerprint": inputs.fingerprint,
@@ -42,6 +46,16 @@ def states_of_run(
         "stamps": stamps,
     }
     return StatesWriter(path, run, resume, Earlier(path, inputs.source.names, stamps))
+
+
+def map_cache_of(inputs: Inputs, stamps: list[str | None]) -> MapCache | None:
+    """Where the maps of a run are kept for others, if anywhere."""
+    from uqeval.stores.map_cache import MapCache
+
+    if inputs.map_cache is None:
+        return None
+    facts = inputs.facts()
+    return MapCache(inputs.map_cache, facts.where, facts.names, stamps, facts.sizes)
 
 
 def stamps_of(inputs: Inputs) -> list[str | None]:

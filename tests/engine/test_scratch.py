@@ -29,7 +29,9 @@ def stack() -> Chunked:
 
 
 def read_all(scratch: Scratch, source: Any) -> list[Any]:
-    return [m for batch in source.batches() for m in scratch.read(source, batch, lambda _: None)]
+    return [
+        m for batch in source.batches() for m in scratch.read(source, batch, lambda _: None, ())
+    ]
 
 
 def item_bytes() -> int:

@@ -57,8 +57,8 @@ def tell_reused(report: Report) -> None:
     """Say how many items an earlier run had counted."""
     if reused := report.timing.get("items_reused"):
         tell(
-            f"uqeval: {reused} of {len(report.items)} items are as they were when "
-            f"{report.states} was written; what was counted of them is not read again."
+            f"uqeval: {reused} of {len(report.items)} items are as they were when an earlier run "
+            "read them; what it has kept of them is not read again."
         )
 
 

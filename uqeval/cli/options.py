@@ -144,6 +144,10 @@ class Shared:
     memory: Annotated[str, typer.Option(
         metavar="SIZE", rich_help_panel=_RUN,
         help="Bytes of tiles and maps, such as 512MB or 2GiB.")] = "512MB"
+    map_cache: Annotated[str | None, typer.Option(
+        metavar="DIR", show_default=False, rich_help_panel=_RUN,
+        help="Keep the maps of each item here (6 bytes a pixel for pavpu, 4 more a class for "
+        "calibration): what is in it is not read from the store again, whatever is asked.")] = None
     # fmt: on
     #: Those that the command has.
     taken: frozenset[str] = frozenset()
@@ -165,7 +169,7 @@ READING = (
     "ignore_index", "names", "classes", "label_map", "sum_tolerance", "missing_chunks",
 )  # fmt: skip
 #: The same, and which items.
-INPUTS = (*READING, "class_names", "nan_samples", "limit", "part")
+INPUTS = (*READING, "class_names", "nan_samples", "limit", "part", "map_cache")
 #: What is read off the states.
 CUTS = ("ci", "slices", "slice_by", "group_by", "draws", "seed")
 #: How the machine is used.

@@ -13,7 +13,7 @@ from uqeval.cli.taking import taking
 
 @taking(
     "output", "csv", "format", "quiet", "store",
-    *(name for name in o.INPUTS if name not in ("classes", "class_names", "part")), *o.RUNNING,
+    *(name for name in (*o.READING, "nan_samples", "limit") if name != "classes"), *o.RUNNING,
 )  # fmt: skip
 def sweep(
     shared: o.Shared,

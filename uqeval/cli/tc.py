@@ -27,7 +27,7 @@ class Resize(StrEnum):
     nearest = "nearest"
 
 
-@taking(*shared_by("classes"))
+@taking(*(name for name in shared_by("classes") if name != "map_cache"))
 def tc(
     shared: o.Shared,
     video: Annotated[str | None, typer.Argument(

@@ -52,6 +52,7 @@ class Store(BaseModel):
     flow_forward_path: FilePath | None = Field(None, description="The same the other way.")
     flow_cache: FilePath | None = Field(None, description="Folder to keep estimated flow in.")
     resize: Literal["none", "nearest"] = "none"
+    map_cache: FilePath | None = Field(None, description="Folder to keep maps in for other runs.")
 
     @property
     def truth(self) -> str | None:

@@ -97,14 +97,12 @@ def run_pass(
     keep: Callable[[int, Tally, bytes], None],
     kept: Collection[Tally] | None = None,
     known: Mapping[Tally, Mapping[int, bytes]] | None = None,
-    reads: Callable[[range], None] = lambda _: None,
 ) -> dict[Tally, State]:
     """Count `tallies` over all items; returns totals.
 
     Each item's state is given to `keep`, packed; of the `kept` tallies alone, if they are named.
     `known`: packed states by item that an earlier run has counted; a batch of which all are known
-    is not read; where a tally carries on from item to item, all batches are or none. `reads` is
-    told which batches are, by several threads.
+    is not read; where a tally carries on from item to item, all batches are or none.
     """
     kept = tallies if kept is None else kept
     known = {} if known is None else known
@@ -112,8 +110,9 @@ def run_pass(
     #: Frames of a video that two pairs share are kept until both have had them.
     skip: Callable[[range], None] = getattr(source, "skip", lambda _: None)
 
+    names = {name for tally in tallies for name in tally.inputs}
     if scratch.reads_again(source):
-        source.need({name for tally in tallies for name in tally.inputs})
+        source.need(names)
 
     counting = Counting(tallies, kept, known)
     carries_on = any(tally.carries_on for tally in tallies)
@@ -130,8 +129,8 @@ def run_pass(
             check()
             skip(batch)
         else:
-            reads(batch)
-            states = [counting.states_of(maps) for maps in scratch.read(source, batch, heartbeat)]
+            found = scratch.read(source, batch, heartbeat, names)
+            states = [counting.states_of(maps) for maps in found]
         progress(0, len(batch))
         return states
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
+from collections.abc import Callable, Collection
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeGuard, cast
 if TYPE_CHECKING:
     from uqeval.maps.contract import Heartbeat, MappedSource, MapSource
     from uqeval.maps.reduction import Maps
+    from uqeval.stores.map_cache import MapCache
 
 #: Disk that is left free.
 _SPARE = 1 << 30
@@ -23,12 +25,18 @@ class Scratch:
 
     Maps of a source that is `mapped`, which reads as fast as a copy of its maps is written, are
     kept in memory if all of them fit; if not they are read again, in each pass those that it needs.
-    The folder is removed on exit.
+    The folder is removed on exit. With a `cache` maps are kept there, and taken from there: those
+    of earlier runs too. `reads` is told which batches are read from the source, by several threads.
     """
 
-    def __init__(self, memory: int, enabled: bool = True) -> None:
+    def __init__(
+        self, memory: int, enabled: bool = True, cache: MapCache | None = None,
+        reads: Callable[[range], None] = lambda _: None,
+    ) -> None:  # fmt: skip
         self._memory = self._free = memory if enabled else 0
         self._enabled = enabled
+        self._cache = cache
+        self._reads = reads
         self._held: dict[int, Maps] = {}
         self._files: dict[int, dict[str, tuple[str, tuple[int, ...]]]] = {}
         self._folder: Path | None = None
@@ -50,14 +58,25 @@ class Scratch:
     def reads_again(self, source: MapSource) -> TypeGuard[MappedSource]:
         """Whether each pass reads the source itself, and so may leave out maps."""
         mapped = cast("MappedSource", source)
-        return getattr(source, "mapped", False) and mapped.maps_bytes() > self._memory
+        if self._cache is not None or not getattr(source, "mapped", False):
+            return False
+        return mapped.maps_bytes() > self._memory
 
-    def read(self, source: MapSource, batch: range, heartbeat: Heartbeat) -> list[Maps]:
-        """The wanted maps of a batch, kept from an earlier pass or read from the source."""
+    def read(
+        self, source: MapSource, batch: range, heartbeat: Heartbeat, names: Collection[str]
+    ) -> list[Maps]:
+        """The maps of these `names` of a batch, perhaps more: kept from an earlier pass or run, or
+        read from the source."""
         if all(item in self._held or item in self._files for item in batch):
             maps = [self._load(item) for item in batch]
             heartbeat(0)
             return maps
+        if self._cache is not None:
+            cached = [self._cache.read(item, names) for item in batch]
+            if None not in cached:
+                heartbeat(0)
+                return cast("list[Maps]", cached)
+        self._reads(batch)
         maps = source.read(batch, heartbeat)
         if self._enabled and not self.reads_again(source):
             for item, found in zip(batch, maps, strict=True):
@@ -65,6 +84,7 @@ class Scratch:
         return maps
 
     def _keep(self, item: int, maps: Maps) -> None:
+        cached = self._cache is not None and self._cache.write(item, maps)
         size = sum(values.nbytes for values in maps.values())
         with self._lock:
             if item in self._held or item in self._files:
@@ -72,6 +92,8 @@ class Scratch:
             if size <= self._free:
                 self._free -= size
                 self._held[item] = maps
+                return
+            if cached:
                 return
             if self._folder is None:
                 self._folder = Path(tempfile.mkdtemp(prefix="uqeval-"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from pathlib import Path
 
 from uqeval.errors import UsageError
 from uqeval.inputs.given import Given, InputOptions, Inputs
@@ -49,12 +50,26 @@ def open_inputs(
     options.check()
     truth = None if truth is None else as_store(truth, "labels or target")
     if options.video is not None:
+        if options.map_cache is not None:
+            raise UsageError("--map-cache is for predictions alone; a video has --flow-cache.")
         from uqeval.inputs.video import open_video
 
         return dataclasses.replace(open_video(predictions, truth, options), options=options.said())
     options.refuse_video()
     if predictions is None:
         raise UsageError("no predictions; give a store of predictions.")
+    _refuse_cache_in(options.map_cache, predictions, truth)
     opened = open_predictions(predictions, options)
     inputs = (open_regression if is_regression(opened) else open_classes)(opened, truth, options)
-    return dataclasses.replace(inputs, options=options.said())
+    return dataclasses.replace(inputs, options=options.said(), map_cache=options.map_cache)
+
+
+def _refuse_cache_in(
+    folder: str | Path | None, predictions: Given | Sequence[Given], truth: Given | None
+) -> None:
+    from uqeval.report.files import is_part_of
+
+    several = predictions if isinstance(predictions, list | tuple) else [predictions]
+    for given in (*several, truth):
+        if folder is not None and isinstance(given, str | Path) and is_part_of(folder, given):
+            raise UsageError(f"--map-cache {folder}: is an input; give another folder.")

@@ -55,6 +55,7 @@ class InputOptions:
     flow_forward_path: str | Path | None = None
     flow_cache: str | Path | None = None
     resize: str = "none"
+    map_cache: str | Path | None = None
 
     def check(self) -> None:
         """Raises `UsageError` for what cannot be."""
@@ -85,8 +86,11 @@ class InputOptions:
                 raise UsageError(f"--{name.replace('_', '-')} is for a video (`uqeval tc`).")
 
     def said(self) -> dict[str, Any]:
-        """What a report says of them: all but names, and what is of a video only for one."""
-        hidden = {"names", "whole_sequences"} | (set() if self.video is not None else {*OF_VIDEO})
+        """What a report says of them: all that results depend on but names, and what is of a video
+        only for one."""
+        hidden = {"names", "whole_sequences", "map_cache"} | (
+            set() if self.video is not None else {*OF_VIDEO}
+        )
         return {
             name: str(value) if isinstance(value, Path) else value
             for name in self.__dataclass_fields__
@@ -120,6 +124,8 @@ class Inputs:
     timing: Callable[[], dict[str, Any]] = dict
     #: What the maps depend on beside the stores: of a video its flow, once maps are wanted.
     flows: Callable[[], dict[str, Any]] = dict
+    #: Folder in which maps are kept for other runs.
+    map_cache: str | Path | None = None
     #: Of each item, the stamps of all that it is read from (`uqeval.stores.stamps`).
     stamped: Sequence[Sequence[Stamp]] = ()
 

@@ -1,0 +1,238 @@
+"""Maps that are kept from run to run: their items are not read from the store again, whatever is
+asked of them, and all results have the bits of a run without them."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+import uqeval
+from uqeval.errors import OutputError, UsageError
+
+sys.path.append(str(Path(__file__).parent / "cli"))
+from command import refused, run_uqeval, run_well
+from small_stores import labels, probs, save, save_label_folder
+from test_growing import ITEMS, MORE, arrays, change, grow, names, reused, store, told
+
+FAMILIES = {
+    "classes": ("segmentation", "pavpu", "calibration", "failure", "sparsification"),
+    "regression": ("regression", "nmerci", "sparsification"),
+}
+
+
+def files(cache: Path) -> list[Path]:
+    return sorted(path for path in cache.rglob("*") if path.is_file())
+
+
+def run(cache: Path | None, given: Any, metrics: Any, truth: Any = None, **options: Any) -> Any:
+    time.sleep(0.03)  # what was written just now has no stamp
+    own = {} if cache is None else {"map_cache": cache}
+    return uqeval.evaluate(given, truth, metrics, **{"workers": 2, **own, **options})
+
+
+def same(cache: Path, given: Any, metrics: Any, truth: Any = None, **options: Any) -> Any:
+    """The report of a run with kept maps, once it is that of a run without."""
+    report = run(cache, given, metrics, truth, **options)
+    assert told(report) == told(run(None, given, metrics, truth, **options))
+    return report
+
+
+@pytest.mark.parametrize(
+    ("kind", "family"), [(kind, family) for kind, own in FAMILIES.items() for family in own]
+)
+def test_a_grown_set_is_read_where_it_is_new(kind: str, family: str, tmp_path: Path) -> None:
+    given, cache = store(tmp_path / "s.zarr", kind), tmp_path / "cache"
+    first = run(cache, given, family)
+    assert reused(first) == 0
+    grow(given, kind)
+    report = same(cache, given, family, workers=1)
+    assert reused(report) == ITEMS
+    assert report.timing["bytes_read"] * ITEMS == first.timing["bytes_read"] * (MORE - ITEMS)
+    report = same(cache, given, family, memory="2MB")
+    assert (reused(report), report.timing["bytes_read"]) == (MORE, 0)
+
+
+def test_states_have_the_same_bits(tmp_path: Path) -> None:
+    given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
+    run(cache, given, {"pavpu": {}})
+    grow(given)
+    run(cache, given, {"pavpu": {}}, states=tmp_path / "a.zip")
+    run(None, given, {"pavpu": {}}, states=tmp_path / "b.zip")
+    assert (tmp_path / "a.zip").read_bytes() == (tmp_path / "b.zip").read_bytes()
+
+
+def test_other_metrics_take_what_is_there(tmp_path: Path) -> None:
+    given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
+    assert reused(same(cache, given, {"pavpu": {}})) == 0
+    assert reused(same(cache, given, {"pavpu": {"window": 2, "threshold": "median"}})) == ITEMS
+    assert reused(same(cache, given, {"failure": {"uncertainty": "entropy"}})) == ITEMS
+    # The mean of the samples is another map.
+    assert reused(same(cache, given, {"calibration": {}})) == 0
+    assert reused(same(cache, given, {"calibration": {"bins": 7}, "pavpu": {}})) == ITEMS
+
+
+def test_chunks_of_several_items(tmp_path: Path) -> None:
+    given, cache = store(tmp_path / "s.zarr", together=3), tmp_path / "cache"
+    run(cache, given, {"pavpu": {}})
+    grow(given)
+    report = same(cache, given, {"pavpu": {}})
+    assert reused(report) == 3  # the fourth lay in a chunk that has grown
+    assert report.timing["bytes_read"] == probs(MORE)[3:].nbytes
+
+
+def test_what_has_changed_is_read_again(tmp_path: Path) -> None:
+    held, cache = {"probs": probs(ITEMS), "labels": labels(ITEMS) % 5}, tmp_path / "cache"
+    given = save(tmp_path / "s.zarr", held, {"names": names(ITEMS)}, compressors=None)
+    run(cache, given, {"failure": {}})
+    change(given / "labels" / "c" / "2" / "0" / "0")
+    assert reused(same(cache, given, {"failure": {}})) == ITEMS - 1
+    assert reused(same(cache, given, {"failure": {}}, ignore_index=3)) == 0
+    assert reused(same(cache, given, {"failure": {}}, ignore_index=3)) == ITEMS
+
+
+def test_stores_with_items_of_one_name(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    truth = save_label_folder(tmp_path / "labels", labels(ITEMS), names(ITEMS))
+    for seed in (1, 2):
+        held = {"probs": probs(ITEMS, seed=seed)}
+        save(tmp_path / f"{seed}.zarr", held, {"names": names(ITEMS)})
+    for seed, known in ((1, 0), (2, 0), (1, ITEMS), (2, ITEMS)):
+        report = same(cache, tmp_path / f"{seed}.zarr", {"pavpu": {}}, truth)
+        assert reused(report) == known
+
+
+def test_a_reference_is_part_of_it(tmp_path: Path) -> None:
+    given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
+    other = save(tmp_path / "r.zarr", arrays("classes", ITEMS), {"names": names(ITEMS)})
+    assert reused(same(cache, given, {"divergence": {}}, reference=other)) == 0
+    (other / "probs" / "c" / "1" / "0" / "0" / "0" / "0").touch()
+    assert reused(same(cache, given, {"divergence": {}}, reference=other)) == ITEMS - 1
+    assert reused(same(cache, given, {"divergence": {}}, reference=other)) == ITEMS
+
+
+def test_temperatures_of_samples_read_the_samples(tmp_path: Path) -> None:
+    given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
+    asked = {"calibration": {"temperature_of": "samples"}}
+    run(cache, given, asked)
+    report = same(cache, given, asked)
+    assert reused(report) == 0
+    assert report.timing["bytes_read"] > 0
+
+
+DAMAGE: dict[str, Any] = {
+    "empty": lambda data: b"",
+    "cut": lambda data: data[:-9],
+    "longer": lambda data: data + b"x",
+    "a bit": lambda data: data[:200] + bytes([data[200] ^ 1]) + data[201:],
+    "its header": lambda data: data[:20] + bytes([data[20] ^ 1]) + data[21:],
+    "its dtype": lambda data: data.replace(b"<f4", b"<i4").replace(b"|u1", b"|i1"),
+    "its checksum": lambda data: data[:-1] + bytes([data[-1] ^ 1]),
+    "another version": lambda data: data[:6] + b"\x02" + data[7:],
+    "no array": lambda data: os.urandom(len(data)),
+}
+
+
+@pytest.mark.parametrize("how", DAMAGE)
+def test_damaged_maps_are_read_again(how: str, tmp_path: Path) -> None:
+    given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
+    run(cache, given, {"pavpu": {}})
+    whole = {path: path.read_bytes() for path in files(cache)}
+    assert len(whole) == 3 * ITEMS  # label, prediction, entropy
+    for path, data in list(whole.items())[::2]:
+        path.write_bytes(DAMAGE[how](data))
+    assert reused(same(cache, given, {"pavpu": {}})) < ITEMS
+    assert {path: path.read_bytes() for path in files(cache)} == whole
+    assert reused(same(cache, given, {"pavpu": {}})) == ITEMS
+
+
+def test_maps_of_another_shape_are_none(tmp_path: Path) -> None:
+    from uqeval.stores.checked_npy import write_checked
+
+    given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
+    run(cache, given, {"pavpu": {}})
+    for path in files(cache):
+        write_checked(path, np.zeros((3, 4), "f4"))
+    assert reused(same(cache, given, {"pavpu": {}})) == 0
+
+
+def test_a_claim_takes_no_memory(tmp_path: Path) -> None:
+    """A header of more than the file holds is not believed."""
+    given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
+    run(cache, given, {"pavpu": {}})
+    for path in files(cache):
+        with path.open("wb") as file:
+            head = {"descr": "<f8", "fortran_order": False, "shape": (1 << 30, 1 << 10)}
+            np.lib.format.write_array_header_1_0(file, head)
+            file.truncate(500)
+    assert reused(same(cache, given, {"pavpu": {}})) == 0
+
+
+def test_what_nothing_stamps_is_not_kept(tmp_path: Path) -> None:
+    cache = tmp_path / "cache"
+    report = run(cache, probs(ITEMS), {"pavpu": {}}, labels(ITEMS) % 5)
+    assert files(cache) == []
+    assert f"{ITEMS} of {ITEMS} items are not kept: nothing tells" in report.warnings[-1]
+
+
+def test_a_full_disk_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
+    with monkeypatch.context() as patch:
+        patch.setattr("uqeval.stores.checked_npy._put", full)
+        report = run(cache, given, {"pavpu": {}})
+    assert f"{ITEMS} of {ITEMS} items are not kept: the disk" in report.warnings[-1]
+    assert files(cache) == []
+    assert report.results == run(None, given, {"pavpu": {}}).results
+
+
+def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
+    given = store(tmp_path / "s.zarr")
+    (tmp_path / "file").write_text("")
+    with pytest.raises(OutputError, match=r"file: maps cannot be kept there.*Name another folder"):
+        run(tmp_path / "file", given, {"pavpu": {}})
+    for inside in (given, given / "maps"):
+        with pytest.raises(UsageError, match="is an input"):
+            run(inside, given, {"pavpu": {}})
+    assert not (given / "maps").exists()
+    truth = save_label_folder(tmp_path / "labels", labels(ITEMS), names(ITEMS))
+    with pytest.raises(UsageError, match="is an input"):
+        run(truth, given, {"pavpu": {}}, truth)
+    with pytest.raises(UsageError, match="--map-cache is for predictions alone"):
+        uqeval.evaluate(None, None, "tc", video=tmp_path, map_cache=tmp_path / "c")
+
+
+def test_the_command_says_so(tmp_path: Path) -> None:
+    given = store(tmp_path / "s.zarr")
+    time.sleep(0.03)
+    for family, known in (("pavpu", False), ("pavpu", True), ("failure", True)):
+        done = run_well(family, given, "--map-cache", tmp_path / "cache")
+        text = "4 of 4 items are as they were when an earlier run read them"
+        assert (text in " ".join(done.stderr.split())) == known
+    refused(run_uqeval("pavpu", given, "--map-cache", given), "--map-cache", "is an input")
+
+
+def test_a_file_says_where(tmp_path: Path) -> None:
+    store(tmp_path / "s.zarr")
+    said = {
+        "stores": {"city": {"predictions": "s.zarr", "map_cache": "cache"}},
+        "evaluate": {"city": {"pavpu": {}}},
+    }
+    (tmp_path / "uqeval.yaml").write_text(yaml.safe_dump(said))
+    time.sleep(0.03)
+    for out, known in (("one", 0), ("two", ITEMS)):
+        run_well("run", "-o", tmp_path / out, "-q", cwd=tmp_path)
+        report = json.loads((tmp_path / out / "city.json").read_text())
+        assert report["timing"]["items_reused"] == known
+    assert files(tmp_path / "cache")
+    done = run_well("pavpu", cwd=tmp_path)
+    assert "not read again" in " ".join(done.stderr.split())

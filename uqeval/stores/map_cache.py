@@ -1,0 +1,76 @@
+"""Maps kept on disk from run to run, so that what they are reduced from is read once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.stores.checked_npy import folder_for, read_checked, write_checked
+
+
+class MapCache:
+    """Maps [y, x] or [class, y, x] of items, a file each, by what they depend on.
+
+    `stamps` change when an item's maps do (`uqeval.saving.stamps_of`); where there is none the
+    item's maps are not kept. Runs of other metrics, and of other stores, may share the folder;
+    `uqeval` never removes a file. Raises `OutputError` if the folder cannot be written.
+    """
+
+    def __init__(
+        self, folder: str | Path, where: str, names: Sequence[str], stamps: Sequence[str | None],
+        sizes: Sequence[tuple[int, int]],
+    ) -> None:  # fmt: skip
+        self.folder = folder_for("maps", folder)
+        self._where, self._names, self._stamps, self._sizes = where, names, stamps, sizes
+        #: Items whose maps were to be kept and are not: nothing stamps them, or the disk is full.
+        self.unstamped = {i for i, stamp in enumerate(stamps) if stamp is None}
+        self.refused: set[int] = set()
+
+    def read(self, item: int, wanted: Collection[str]) -> dict[str, NDArray[Any]] | None:
+        """The wanted maps of an item; None where one of them is not there, or damaged."""
+        if item in self.unstamped:
+            return None
+        size = self._sizes[item]
+
+        def fits(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
+            return shape[-2:] == size and len(shape) < 4 and dtype.kind in "buif"
+
+        found = {}
+        for name in wanted:
+            values = read_checked(self._path(item, name), fits)
+            if values is None:
+                return None
+            found[name] = values
+        return found
+
+    def write(self, item: int, maps: dict[str, NDArray[Any]]) -> bool:
+        """Keep the maps of an item; returns whether all of them are there."""
+        if item in self.unstamped:
+            return False
+        kept = all(write_checked(self._path(item, name), values) for name, values in maps.items())
+        if not kept:
+            self.refused.add(item)
+        return kept
+
+    def warnings(self) -> list[str]:
+        """What is not kept, and why."""
+        said = (
+            (self.unstamped, "nothing tells whether they change, or they were changed just now"),
+            (self.refused, "the disk is full, or cannot be written"),
+        )
+        return [
+            f"--map-cache {self.folder}: the maps of {len(items)} of {len(self._names)} items are "
+            f"not kept: {why}."
+            for items, why in said if items
+        ]  # fmt: skip
+
+    def _path(self, item: int, name: str) -> Path:
+        key = [self._where, self._names[item], self._stamps[item], name]
+        digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()
+        return self.folder / digest[:2] / f"{digest}.npy"
