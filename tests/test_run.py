@@ -275,7 +275,9 @@ def test_no_state_is_written_twice(tmp_path: Path) -> None:
 
     names = zipfile.ZipFile(states).namelist()
     # The run, the index, and each tally's parameters and its state of the one item.
-    assert len(names) == len(set(names)) == 2 * len(SavedStates(states).parameters()) + 2
+    assert len(names) == len(set(names))
+    by_item = [name for name in names if not name.startswith("totals/")]
+    assert len(by_item) == 2 * len(SavedStates(states).parameters()) + 2
 
 
 def test_states_that_cannot_be_written(scene: Any, tmp_path: Path) -> None:
