@@ -144,7 +144,7 @@ def simulate(score: Score, items: int, design: str, replications: int) -> tuple[
     for seed in range(replications):
         resampling = Resampling(seed=seed, groups=groups)
         counts = population(items)
-        draws = score.of(resampling.weights(items) @ counts)
+        draws = score.of(np.concatenate([own @ counts for own in resampling.weights(items)]))
         value = float(score.of(counts.sum(0)[None])[0])
         units = resampling.units(items)
         found = interval(draws, value, LEVEL, lambda n=units: n)

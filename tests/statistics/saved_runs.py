@@ -9,6 +9,7 @@ import numpy as np
 
 import uqeval
 from uqeval.report import Report
+from uqeval.statistics.draws import Resampling
 from uqeval.statistics.scoring import Scoring
 from uqeval.stores.states import SavedStates
 
@@ -43,6 +44,11 @@ def run(
 def scoring(path: Path) -> Scoring:
     """The states beside a report."""
     return Scoring(SavedStates(path.with_suffix(".states.zip")))
+
+
+def weights_of(resampling: Resampling, items: int) -> np.ndarray:
+    """How often each item is in each draw, all draws together."""
+    return np.concatenate(list(resampling.weights(items)))
 
 
 def table_file(path: Path, rows: dict[str, list[str]]) -> Path:

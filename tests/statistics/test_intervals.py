@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from saved_runs import run, scoring
+from saved_runs import run, scoring, weights_of
 from scipy import stats
 
 from uqeval.errors import UsageError
@@ -44,7 +44,7 @@ def test_against_a_slow_bootstrap(
 ) -> None:
     _, own = saved
     found = Drawn.of(own, resampling).intervals(level)
-    weights = resampling.weights(14)
+    weights = weights_of(resampling, 14)
     four = ("n_ac", "n_au", "n_ic", "n_iu")
     each = [own.whole([i]) for i in range(14)]
     counts = np.array([[item["pavpu"][f] for f in four] for item in each])

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from saved_runs import run, scoring, table_file
+from saved_runs import run, scoring, table_file, weights_of
 
 from uqeval.errors import StoreError
 from uqeval.gate.addresses import Address
@@ -133,7 +133,7 @@ def test_groups_of_other_items(folder: Path) -> None:
 def test_changes_are_of_pairs(made: Path) -> None:
     new, old = (made / name / "report.json" for name in ("new", "old"))
     groups = tuple(str(i // 3) for i in range(N))
-    weights = Resampling(300, 5, groups).weights(N)
+    weights = weights_of(Resampling(300, 5, groups), N)
     sums = []
     for path in (new, old):
         own = scoring(path)
@@ -155,31 +155,32 @@ def test_changes_of_a_slice(made: Path) -> None:
     found = resampler().change(new, old, address, 0.9, False)
     own = [made / name / "report.json" for name in ("new", "old")]
     suns = list(range(0, N, 2))
-    differences, approximate = paired(
-        scoring(own[0]), scoring(own[1]), "pavpu.pavpu",
+    alike = paired(
+        scoring(own[0]), scoring(own[1]),
         Resampling(300, 5, tuple(str(i // 3) for i in range(N))), suns,
     )  # fmt: skip
     whole = [scoring(p).whole(suns)["pavpu"]["pavpu"] for p in own]
-    assert differences[0] == pytest.approx(whole[0] - whole[1], abs=1e-15) and not approximate
-    assert found.low <= differences[0] <= found.high
+    ours, theirs = alike.values(["pavpu.pavpu"])[:, 0]
+    assert ours - theirs == pytest.approx(whole[0] - whole[1], abs=1e-15) and not found.approximate
+    assert found.low <= ours - theirs <= found.high
 
 
 def test_pairs_are_the_items_that_both_have(made: Path) -> None:
     new, fewer = (scoring(made / name / "report.json") for name in ("new", "fewer"))
-    differences, _ = paired(new, fewer, "pavpu.pavpu", Resampling(200))
+    ours, theirs = paired(new, fewer, Resampling(200)).values(["pavpu.pavpu"])[:, 0]
     shared = list(range(N - 2))
     expected = new.whole(shared)["pavpu"]["pavpu"] - fewer.whole()["pavpu"]["pavpu"]
-    assert differences[0] == pytest.approx(expected, abs=1e-15)
+    assert ours - theirs == pytest.approx(expected, abs=1e-15)
 
 
 def test_no_pairs(made: Path) -> None:
-    new, old = (scoring(made / name / "report.json") for name in ("new", "old"))
+    new, old = (made / name / "report.json" for name in ("new", "old"))
     with pytest.raises(StoreError, match="share 1 items; pairs need 2"):
-        paired(new, old, "pavpu.pavpu", Resampling(200), [3])
+        paired(scoring(new), scoring(old), Resampling(200), [3])
     with pytest.raises(StoreError, match="there is one group"):
-        paired(new, old, "pavpu.pavpu", Resampling(200, groups=("x",) * N))
+        paired(scoring(new), scoring(old), Resampling(200, groups=("x",) * N))
     with pytest.raises(StoreError, match=r"pavpu\.no_such: is undefined"):
-        paired(new, old, "pavpu.no_such", Resampling(200))
+        resampler().change(new, old, Address.parse("pavpu.no_such"), 0.9, False)
 
 
 # Movers

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from saved_runs import weights_of
 
 from uqeval import UsageError
 from uqeval.statistics.draws import Resampling
@@ -23,6 +24,7 @@ class Sums:
     values: np.ndarray
     names: tuple[str, ...] = NAMES
     agains: Any = ()
+    index: Any = field(default_factory=lambda: {"metrics": {}})
 
     @property
     def items(self) -> int:
@@ -42,7 +44,7 @@ def test_blocks_of_a_video_are_drawn() -> None:
     values = np.random.default_rng(0).normal(size=(2, 8))
     models = [[opened(own, sequences=sequences)] for own in values]
     found = together(models, NAMES, ["m.x"], 500, 3)
-    weights = Resampling(500, 3, None, sequences).weights(8)
+    weights = weights_of(Resampling(500, 3, None, sequences), 8)
     assert (found.unit, found.units, found.items) == ("block", 4, 8)
     assert np.allclose(found.draws[:, :, 0], values @ weights.T / 8, rtol=0, atol=1e-15)
 
@@ -70,9 +72,12 @@ def test_one_unit_has_no_draws() -> None:
     assert found.ranks("m.x", "higher", [1, 1]) == []
 
 
-def drawn(*rows: Any) -> Together:
+def drawn(*rows: Any, share: bool = False) -> Together:
     draws = np.asarray(rows, float)[:, :, None]
-    return Together(8, "item", 8, ("m.x",), tuple(d[:1] for d in draws), draws, (False,))
+    values = tuple(d[:1] for d in draws)
+    return Together(
+        8, "item", 8, ("m.x",), values, draws, (False,), (share,), lambda column: 8
+    )  # fmt: skip
 
 
 def test_ranks_of_draws() -> None:

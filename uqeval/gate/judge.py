@@ -310,19 +310,26 @@ def _kept(found: Found, level: float) -> Interval | None:
         return None
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise StoreError(f"{found.address}: its interval [{low}, {high}] is none.")
-    return Interval(level, low, high, bool(record.get("approximate")))
+    method = str(record.get("method", Interval.method))
+    return Interval(level, low, high, bool(record.get("approximate")), method)
 
 
 def more_items(items: int, interval: Interval, measured: Fraction, limit: Fraction) -> int | None:
-    """How many more items would likely decide, as widths shrink with the root of their number.
+    """How many more items would likely decide, as widths shrink with the root of their number, and
+    the exact bound of a share without events as it does.
 
     None where it would take so many that adding items is no way to decide.
     """
     distance = abs(measured - limit)
     if distance == 0 or not items:
         return None
-    half = (_exact(interval.high) - _exact(interval.low)) / 2
-    needed = items * (half / distance) ** 2 - items
+    low, high = _exact(interval.low), _exact(interval.high)
+    if interval.exact:
+        # The bound r of n items keeps (1 - r)^n.
+        reach = max(high - measured, measured - low)
+        needed = items * math.log1p(-reach) / math.log1p(-distance) - items
+    else:
+        needed = float(items * ((high - low) / 2 / distance) ** 2 - items)
     return max(1, round(needed)) if needed <= _MOST_TIMES * items else None
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
@@ -11,17 +11,24 @@ from uqeval.gate.addresses import Address
 
 @dataclass(frozen=True)
 class Interval:
-    """A two-sided interval of a value, or of its change; `approximate` as the report has it."""
+    """A two-sided interval of a value, or of its change; `approximate` and `method` as the report
+    has them: "clopper-pearson" where there was no event, from which nothing can be resampled."""
 
     level: float
     low: float
     high: float
     approximate: bool = False
+    method: str = "percentile"
+
+    @property
+    def exact(self) -> bool:
+        """Whether it is the exact bound of a share without events."""
+        return self.method == "clopper-pearson"
 
     @property
     def negated(self) -> Interval:
         """The interval of the number's negative."""
-        return Interval(self.level, -self.high, -self.low, self.approximate)
+        return replace(self, low=-self.high, high=-self.low)
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ def to_csv(comparison: Comparison) -> str:
 _COLUMNS = (
     "score", "model", "value", "std", "trainings", "best", "difference", "low", "high",
     "approximate", "verdict", "place", "best_share", "kept_share", "items", "unit", "direction",
-    "reason",
+    "reason", "method",
 )  # fmt: skip
 
 
@@ -99,6 +99,7 @@ def _difference(cell: Cell) -> dict[str, Any]:
             "low": own.interval.low,
             "high": own.interval.high,
             "approximate": own.interval.approximate,
+            "method": own.interval.method,
         }
     return found
 

@@ -52,10 +52,11 @@ def difference(cell: Cell) -> str:
         return _signed(own.value)
     low, high = _signed(own.interval.low), _signed(own.interval.high)
     rough = "≈ " if own.interval.approximate else ""
+    exact = "†" if own.interval.exact else ""
     verdict = own.verdict or ""
     if verdict == "differs" and own.better is not None:
         verdict = f"differs, {'better' if own.better else 'worse'}"
-    return f"{_signed(own.value)} {rough}[{low}, {high}] {verdict}"
+    return f"{_signed(own.value)} {rough}[{low}, {high}]{exact} {verdict}"
 
 
 def differences(comparison: Comparison) -> Table:
@@ -73,6 +74,8 @@ def differences(comparison: Comparison) -> Table:
         )
         if any(own and own.approximate for own in some):
             note += " ≈: read off bins."
+        if any(own and own.exact for own in some):
+            note += " †: no event in either model; from the exact bounds of both (Clopper-Pearson)."
     names = [name for m, name in enumerate(comparison.names) if m != base]
     title = f"Difference from {comparison.names[base]}"
     return Table(title, ["score", *names], rows, note)

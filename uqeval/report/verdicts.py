@@ -68,6 +68,8 @@ def sentences(verdict: Verdict) -> list[str]:
         rough = " (approximate)" if interval.approximate else ""
         low, high = shown(interval.low, 6), shown(interval.high, 6)
         said.append(f"interval{of} at level {interval.level!r}: {low} to {high}{rough}")
+        if interval.exact:
+            said.append("no event was seen: the interval is the exact bound of Clopper and Pearson")
     if verdict.more_items is not None:
         said.append(f"about {verdict.more_items:,} more items would likely decide")
     elif verdict.status == "inconclusive":

@@ -6,7 +6,7 @@ drive, a city, a patient); or, in a video, a block of neighbouring pairs of fram
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,8 +16,13 @@ from uqeval.errors import UsageError
 
 DRAWS = 2000
 _MOST = 100_000
-#: Sets of items that are scored at a time.
-ROWS = 256
+#: Numbers of weights that are held at a time.
+_BLOCK = 1 << 21
+
+
+def rows(items: int) -> int:
+    """How many sets of so many items are scored at a time."""
+    return max(_BLOCK // max(items, 1), 1)
 
 
 @dataclass(frozen=True)
@@ -66,27 +71,31 @@ class Resampling:
         """Each group, or each item, by itself, [set, item], so many sets at a time."""
         names = np.array(self.groups if self.groups is not None else range(items))
         each = np.unique(names)
-        for first in range(0, len(each), ROWS):
-            yield (each[first : first + ROWS, None] == names).astype(np.int64)
+        for first in range(0, len(each), rows(items)):
+            yield (each[first : first + rows(items), None] == names).astype(np.int64)
 
-    def weights(self, items: int) -> NDArray[np.int64]:
-        """How often each item is in each draw, [draw, item]; the same for the same seed."""
+    def weights(self, items: int) -> Iterator[NDArray[np.int64]]:
+        """How often each item is in each draw, [draw, item], so many draws at a time; the same for
+        the same seed, however many at a time."""
         rng = np.random.default_rng(self.seed)
+        drawn = self._drawn(items)
+        for first in range(0, self.draws, rows(items)):
+            yield drawn(rng, min(rows(items), self.draws - first))
+
+    def _drawn(self, items: int) -> Callable[[np.random.Generator, int], NDArray[np.int64]]:
+        """What makes so many further draws."""
         if self.groups is not None:
             names = {name: i for i, name in enumerate(dict.fromkeys(self.groups))}
             of = np.array([names[name] for name in self.groups])
-            return self._counts(rng, len(names))[:, of]
+            return lambda rng, draws: _counts(rng, len(names), draws)[:, of]
         if self.sequences is not None:
-            return self._blocks(rng, items)
-        return self._counts(rng, items)
+            follows = self._follows(items)
+            return lambda rng, draws: _blocks(rng, follows, draws)
+        return lambda rng, draws: _counts(rng, items, draws)
 
-    def _counts(self, rng: np.random.Generator, units: int) -> NDArray[np.int64]:
-        """How often each unit is among as many drawn."""
-        found: NDArray[np.int64] = rng.multinomial(units, np.full(units, 1 / units), self.draws)
-        return found
-
-    def _blocks(self, rng: np.random.Generator, items: int) -> NDArray[np.int64]:
-        """Blocks that begin anywhere and go around at the end of their sequence."""
+    def _follows(self, items: int) -> NDArray[np.int64]:
+        """The items of the block that begins at each, [item, neighbour]; it goes around at the end
+        of its sequence."""
         assert self.sequences is not None
         size = block_size(items)
         places = np.arange(items)
@@ -96,11 +105,23 @@ class Resampling:
             own = places[names == name]
             steps = (np.arange(own.size)[:, None] + np.arange(size)) % own.size
             follows[own] = own[steps]
-        starts = rng.integers(0, items, (self.draws, -(-items // size)))
-        drawn = follows[starts].reshape(self.draws, -1)[:, :items]
-        rows = np.arange(self.draws)[:, None]
-        found = np.bincount((rows * items + drawn).reshape(-1), minlength=self.draws * items)
-        return found.reshape(self.draws, items).astype(np.int64)
+        return follows
+
+
+def _counts(rng: np.random.Generator, units: int, draws: int) -> NDArray[np.int64]:
+    """How often each unit is among as many drawn."""
+    found: NDArray[np.int64] = rng.multinomial(units, np.full(units, 1 / units), draws)
+    return found
+
+
+def _blocks(rng: np.random.Generator, follows: NDArray[np.int64], draws: int) -> NDArray[np.int64]:
+    """How often each item is in as many blocks as hold all, which begin anywhere."""
+    items, size = follows.shape
+    starts = rng.integers(0, items, (draws, -(-items // size)))
+    drawn = follows[starts].reshape(draws, -1)[:, :items]
+    of = np.arange(draws)[:, None]
+    found = np.bincount((of * items + drawn).reshape(-1), minlength=draws * items)
+    return found.reshape(draws, items).astype(np.int64)
 
 
 def block_size(items: int) -> int:

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
 from uqeval.gate.addresses import Address
 from uqeval.gate.resampling import Interval, Mover
 from uqeval.report.schema import Report
-from uqeval.statistics.draws import DRAWS, ROWS, Resampling
-from uqeval.statistics.intervals import Drawn, check_level, is_approximate
+from uqeval.statistics.alike import Alike, Units
+from uqeval.statistics.draws import DRAWS, Resampling, rows
+from uqeval.statistics.intervals import Drawn, change, check_level, is_approximate, is_share
 from uqeval.statistics.scoring import Scoring
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ class FromStates:
                 f"{'s' if units != 1 else ''}: it is undefined or the same in their resamples, or "
                 "no score that is read off states."
             )
-        return Interval(level, own["low"], own["high"], own["approximate"])
+        return Interval(level, own["low"], own["high"], own["approximate"], own["method"])
 
     def change(
         self, report: Path, baseline: Path, address: Address, level: float, relative: bool
@@ -58,12 +59,19 @@ class FromStates:
         loaded, scoring, resampling = self._open(report)
         _, other, _ = self._open(baseline)
         items = items_of(report, loaded, scoring, address)
-        differences, approximate = paired(
-            scoring, other, address.within, resampling, items, relative
+        alike = paired(scoring, other, resampling, items)
+        text = [address.within]
+        values, draws = alike.values(text)[:, 0].tolist(), alike.draws(text)[:, :, 0]
+        units = partial(Units(alike, text), 0) if is_share(scoring, address.within) else None
+        own = change(values, draws, level, units, relative)
+        if own is None:
+            raise StoreError(
+                f"{address.within}: is undefined in {scoring.path} or {other.path}, or differs by "
+                "the same in all resamples."
+            )
+        return Interval(
+            level, own["low"], own["high"], is_approximate(scoring, address.within), own["method"]
         )
-        tail = (1 - level) / 2
-        low, high = (float(v) for v in np.quantile(differences[1:], [tail, 1 - tail]))
-        return Interval(level, low, high, approximate)
 
     def movers(self, report: Path, address: Address, count: int) -> list[Mover]:
         """The items whose absence would change the value most."""
@@ -73,8 +81,9 @@ class FromStates:
         weights[:, items] = 1
         (whole,) = scoring.table(weights, [address.within])[:, 0].tolist()
         values: list[float] = []
-        for first in range(0, len(items), ROWS):
-            part = np.array(items[first : first + ROWS])
+        step = rows(scoring.items)
+        for first in range(0, len(items), step):
+            part = np.array(items[first : first + step])
             without = np.repeat(weights, len(part), axis=0)
             without[np.arange(len(part)), part] -= 1
             values += scoring.table(without, [address.within])[:, 0].tolist()
@@ -96,15 +105,12 @@ class FromStates:
 def paired(
     scoring: Scoring,
     other: Scoring,
-    address: str,
     resampling: Resampling,
     items: Sequence[int] | None = None,
-    relative: bool = False,
-) -> tuple[NDArray[np.float64], bool]:
-    """Differences of a score between two runs over the items that both have: the value, then one a
-    draw; and whether they are approximate.
+) -> Alike:
+    """The items that two runs share, of `items` of the first (None: all), drawn for both.
 
-    Raises `StoreError` where the runs share fewer than two items or groups, or a draw has no value.
+    Raises `StoreError` where the runs share fewer than two items or groups.
     """
     ours = range(scoring.items) if items is None else items
     place = {name: i for i, name in enumerate(other.names)}
@@ -116,23 +122,7 @@ def paired(
     own = resampling.only(shared)
     if own.units(len(shared)) < 2:
         raise StoreError(f"{scoring.path}: there is one {own.unit}, of which nothing can be drawn.")
-    drawn = np.concatenate([np.ones((1, len(shared)), np.int64), own.weights(len(shared))])
-    columns = []
-    for scores, places in (
-        (scoring, shared),
-        (other, [place[scoring.names[i]] for i in shared]),
-    ):
-        weights = np.zeros((len(drawn), scores.items), np.int64)
-        weights[:, places] = drawn
-        columns.append(scores.table(weights, [address])[:, 0])
-    differences = columns[0] - columns[1]
-    if relative:
-        with np.errstate(divide="ignore", invalid="ignore"):
-            differences = differences / np.abs(columns[1])
-    known = np.isfinite(differences)
-    if not known[0] or known.mean() < 0.95:
-        raise StoreError(f"{address}: is undefined in {scoring.path} or {other.path}.")
-    return differences[known], is_approximate(scoring, address)
+    return Alike([scoring, other], [shared, [place[scoring.names[i]] for i in shared]], own)
 
 
 def items_of(report: Path, loaded: Report, scoring: Scoring, address: Address) -> tuple[int, ...]:

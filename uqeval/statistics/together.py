@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +13,10 @@ from numpy.typing import NDArray
 from uqeval.errors import UsageError
 from uqeval.gate.resampling import Interval
 from uqeval.report.schema import Report
+from uqeval.statistics.alike import Alike, Units
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import resampling_of, scoring_of
-from uqeval.statistics.intervals import interval, is_approximate
+from uqeval.statistics.intervals import change, is_approximate, is_share
 from uqeval.statistics.scoring import Scoring
 
 #: A rank says nothing where more of the draws than this have no value.
@@ -40,21 +42,14 @@ class Opened:
         place = {name: i for i, name in enumerate(self.scoring.names)}
         return [place[name] for name in names]
 
-    def table(
-        self, names: Sequence[str], weights: NDArray[np.int64], addresses: Sequence[str]
-    ) -> NDArray[np.float64]:
-        """Scores [set, address] by weights of named items [set, item of them]."""
-        of_all = np.zeros((len(weights), self.scoring.items), np.int64)
-        of_all[:, self.places(names)] = weights
-        return self.scoring.table(of_all, addresses)
-
 
 @dataclass(frozen=True)
 class Together:
     """Scores of models over `items` that all have, and over draws of them.
 
     `values` [training, address] of each model; `draws` [model, draw, address]. `units` of the kind
-    `unit` were drawn.
+    `unit` were drawn. Of each address, whether it is `approximate`, and a `share`; `units_with` the
+    address at a place have its score in all models.
     """
 
     items: int
@@ -64,6 +59,8 @@ class Together:
     values: tuple[NDArray[np.float64], ...]
     draws: NDArray[np.float64]
     approximate: tuple[bool, ...]
+    share: tuple[bool, ...]
+    units_with: Callable[[int], int]
 
     def each(self, model: int, address: str) -> list[float | None]:
         """The score of each training of a model; None where it is undefined."""
@@ -73,16 +70,15 @@ class Together:
     def difference(self, model: int, baseline: int, address: str, level: float) -> Interval | None:
         """The interval of a model's score less the baseline's, in the same draws; None where
         resampling knows nothing of it."""
+        if not self.draws.shape[1]:
+            return None
         i = self.addresses.index(address)
-        value = float(self.values[model][:, i].mean() - self.values[baseline][:, i].mean())
-        draws = self.draws[model, :, i] - self.draws[baseline, :, i]
-        known = draws[np.isfinite(draws)]
-        if value == 0 and len(known) > (1 - _UNDEFINED) * len(draws) and not known.any():
-            return Interval(level, 0.0, 0.0, self.approximate[i])  # the same everywhere
-        own = interval(draws, value, level, None) if len(draws) else None
+        values = [float(self.values[m][:, i].mean()) for m in (model, baseline)]
+        units = partial(self.units_with, i) if self.share[i] else None
+        own = change(values, self.draws[[model, baseline], :, i], level, units)
         if own is None:
             return None
-        return Interval(level, own["low"], own["high"], self.approximate[i])
+        return Interval(level, own["low"], own["high"], self.approximate[i], own["method"])
 
     def ranks(
         self, address: str, direction: str, places: Sequence[int]
@@ -114,22 +110,25 @@ def together(
     groups that a report says, in blocks of a video, else by themselves. Raises `UsageError` where
     reports say other groups.
     """
-    resampling = _resampling([one for own in models for one in own], names, draws, seed)
+    opened = [one for own in models for one in own]
+    resampling = _resampling(opened, names, draws, seed)
     units = resampling.units(len(names))
-    weights = np.ones((1, len(names)), np.int64)
+    alike = Alike(
+        [one.scoring for one in opened], [one.places(names) for one in opened], resampling
+    )
+    ends = np.cumsum([len(own) for own in models])[:-1]
+    values = np.split(alike.values(addresses), ends)
+    drawn = np.empty((len(models), 0, len(addresses)))
     if units > 1:
-        weights = np.concatenate([weights, resampling.weights(len(names))])
-    scores = [
-        np.stack([one.table(names, weights, addresses) for one in own]) for own in models
-    ]  # [training, draw, address]
-    rough = tuple(
-        any(is_approximate(one.scoring, text) for own in models for one in own)
-        for text in addresses
+        each = np.split(alike.draws(addresses), ends)  # [training, draw, address]
+        drawn = np.stack([own.mean(axis=0) for own in each])
+    rough, share = (
+        tuple(any(told(one.scoring, text) for one in opened) for text in addresses)
+        for told in (is_approximate, is_share)
     )
     return Together(
-        len(names), resampling.unit, units, tuple(addresses),
-        tuple(own[:, 0] for own in scores), np.stack([own[:, 1:].mean(axis=0) for own in scores]),
-        rough,
+        len(names), resampling.unit, units, tuple(addresses), tuple(values), drawn, rough, share,
+        Units(alike, addresses),
     )  # fmt: skip
 
 
