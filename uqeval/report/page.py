@@ -8,12 +8,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from uqeval.report.behind import anchor, percentiles
-from uqeval.report.figures.contract import family_of
+from uqeval.report.figures.contract import family_of, lines_of
 from uqeval.report.glossary import ARROWS, HEADLINES, OF_ITEMS, family_label, label, meaning
 from uqeval.report.intervals import class_of, in_words, interval
 from uqeval.report.schema import Report
 from uqeval.report.tables import Table, shown
 
+#: Further variants on a card; all of them stand in the tables.
+MOST_VARIANTS = 6
 _WORDS = {"higher": "higher is better", "lower": "lower is better"}
 
 
@@ -63,7 +65,10 @@ class Grid:
 
 @dataclass(frozen=True)
 class Card:
-    """A headline: a value with all that is needed to read it."""
+    """A headline: a value with all that is needed to read it.
+
+    Where there are `others`, by what they are called, it is that of `variant`; `more` are counted.
+    """
 
     title: str
     key: str
@@ -74,6 +79,9 @@ class Card:
     range: str
     meaning: str
     reference: str
+    variant: str = ""
+    others: list[tuple[str, Cell]] = field(default_factory=list)
+    more: int = 0
 
 
 def cell(record: Mapping[str, Any], name: str, interval: str = "") -> Cell:
@@ -107,23 +115,27 @@ def about(report: Report, key: str, name: str) -> dict[str, Any]:
 
 
 def cards(report: Report) -> list[Card]:
-    """The headlines of all results but variants, which stand in the tables."""
+    """The headlines of all results, those of further variants on the card of the first."""
     found = []
-    for key, record in report.results.items():
-        if "[" in key:
-            continue
-        for name in HEADLINES.get(family_of(key), ()):
-            if name not in record:
+    for family, (first, *variants) in lines_of({"": report}).items():
+        for name in HEADLINES.get(family, ()):
+            if name not in first.record:
                 continue
-            known = about(report, key, name)
+            known = about(report, first.key, name)
             direction = known.get("direction") or ""
+            value, *others = (
+                cell(own.record, name, interval_of(report.intervals, own.key, [name], own is first))
+                for own in (first, *variants)
+            )
+            named = [(v.label, o) for v, o in zip(variants, others, strict=True) if o.text]
             found.append(
                 Card(
-                    label(name), key,
-                    cell(record, name, interval_of(report.intervals, key, [name], level=True)),
+                    label(name), first.key, value,
                     ARROWS.get(direction, ""), _WORDS.get(direction, ""),
-                    _unit(known), _range(known), meaning(family_of(key), name),
+                    _unit(known), _range(known), meaning(family, name),
                     known.get("reference") or "",
+                    first.label if named else "", named[:MOST_VARIANTS],
+                    len(named[MOST_VARIANTS:]),
                 )
             )  # fmt: skip
     return found
