@@ -79,6 +79,18 @@ def lines(text: str) -> list[dict[str, Any]]:
     return [json.loads(line, parse_constant=strict) for line in text.splitlines()]
 
 
+def test_ids_given_as_frames_are_told(tmp_path: Path) -> None:
+    made = folder(tmp_path / "v")
+    ids = made / "predictions"
+    told = run_well("observe", ids, ids).stderr
+    assert told.count("warning: ") == 1
+    assert "v_001.png: looks like an image of class ids" in told
+    assert "looks like" not in run_well("observe", ids, ids, "-q").stderr
+    assert "looks like" not in run_well("observe", made).stderr
+    png(ids / "v_000.png", IMAGES[0][..., 0])  # both have to look like it
+    assert "looks like" not in run_well("observe", ids, made / "predictions").stderr
+
+
 def scores(text: str) -> list[Any]:
     return [line["tc"] for line in lines(text)]
 

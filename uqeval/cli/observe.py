@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Annotated, Any
 import typer
 
 from uqeval.cli import options as o
-from uqeval.cli.messages import tell
+from uqeval.cli.messages import tell, warn
 from uqeval.cli.taking import taking
 from uqeval.errors import OutputError, UsageError
 
@@ -113,7 +113,10 @@ def observe(
     options = InputOptions(video=video, limit=limit, **shared.given(*o.READING))
     options.check()
     waiting = (lambda _: None) if quiet else tell
-    live = Live(predictions, options, Patience(follow, poll, timeout, waiting))
+    live = Live(
+        predictions, options, Patience(follow, poll, timeout, waiting),
+        warn=lambda text: warn([text], quiet),
+    )  # fmt: skip
     summary = _Summary(below)
     with _lines(output) as streams, summary.told(quiet):
         for line in _observed(live, settings, below, limit):

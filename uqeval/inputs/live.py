@@ -36,13 +36,21 @@ class Live:
 
     `predictions`: a folder of PNGs or a store; by default those inside of the video. Frames of a
     folder or a store are matched with predictions by name where both have names, else the k-th
-    with the k-th in natural order. `classes` is known once the first frame has come.
+    with the k-th in natural order. `classes` is known once the first frame has come. `warn` is told
+    where the first two frames look like images of class ids.
 
     Raises `UsageError` at once, `StoreError` and `DataError` when a frame is read: for one that is
     missing or damaged only where `patience` has come to its end.
     """
 
-    def __init__(self, predictions: str | None, options: InputOptions, patience: Patience) -> None:
+    def __init__(
+        self,
+        predictions: str | None,
+        options: InputOptions,
+        patience: Patience,
+        warn: Callable[[str], None],
+    ) -> None:
+        self._warn = warn
         video = str(options.video)
         self._patience = patience
         self._shots: Stream | Listed
@@ -70,12 +78,17 @@ class Live:
         neighbours = Neighbours()
         # A stream waits for its frames itself, and what has ended does not go on.
         patience = Patience() if isinstance(self._shots, Stream) else self._patience
+        looks: list[str] = []
         while (shot := patience.wait_for(self._shots.next)) is not None:
             rgb = self._read(shot.read)
             ids = self._read(self._predictions.reading(shot, (rgb.shape[0], rgb.shape[1])))
             sequence, alone = "", "it is the first frame" if shot.number == 0 else None
             if shot.named:
                 sequence, alone = neighbours.next(shot.name, self._shots.where)
+            if len(looks) < 2:
+                looks.append(self._shots.like_ids(shot, self.classes, self._predictions.void))
+                if len(looks) == 2 and all(looks):
+                    self._warn(looks[-1])
             yield LiveFrame(shot.name, sequence, alone, rgb, ids)
             self._shots.done(shot)
 

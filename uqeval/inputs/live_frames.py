@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError
 from uqeval.inputs.given import InputOptions
+from uqeval.inputs.like_ids import like_ids
 from uqeval.inputs.video import FRAMES, PREDICTIONS, inside
 
 if TYPE_CHECKING:
@@ -51,6 +52,10 @@ class Stream:
         self._count += 1
         return Shot(str(self._count - 1), self._count - 1, False, lambda: frame)
 
+    def like_ids(self, shot: Shot, classes: int, void: int) -> str:
+        """No stream is of class ids."""
+        return ""
+
     def done(self, shot: Shot) -> None:
         """Nothing is kept."""
 
@@ -79,6 +84,14 @@ class Listed:
         name = self._left[0]
         named = self._frames is None or self._frames.names is not None
         return Shot(name, self._count, named, lambda: self._read(name))
+
+    def like_ids(self, shot: Shot, classes: int, void: int) -> str:
+        """A warning where the frame looks like an image of class ids; empty where it does not, or
+        has gone since it was read."""
+        try:
+            return like_ids(self._frames or self._open(), self._place[shot.name], classes, void)
+        except (StoreError, KeyError):
+            return ""
 
     def done(self, shot: Shot) -> None:
         """The frame has been given, and is not given again."""

@@ -21,14 +21,17 @@ if TYPE_CHECKING:
 
 
 class Predictions:
-    """Predicted ids of the frames: PNGs in a folder, or a store."""
+    """Predicted ids of the frames: PNGs in a folder, or a store.
+
+    `classes` and `void` are those of a store once a frame has been read of it.
+    """
 
     def __init__(self, video: str, given: str | None, options: InputOptions, follow: bool) -> None:
         self.classes = options.classes or UNKNOWN_CLASSES
         self._video, self._given = video, given
         self._options = replace(options, limit=None, video=None)
         self._follow = follow
-        self._void = 255 if options.ignore_index is None else options.ignore_index
+        self.void = 255 if options.ignore_index is None else options.ignore_index
         self._files: tuple[str, list[str], dict[str, list[str]]] | None = None
         self._store: tuple[FrameIds, dict[str, int] | None, dict[str, list[str]], int] | None = None
 
@@ -68,8 +71,8 @@ class Predictions:
         names = ids.store.names
         count = len(ids.parts) or len(ids.places)
         shown = names or tuple(map(str, range(count)))
-        void = void_in([ids], self._options)
-        opened = frame_ids(ids, shown, self.classes, void, "predictions", False)
+        self.void = void_in([ids], self._options)
+        opened = frame_ids(ids, shown, self.classes, self.void, "predictions", False)
         place = None if names is None else {name: i for i, name in enumerate(names)}
         self._store = opened, place, _stems(names or ()), count
 
@@ -106,7 +109,7 @@ class Predictions:
             )
         planes = Planes([ItemArray(array, None)])
         ids = StoredIds(
-            planes, [shot.name], [0], self.classes, self._void, "predictions", folder
+            planes, [shot.name], [0], self.classes, self.void, "predictions", folder
         )  # fmt: skip
         return ids.read(0, size)
 

@@ -12,6 +12,7 @@ from uqeval.errors import StoreError, UsageError
 from uqeval.inputs.common import refuse_missing
 from uqeval.inputs.given import Given, InputOptions, Inputs, Stamp
 from uqeval.inputs.ids import Ids, classes_of, frame_ids, open_ids, void_in
+from uqeval.inputs.like_ids import like_ids
 from uqeval.inputs.part import chosen_items
 from uqeval.metrics._family import VideoFacts
 
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 
 #: Where a folder that is a video keeps what belongs to it.
 FRAMES, PREDICTIONS, LABELS = "frames", "predictions", "labels"
-#: An image of a camera has more different grey values than this; one of class ids, fewer classes.
-_FEW = 32
 
 
 def open_video(
@@ -110,7 +109,8 @@ def open_video(
     }  # fmt: skip
     told = [*models, *([truth] if truth else [])]
     warnings = [text for own in told for text in (*own.store.warnings, *own.sparse_warnings)]
-    warnings += _if_frames_are_ids(frames, [pairs[0].before, pairs[-1].after], classes, void)
+    looks = [like_ids(frames, i, classes, void) for i in (pairs[0].before, pairs[-1].after)]
+    warnings += looks[-1:] if all(looks) else []
     return Inputs(
         source, class_texts, void, record, list(dict.fromkeys(warnings)),
         partial=len(pairs) < len(sequences.pairs), video=facts, session=single_threaded,
@@ -132,32 +132,6 @@ def _stamped(
         found.append(partial(frames.stamp, i))
         found += [part.stamp for own in told for part in own.of_frame(i)]
     return found + [flow.stamp for flow in flows]
-
-
-def _if_frames_are_ids(
-    frames: Frames, looked_at: Sequence[int], classes: int, void: int
-) -> list[str]:
-    """A warning where images that are given as frames look like images of class ids."""
-    import numpy as np
-
-    from uqeval.stores.image_folder import ImageFolder
-
-    if not isinstance(frames, ImageFolder):
-        return []
-    found = np.empty(0, np.uint8)
-    for i in looked_at:
-        values = frames.single_channel(i)
-        if values is None:
-            return []
-        found = np.unique(values)
-        if found.size > _FEW or not ((found < classes) | (found == void)).all():
-            return []
-    shown = frames.where_of(looked_at[-1])
-    return [
-        f"{shown}: looks like an image of class ids, not of what a camera saw (one channel, "
-        f"{found.size} different values): no optical flow of it says how anything moves. Give the "
-        "camera's images as the video, and ids as predictions or labels."
-    ]
 
 
 def inside(video: str | Path, name: str) -> Path | None:
