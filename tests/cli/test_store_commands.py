@@ -138,6 +138,40 @@ def test_inspect_says_what_is_wrong(tmp_path: Path, complete: Path) -> None:
     )
 
 
+def test_inspect_the_stores_of_the_file(tmp_path: Path, complete: Path, stores: Path) -> None:
+    shutil.copytree(complete, tmp_path / "good.zarr")
+    shutil.copytree(stores, tmp_path / "apart")
+    (tmp_path / "uqeval.yaml").write_text(
+        "stores:\n  good: {predictions: good.zarr}\n"
+        "  apart: {predictions: apart/preds.zarr, labels: apart/labels}\n"
+        "  film: {video: film/}\nmemory: 64MB\n"
+    )
+    outcome = run_well("inspect", cwd=tmp_path)
+    for text in ("good: good.zarr", "apart: apart/preds.zarr"):
+        assert text in outcome.stdout
+    assert outcome.stdout.count("\nsound") == 2
+    assert outcome.stderr == "warning: film: is video data, which is not looked at.\n"
+    one = json.loads(
+        run_well("inspect", "--store", "apart", "--format", "json", cwd=tmp_path).stdout
+    )
+    assert list(one) == ["apart"] and one["apart"]["facts"]["ground truth"] == "yes"
+    refused(run_uqeval("inspect", "--store", "film", cwd=tmp_path), "holds video data: film")
+    refused(run_uqeval("inspect", "--store", "gone", cwd=tmp_path), "it has good, apart, film")
+    refused(run_uqeval("inspect", complete, "--store", "good", cwd=tmp_path), "give it, or paths")
+    refused(run_uqeval("inspect", cwd=stores), "no uqeval.yaml in this folder; give PREDS [LABELS]")
+
+
+def test_inspect_a_file_with_a_store_that_is_gone(tmp_path: Path, complete: Path) -> None:
+    shutil.copytree(complete, tmp_path / "good.zarr")
+    (tmp_path / "uqeval.yaml").write_text(
+        "stores:\n  gone: {predictions: none.zarr}\n  good: {predictions: good.zarr}\n"
+    )
+    outcome = run_uqeval("inspect", cwd=tmp_path)
+    assert outcome.status == 2
+    assert "problem: gone: none.zarr: there is nothing here" in outcome.stderr
+    assert "not sound" in outcome.stdout and "good: good.zarr" in outcome.stdout
+
+
 # ---- convert
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -46,14 +46,9 @@ def from_file(command: str, needs: str, wanted: str | None) -> Said:
     Of the store `wanted`, else of the only one that asks for the command, or that it can evaluate.
     Raises `UsageError`, without a file with what the command `needs`.
     """
-    from uqeval.config import FILE, load_config
+    from uqeval.config import FILE
 
-    if not Path(FILE).is_file():
-        raise UsageError(f"no {needs} given, and no {FILE} in this folder; give {needs}.")
-    config = load_config(FILE)
-    if wanted is not None and wanted not in config.stores:
-        known = ", ".join(config.stores) or "none"
-        raise UsageError(f"--store {wanted}: is no store of {FILE}; it has {known}.")
+    config = _config(needs, [] if wanted is None else [wanted])
     asked = {name: (config.metrics_of(name) or {}).get(command) for name in config.stores}
     names = [wanted] if wanted is not None else [n for n, own in asked.items() if own is not None]
     if not names:
@@ -75,6 +70,40 @@ def from_file(command: str, needs: str, wanted: str | None) -> Said:
     if command in _COMPARE:
         data["reference"] = store.reference
     return Said(data, asked[name] or {}, _everywhere(config))
+
+
+def looked_at(needs: str, wanted: Sequence[str]) -> tuple[dict[str, Said], list[str]]:
+    """What the file says of its stores to look at (of those `wanted`, else of all), by name; and
+    the names of the others, which are videos. Raises `UsageError` where none is left."""
+    from uqeval.config import FILE
+
+    config = _config(needs, wanted)
+    stores = {name: config.stores[name] for name in wanted or config.stores}
+    videos = [name for name, store in stores.items() if store.predictions is None]
+    if not stores or len(videos) == len(stores) or (wanted and videos):
+        what = f"holds video data: {', '.join(videos)}" if videos else "has no store"
+        raise UsageError(f"{FILE}: {what}; expected stores of predictions. Name one, or {needs}.")
+    return {
+        name: Said(
+            {"predictions": store.predictions, "labels": store.truth} | store.options(),
+            {}, _everywhere(config),
+        )
+        for name, store in stores.items() if name not in videos
+    }, videos  # fmt: skip
+
+
+def _config(needs: str, wanted: Sequence[str]) -> Config:
+    """The file, which has the stores `wanted`. Raises `UsageError`."""
+    from uqeval.config import FILE, load_config
+
+    if not Path(FILE).is_file():
+        raise UsageError(f"no {needs} given, and no {FILE} in this folder; give {needs}.")
+    config = load_config(FILE)
+    for name in wanted:
+        if name not in config.stores:
+            known = ", ".join(config.stores) or "none"
+            raise UsageError(f"--store {name}: is no store of {FILE}; it has {known}.")
+    return config
 
 
 def _kinds(command: str) -> tuple[str, ...]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -11,6 +12,7 @@ from uqeval.cli import options as o
 from uqeval.cli.messages import tell, warn
 from uqeval.cli.stdout import console
 from uqeval.cli.taking import taking
+from uqeval.errors import UqevalError, UsageError
 from uqeval.sizes import parse_memory
 
 if TYPE_CHECKING:
@@ -27,41 +29,79 @@ class Shown(StrEnum):
 @taking("quiet", *o.READING, *o.RUNNING)
 def inspect(
     shared: o.Shared,
-    paths: o.Paths,
+    paths: o.Paths = None,
     full: Annotated[bool, typer.Option(
         "--full", help="Check the values of all items, not of three.")] = False,
     format: Annotated[Shown, typer.Option(help="What to print to stdout.")] = Shown.table,
+    store: Annotated[list[str] | None, typer.Option(
+        metavar="NAME", show_default=False, rich_help_panel="Input",
+        help="Without paths: only this store of uqeval.yaml; again for more.")] = None,
 ) -> None:  # fmt: skip
     """Look before you run: arrays, chunks, missing ones, values, memory and time.
 
     Exit status 2 if something is wrong with the store.
+
+    Without paths: all stores of uqeval.yaml, as JSON by their names.
 
     Example: uqeval inspect preds.zarr labels/
     """
     import dataclasses
     import json
 
-    from uqeval.cli.progress import progress_for
-    from uqeval.inspect import inspect as look
-
-    predictions, labels = o.split_paths(paths or [], labels_alone=True)
-    found = look(
-        predictions, labels, full=full, memory=parse_memory(shared.memory),
-        workers=shared.workers, progress=progress_for(shared.quiet), **shared.given(*o.READING),
-    )  # fmt: skip
+    given = shared.given(*o.READING, *o.RUNNING)
+    if paths:
+        if store:
+            raise UsageError("--store is for a store of uqeval.yaml; give it, or paths.")
+        predictions, labels = o.split_paths(paths, labels_alone=True)
+        found = {"": _looked(given | {"predictions": predictions, "labels": labels}, full, shared)}
+    else:
+        found = _of_file(given, full, shared, store or [])
     if format is Shown.json:
-        typer.echo(json.dumps(dataclasses.asdict(found), indent=2, allow_nan=False))
-    elif not shared.quiet:
-        _show(found)
-    if not shared.quiet:
-        warn(found.warnings, shared.quiet)
-        for text in found.problems:
-            tell(f"problem: {text}")
-    if found.problems:
+        records: Any = {name: dataclasses.asdict(own) for name, own in found.items()}
+        typer.echo(json.dumps(records[""] if paths else records, indent=2, allow_nan=False))
+    for name, own in found.items():
+        of = f"{name}: " if name else ""
+        if format is Shown.table and not shared.quiet:
+            _show(own, of)
+        if not shared.quiet:
+            warn((of + text for text in own.warnings), shared.quiet)
+            for text in own.problems:
+                tell(f"problem: {of}{text}")
+    if any(own.problems for own in found.values()):
         raise typer.Exit(2)
 
 
-def _show(found: Inspection) -> None:
+def _of_file(
+    given: dict[str, Any], full: bool, shared: o.Shared, wanted: Sequence[str]
+) -> dict[str, Inspection]:
+    """What is found of the stores of uqeval.yaml; one that cannot be opened hides no other."""
+    from uqeval.cli.from_file import looked_at, over
+    from uqeval.inspect import Inspection
+
+    said, videos = looked_at("PREDS [LABELS]", wanted)
+    warn((f"{name}: is video data, which is not looked at." for name in videos), shared.quiet)
+    found = {}
+    for name, own in said.items():
+        everywhere = {n: v for n, v in own.everywhere.items() if n in shared.taken}
+        asked = over(own.data | everywhere, given, shared.typed)
+        try:
+            found[name] = _looked(asked, full, shared)
+        except UqevalError as error:
+            path = asked["predictions"]
+            shown = path if isinstance(path, str) else ", ".join(path)
+            found[name] = Inspection(shown, [], 0, None, {}, problems=[str(error)])
+    return found
+
+
+def _looked(asked: dict[str, Any], full: bool, shared: o.Shared) -> Inspection:
+    from uqeval.cli.progress import progress_for
+    from uqeval.inspect import inspect as look
+
+    memory = parse_memory(asked.pop("memory"))
+    return look(full=full, memory=memory, progress=progress_for(shared.quiet), **asked)
+
+
+def _show(found: Inspection, of: str) -> None:
     from rich import box, filesize
     from rich.markup import escape
     from rich.table import Table
@@ -69,7 +109,7 @@ def _show(found: Inspection) -> None:
     from uqeval.report.safe import printable
 
     stdout = console(120)
-    path = escape(printable(found.path))
+    path = escape(printable(of + found.path))
     stdout.print(f"[bold]{path}[/]  {found.items:,} items", soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("array", "axes", "shape", "dtype", "chunk", "a chunk", "on disk", "missing"):
