@@ -149,13 +149,18 @@ class Source:
         stack = self.stack
         if not stack:
             return 2 * held
-        form = self._form()
-        box = max(b.pixels for b in stack.boxes(batch[0]))
-        held += box * form.map_bytes()  # one box, before it is put in place
-        if stack.whole(batch[0]):
+        form, boxes = self._form(), stack.boxes(batch[0])
+        box = max(b.pixels for b in boxes)
+        whole = stack.whole(batch[0])
+        if whole:
             held += form.accumulator_bytes(min(BLOCK, box), False)
         else:
             held += len(batch) * form.accumulator_bytes(box, stack.splits_classes(batch[0]))
+        # The maps of a box, before they are put in place; those of an item of one box are in place.
+        made = box * form.map_bytes()
+        if len(boxes) == 1:
+            made *= len(batch)
+            held -= made
         tile = stack.tile_bytes(batch)
         # A tile of one item as the kernels take it, and on the way there.
         numbers = tile // len(batch) // max(d.itemsize for d in stack.dtypes)
@@ -165,7 +170,9 @@ class Source:
             copies += 1
         if stack.classes == 1 or any(d.kind == "u" for d in stack.dtypes - {form.dtype}):
             copies += 2
-        return held + tile + copies * numbers * form.dtype.itemsize
+        tile += copies * numbers * form.dtype.itemsize
+        # Maps are made of a tile that is whole, else when all tiles have been added up.
+        return held + (tile + made if whole else max(tile, made))
 
     # ---- what it gives
 
@@ -226,19 +233,11 @@ class Source:
     ) -> list[Maps]:
         stack, form = self.stack, self._form()
         assert stack is not None
-        height, width = self.size(batch[0])
-        results: list[Maps] = [
-            {
-                name: np.empty(
-                    (form.classes, height, width) if name == "mean_probs" else (height, width),
-                    {"prediction": id_dtype(form.classes), "label_rank": "uint16"}.get(name, "f4"),
-                )
-                for name in form.wanted
-            }
-            for _ in batch
-        ]
+        boxes, size = stack.boxes(batch[0]), self.size(batch[0])
+        # Maps of several boxes are put together; those of one are as they come.
+        results: list[Maps] = [self._unfilled(form, size) if boxes[1:] else {} for _ in batch]
         whole, split = stack.whole(batch[0]), stack.splits_classes(batch[0])
-        for box in stack.boxes(batch[0]):
+        for box in boxes:
             region = (slice(box.y0, box.y1), slice(box.x0, box.x1))
             reducers = {
                 item: Reducer(
@@ -300,10 +299,24 @@ class Source:
         return f"{tile.array.where}, item {self.names[tile.item]}"
 
     @staticmethod
+    def _unfilled(form: Form, size: tuple[int, int]) -> Maps:
+        return {
+            name: np.empty(
+                (form.classes, *size) if name == "mean_probs" else size,
+                {"prediction": id_dtype(form.classes), "label_rank": "uint16"}.get(name, "f4"),
+            )
+            for name in form.wanted
+        }
+
+    @staticmethod
     def _place(maps: Maps, region: tuple[slice, slice], found: Maps) -> None:
         shape = (region[0].stop - region[0].start, region[1].stop - region[1].start)
-        for name, values in found.items():
-            maps[name][(..., *region)] = values.reshape(*values.shape[:-1], *shape)
+        for name, flat in found.items():
+            values = flat.reshape(*flat.shape[:-1], *shape)
+            if name in maps:
+                maps[name][(..., *region)] = values
+            else:
+                maps[name] = values
 
 
 def _flat(label: NDArray[Any] | None, region: tuple[slice, slice]) -> NDArray[Any] | None:

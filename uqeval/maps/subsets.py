@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.members import Members
-from uqeval.maps.names import OF_SEVERAL_SAMPLES, id_dtype, of_subset
+from uqeval.maps.names import OF_SEVERAL_SAMPLES, of_subset
 from uqeval.maps.reduction import Maps, Reducer
 from uqeval.maps.regression import VOID, RegressionSource
 from uqeval.maps.sources import Source, with_samples
@@ -61,7 +61,6 @@ class ClassSubsets(Source):
         """The maps of the items of a batch: `label`, and `<subset>/<name>` for every subset."""
         stack, form = self.stack, self._form()
         assert stack is not None
-        height, width = self.size(batch[0])
         labels = [self._label(item) for item in batch]
         forms = []
         for subset in self.subsets:
@@ -71,12 +70,8 @@ class ClassSubsets(Source):
         for label in labels:
             maps: Maps = {} if label is None else {"label": label}
             for k, own in enumerate(forms):
-                dtypes = {"prediction": id_dtype(own.classes), "label_rank": "uint16"}
-                for name in own.wanted:
-                    shape = (
-                        (own.classes, height, width) if name == "mean_probs" else (height, width)
-                    )
-                    maps[of_subset(k, name)] = np.empty(shape, dtypes.get(name, "f4"))
+                unfilled = self._unfilled(own, self.size(batch[0]))
+                maps |= {of_subset(k, name): values for name, values in unfilled.items()}
             results.append(maps)
         for box in stack.boxes(batch[0]):
             held = self._gather(batch, box, heartbeat)
