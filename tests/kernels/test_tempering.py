@@ -30,10 +30,16 @@ def scene(seed: int, classes: int, n: int, sharp: float, zeros: float = 0.2) -> 
     return (p / p.sum(axis=0)).astype("f4"), label
 
 
+def worked_in(classes: int) -> tuple[Any, Any]:
+    """The arrays that the kernels work in, as full of nothing as can be."""
+    return np.full((classes, BLOCK), np.nan), np.full((3, BLOCK), np.nan)
+
+
 def slopes(p: Any, label: Any, lowest: float, step: float, count: int) -> tuple[Any, Any]:
     lanes, pixels = np.zeros((2, count, BLOCK)), np.zeros(2, int)
-    work, rungs = np.full((5, BLOCK), np.nan), np.full((3, count, BLOCK), np.nan)
-    add_slopes(p, label, 255, lowest, step, work, rungs, lanes, pixels)
+    logs, work = worked_in(len(p))
+    rungs = np.full((3, count, BLOCK), np.nan)
+    add_slopes(p, label, 255, lowest, step, logs, work, rungs, lanes, pixels)
     return lanes.sum(axis=2), pixels
 
 
@@ -80,7 +86,7 @@ def test_subnormal_probabilities() -> None:
 def test_temper(beta: float, classes: int, n: int) -> None:
     p, label = scene(n, classes, n, 2)
     confidence, probability = np.empty(n, "f4"), np.empty(n)
-    temper(p, label, 255, beta, np.full((2, BLOCK), np.nan), confidence, probability)
+    temper(p, label, 255, beta, *worked_in(classes), confidence, probability)
     known = label != 255
     expected = naive.tempered(p, 1 / beta)
     np.testing.assert_allclose(confidence[known], expected.max(axis=0)[known], rtol=6e-8)
@@ -94,7 +100,7 @@ def test_nothing_at_all() -> None:
     found, pixels = slopes(p, label, 1.0, 0.1, 2)
     assert not found.any() and pixels.tolist() == [0, 2]
     confidence, probability = np.empty(2, "f4"), np.empty(2)
-    temper(p, label, 255, 1.0, np.empty((2, BLOCK)), confidence, probability)
+    temper(p, label, 255, 1.0, *worked_in(3), confidence, probability)
     assert not confidence.any() and not probability.any()
 
 
@@ -108,7 +114,7 @@ def samples(seed: int, count: int, classes: int, n: int) -> tuple[Any, Any]:
 def test_samples_are_tempered_each_by_itself(beta: float) -> None:
     p, _ = samples(1, 3, 4, BLOCK + 9)
     found = p.copy()
-    temper_samples(found, beta, np.full((2, BLOCK), np.nan))
+    temper_samples(found, beta, worked_in(4)[0], np.full(BLOCK, np.nan))
     for own, one in zip(found, p, strict=True):
         np.testing.assert_allclose(own, naive.tempered(one, 1 / beta), rtol=2e-7, atol=1e-38)
 
@@ -118,9 +124,10 @@ def test_samples_are_tempered_each_by_itself(beta: float) -> None:
 def test_label_logs(n: int, lowest: float, step: float, count: int) -> None:
     p, label = samples(n, 4, 5, n)
     top, sums = np.zeros((2, count, n))
-    work, z = np.full((4, BLOCK), np.nan), np.full((count, BLOCK), np.nan)
+    logs, work = worked_in(5)
+    z = np.full((count, BLOCK), np.nan)
     for part in (p[:1], p[1:]):
-        add_label_logs(part, label, 255, lowest, step, work, z, top, sums)
+        add_label_logs(part, label, 255, lowest, step, logs, work, z, top, sums)
     nll = np.full((count, n), np.nan, np.float32)
     finish_label_logs(4, top, sums, nll)
     known = np.flatnonzero(label != 255)

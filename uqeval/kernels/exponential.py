@@ -29,19 +29,15 @@ def exp_64(x):
     rounded = bounded * 1.4426950408889634 + _ROUND
     k = rounded - _ROUND
     r = (bounded - k * 6.93147180369123816490e-01) - k * 1.90821492927058770002e-10
-    y = 1.0 / 6227020800.0
-    y = y * r + 1.0 / 479001600.0
-    y = y * r + 1.0 / 39916800.0
-    y = y * r + 1.0 / 3628800.0
-    y = y * r + 1.0 / 362880.0
-    y = y * r + 1.0 / 40320.0
-    y = y * r + 1.0 / 5040.0
-    y = y * r + 1.0 / 720.0
-    y = y * r + 1.0 / 120.0
-    y = y * r + 1.0 / 24.0
-    y = y * r + 1.0 / 6.0
-    y = y * r + 0.5
-    y = y * (r * r) + r + 1.0
+    # In three parts that do not wait for each other.
+    r2 = r * r
+    r4 = r2 * r2
+    low = (0.5 + r * (1.0 / 6.0)) + r2 * (1.0 / 24.0 + r * (1.0 / 120.0))
+    middle = (1.0 / 720.0 + r * (1.0 / 5040.0)) + r2 * (1.0 / 40320.0 + r * (1.0 / 362880.0))
+    high = (1.0 / 3628800.0 + r * (1.0 / 39916800.0)) + r2 * (
+        1.0 / 479001600.0 + r * (1.0 / 6227020800.0)
+    )
+    y = r2 * (low + r4 * (middle + r4 * high)) + r + 1.0
     exponent: Any = (bits_of_float64(rounded) - _ROUND_BITS) << np.int64(52)
     value = float64_of(bits_of_float64(y) + exponent)
     return value if x >= LOWEST else 0.0

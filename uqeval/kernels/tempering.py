@@ -3,8 +3,10 @@
 Of mean probabilities p̄, or of each sample's own before they are averaged.
 
 Loops run class by class over blocks of pixels, never pixel by pixel: that is what fills the vector
-registers. With ℓ_c = ln p̄_c - ln max p̄, q = e^(βℓ) is at most 1, and 1 for the likeliest class, so
-nothing overflows and Σ q >= 1. A class with p̄_c = 0 has q = 0 at every temperature.
+registers. The ℓ_c = ln p̄_c - ln max p̄ of a block are worked out once and lie together: rows of p̄
+that are a power of two apart push each other out of the caches. q = e^(βℓ) is at most 1, and 1 for
+the likeliest class, so nothing overflows and Σ q >= 1. A class with p̄_c = 0 has q = 0 at every
+temperature.
 """
 
 from __future__ import annotations
@@ -19,84 +21,80 @@ from uqeval.kernels.logarithm import log_64
 BLOCK = 256
 #: Smaller powers are dropped before they are squared: subnormal numbers are slow.
 _SMALL = 1e-140
+#: ℓ where p̄ = 0: e^(βℓ) is 0 at every β >= 1/32. The least of a float32 p̄ > 0 is above -104.
+_NEVER = -1e6
 
 
 @kernel
-def _lead(probs, start, n, lead):
-    """ln max_c p̄_c of the pixels from `start` on, into `lead` [pixel]; 0 where all are 0."""
+def _logs(probs, start, n, logs, lead):
+    """ℓ of the pixels from `start` on, into `logs` [class, pixel]; `lead` [pixel] is worked in."""
     for i in range(n):
-        lead[i] = 0.0
+        lead[i] = _NEVER
     for c in range(probs.shape[0]):
-        row = probs[c, start : start + n]
+        row, log = probs[c, start : start + n], logs[c]
         for i in range(n):
-            lead[i] = max(lead[i], np.float64(row[i]))
+            p = np.float64(row[i])
+            value = log_64(p)
+            log[i] = value if p > 0 else _NEVER
+            lead[i] = max(lead[i], log[i])
+    for c in range(probs.shape[0]):
+        log = logs[c]
+        for i in range(n):
+            log[i] = log[i] - lead[i] if log[i] > _NEVER else _NEVER
+
+
+@kernel
+def _powers(log, n, beta, power):
+    """e^(βℓ) of one class into `power` [pixel]."""
     for i in range(n):
-        lead[i] = log_64(lead[i] if lead[i] > 0 else 1.0)
+        power[i] = exp_64(beta * log[i])
 
 
 @kernel
-def _start(row, lead, lowest, step, log, power, factor):
-    """ℓ of one class into `log`, e^(lowest·ℓ) into `power`; with a step, e^(step·ℓ) into `factor`.
-
-    Where `row` is 0, ℓ stands as 0 and its power is 0.
-    """
-    for i in range(row.shape[0]):
-        p = np.float64(row[i])
-        value = log_64(p) - lead[i]
-        q = exp_64(lowest * value)
-        log[i] = value if p > 0 else 0.0
-        power[i] = q if p > 0 else 0.0
-    if step > 0:
-        for i in range(row.shape[0]):
-            factor[i] = exp_64(step * log[i])
+def _sum_powers(logs, n, beta, z):
+    """Σ_c e^(βℓ_c) into `z` [pixel]; 0 where all p̄ are 0."""
+    for i in range(n):
+        z[i] = 0.0
+    for c in range(logs.shape[0]):
+        log = logs[c]
+        for i in range(n):
+            z[i] += exp_64(beta * log[i])
 
 
 @kernel
-def _label(probs, label, void, start, n, lead, enters, log):
-    """1 into `enters` and ℓ_y into `log` where the label's class has a probability, else 0."""
+def _label(logs, label, void, start, n, enters, mine):
+    """1 into `enters` and ℓ_y into `mine` where the label's class has a probability, else 0."""
     for i in range(n):
         y = label[start + i]
         enters[i] = 0.0
-        log[i] = 0.0
-        if y != void:
-            p = np.float64(probs[y, start + i])
-            if p > 0:
-                enters[i] = 1.0
-                log[i] = log_64(p) - lead[i]
+        mine[i] = 0.0
+        if y != void and logs[y, i] > _NEVER:
+            enters[i] = 1.0
+            mine[i] = logs[y, i]
 
 
 @kernel
-def _sum_powers(probs, start, n, lead, beta, z):
-    """Σ_c e^(βℓ_c) of the pixels from `start` on, into `z` [pixel]; 0 where all are 0."""
-    for i in range(n):
-        z[i] = 0.0
-    for c in range(probs.shape[0]):
-        row = probs[c, start : start + n]
-        for i in range(n):
-            p = np.float64(row[i])
-            q = exp_64(beta * (log_64(p) - lead[i]))
-            z[i] += q if p > 0 else 0.0
-
-
-@kernel
-def add_slopes(probs, label, void, lowest, step, work, rungs, lanes, pixels):
+def add_slopes(probs, label, void, lowest, step, logs, work, rungs, lanes, pixels):
     """Derivatives of the summed NLL of p̄^β by β, at several β, over the non-void pixels.
 
     Of one pixel they are E_β[ln p̄] - ln p̄_y and Var_β[ln p̄], the moments under p̄^β / Σ p̄^β.
     `probs` float32 [class, i]. The β are lowest, lowest + step …, or with a step of 0 lowest,
-    2·lowest, 4·lowest …. `work` [5, BLOCK] and `rungs` [3, β, BLOCK] are worked in; the derivatives
-    are added to `lanes` [2, β, BLOCK], pixel i to lane i modulo BLOCK. `pixels` [2] counts those
-    that enter, and those with p̄_y = 0, which do not: their clipped NLL is the same at every β.
+    2·lowest, 4·lowest …. `logs` [class, BLOCK], `work` [3, BLOCK] and `rungs` [3, β, BLOCK] are
+    worked in; the derivatives are added to `lanes` [2, β, BLOCK], pixel i to lane i modulo BLOCK.
+    `pixels` [2] counts those that enter, and those with p̄_y = 0, which do not: their clipped NLL is
+    the same at every β.
     """
     count = rungs.shape[1]
-    lead, log, power, factor, mine = work[0], work[1], work[2], work[3], work[4]
+    power, factor, mine = work[0], work[1], work[2]
     for start in range(0, probs.shape[1], BLOCK):
         n = min(BLOCK, probs.shape[1] - start)
-        _lead(probs, start, n, lead)
+        _logs(probs, start, n, logs, power)
         rungs[:, :, :n] = 0.0
         for c in range(probs.shape[0]):
-            row = probs[c, start : start + n]
-            _start(row, lead, lowest, step, log, power, factor)
+            log = logs[c]
+            _powers(log, n, lowest, power)
+            if step > 0:
+                _powers(log, n, step, factor)
             for j in range(count):
                 z, first, second = rungs[0, j], rungs[1, j], rungs[2, j]
                 if step > 0:
@@ -115,7 +113,7 @@ def add_slopes(probs, label, void, lowest, step, work, rungs, lanes, pixels):
                         first[i] += ql
                         second[i] += ql * log[i]
                         power[i] = q * q if q > _SMALL else 0.0
-        _label(probs, label, void, start, n, lead, factor, mine)
+        _label(logs, label, void, start, n, factor, mine)
         for i in range(n):
             if label[start + i] != void:
                 pixels[0 if factor[i] > 0 else 1] += 1
@@ -130,65 +128,61 @@ def add_slopes(probs, label, void, lowest, step, work, rungs, lanes, pixels):
 
 
 @kernel
-def temper(probs, label, void, beta, work, confidence, probability):
+def temper(probs, label, void, beta, logs, work, confidence, probability):
     """max p̄^β / Σ p̄^β into `confidence`, p̄_y^β / Σ p̄^β into `probability`, both [i].
 
-    `confidence` is float32, `probability` float64 (0 where the pixel is void); `work` [2, BLOCK].
+    `confidence` is float32, `probability` float64 (0 where the pixel is void); `logs` [class,
+    BLOCK] and `work` [3, BLOCK] are worked in.
     """
-    lead, z = work[0], work[1]
+    z, enters, mine = work[0], work[1], work[2]
     for start in range(0, probs.shape[1], BLOCK):
         n = min(BLOCK, probs.shape[1] - start)
-        _lead(probs, start, n, lead)
-        _sum_powers(probs, start, n, lead, beta, z)
+        _logs(probs, start, n, logs, z)
+        _sum_powers(logs, n, beta, z)
+        _label(logs, label, void, start, n, enters, mine)
         for i in range(n):
             whole = z[i] if z[i] > 0 else 1.0
             confidence[start + i] = 1.0 / whole if z[i] > 0 else 0.0
-            y = label[start + i]
-            probability[start + i] = 0.0
-            if y != void:
-                p = np.float64(probs[y, start + i])
-                if p > 0:
-                    probability[start + i] = exp_64(beta * (log_64(p) - lead[i])) / whole
+            probability[start + i] = enters[i] * exp_64(beta * mine[i]) / whole
 
 
 @kernel
-def temper_samples(probs, beta, work):
-    """p^β / Σ p^β of each sample, in place: `probs` float32 [sample, class, i]; `work` [2, BLOCK].
+def temper_samples(probs, beta, logs, work):
+    """p^β / Σ p^β of each sample, in place: `probs` float32 [sample, class, i].
 
-    Samples without a probability above 0 stay as they are.
+    `logs` [class, BLOCK] and `work` [BLOCK] are worked in. Samples without a probability above 0
+    stay as they are.
     """
-    lead, z = work[0], work[1]
     for t in range(probs.shape[0]):
         for start in range(0, probs.shape[2], BLOCK):
             n = min(BLOCK, probs.shape[2] - start)
-            _lead(probs[t], start, n, lead)
-            _sum_powers(probs[t], start, n, lead, beta, z)
+            _logs(probs[t], start, n, logs, work)
+            _sum_powers(logs, n, beta, work)
             for c in range(probs.shape[1]):
-                row = probs[t, c, start : start + n]
+                row, log = probs[t, c, start : start + n], logs[c]
                 for i in range(n):
-                    p = np.float64(row[i])
-                    q = exp_64(beta * (log_64(p) - lead[i]))
-                    row[i] = q / z[i] if p > 0 else 0.0
+                    row[i] = exp_64(beta * log[i]) / work[i] if work[i] > 0 else 0.0
 
 
 @kernel
-def add_label_logs(probs, label, void, lowest, step, work, z, top, sums):
+def add_label_logs(probs, label, void, lowest, step, logs, work, z, top, sums):
     """Add samples to ln Σ_t p_ty^β / Σ_c p_tc^β of each pixel's label y, at several β.
 
     `probs` float32 [sample, class, i]; the β as of `add_slopes`. The sum is e^`top` · `sums`, both
-    [β, i] and 0 at first; samples with p_ty = 0 and void pixels add nothing. `work` [4, BLOCK] and
-    `z` [β, BLOCK] are worked in.
+    [β, i] and 0 at first; samples with p_ty = 0 and void pixels add nothing. `logs` [class, BLOCK],
+    `work` [3, BLOCK] and `z` [β, BLOCK] are worked in.
     """
     count = z.shape[0]
-    lead, log, power, factor = work[0], work[1], work[2], work[3]
+    power, factor, mine = work[0], work[1], work[2]
     for t in range(probs.shape[0]):
         for start in range(0, probs.shape[2], BLOCK):
             n = min(BLOCK, probs.shape[2] - start)
-            _lead(probs[t], start, n, lead)
+            _logs(probs[t], start, n, logs, power)
             z[:, :n] = 0.0
             for c in range(probs.shape[1]):
-                row = probs[t, c, start : start + n]
-                _start(row, lead, lowest, step, log, power, factor)
+                _powers(logs[c], n, lowest, power)
+                if step > 0:
+                    _powers(logs[c], n, step, factor)
                 for j in range(count):
                     whole = z[j]
                     if step > 0:
@@ -200,12 +194,12 @@ def add_label_logs(probs, label, void, lowest, step, work, z, top, sums):
                             q = power[i]
                             whole[i] += q
                             power[i] = q * q if q > _SMALL else 0.0
-            _label(probs[t], label, void, start, n, lead, factor, log)
+            _label(logs, label, void, start, n, factor, mine)
             for j in range(count):
                 beta = lowest + j * step if step > 0 else lowest * 2.0**j
                 whole, high, total = z[j], top[j, start : start + n], sums[j, start : start + n]
                 for i in range(n):
-                    term = beta * log[i] - log_64(max(whole[i], 1.0))
+                    term = beta * mine[i] - log_64(max(whole[i], 1.0))
                     peak = max(term, high[i]) if total[i] > 0 else term
                     both = total[i] * exp_64(min(high[i] - peak, 0.0)) + exp_64(term - peak)
                     total[i] = both if factor[i] > 0 else total[i]

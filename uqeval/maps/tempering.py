@@ -83,13 +83,14 @@ class TemperedSamples(Source):
         labels = [np.ascontiguousarray(maps["label"][region]).reshape(-1) for maps in found]
         top, sums = np.zeros((2, len(batch), betas.count, box.pixels))
         block = kernels.tempering.BLOCK
-        work, z = np.empty((4, block)), np.empty((betas.count, block))
+        logs, work = np.empty((form.classes, block)), np.empty((3, block))
+        z = np.empty((betas.count, block))
         for tile in stack.tiles(batch, box):
             heartbeat(tile.values.nbytes)
             j = tile.item - batch[0]
             kernels.tempering.add_label_logs(
                 self._prepare(tile, form), labels[j], void_of(self.classes), betas.lowest,
-                betas.step, work, z, top[j], sums[j],
+                betas.step, logs, work, z, top[j], sums[j],
             )  # fmt: skip
         nll = np.empty((betas.count, box.pixels), np.float32)
         for j, maps in enumerate(found):
@@ -105,8 +106,9 @@ class TemperedSamples(Source):
         values = super()._prepare(tile, form)
         if not self._likelihoods:
             values = values.copy()  # it may be the store's own
-            work = np.empty((2, kernels.tempering.BLOCK))
-            kernels.tempering.temper_samples(values, self.betas.lowest, work)
+            block = kernels.tempering.BLOCK
+            logs = np.empty((form.classes, block))
+            kernels.tempering.temper_samples(values, self.betas.lowest, logs, np.empty(block))
         return values
 
 

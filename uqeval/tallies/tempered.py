@@ -54,10 +54,11 @@ class TemperatureSlopes(Tally):
 
         from uqeval.kernels.tempering import BLOCK, add_slopes
 
-        lanes = np.zeros((2, self.count, BLOCK))
+        probs, lanes = _flat(maps), np.zeros((2, self.count, BLOCK))
         add_slopes(
-            _flat(maps), maps["label"].reshape(-1), void_of(self.classes), self.lowest, self.step,
-            np.empty((5, BLOCK)), np.empty((3, self.count, BLOCK)), lanes, state["pixels"],
+            probs, maps["label"].reshape(-1), void_of(self.classes), self.lowest, self.step,
+            np.empty((len(probs), BLOCK)), np.empty((3, BLOCK)), np.empty((3, self.count, BLOCK)),
+            lanes, state["pixels"],
         )  # fmt: skip
         slope, curvature = lanes.sum(axis=2)
         state["slope"] += slope
@@ -116,12 +117,12 @@ class Tempered(_AtBeta):
 
         from uqeval.kernels.tempering import BLOCK, temper
 
-        label = maps["label"].reshape(-1)
+        probs, label = _flat(maps), maps["label"].reshape(-1)
         confidence = np.empty(label.shape, np.float32)
         probability = np.empty(label.shape, np.float64)
         temper(
-            _flat(maps), label, void_of(self.classes), self.beta, np.empty((2, BLOCK)),
-            confidence, probability,
+            probs, label, void_of(self.classes), self.beta,
+            np.empty((len(probs), BLOCK)), np.empty((3, BLOCK)), confidence, probability,
         )  # fmt: skip
         self._add(state, maps, confidence, probability)
 
