@@ -42,6 +42,7 @@ EXAMPLES: tuple[Tally, ...] = (
     Ranks(RawMap("confidence"), 4, bins=((0, 391936), (0, 391680))),
     TemperatureSlopes(4, 1 / 32, 0.0, 11),
     TemperatureSlopes(20, 0.75, 0.0625, 3),
+    TemperatureSlopes(4, 0.75, 0.0625, 3, sample=7),
     Tempered(4, 0.5, Bins(), 2.0**-24),
     Tempered(4, 1.75, Bins(6, "upper"), 0.125),
     SampleLikelihoods(4, 0.5, 0.25, 3),
@@ -122,7 +123,17 @@ def _proper_scores(tally: Any, items: Sequence[Any]) -> State:
     }
 
 
+def _sampled(tally: Any, maps: Any) -> Any:
+    """An item's maps [..., y = 1, x], with some of its pixels where that is asked for."""
+    pixels, apart = maps["label"].size, 1
+    while tally.sample and (apart % 2 == 0 or apart * tally.sample < pixels):
+        apart += 1
+    flat = {k: v.reshape(*v.shape[:-2], 1, -1) for k, v in maps.items() if k in tally.inputs}
+    return {k: v[..., ::apart] for k, v in flat.items()}
+
+
 def _slopes(tally: Any, items: Sequence[Any]) -> State:
+    items = [_sampled(tally, maps) for maps in items]
     probs, label = _known(tally, items, "mean_probs"), _known(tally, items, "label")
     state = {"slope": np.zeros(tally.count), "curvature": np.zeros(tally.count)}
     pixels = [0, 0]

@@ -105,6 +105,38 @@ def test_zero_probabilities() -> None:
     assert found["value"] == pytest.approx(least(probs, label), rel=1e-6)
 
 
+# ---- where some pixels say where to look
+
+
+@pytest.mark.parametrize("kind", ["another T", "runs to the bound", "constant", "void"])
+def test_pixels_that_mislead(kind: str) -> None:
+    probs, label = drawn(8, 2.0, items=1, size=200)
+    flat, y = probs.reshape(4, -1), label.reshape(-1)
+    misleading = slice(None, None, 3)  # of 40 000 pixels these are looked at first
+    if kind == "another T":
+        flat[:, misleading] = flat[:, misleading] ** 2
+        flat /= flat.sum(axis=0)
+    elif kind == "runs to the bound":
+        y[misleading] = flat[:, misleading].argmax(axis=0)
+    elif kind == "constant":
+        flat[:, misleading] = 0.25
+    else:
+        y[misleading] = 255
+    found = temperature(probs, label)
+    assert found["pixels"] == (y != 255).sum()
+    assert slope(probs, label, found["value"]) == pytest.approx(0, abs=2e-8)
+
+
+def test_some_pixels_have_a_temperature_and_all_have_none() -> None:
+    probs, label = drawn(9, 2.0, items=1, size=200)
+    flat, y = probs.reshape(4, -1), label.reshape(-1)
+    drawn_ones = np.arange(y.size) % 3 == 0
+    y[~drawn_ones] = flat[:, ~drawn_ones].argmin(axis=0)
+    found = temperature(probs, label)
+    assert found["value"] is None and "falls at T = 32" in found["value_reason"]
+    assert found["pixels"] == y.size
+
+
 # ---- no temperature
 
 

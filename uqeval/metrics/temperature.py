@@ -1,8 +1,10 @@
 """Temperature scaling fitted out of core: Guo et al. 2017, §4.2, of the mean or of each sample.
 
 The NLL of p̄^β / Σ p̄^β is convex in β = 1/T, with derivative g(β) = Σ (E_β[ln p̄] - ln p̄_y) and
-g'(β) = Σ Var_β[ln p̄]. One pass evaluates both at β = 1/32, 1/16 … 32; the next at nine β around
-where the polynomial through them crosses zero; T is read from the polynomial through those.
+g'(β) = Σ Var_β[ln p̄]. One pass evaluates both for some pixels of each item, at β from 1/32 to 32;
+the next for all pixels, at five β around where the polynomial through the first crosses zero; T is
+read from the polynomial through those. Where they do not enclose the zero, all pixels are evaluated
+at β from 1/32 to 32, and then around: so some pixels decide how long it takes, never what is found.
 
 Of samples that are scaled each by itself and then averaged the NLL is no longer convex: a pass
 gives its value at the same β, the next at nine β around the least, and T is where the polynomial
@@ -22,7 +24,7 @@ from uqeval.metrics._contract import put
 from uqeval.metrics._plan import Counted, Plan, Section
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Bins, Tally
+    from uqeval.tallies import Bins, Tally, TemperatureSlopes
     from uqeval.tallies._contract import State
 
 #: The least and the largest temperature that is looked for.
@@ -31,6 +33,8 @@ _DOUBLINGS = 11
 #: Around an estimate: so many β, so far apart relative to it. Between two that close the polynomial
 #: of degree 7 is exact to rounding.
 _AROUND, _CLOSE = 9, 0.01
+#: So many pixels of an item say where to look first; it then lies among so few β, but for chance.
+_SAMPLE, _FEW = 2**15, 5
 
 _WITHOUT = "no pixel gives its label's class a probability above 0"
 _CONSTANT = "the NLL is the same at every temperature"
@@ -162,28 +166,31 @@ def fit(classes: int, items: Sequence[int] | None) -> Fitting:
     """The β at which the NLL of some items (None: all) is least, within 1e-9 relative."""
     from uqeval.tallies import TemperatureSlopes
 
-    tally = TemperatureSlopes(classes, 1 / MOST, 0.0, _DOUBLINGS)
-    state = _fold(tally, (yield (tally,))[tally], items)
+    points: list[Point] = []
+    guess = yield from _guess(classes, items)
+    first = guess * (1 - _CLOSE * (_FEW // 2))
+    if first >= 1 / MOST and 2 * guess - first <= 1 / LEAST:
+        tally = TemperatureSlopes(classes, first, guess * _CLOSE, _FEW)
+        state = _fold(tally, (yield (tally,))[tally], items)
+        points = _points(tally, state)
+    close = _cross(points)
+    if not close:
+        tally = TemperatureSlopes(classes, 1 / MOST, 0.0, _DOUBLINGS)
+        state = _fold(tally, (yield (tally,))[tally], items)
+        points = _points(tally, state)
     pixels, left_out = state["pixels"].tolist()
-    points = _points(tally.betas(), state)
     if not pixels:
         return Fit(None, _WITHOUT, pixels, left_out)
     if all(slope == 0 for _, slope, _ in points):
         return Fit(None, _CONSTANT, pixels, left_out)
-    if points[-1][1] <= 0:
+    if not _cross(points):
+        bound = LEAST if points[-1][1] <= 0 else MOST
         return Fit(
-            None, f"it runs to the bound: the NLL still falls at T = {LEAST}", pixels, left_out
+            None, f"it runs to the bound: the NLL still falls at T = {bound}", pixels, left_out
         )
-    if points[0][1] >= 0:
-        return Fit(
-            None, f"it runs to the bound: the NLL still falls at T = {MOST}", pixels, left_out
-        )
-    close = False
     while True:
-        upper = next(i for i, (_, slope, _) in enumerate(points) if slope >= 0)
-        low, high = points[upper - 1][0], points[upper][0]
-        beta = _crossing(points[max(upper - 2, 0) : upper + 2], low, high)
-        if high - low <= 1.01 * _CLOSE * beta:
+        low, high, beta = _crossing(points)
+        if high - low <= 1.05 * _CLOSE * beta:
             return Fit(beta, "", pixels, left_out)
         # Around the estimate; where it was too far off, over all that is left.
         step = (high - low) / (_AROUND - 1) if close else _CLOSE * beta
@@ -191,8 +198,26 @@ def fit(classes: int, items: Sequence[int] | None) -> Fitting:
         close = True
         tally = TemperatureSlopes(classes, first, step, _AROUND)
         state = _fold(tally, (yield (tally,))[tally], items)
-        found = {point[0]: point for point in points + _points(tally.betas(), state)}
+        found = {point[0]: point for point in points + _points(tally, state)}
         points = sorted(found.values())
+
+
+def _guess(
+    classes: int, items: Sequence[int] | None
+) -> Generator[tuple[Tally, ...], dict[Tally, Counted], float]:
+    """The β at which the NLL of some pixels of each item is least; 0 where there is none."""
+    from uqeval.tallies import TemperatureSlopes
+
+    # Twice as near to each other as the powers of one pass are.
+    tallies = tuple(
+        TemperatureSlopes(classes, lowest / MOST, 0.0, count, _SAMPLE)
+        for lowest, count in ((1.0, _DOUBLINGS), (math.sqrt(2), _DOUBLINGS - 1))
+    )
+    counted = yield tallies
+    points = sorted(
+        point for tally in tallies for point in _points(tally, _fold(tally, counted[tally], items))
+    )
+    return _crossing(points)[2] if _cross(points) else 0.0
 
 
 def fit_samples(classes: int, items: Sequence[int] | None) -> Fitting:
@@ -252,16 +277,26 @@ def _least(betas: Sequence[float], values: Sequence[float]) -> float:
     return math.exp(_bisected(derivative, *near))
 
 
-def _points(betas: Sequence[float], state: State) -> list[Point]:
-    return list(zip(betas, state["slope"].tolist(), state["curvature"].tolist(), strict=True))
+def _points(tally: TemperatureSlopes, state: State) -> list[Point]:
+    return list(
+        zip(tally.betas(), state["slope"].tolist(), state["curvature"].tolist(), strict=True)
+    )
 
 
-def _crossing(points: Sequence[Point], low: float, high: float) -> float:
-    """Where the polynomial in ln β through values and derivatives at `points` is 0.
+def _cross(points: Sequence[Point]) -> bool:
+    """Whether g is 0 between ascending points."""
+    return bool(points) and points[0][1] < 0 < points[-1][1]
 
-    Newton's divided differences with each point twice (Hermite), bisected between two points of
-    opposite signs.
+
+def _crossing(ascending: Sequence[Point]) -> tuple[float, float, float]:
+    """The two points between which g is 0, and where the polynomial through them is.
+
+    The polynomial in ln β has the values and derivatives of the two and of their neighbours:
+    Newton's divided differences with each point twice (Hermite), bisected.
     """
+    upper = next(i for i, (_, slope, _) in enumerate(ascending) if slope >= 0)
+    low, high = ascending[upper - 1][0], ascending[upper][0]
+    points = ascending[max(upper - 2, 0) : upper + 2]
     nodes = [math.log(beta) for beta, _, _ in points for _ in range(2)]
     column = [slope for _, slope, _ in points for _ in range(2)]
     coefficients = [column[0]]
@@ -280,7 +315,7 @@ def _crossing(points: Sequence[Point], low: float, high: float) -> float:
             total = total * (x - node) + coefficient
         return total
 
-    return math.exp(_bisected(value, math.log(low), math.log(high)))
+    return low, high, math.exp(_bisected(value, math.log(low), math.log(high)))
 
 
 def _bisected(value: Callable[[float], float], a: float, b: float) -> float:

@@ -27,7 +27,8 @@ class TemperatureSlopes(Tally):
     The β are lowest, lowest + step … (`count` of them), or lowest, 2·lowest, 4·lowest … with a step
     of 0. `slope` [β] sums E_β[ln p̄] - ln p̄_y, `curvature` [β] sums Var_β[ln p̄], never negative:
     the NLL is convex in β. `pixels` [2]: those that enter, and those with p̄_y = 0, which do not,
-    since their clipped NLL is the same at every β.
+    since their clipped NLL is the same at every β. With a `sample`, an item with more pixels counts
+    with about so many of them, an odd number apart: of an even one whole columns would be left out.
     """
 
     id: ClassVar[str] = "temperature_slopes"
@@ -35,6 +36,7 @@ class TemperatureSlopes(Tally):
     lowest: float
     step: float
     count: int
+    sample: int | None = None
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -54,9 +56,16 @@ class TemperatureSlopes(Tally):
 
         from uqeval.kernels.tempering import BLOCK, add_slopes
 
-        probs, lanes = _flat(maps), np.zeros((2, self.count, BLOCK))
+        probs, label, lanes = (
+            _flat(maps),
+            maps["label"].reshape(-1),
+            np.zeros((2, self.count, BLOCK)),
+        )
+        if self.sample is not None and label.size > self.sample:
+            apart = -(-label.size // self.sample) | 1
+            probs, label = (np.ascontiguousarray(flat[..., ::apart]) for flat in (probs, label))
         add_slopes(
-            probs, maps["label"].reshape(-1), void_of(self.classes), self.lowest, self.step,
+            probs, label, void_of(self.classes), self.lowest, self.step,
             np.empty((len(probs), BLOCK)), np.empty((3, BLOCK)), np.empty((3, self.count, BLOCK)),
             lanes, state["pixels"],
         )  # fmt: skip
