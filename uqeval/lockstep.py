@@ -131,7 +131,8 @@ class Lockstep:
         from uqeval.metrics._plan import Counted
 
         progress = self.options.progress
-        workers = workers_within(source, Resources(self.options.threads(), self.options.memory))
+        resources = Resources(self.options.threads(), self.options.memory)
+        workers = workers_within(source, resources, scratch)
         self.workers = max(self.workers, workers)
         states = self.states
         known = {t: self._known_items(t) for t in tallies if states is not None and t.saved}

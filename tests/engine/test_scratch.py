@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from scenes import Chunked, all_same, chunked_source, labels, softmax
 
+from uqeval.engine.passes import Resources, workers_within
 from uqeval.engine.scratch import Scratch
 
 N, H, W = 5, 7, 9
@@ -136,3 +137,14 @@ def test_a_batch_of_several_items(folder: Path) -> None:
     with Scratch(2 * item_bytes()) as scratch:
         all_same(read_all(scratch, source), read_all(scratch, source))
     assert array.every_chunk_once()
+
+
+@pytest.mark.parametrize(("held", "enabled"), [(N, True), (2, True), (0, True), (N, False)])
+def test_kept_maps_take_less_memory_than_reading(folder: Path, held: int, enabled: bool) -> None:
+    source = chunked_source(stack(), truth=labels(0, N, H, W, classes=3))
+    one = Resources(N, max(source.batch_bytes(batch) for batch in source.batches()))
+    with Scratch(held * item_bytes(), enabled) as scratch:
+        assert workers_within(source, one, scratch) == 1
+        read_all(scratch, source)
+        of_files = one.memory // item_bytes() if held < N else N
+        assert workers_within(source, one, scratch) == (min(of_files, N) if enabled else 1)

@@ -44,10 +44,13 @@ class Resources:
 Progress = Callable[[int, int], None]
 
 
-def workers_within(source: MapSource, resources: Resources) -> int:
-    """How many workers fit the memory. Raises `UsageError` with what one needs if none does."""
-    largest = max(source.batches(), key=source.batch_bytes)
-    need = source.batch_bytes(largest)
+def workers_within(source: MapSource, resources: Resources, scratch: Scratch | None = None) -> int:
+    """How many workers fit the memory, all reading the source, or what `scratch` has kept of it.
+
+    Raises `UsageError` with what one needs if none does.
+    """
+    scratch = scratch or Scratch(0, enabled=False)
+    need = max(scratch.batch_bytes(source, batch) for batch in source.batches())
     if need > resources.memory:
         raise UsageError(
             f"--memory {_size(resources.memory)} does not hold one decoded chunk of {source.where} "

@@ -62,12 +62,18 @@ class Scratch:
             return False
         return mapped.maps_bytes() > self._memory
 
+    def batch_bytes(self, source: MapSource, batch: range) -> int:
+        """Peak bytes that `read` takes: those in files alone, if all maps have been kept."""
+        if not self._has(batch):
+            return source.batch_bytes(batch)
+        return sum(self._path(item).stat().st_size for item in batch if item in self._files)
+
     def read(
         self, source: MapSource, batch: range, heartbeat: Heartbeat, names: Collection[str]
     ) -> list[Maps]:
         """The maps of these `names` of a batch, perhaps more: kept from an earlier pass or run, or
         read from the source."""
-        if all(item in self._held or item in self._files for item in batch):
+        if self._has(batch):
             maps = [self._load(item) for item in batch]
             heartbeat(0)
             return maps
@@ -82,6 +88,13 @@ class Scratch:
             for item, found in zip(batch, maps, strict=True):
                 self._keep(item, found)
         return maps
+
+    def _has(self, batch: range) -> bool:
+        return all(item in self._held or item in self._files for item in batch)
+
+    def _path(self, item: int) -> Path:
+        assert self._folder is not None
+        return self._folder / str(item)
 
     def _keep(self, item: int, maps: Maps) -> None:
         cached = self._cache is not None and self._cache.write(item, maps)
@@ -99,7 +112,7 @@ class Scratch:
                 self._folder = Path(tempfile.mkdtemp(prefix="uqeval-"))
             if shutil.disk_usage(self._folder).free < size + _SPARE:
                 return
-        path = self._folder / str(item)
+        path = self._path(item)
         try:
             with path.open("wb") as file:
                 for values in maps.values():
@@ -114,10 +127,9 @@ class Scratch:
 
         if item in self._held:
             return self._held[item]
-        assert self._folder is not None
         maps: dict[str, Any] = {}
         at = 0
         for name, (dtype, shape) in self._files[item].items():
-            maps[name] = np.memmap(self._folder / str(item), dtype, "r", at, shape)
+            maps[name] = np.memmap(self._path(item), dtype, "r", at, shape)
             at += maps[name].nbytes
         return maps
