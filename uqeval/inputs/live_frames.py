@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError
+from uqeval.inputs.film import FRAMES, PREDICTIONS, inside
 from uqeval.inputs.given import InputOptions
 from uqeval.inputs.like_ids import like_ids
-from uqeval.inputs.video import FRAMES, PREDICTIONS, inside
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -1,0 +1,183 @@
+"""What is given of a video, opened: its frames, models, labels, and flow that was saved."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+from uqeval.errors import StoreError, UsageError
+from uqeval.inputs.given import Given, InputOptions
+from uqeval.inputs.ids import Ids, open_ids
+
+if TYPE_CHECKING:
+    from uqeval.stores.flow_files import Flows
+    from uqeval.stores.frames import Frames
+    from uqeval.stores.sequences import Sequences
+
+#: Where a folder that is a video keeps what belongs to it.
+FRAMES, PREDICTIONS, LABELS = "frames", "predictions", "labels"
+
+
+@dataclass(frozen=True)
+class Film:
+    """A video with what belongs to it.
+
+    `names` of its frames, their numbers where there are none; predictions of `models`, and what
+    they are compared with: `truth`, by its kind (`against`); saved `flows` by direction.
+    """
+
+    path: str | Path
+    frames: Frames
+    names: tuple[str, ...]
+    sequences: Sequences
+    models: list[Ids]
+    truth: Ids | None
+    against: str | None
+    flows: dict[str, Flows]
+
+    @property
+    def ids(self) -> list[Ids]:
+        """All that holds class ids."""
+        return [*self.models, *([self.truth] if self.truth else [])]
+
+    def record(self) -> dict[str, Any]:
+        """What a report says of where it came from."""
+        return {
+            "frames": {
+                "path": str(self.path),
+                "frames": len(self.frames),
+                "fingerprint": self.frames.fingerprint(),
+            },
+            "predictions": [own.record() for own in self.models],
+            "labels": self.truth.record() if self.truth else None,
+            "flow": [
+                {"path": flows.where, "direction": name, "fingerprint": flows.fingerprint()}
+                for name, flows in self.flows.items()
+            ],
+        }
+
+
+def open_film(
+    predictions: Given | Sequence[Given] | None, labels: Given | None, options: InputOptions
+) -> Film:
+    """Open what is given; the rest is looked for in the video: in its folders `predictions/` and
+    `labels/`, or in the arrays of its store. Raises `StoreError` or `UsageError`."""
+    from uqeval.stores.frames import open_frames
+    from uqeval.stores.names import read_names_file
+    from uqeval.stores.sequences import sequences_of
+
+    assert options.video is not None
+    video = options.video
+    frames = open_frames(inside(video, FRAMES) or video, fill_missing=options.fill)
+    count, names = len(frames), options.names
+    if isinstance(names, str | Path):
+        names = read_names_file(names)
+    named = tuple(names) if names is not None else frames.names
+    if named is not None and len(named) != count:
+        raise StoreError(
+            f"{frames.where}: {len(named)} names for {count} frames; give one name a frame."
+        )
+    sequences = sequences_of(named, count, frames.where)
+    models = _models(predictions, video, named, count, options)
+    truth, against = _truth(labels, video, models, named, count, options)
+    return Film(
+        video, frames, named or tuple(str(i) for i in range(count)), sequences, models, truth,
+        against, _flows(video, sequences, named, count, options),
+    )  # fmt: skip
+
+
+def inside(video: str | Path, name: str) -> Path | None:
+    """The folder of this name in a video that is a plain folder."""
+    from uqeval.stores.truth import is_zarr
+
+    local = Path(video)
+    if is_zarr(str(video)) or not (local / name).exists():
+        return None
+    return local / name
+
+
+def _models(
+    predictions: Given | Sequence[Given] | None,
+    video: str | Path,
+    names: tuple[str, ...] | None,
+    count: int,
+    options: InputOptions,
+) -> list[Ids]:
+    from uqeval.stores.truth import is_zarr
+
+    if predictions is None:
+        own = inside(video, PREDICTIONS)
+        if own is None and not is_zarr(str(video)) and Path(video).suffix != ".npz":
+            raise UsageError(
+                f"{video}: has no folder `{PREDICTIONS}`; give the predictions after the video: a "
+                "folder of PNGs of class ids, or a store."
+            )
+        given: list[Any] = [own or video]
+    else:
+        given = list(predictions) if isinstance(predictions, list | tuple) else [predictions]
+    return [open_ids(own, names, count, "prediction", options) for own in given]
+
+
+def _truth(
+    labels: Given | None,
+    video: str | Path,
+    models: Sequence[Ids],
+    names: tuple[str, ...] | None,
+    count: int,
+    options: InputOptions,
+) -> tuple[Ids | None, str | None]:
+    """What predictions are compared with, and which of the two kinds it is."""
+    if labels is not None and options.pseudo_labels is not None:
+        raise UsageError("--labels and --pseudo-labels: r is against one of them; give one.")
+    if options.pseudo_labels is not None:
+        for own in models:
+            if _same(own.given, options.pseudo_labels):
+                raise UsageError(
+                    f"--pseudo-labels {options.pseudo_labels}: are the predictions themselves, "
+                    "whose mIoU is 1; give those of a better model."
+                )
+        return open_ids(options.pseudo_labels, names, count, "label", options), "pseudo-labels"
+    given = labels if labels is not None else inside(video, LABELS)
+    if given is not None:
+        return open_ids(given, names, count, "label", options), "labels"
+    for own in models:
+        if _same(own.given, video) and "labels" in own.store.arrays:
+            parts = own.store.arrays["labels"]
+            return Ids(own.store, ("labels",), parts, None, (), own.given), "labels"
+    return None, None
+
+
+def _same(one: Given, other: Given) -> bool:
+    if not isinstance(one, str | Path) or not isinstance(other, str | Path):
+        return one is other
+    return Path(one).resolve() == Path(other).resolve()
+
+
+def _flows(
+    video: str | Path,
+    sequences: Sequences,
+    names: tuple[str, ...] | None,
+    count: int,
+    options: InputOptions,
+) -> dict[str, Flows]:
+    """Saved flow by direction, where it is given or the video's store holds it."""
+    from uqeval.stores.flow_files import open_flows
+    from uqeval.stores.store import open_store
+    from uqeval.stores.truth import is_zarr
+
+    held: set[str] = set()
+    if is_zarr(str(video)) or Path(video).suffix == ".npz":
+        held = set(open_store(video, role="frames", fill_missing=options.fill).arrays)
+    found: dict[str, Flows] = {}
+    given: dict[Literal["flow", "flow_forward"], Any] = {
+        "flow": options.flow_path, "flow_forward": options.flow_forward_path
+    }  # fmt: skip
+    for kind, path in given.items():
+        where = path if path is not None else (video if kind in held else None)
+        if where is not None:
+            found[kind] = open_flows(
+                where, sequences.pairs, names, count, kind=kind, fill_missing=options.fill
+            )
+    return found
