@@ -133,7 +133,7 @@ class Lockstep:
         progress = self.options.progress
         resources = Resources(self.options.threads(), self.options.memory)
         workers = workers_within(source, resources, scratch)
-        self.workers = max(self.workers, workers)
+        self.workers = self.workers or workers  # of the first pass, which reads the store
         states = self.states
         known = {t: self._known_items(t) for t in tallies if states is not None and t.saved}
         whole = {t: self._known_total(t) for t in tallies if states is not None and not t.saved}
