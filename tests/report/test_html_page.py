@@ -9,7 +9,8 @@ import pytest
 from family_reports import of_classes, of_numbers, of_sweep, of_video, with_states
 from small_report import report
 
-from uqeval.report import Report, page
+from uqeval.report import Report
+from uqeval.report.cards import cards
 from uqeval.report.gallery import Picture
 from uqeval.report.html import MOST_ITEMS, to_html
 from uqeval.statistics.behind import behind
@@ -84,7 +85,7 @@ def test_intervals_are_shown() -> None:
 
 def test_cards_show_all_variants() -> None:
     report = of_classes()
-    (card,) = (own for own in page.cards(report) if own.title == "PAvPU")
+    (card,) = (own for own in cards(report) if own.title == "PAvPU")
     second = report.results["pavpu[mutual_information]"]
     assert (card.variant, card.cell.number) == ("entropy", report.results["pavpu"]["pavpu"])
     assert [(name, own.number) for name, own in card.others] == [
@@ -104,7 +105,7 @@ def test_cards_of_many_variants_count_the_rest() -> None:
     undefined = own | {"pavpu": None, "pavpu_reason": "no patch was counted"}
     many = {f"pavpu[window={i}]": undefined for i in range(2, 12)}
     report = report.model_copy(update={"results": {"pavpu": own} | many})
-    (card,) = (own for own in page.cards(report) if own.title == "PAvPU")
+    (card,) = (own for own in cards(report) if own.title == "PAvPU")
     assert (card.variant, len(card.others), card.more) == ("pavpu", 6, 4)
     html = to_html({"r": report})
     assert "<li>and 4 more in the table</li>" in html

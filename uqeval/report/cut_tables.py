@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from uqeval.report import page
+from uqeval.report.fields import about
 from uqeval.report.figures.contract import family_of
 from uqeval.report.glossary import ARROWS, HEADLINES, label
+from uqeval.report.grids import interval_of
 from uqeval.report.schema import Report
+from uqeval.report.score_grids import slices
+from uqeval.report.setting_grids import resampling
 from uqeval.report.tables import Table, shown
 
 _ROUGH = "≈: approximate, read off bins."
@@ -18,9 +21,9 @@ def headlines(report: Report, title: str) -> Table:
         family = family_of(key)
         for name in HEADLINES.get(family, ()):
             if name in record:
-                known = page.about(report, key, name)
+                known = about(report, key, name)
                 arrow = ARROWS.get(known.get("direction") or "", "")
-                interval = page.interval_of(report.intervals, key, [name])
+                interval = interval_of(report.intervals, key, [name])
                 rows.append([key, f"{label(name)} {arrow}".strip(), shown(record[name]),
                              interval])  # fmt: skip
     columns, width = ["metric", "score", "value", "interval"], 4
@@ -48,7 +51,7 @@ def _intervals(report: Report) -> Table | None:
 
 
 def _slices(report: Report) -> Table | None:
-    grid = page.slices(report)
+    grid = slices(report)
     if grid is None:
         return None
     rows, few = [], False
@@ -66,4 +69,4 @@ def _slices(report: Report) -> Table | None:
 def _note(report: Report, rows: list[list[str]]) -> str:
     """How intervals were drawn, and what marks those that are approximate."""
     rough = _ROUGH if any("≈" in text for row in rows for text in row[1:]) else ""
-    return " ".join(text for text in (page.resampling(report), rough) if text)
+    return " ".join(text for text in (resampling(report), rough) if text)

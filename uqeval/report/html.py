@@ -9,14 +9,20 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from uqeval.report import page, verdicts
+from uqeval.report import verdicts
 from uqeval.report.behind import Behind, Pile, piles
+from uqeval.report.cards import cards
 from uqeval.report.comparison_tables import differences
 from uqeval.report.figures import Figure, figures_of
 from uqeval.report.figures.contract import family_of
 from uqeval.report.gallery import Gallery
+from uqeval.report.grids import Cell, Grid, cell, grid_of
+from uqeval.report.item_grids import Column, columns_of, items, worst_first
+from uqeval.report.record_grids import tables
 from uqeval.report.safe import printable
 from uqeval.report.schema import Report
+from uqeval.report.score_grids import families, scores, slices
+from uqeval.report.setting_grids import pairs, resampling, settings
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -37,7 +43,7 @@ class Worst:
 
     title: str
     direction: str
-    items: list[tuple[str, str, page.Cell]]
+    items: list[tuple[str, str, Cell]]
 
 
 @dataclass(frozen=True)
@@ -76,12 +82,12 @@ def to_html(
         targets |= {"worst"} if len(report.items) > 1 else set()
     common = {
         "reports": reports,
-        "families": page.families(reports),
+        "families": families(reports),
         "figures": {k: [(f, _svg(f, targets)) for f in v] for k, v in figures_of(reports).items()},
         "piles": heaps,
         "judgement": judgement,
         "verdicts": verdicts,
-        "scores": {family: page.scores(reports, family) for family in page.families(reports)},
+        "scores": {family: scores(reports, family) for family in families(reports)},
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "most_rows": MOST_ROWS,
     }
@@ -89,7 +95,7 @@ def to_html(
         return environment.get_template("compare.html").render(
             **common,
             different=_different(reports),
-            differences=page.grid_of(differences(comparison)) if comparison else None,
+            differences=grid_of(differences(comparison)) if comparison else None,
             differences_note=differences(comparison).note if comparison else "",
             title=f"Comparison of {', '.join(reports)}",
         )
@@ -100,14 +106,14 @@ def to_html(
         **_items(report, {i for own in heaps.values() for pile in own for i, *_ in pile.items}),
         title=stores or next(iter(reports)),
         report=report,
-        cards=page.cards(report),
+        cards=cards(report),
         tables=_tables(report, targets),
-        resampling=page.resampling(report),
-        settings=page.settings(report),
-        slices=page.slices(report),
-        inputs=page.pairs(report.inputs),
-        numerics=page.pairs(report.numerics),
-        timing=page.pairs(report.timing),
+        resampling=resampling(report),
+        settings=settings(report),
+        slices=slices(report),
+        inputs=pairs(report.inputs),
+        numerics=pairs(report.numerics),
+        timing=pairs(report.timing),
         exhibits=shown,
         pictured={exhibit.item for exhibit in shown},
         gallery=gallery,
@@ -127,22 +133,22 @@ def _svg(figure: Figure, targets: Collection[str]) -> Markup:
     return Markup(inline_svg(figure, targets))
 
 
-def _tables(report: Report, targets: Collection[str]) -> dict[str, list[page.Grid]]:
+def _tables(report: Report, targets: Collection[str]) -> dict[str, list[Grid]]:
     """Tables of all results, by family."""
-    found: dict[str, list[page.Grid]] = {}
+    found: dict[str, list[Grid]] = {}
     for key in report.results:
-        found.setdefault(family_of(key), []).extend(page.tables(report, key, targets))
+        found.setdefault(family_of(key), []).extend(tables(report, key, targets))
     return found
 
 
 def _items(report: Report, behind: Collection[int]) -> dict[str, Any]:
     """The table of items, the worst first, with those `behind` its cells, and the lists of the
     worst by each score."""
-    columns = page.columns_of(report)
+    columns = columns_of(report)
     lists = []
     wanted: dict[int, None] = dict.fromkeys(behind)
     for column in columns:
-        order = page.worst_first(report, column)
+        order = worst_first(report, column)
         wanted |= dict.fromkeys(order[: MOST_ITEMS if column is _ranking(columns) else MOST_WORST])
         if column.direction and len(order) > 1:
             lists.append(
@@ -151,25 +157,25 @@ def _items(report: Report, behind: Collection[int]) -> dict[str, Any]:
                     column.direction,
                     [
                         (f"item-{i}", str(report.items[i]["name"]),
-                         page.cell(report.items[i][column.key], column.name))
+                         cell(report.items[i][column.key], column.name))
                         for i in order[:MOST_WORST]
                     ],
                 )
             )  # fmt: skip
     ranking = _ranking(columns)
-    order = page.worst_first(report, ranking) if ranking else []
+    order = worst_first(report, ranking) if ranking else []
     place = {i: n for n, i in enumerate(order)}
     shown = sorted(wanted, key=lambda i: place.get(i, len(place) + i))
     known = set(shown)
     shown += [i for i in range(len(report.items)) if i not in known][: MOST_ITEMS - len(shown)]
     return {
-        "items": page.items(report, shown, columns),
+        "items": items(report, shown, columns),
         "ranking": ranking,
         "worst": lists,
     }
 
 
-def _ranking(columns: list[page.Column]) -> page.Column | None:
+def _ranking(columns: list[Column]) -> Column | None:
     """What ranks the items: the first headline of the first family beside the segmentation."""
     ranked = [column for column in columns if column.direction]
     own = [column for column in ranked if family_of(column.key) != "segmentation"]
@@ -177,9 +183,9 @@ def _ranking(columns: list[page.Column]) -> page.Column | None:
 
 
 def _exhibits(report: Report, gallery: Gallery, most: int) -> list[Exhibit]:
-    columns = page.columns_of(report)
+    columns = columns_of(report)
     ranking = _ranking(columns)
-    order = page.worst_first(report, ranking) if ranking else list(range(len(report.items)))
+    order = worst_first(report, ranking) if ranking else list(range(len(report.items)))
     good = list(reversed(order[most:]))[: max(1, most // 3)]
     name = ranking.title if ranking else "name"
     chosen = [(i, f"{n}. worst by {name}") for n, i in enumerate(order[:most], 1)]
@@ -188,7 +194,7 @@ def _exhibits(report: Report, gallery: Gallery, most: int) -> list[Exhibit]:
     for i, why in chosen:
         item = report.items[i]
         scores = [
-            (c.title, page.cell(item[c.key], c.name).text)
+            (c.title, cell(item[c.key], c.name).text)
             for c in columns
             if isinstance(item.get(c.key), dict)
         ]

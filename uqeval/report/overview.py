@@ -7,7 +7,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from uqeval.report import page
+from uqeval.report.cards import cards
 from uqeval.report.figures.contract import family_of
 from uqeval.report.glossary import family_label
 from uqeval.report.html import MOST_ROWS, rendered
@@ -45,7 +45,7 @@ def to_overview(
     from uqeval.report import verdicts
 
     stores = [
-        (name, quote(str(PurePath(f"{name}.html"))), cost(report), page.cards(report), report)
+        (name, quote(str(PurePath(f"{name}.html"))), cost(report), cards(report), report)
         for name, report in reports.items()
     ]
     return rendered(

@@ -1,0 +1,68 @@
+"""The items of a report as a table of a page, and which of them are the worst."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from uqeval.report.fields import about
+from uqeval.report.figures.contract import family_of
+from uqeval.report.glossary import ARROWS, HEADLINES, OF_ITEMS, label
+from uqeval.report.grids import Cell, Grid, Row, cell
+from uqeval.report.schema import Report
+
+
+@dataclass(frozen=True)
+class Column:
+    """A score of every item: where it lies, what it is called, and which way is better."""
+
+    key: str
+    name: str
+    title: str
+    direction: str
+
+
+def columns_of(report: Report) -> list[Column]:
+    """Which scores of items a page shows: the headlines of each result that items hold."""
+    found = []
+    for key in report.results:
+        family = family_of(key)
+        for name in (*HEADLINES.get(family, ()), *OF_ITEMS.get(family, ())):
+            if any(isinstance(item.get(key), dict) and name in item[key] for item in report.items):
+                direction = about(report, key, name).get("direction") or (
+                    "higher" if family in OF_ITEMS else ""
+                )
+                text = label(name)
+                title = f"{text} [{key.partition('[')[2]}" if "[" in key else text
+                found.append(Column(key, name, title, direction))
+    return found
+
+
+def worst_first(report: Report, column: Column) -> list[int]:
+    """Places of the items where the score is defined, the worst first."""
+    known = [
+        (item[column.key][column.name], i)
+        for i, item in enumerate(report.items)
+        if isinstance(item.get(column.key), dict)
+        and isinstance(item[column.key].get(column.name), int | float)
+    ]
+    sign = -1 if column.direction == "lower" else 1
+    return [i for _, i in sorted(known, key=lambda pair: (sign * pair[0], pair[1]))]
+
+
+def items(report: Report, order: Sequence[int], columns: Sequence[Column]) -> Grid:
+    """Rows of these items."""
+    rows = [
+        Row(
+            str(report.items[i]["name"]),
+            [
+                cell(record, c.name) if isinstance(record := report.items[i].get(c.key), dict)
+                else Cell("")
+                for c in columns
+            ],
+            anchor=f"item-{i}",
+        )
+        for i in order
+    ]  # fmt: skip
+    titles = [f"{c.title} {ARROWS.get(c.direction, '')}".strip() for c in columns]
+    return Grid("Items", "item", titles, rows)

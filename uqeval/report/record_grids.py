@@ -1,0 +1,100 @@
+"""What a record holds beside single values as tables of a page: its rows and its curves."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
+
+from uqeval.report.behind import anchor, percentiles
+from uqeval.report.figures.contract import family_of
+from uqeval.report.glossary import label
+from uqeval.report.grids import Cell, Grid, Row, cell, interval_of
+from uqeval.report.intervals import class_of
+from uqeval.report.schema import Report
+from uqeval.report.tables import shown
+
+
+def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Grid]:
+    """Rows that a record holds (by class, by depth, …), and its curves, folded.
+
+    What has items behind it links to those of the page's `targets`.
+    """
+
+    def link(*cell: int) -> str:
+        own = anchor(report, key, *cell)
+        return own if own in targets else ""
+
+    found: list[Grid] = []
+    for name, value in report.results[key].items():
+        title = f"{label(name)} ({key})"
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            found.append(_of_rows(title, value, report, key, name))
+        elif isinstance(value, dict) and family_of(key) != "sweep":
+            rows = value.get("rows")
+            columns = {
+                n: v for n, v in value.items()
+                if isinstance(v, list) and v and not isinstance(v[0], dict | list)
+            }  # fmt: skip
+            if isinstance(rows, list) and rows and isinstance(rows[0], dict):
+                found.append(_of_lists(title, rows, percentiles(value), link))
+            elif columns and len({len(v) for v in columns.values()}) == 1:
+                own = link if name == "reliability" else lambda *cell: ""
+                found.append(_of_columns(title, columns, value, own))
+    return found
+
+
+def _of_rows(
+    title: str, rows: Sequence[Mapping[str, Any]], report: Report, key: str, place: str
+) -> Grid:
+    names = [n for n in dict.fromkeys(n for row in rows for n in row)
+             if not n.endswith(("_reason", "_bound")) and n not in ("class", "name")
+             and not isinstance(rows[0].get(n), list)]  # fmt: skip
+    flat = [(row, {n: row.get(n) for n in names if isinstance(row.get(n), dict)}) for row in rows]
+    names = [n for n in names if not any(n in nested for _, nested in flat)]
+    head = names.pop(0) if "name" not in rows[0] and "lower" not in rows[0] else ""
+    if "lower" in names and "upper" in names:
+        names = [n for n in names if n not in ("lower", "upper")]
+    found = []
+    for row in rows:
+        if "name" in row:
+            title_of = str(row["name"])
+        elif head:
+            title_of = shown(row.get(head))
+        else:
+            title_of = f"{row['lower']:g} – {row['upper']:g}"
+        of = class_of(rows, row)
+        cells = [cell(row, n, interval_of(report.intervals, key, (place, of, n))) for n in names]
+        found.append(Row(title_of, cells))
+    corner = "class" if "class" in rows[0] else label(head) if head else "interval"
+    return Grid(title, corner, [label(n) for n in names], found)
+
+
+def _of_lists(
+    title: str, rows: Sequence[Mapping[str, Any]], columns: list[str], link: Callable[..., str]
+) -> Grid:
+    """Rows that hold lists, such as the cells of a heat map: one table of each cell's values."""
+    names = [n for n, v in rows[0].items() if isinstance(v, list)]
+    found = []
+    for y, row in enumerate(rows):
+        cells = [
+            Cell(" / ".join(shown(row[n][x], 3) for n in names), link=link(y, x))
+            for x in range(len(columns))
+        ]
+        found.append(Row(str(row.get("name")), cells))
+    return Grid(f"{title}: {' / '.join(names)}", "class", columns, found, folded=True)
+
+
+def _of_columns(
+    title: str, columns: Mapping[str, Sequence[Any]], record: Mapping[str, Any],
+    link: Callable[..., str],
+) -> Grid:  # fmt: skip
+    names = list(columns)
+    rows = []
+    for i, values in enumerate(zip(*columns.values(), strict=True)):
+        cells = [
+            Cell("–", None, str(record.get(f"{n}_reason") or "nothing there")) if v is None
+            else Cell(shown(v), v if isinstance(v, int | float) else None)
+            for n, v in zip(names[1:], values[1:], strict=True)
+        ]  # fmt: skip
+        rows.append(Row(shown(values[0]), cells, link=link(i)))
+    return Grid(title, label(names[0]), [label(n) for n in names[1:]], rows, folded=True)

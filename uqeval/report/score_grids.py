@@ -1,0 +1,111 @@
+"""The scores of reports as tables of a page: all of a family, and the headlines by slice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from uqeval.report.fields import DIRECTIONS, about, unit_of
+from uqeval.report.figures.contract import family_of
+from uqeval.report.glossary import ARROWS, HEADLINES, family_label, label, meaning
+from uqeval.report.grids import Cell, Grid, Row, cell, interval_of
+from uqeval.report.schema import Report
+
+
+def families(reports: Mapping[str, Report]) -> dict[str, str]:
+    """The families of all reports, and what they are called."""
+    keys = dict.fromkeys(family_of(key) for r in reports.values() for key in r.results)
+    return {family: family_label(family) for family in keys}
+
+
+def scores(reports: Mapping[str, Report], family: str) -> Grid:
+    """All single values of a family, one row each, one column a variant (and report)."""
+    columns = [
+        (name, key) for name, r in reports.items() for key in r.results if family_of(key) == family
+    ]
+    held = [dict(_scalars(reports[name].results[key])) for name, key in columns]
+    rows = []
+    for address in dict.fromkeys(a for own in held for a in own):
+        known = next(
+            (k for name, key in columns if (k := about(reports[name], key, address))), {}
+        )  # fmt: skip
+        cells = [
+            cell(own[address], address.rpartition(".")[2],
+                 interval_of(reports[name].intervals, key, address.split(".")))
+            if address in own else Cell("")
+            for (name, key), own in zip(columns, held, strict=True)
+        ]  # fmt: skip
+        direction = known.get("direction") or ""
+        hint = " · ".join(
+            text for text in (DIRECTIONS.get(direction, ""), unit_of(known),
+                              known.get("reference") or "", meaning(family, address)) if text
+        )  # fmt: skip
+        title = f"{label(address)} {ARROWS.get(direction, '')}".strip()
+        rows.append(Row(title, _marked(cells, direction), hint))
+    many = len(reports) > 1
+    headings = [
+        " · ".join([name] * many + [key] * (not many or "[" in key)) for name, key in columns
+    ]
+    return Grid("All scores", "score", headings, rows)
+
+
+def _scalars(
+    record: Mapping[str, Any], prefix: str = ""
+) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Addresses of a record's single values, with the record that each lies in."""
+    for name, value in record.items():
+        if name.endswith(("_reason", "_bound")) or name == "parameters":  # one of the settings
+            continue
+        if isinstance(value, dict):
+            if not any(isinstance(v, list) for v in value.values()):
+                yield from _scalars(value, f"{prefix}{name}.")
+        elif not isinstance(value, list):
+            yield f"{prefix}{name}", record
+
+
+def _marked(cells: list[Cell], direction: str) -> list[Cell]:
+    """The cells, the best of them marked where there is a choice."""
+    values = [c.number for c in cells if c.number is not None]
+    if len(values) < 2 or not direction or len(set(values)) == 1:
+        return cells
+    best = max(values) if direction == "higher" else min(values)
+    return [
+        Cell(c.text, c.number, c.reason, c.interval, best=c.number == best) if c.text else c
+        for c in cells
+    ]
+
+
+def slices(report: Report) -> Grid | None:
+    """The headlines of all items and of each slice, where the report has slices."""
+    held = {
+        str(name): own
+        for name, own in report.slices.items()
+        if isinstance(own, dict) and isinstance(own.get("results"), dict)
+    }
+    columns = [
+        (key, field)
+        for key, record in report.results.items()
+        for field in HEADLINES.get(family_of(key), ())
+        if field in record and any(field in own["results"].get(key, {}) for own in held.values())
+    ]
+    if not columns:
+        return None
+    whole = {"items": len(report.items), "results": report.results, "intervals": report.intervals}
+    rows = []
+    for name, own in {"all items": whole, **held}.items():
+        cells = [
+            cell(own["results"].get(key, {}), field,
+                 interval_of(own.get("intervals") or {}, key, [field]))
+            for key, field in columns
+        ]  # fmt: skip
+        count = own.get("items", 0)
+        few = ", which is few" if own.get("small") else ""
+        rows.append(Row(name, cells, f"{count} item{'' if count == 1 else 's'}{few}"))
+    return Grid("Headlines by slice", "slice", [_heading(report, *c) for c in columns], rows)
+
+
+def _heading(report: Report, key: str, field: str) -> str:
+    """What a column of scores is called: its score, its variant, and which way is better."""
+    variant = f" [{key.partition('[')[2]}" if "[" in key else ""
+    arrow = ARROWS.get(about(report, key, field).get("direction") or "", "")
+    return f"{label(field)}{variant} {arrow}".strip()

@@ -1,0 +1,55 @@
+"""What a report was made with, as text of a page: its settings, inputs and resampling."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from uqeval.report.grids import Cell, Grid, Row
+from uqeval.report.intervals import in_words
+from uqeval.report.schema import Report
+
+
+def settings(report: Report) -> Grid:
+    """Every setting, one row each, one column a result; those of intervals are said in words."""
+    columns = [name for name in report.settings if name != "intervals"]
+    held = [
+        dict(pairs(own)) if isinstance(own := report.settings[name], dict) else {"": _plain(own)}
+        for name in columns
+    ]
+    rows = [
+        Row(name, [Cell(own.get(name, "")) for own in held])
+        for name in dict.fromkeys(n for own in held for n in own)
+    ]
+    return Grid("Settings", "setting", columns, rows)
+
+
+def pairs(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """A nested record as lines `a.b` = text, for settings and inputs."""
+    found: list[tuple[str, str]] = []
+    for name, value in record.items():
+        if isinstance(value, dict) and value:
+            found += pairs(value, f"{prefix}{name}.")
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for i, own in enumerate(value):
+                found += pairs(own, f"{prefix}{name}[{i}].")
+        else:
+            found.append((f"{prefix}{name}", _plain(value)))
+    return found
+
+
+def _plain(value: Any) -> str:
+    if value is None:
+        return "–"
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else str(value)
+    if isinstance(value, list):
+        text = ", ".join(_plain(v) for v in value)
+        return text if len(text) <= 300 else f"{text[:299]}…"
+    return str(value)
+
+
+def resampling(report: Report) -> str:
+    """How the report's intervals were drawn, where it has any."""
+    return in_words(report.settings.get("intervals")) if report.settings.get("intervals") else ""
