@@ -8,7 +8,7 @@ from typing import Any
 
 import uqeval
 from uqeval.metrics._again import Again
-from uqeval.statistics.scoring import agains_of
+from uqeval.statistics.variants import agains_of
 from uqeval.stores.states import SavedStates
 
 

@@ -149,7 +149,7 @@ def _merged(joined: Joined) -> dict[str, Any]:
     from uqeval.assembling import collect
     from uqeval.metrics import FAMILIES
     from uqeval.metrics._again import settings_of
-    from uqeval.statistics.scoring import agains_of, facts_of
+    from uqeval.statistics.variants import agains_of, facts_of
 
     facts = facts_of(joined.index["facts"])
     by_key = {family.key or family.name: family for family in FAMILIES.values()}

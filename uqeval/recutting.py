@@ -26,7 +26,7 @@ def recut(joined: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any
     """
     from uqeval.metrics import FAMILIES
     from uqeval.metrics._again import settings_of
-    from uqeval.statistics.scoring import facts_of
+    from uqeval.statistics.variants import facts_of
 
     index, facts = joined.index, facts_of(joined.index["facts"])
     families = {own.key or own.name: own for own in FAMILIES.values() if own.recut is not None}

@@ -77,7 +77,7 @@ def test_the_temperature_is_held_fixed(tmp_path: Path, classes: Any) -> None:
 
 def test_what_was_fitted_may_be_unknown(tmp_path: Path, classes: Any) -> None:
     """Runs that were joined fit each their own numbers: the rest is read all the same."""
-    from uqeval.statistics.scoring import agains_of
+    from uqeval.statistics.variants import agains_of
 
     run = Reread(tmp_path, *classes, metrics="calibration")
     run.agains = agains_of({**run.saved.index, "fitted": {}})

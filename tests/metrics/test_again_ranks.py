@@ -209,7 +209,7 @@ def test_failure_of_other_items(tmp_path: Path, classes: Any, items: list[int]) 
 
 def test_failure_without_a_threshold(tmp_path: Path, classes: Any) -> None:
     """Runs that were joined fit each their own threshold: the ranked scores need none."""
-    from uqeval.statistics.scoring import agains_of
+    from uqeval.statistics.variants import agains_of
 
     run = Reread(tmp_path, *classes, metrics="failure")
     expected = without(run.scores("failure"), "per_class", "per_class_by", "undetected_error_rate",

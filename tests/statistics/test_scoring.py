@@ -12,7 +12,9 @@ from saved_runs import CLASS_NAMES, run, scoring, stack
 import uqeval
 from uqeval.gate.addresses import Address
 from uqeval.gate.lookup import Found, find
-from uqeval.statistics.scoring import _correlation, _mean, _Stacked, addresses_of
+from uqeval.statistics.places import addresses_of
+from uqeval.statistics.stacked import Stacked
+from uqeval.statistics.weighted import correlation, mean
 from uqeval.tallies import Field, Tally
 
 FAMILIES = ("pavpu", "calibration", "failure")
@@ -80,7 +82,7 @@ def by_merging(states: list[Any], weights: Any) -> Any:
 @pytest.mark.parametrize("infinite", [False, True])
 def test_folds_as_merging_does(huge: int, infinite: bool) -> None:
     states = odd_states(5, huge, infinite)
-    stacked = _Stacked(Odd(), [Odd().pack(state) for state in states])
+    stacked = Stacked(Odd(), [Odd().pack(state) for state in states])
     weights = np.array([[1, 1, 1, 1, 1], [0, 3, 0, 1, 1], [0, 0, 0, 0, 0], [2, 0, 0, 0, 3]])
     folded = stacked.folded(weights)
     for row, own in enumerate(weights):
@@ -96,7 +98,7 @@ def test_folds_as_merging_does(huge: int, infinite: bool) -> None:
 
 def test_a_set_taken_once_has_the_same_bits() -> None:
     states = odd_states(200)
-    stacked = _Stacked(Odd(), [Odd().pack(state) for state in states])
+    stacked = Stacked(Odd(), [Odd().pack(state) for state in states])
     weights = np.ones((1, 200), np.int64)
     weights[0, ::3] = 0
     expected = by_merging(states, weights[0])
@@ -108,7 +110,7 @@ def test_a_set_taken_once_has_the_same_bits() -> None:
 
 def test_means_are_over_what_is_defined() -> None:
     weights = np.array([[1, 1, 1], [0, 2, 1], [0, 0, 3]])
-    found = _mean(weights, np.array([1.0, 3.0, np.nan]))
+    found = mean(weights, np.array([1.0, 3.0, np.nan]))
     assert found[:2].tolist() == [2.0, 3.0] and np.isnan(found[2])
 
 
@@ -119,7 +121,7 @@ def test_correlations(offset: float) -> None:
     x, y = offset + x * 1e-3, x + y
     y[4] = np.nan
     weights = rng.integers(0, 4, (50, 30))
-    found = _correlation(weights, x, y)
+    found = correlation(weights, x, y)
     for own, r in zip(weights, found, strict=True):
         kept = np.repeat(np.arange(30), own * np.isfinite(y))
         assert r == pytest.approx(np.corrcoef(x[kept], y[kept])[0, 1], abs=1e-6)
@@ -128,10 +130,10 @@ def test_correlations(offset: float) -> None:
 def test_correlations_that_are_none() -> None:
     x, y = np.array([1.0, 1.0, 1.0, 2.0]), np.array([1.0, 2.0, 3.0, 4.0])
     weights = np.array([[1, 1, 1, 0], [3, 1, 0, 0], [0, 0, 0, 0], [1, 1, 0, 1]])
-    found = _correlation(weights, x, y)
+    found = correlation(weights, x, y)
     assert np.isnan(found[:3]).all() and np.isfinite(found[3])
     almost = 0.1 + np.array([0, 1e-18, 0, 1e-18])
-    assert np.isnan(_correlation(np.ones((1, 4), np.int64), almost, y)).all()
+    assert np.isnan(correlation(np.ones((1, 4), np.int64), almost, y)).all()
 
 
 # Scores

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from uqeval.metrics.calibration_scores import Binned
 from uqeval.statistics.from_states import states_of
-from uqeval.statistics.scoring import agains_of
+from uqeval.statistics.variants import agains_of
 from uqeval.tallies import AccuracyByUncertainty, Reliability
 
 if TYPE_CHECKING:

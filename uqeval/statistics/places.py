@@ -1,0 +1,70 @@
+"""Where the numbers of results stand: by address, and how they are put there and taken."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from numpy.typing import NDArray
+
+from uqeval.gate.addresses import Address
+
+
+def addresses_of(
+    results: Mapping[str, Mapping[str, Any]],
+) -> Iterator[tuple[str, tuple[Any, ...]]]:
+    """The addresses of a report's numbers, and where each stands; rows of classes by their name, or
+    by their id where several have it."""
+    for key, record in results.items():
+        metric, bracket, rest = key.partition("[")
+        variant = rest.removesuffix("]") if bracket else None
+        for fields, place in _numbers(record):
+            yield Address(metric, fields, variant).within, (key, *place)
+
+
+def _numbers(record: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:
+    for name, value in record.items():
+        if name.endswith("_reason") or isinstance(value, bool | str):
+            continue
+        if value is None or isinstance(value, int | float):
+            yield (name,), (name,)
+        elif isinstance(value, Mapping):
+            for fields, place in _numbers(value):
+                yield (name, *fields), (name, *place)
+        elif name == "per_class" and isinstance(value, list):
+            called = Counter(str(row.get("name")) for row in value)
+            for row in value:
+                once = called[str(row.get("name"))] == 1
+                own = str(row["name"] if once else row["class"])
+                for fields, place in _numbers(row):
+                    if fields != ("class",):
+                        yield (name, own, *fields), (name, row["class"], *place)
+
+
+def put(record: dict[str, Any], name: str, value: float) -> None:
+    """Set a field, `a.b` inside the record `a`; NaN is undefined."""
+    *parents, last = name.split(".")
+    for parent in parents:
+        record = record.setdefault(parent, {})
+    if math.isfinite(value):
+        record[last] = value
+        record.pop(f"{last}_reason", None)
+    else:
+        record[last] = None
+        record.setdefault(f"{last}_reason", "undefined for these items")
+
+
+def pick(record: Mapping[Any, Any], wanted: Mapping[Any, Any], row: NDArray[Any]) -> None:
+    """Put what is `wanted` of a record (columns by name, at any depth) into a row."""
+    for name, below in wanted.items():
+        value = record.get(name)
+        if value is None:
+            continue
+        if isinstance(below, int):
+            row[below] = value
+        elif isinstance(value, list):
+            pick({own["class"]: own for own in value}, below, row)
+        else:
+            pick(value, below, row)
