@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line
 from uqeval.report.figures.curves import numbers, shown
+from uqeval.report.figures.frames import FrameAxis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -23,7 +25,8 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
         "temporal",
         "Temporal consistency over time",
         f"TC of each pair of frames, with the mIoU of the frame where there are labels. {said}.",
-        "TC needs no labels; dips are where predictions flicker. Vertical lines: a new sequence.",
+        "TC needs no labels; dips are where predictions flicker. Vertical lines: a new sequence; "
+        "holes: frames are missing, or nothing could be counted.",
         (8.2, 3.4),
         lambda canvas: _over_time(canvas, drawn),
         links="the pairs of frames with the lowest TC" if len(drawn) == 1 else "",
@@ -57,21 +60,47 @@ def _pairs(line: Line) -> list[tuple[float, float]]:
     ]
 
 
+def _runs(line: Line, field: str) -> tuple[list[float], list[float]]:
+    """Places and values of a score, with a hole where a pair does not go on from the one before."""
+    scores = _scores(line)
+    names = [item.get("name") for item in line.report.items]
+    x, y = [], []
+    for i, (score, value) in enumerate(
+        zip(scores, numbers([s.get(field) for s in scores]), strict=True)
+    ):
+        other = i and score.get("sequence") != scores[i - 1].get("sequence")
+        if other or (i and score.get("previous", names[i - 1]) != names[i - 1]):
+            x.append(i - 0.5)
+            y.append(math.nan)
+        x.append(float(i))
+        y.append(value)
+    return x, y
+
+
+def _alone(values: Sequence[float]) -> list[int]:
+    """Places of values that no line joins to another."""
+    known = [False, *map(math.isfinite, values), False]
+    return [i for i in range(len(values)) if known[i : i + 3] == [False, True, False]]
+
+
 def _over_time(canvas: Canvas, lines: Sequence[Line]) -> None:
     axes = canvas.subplots()
     for i, line in enumerate(lines):
-        scores = _scores(line)
-        x = range(len(scores))
-        axes.plot(x, numbers([s.get("tc") for s in scores]), style.dashes(i),
-                  color=style.colour(i), linewidth=1.4, label=f"TC, {line.label}")  # fmt: skip
-        if _pairs(line):
-            axes.plot(x, numbers([s.get("miou") for s in scores]), ":", color=style.colour(i),
-                      linewidth=1.4, label=f"mIoU, {line.label}")  # fmt: skip
-    names = [score.get("sequence") for score in _scores(lines[0])]
-    for n in range(1, len(names)):
-        if names[n] != names[n - 1]:
-            axes.axvline(n - 0.5, color=style.SOFT, linewidth=0.8)
-    axes.set_xlabel("frame")
+        for field, name, dashes in (("tc", "TC", style.dashes(i)), ("miou", "mIoU", ":")):
+            if field == "tc" or _pairs(line):
+                x, y = _runs(line, field)
+                alone = _alone(y)
+                axes.plot(x, y, dashes, color=style.colour(i), linewidth=1.4, markevery=alone,
+                          marker="." if alone else "", label=f"{name}, {line.label}")  # fmt: skip
+    over = {
+        (tuple(str(item.get("name")) for item in line.report.items),
+         tuple(str(score.get("sequence") or "") for score in _scores(line)))
+        for line in lines
+    }  # fmt: skip
+    if len(over) == 1:
+        FrameAxis(*over.pop()).draw(axes)
+    else:
+        axes.set_xlabel("pair of frames; those of each report are others")
     axes.set_ylabel("TC, mIoU (fraction)")
     axes.set_ylim(top=min(axes.get_ylim()[1], 1.01))
     style.legend(canvas, axes)

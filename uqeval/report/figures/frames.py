@@ -1,0 +1,78 @@
+"""The axis of a video's frames: a few of their names, and where sequences begin."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from uqeval.report.figures import style
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: Letters that stand side by side below a figure, and the space that each name has beside it.
+_LETTERS, _SPACE = 84, 4
+#: More ticks than this say no more.
+_MOST = 8
+
+
+@dataclass(frozen=True)
+class FrameAxis:
+    """Frames in their order: what each is called, and the sequence that it is of."""
+
+    names: Sequence[str]
+    sequences: Sequence[str]
+
+    @property
+    def parts(self) -> list[tuple[str, int, int]]:
+        """Each sequence, with the place of its first frame and of the one after its last."""
+        found, first = [], 0
+        for name, own in groupby(self.sequences):
+            last = first + len(list(own))
+            found.append((name, first, last))
+            first = last
+        return found
+
+    @property
+    def ticks(self) -> dict[int, str]:
+        """Some places, evenly over each sequence and never too close, and what is written there:
+        the frame's name, less that of its sequence."""
+        shown = {place: self._number(place) for place in self._places()}
+        width = max(map(len, shown.values()), default=0) + _SPACE
+        apart = max(len(self.names) * width / _LETTERS, 1)
+        taken: list[int] = []
+        for place in shown:  # beginnings first, of the longest
+            if all(abs(place - other) >= apart for other in taken):
+                taken.append(place)
+        return {place: shown[place] for place in sorted(taken)}
+
+    def _places(self) -> Iterator[int]:
+        for _, first, _ in sorted(self.parts, key=lambda own: own[1] - own[2]):
+            yield first
+        step = -(-len(self.names) // _MOST)
+        for _, first, last in self.parts:
+            yield from range(first + step, last, step)
+
+    def _number(self, place: int) -> str:
+        name, sequence = self.names[place], self.sequences[place]
+        own = name.removeprefix(sequence).lstrip("_-. /") if sequence else name
+        return style.short(own or name, 16)
+
+    def draw(self, axes: Axes) -> None:
+        """Ticks, a line where a sequence begins, and the names of sequences above their parts."""
+        axes.set_xticks(list(self.ticks), list(self.ticks.values()))
+        parts = self.parts
+        one = parts[0][0] if len(parts) == 1 else ""
+        axes.set_xlabel(f"frame of {style.short(one, 60)}" if one else "frame")
+        for name, first, last in parts[: 0 if len(parts) == 1 else None]:
+            if first:
+                axes.axvline(first - 0.5, color=style.SOFT, linewidth=0.8)
+            room = int(_LETTERS * (last - first) / len(self.names))
+            if name and room >= min(len(name), 4):
+                axes.annotate(
+                    style.short(name, room), ((first + last - 1) / 2, 1.0), (0, 3),
+                    xycoords=("data", "axes fraction"), textcoords="offset points",
+                    ha="center", fontsize=8, color=style.SOFT, annotation_clip=False,
+                )  # fmt: skip
