@@ -55,7 +55,7 @@ def finish(outcome: Outcome, quiet: bool) -> None:
     if outcome.ungated is not None:
         tell(f"uqeval: {outcome.ungated}")
     if outcome.failed:
-        total = len(outcome.failed) + len(outcome.reports)
+        total = len(outcome.failed.keys() | outcome.reports.keys())
         tell(
             f"uqeval: {len(outcome.failed)} of {total} stores could not be evaluated: "
             f"{', '.join(outcome.failed)}."

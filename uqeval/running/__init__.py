@@ -23,12 +23,14 @@ from uqeval.running.folder import (
 )
 from uqeval.running.foretold import check_metrics, check_rules, refuse_same_folder
 from uqeval.running.outcome import Failures, Listener, Outcome, RunSettings
-from uqeval.running.reports import evaluated
+from uqeval.running.reports import of_families, with_sweep, without_sweep
 from uqeval.running.single import alone
 from uqeval.running.tasks import opened, with_cuts
 from uqeval.sizes import parse_memory
 
 if TYPE_CHECKING:
+    from uqeval.report.schema import Report
+    from uqeval.running.tasks import Task
     from uqeval.statistics.cut import CutOptions
 
 __all__ = ["FOLDER", "Listener", "Outcome", "RunSettings", "alone", "run_config", "run_stores"]
@@ -81,17 +83,28 @@ def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = No
     while tasks:
         task = tasks.pop(0)  # what it holds goes with it
         with Failures(task.name, outcome, chosen):
-            report = evaluated(task, outcome.folder, options, chosen)
-            outcome.reports[task.name] = report
-            outcome.files += write_files(task, report, outcome.folder, chosen)
-            chosen.listener.done(task.name, report)
-    for name in outcome.failed:
+            report = of_families(task, outcome.folder, options)
+            try:
+                whole = with_sweep(task, report, outcome.folder, options, chosen)
+            except BaseException as error:  # an interrupt, too: what was done is kept
+                if report is not None:
+                    _keep(task, without_sweep(report, error), outcome, chosen)
+                raise
+            _keep(task, whole, outcome, chosen)
+    for name in outcome.failed.keys() - outcome.reports.keys():
         put_aside(outcome.folder / f"{name}.json")
     if rules and outcome.reports:
         judge_all(outcome, rules, before, file, chosen)
     if outcome.reports:
         write_overview(outcome)
     return outcome
+
+
+def _keep(task: Task, report: Report, outcome: Outcome, chosen: RunSettings) -> None:
+    """Write a store's files, and tell that it is done."""
+    outcome.files += write_files(task, report, outcome.folder, chosen)
+    outcome.reports[task.name] = report
+    chosen.listener.done(task.name, report)
 
 
 def _names(config: Config, chosen: RunSettings, file: str | Path | None) -> list[str]:

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 class Outcome:
     """What a run has left: `reports` by store, `failed` stores and why, the gate's `judgement`.
 
+    A store whose sweep alone failed is in both, its report without the sweep.
     `ungated` says why the gate could not judge, if it could not; `files` is all that was written.
     """
 
@@ -86,6 +87,5 @@ class Failures:
         if not isinstance(error, UqevalError):
             return False
         self.outcome.failed[self.name] = str(error)
-        self.outcome.reports.pop(self.name, None)
         self.chosen.listener.failed(self.name, str(error))
         return True

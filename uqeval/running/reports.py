@@ -12,18 +12,33 @@ from uqeval.running.outcome import RunSettings
 from uqeval.running.tasks import Task, options_of
 
 
-def evaluated(task: Task, folder: Path, options: RunOptions, chosen: RunSettings) -> Report:
-    """The report of one store: one read for all metrics, another for a sweep."""
-    states = folder / f"{task.name}.states.zip"
-    own = dataclasses.replace(
-        options, states=states, cut=task.cut, progress=_Prefixed(task.name, options.progress)
-    )
-    report = run(task.inputs, task.families, own) if task.families else None
+def of_families(task: Task, folder: Path, options: RunOptions) -> Report | None:
+    """The report of all metrics but a sweep, from one read; None where a sweep is all."""
+    return run(task.inputs, task.families, _own(task, folder, options)) if task.families else None
+
+
+def with_sweep(
+    task: Task, report: Report | None, folder: Path, options: RunOptions, chosen: RunSettings
+) -> Report:
+    """The report with the sweep that is asked for, from another read."""
     if task.sweep is None:
         assert report is not None
         return report
-    swept = _swept(task, own, chosen)
+    swept = _swept(task, _own(task, folder, options), chosen)
     return swept if report is None else _joined(report, swept)
+
+
+def without_sweep(report: Report, error: BaseException) -> Report:
+    """The report of a store whose sweep was not done, which says so."""
+    why = str(error) or "it was interrupted."
+    return report.model_copy(update={"warnings": [*report.warnings, f"no sweep: {why}"]})
+
+
+def _own(task: Task, folder: Path, options: RunOptions) -> RunOptions:
+    return dataclasses.replace(
+        options, states=folder / f"{task.name}.states.zip", cut=task.cut,
+        progress=_Prefixed(task.name, options.progress),
+    )  # fmt: skip
 
 
 def _swept(task: Task, options: RunOptions, chosen: RunSettings) -> Report:
