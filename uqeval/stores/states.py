@@ -24,6 +24,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from uqeval.errors import OutputError, StoreError, UsageError
+from uqeval.stores.leftovers import clear, hold, own_name
 
 if TYPE_CHECKING:
     from uqeval.stores.earlier import Earlier
@@ -87,9 +88,11 @@ class StatesWriter:
             )
         head = left
         # Written anew, so that what was cut short at its end is gone.
-        beside = self.partial.with_name(f"{self.partial.name}.{os.getpid()}")
+        clear(self.partial)
+        beside = own_name(self.partial)
         try:
             self._file = beside.open("w+b")
+            hold(self._file.fileno())
             self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_STORED)
             self._write(_RUN, head)
             for key, own in (before.states() if before else {}).items():

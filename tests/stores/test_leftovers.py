@@ -1,0 +1,78 @@
+"""What killed processes have left goes; what belongs to anybody stays."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from uqeval.stores.leftovers import clear, hold, own_name
+from uqeval.stores.states import StatesWriter
+
+#: Copies states beside their place for ever.
+_WRITER = """
+import sys, time
+from uqeval.stores import states
+class Earlier:
+    def states(self):
+        print("ready", flush=True)
+        time.sleep(60)
+states.StatesWriter(sys.argv[1], {"run": 1}, before=Earlier())
+"""
+
+
+@pytest.fixture
+def gone() -> int:
+    """The id of a process that has ended."""
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def test_a_killed_run_leaves_nothing_for_long(tmp_path: Path) -> None:
+    path = tmp_path / "r[1].states.zip"  # a name that means something to a glob
+    with subprocess.Popen(
+        [sys.executable, "-c", _WRITER, str(path)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        (left,) = tmp_path.iterdir()
+        assert left.name == f".r[1].states.zip.partial.{process.pid}"
+        with StatesWriter(path):  # beside one at work
+            assert left.exists()
+        assert left.exists()
+        process.send_signal(signal.SIGKILL)
+    with StatesWriter(path):
+        assert not left.exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_only_what_is_nobodys_goes(tmp_path: Path, gone: int) -> None:
+    path = tmp_path / ".r.partial"
+    names = [
+        f".r.partial.{end}" for end in (gone, os.getpid(), 1, 0, -1, "x", "", 10**30, "\u0661")
+    ]
+    names += [".r.partial", f".other.partial.{gone}", f"r.partial.{gone}"]
+    for name in names:
+        (tmp_path / name).touch()
+    clear(path)
+    assert {own.name for own in tmp_path.iterdir()} == set(names[1:])
+    assert own_name(path).name == f".r.partial.{os.getpid()}"
+
+
+def test_a_file_of_another_machine_is_locked(tmp_path: Path, gone: int) -> None:
+    """Its process is unknown here, but at work."""
+    left = tmp_path / f".r.partial.{gone}"
+    with left.open("w+b") as file:
+        hold(file.fileno())
+        clear(tmp_path / ".r.partial")
+        assert left.exists()
+    clear(tmp_path / ".r.partial")
+    assert not left.exists()
+
+
+def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
+    clear(tmp_path / "none" / ".r.partial")
