@@ -10,7 +10,8 @@ import sys
 import tempfile
 import time
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -117,6 +118,25 @@ def reused(report: Any) -> int:
 
 
 PLAIN = {"segmentation": {}}
+
+
+@contextmanager
+def interrupted_at(monkeypatch: pytest.MonkeyPatch, item: int) -> Iterator[list[int]]:
+    """Ctrl-C when this item is about to be read; the items that were asked for until then."""
+    from uqeval.maps.sources import Source
+
+    read, asked = Source.read, []
+
+    def interrupted(self: Any, batch: range, *args: Any) -> Any:
+        asked.append(batch.start)
+        if batch.start == item:
+            raise KeyboardInterrupt
+        return read(self, batch, *args)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Source, "read", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            yield asked
 
 
 @pytest.mark.parametrize("family", SKIPS)
@@ -450,25 +470,13 @@ def test_a_killed_run_goes_on_from_both(
     before: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Killed in the middle of the new items; the old ones are in the states that are done."""
-    from uqeval.maps.sources import Source
-
     given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
     if before:
         run(states, given, PLAIN)
     grow(given)
-    read, asked = Source.read, []
-
-    def interrupted(self: Any, batch: range, *args: Any) -> Any:
-        asked.append(batch.start)
-        if batch.start == 5:
-            raise KeyboardInterrupt
-        return read(self, batch, *args)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Source, "read", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            time.sleep(0.03)
-            uqeval.evaluate(given, None, PLAIN, states=states, workers=1)
+    with interrupted_at(monkeypatch, 5) as asked:
+        time.sleep(0.03)
+        uqeval.evaluate(given, None, PLAIN, states=states, workers=1)
     assert sorted({*asked} - {6}) == ([4, 5] if before else [0, 1, 2, 3, 4, 5])
     assert partial_path(states).exists()
     report = run(states, given, PLAIN, resume=True)
@@ -482,20 +490,9 @@ def test_what_was_changed_since_is_not_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Without checksums the fingerprint of a store does not tell of it."""
-    from uqeval.maps.sources import Source
-
     given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
-    read = Source.read
-
-    def interrupted(self: Any, batch: range, *args: Any) -> Any:
-        if batch.start == 2:
-            raise KeyboardInterrupt
-        return read(self, batch, *args)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Source, "read", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            run(states, given, PLAIN)
+    with interrupted_at(monkeypatch, 2):
+        run(states, given, PLAIN)
     change(given / "probs" / "c" / "0" / "0" / "0" / "0" / "0")
     with pytest.raises(uqeval.UsageError, match="is of another run"):
         run(states, given, PLAIN, resume=True)

@@ -6,9 +6,9 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
-import cv2
 import numpy as np
 import pytest
+import small_videos
 from PIL import Image
 
 import uqeval
@@ -21,21 +21,9 @@ FIELDS = ("tc", "tc_no_warp", "pixel_agreement", "coverage", "mse_warp", "mse_id
 
 
 def video(frames: int = 6, size: tuple[int, int] = (48, 64)) -> tuple[Any, Any]:
-    """A texture that moves, uint8 [t, y, x, 3], and ids [t, y, x] of it, some void, some wrong."""
-    rng = np.random.default_rng(5)
-    wide = cv2.resize(rng.integers(0, 256, (12, 16, 3), np.uint8), (120, 90))
-    regions = cv2.resize(
-        rng.integers(0, 5, (6, 8), np.uint8), (120, 90), interpolation=cv2.INTER_NEAREST
-    )
-    images, ids = [], []
-    for t in range(frames):
-        y, x = 2 * t, 3 * t
-        images.append(wide[y : y + size[0], x : x + size[1]])
-        own = regions[y : y + size[0], x : x + size[1]].copy()
-        own[rng.random(size) < 0.1] = 255
-        own[rng.random(size) < 0.1] = 2
-        ids.append(own)
-    return np.stack(images), np.stack(ids)
+    """Images, uint8 [t, y, x, 3], and ids [t, y, x]."""
+    own = small_videos.video(small_videos.numbered(frames), 5, size)
+    return own.stack("frames"), own.stack("predictions")
 
 
 def save(folder: Path, images: Any, ids: Any, names: list[str] | None = None) -> None:

@@ -17,6 +17,7 @@ import pytest
 import zarr
 from command import EXECUTABLE, TIMEOUT, environment, refused, run_uqeval, run_well
 from PIL import Image
+from small_videos import VOID, numbered, video
 
 FRAMES = 5
 KEYS = [
@@ -25,25 +26,10 @@ KEYS = [
 ]  # fmt: skip
 
 
-def video(frames: int = FRAMES) -> tuple[Any, Any]:
-    """A texture that moves, uint8 [t, y, x, 3], and ids [t, y, x] of it, some of them wrong."""
-    rng = np.random.default_rng(3)
-    wide = cv2.resize(rng.integers(0, 256, (12, 16, 3), np.uint8), (120, 90))
-    regions = cv2.resize(
-        rng.integers(0, 4, (6, 8), np.uint8), (120, 90), interpolation=cv2.INTER_NEAREST
-    )
-    images, ids = [], []
-    for t in range(frames):
-        box = slice(t, t + 48), slice(2 * t, 2 * t + 64)
-        own = regions[box].copy()
-        own[rng.random(own.shape) < 0.1] = 2
-        images.append(wide[box])
-        ids.append(own)
-    return np.stack(images), np.stack(ids)
-
-
-IMAGES, IDS = video()
-NAMES = [f"v_{t:03}" for t in range(FRAMES)]
+NAMES = numbered(FRAMES)
+VIDEO = video(NAMES, 3, (48, 64))
+IMAGES, IDS = VIDEO.stack("frames"), VIDEO.stack("predictions")
+IDS[IDS == VOID] = 2  # probabilities have no void
 
 
 def png(path: Path, image: Any) -> None:
