@@ -5,8 +5,10 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import sys
 import time
+from collections import namedtuple
 from pathlib import Path
 from typing import Any
 
@@ -153,6 +155,65 @@ def test_damaged_maps_are_read_again(how: str, tmp_path: Path) -> None:
     assert reused(same(cache, given, {"pavpu": {}})) == ITEMS
 
 
+def test_no_byte_of_a_header_may_be_another(tmp_path: Path) -> None:
+    given, cache = store(tmp_path / "s.zarr", count=1), tmp_path / "cache"
+    run(cache, given, {"pavpu": {}})
+    path = files(cache)[0]
+    whole = path.read_bytes()
+    from uqeval.stores.checked_npy import read_checked
+
+    held = np.load(path)
+    assert np.array_equal(read_checked(path, held.shape, held.dtype), held)  # type: ignore[arg-type]
+    for at in range(128):
+        for bit in range(8):
+            path.write_bytes(whole[:at] + bytes([whole[at] ^ 1 << bit]) + whole[at + 1 :])
+            assert read_checked(path, held.shape, held.dtype) is None
+
+
+def test_a_file_in_another_s_place_is_none(tmp_path: Path) -> None:
+    given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
+    run(cache, given, {"pavpu": {}})
+    whole = {path: path.read_bytes() for path in files(cache)}
+    by_size: dict[int, list[Path]] = {}
+    for path, data in whole.items():
+        by_size.setdefault(len(data), []).append(path)
+    for alike in by_size.values():
+        for path, other in zip(alike, [*alike[1:], alike[0]], strict=True):
+            path.write_bytes(whole[other])
+    assert reused(same(cache, given, {"pavpu": {}})) == 0
+
+
+def test_a_pipe_is_no_file(tmp_path: Path) -> None:
+    given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
+    run(cache, given, {"pavpu": {}})
+    for path in files(cache)[::2]:
+        path.unlink()
+        os.mkfifo(path)
+    same(cache, given, {"pavpu": {}})
+    assert reused(same(cache, given, {"pavpu": {}})) == ITEMS
+
+
+def test_paths_and_machines_tell_items_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two disks may hold files of one number and time; exp has other last bits elsewhere."""
+    given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
+    run(cache, given, {"pavpu": {}})
+    monkeypatch.chdir(tmp_path)
+    assert reused(same(cache, "s.zarr", {"pavpu": {}})) == ITEMS
+    with monkeypatch.context() as patch:
+        patch.setattr("uqeval.stores.sources.file_stamp", lambda *_: "the same")
+        (tmp_path / "a").mkdir()
+        (tmp_path / "b").mkdir()
+        for folder, seed in (("a", 1), ("b", 2)):
+            held = {"probs": probs(ITEMS, seed=seed), "labels": labels(ITEMS)}
+            save(tmp_path / folder / "s.zarr", held, {"names": names(ITEMS)})
+            monkeypatch.chdir(tmp_path / folder)
+            assert reused(same(cache, "s.zarr", {"pavpu": {}})) == 0
+    monkeypatch.setattr("uqeval.saving._exponential", lambda: "another")
+    assert reused(same(cache, given, {"pavpu": {}})) == 0
+
+
 def test_maps_of_another_shape_are_none(tmp_path: Path) -> None:
     from uqeval.stores.checked_npy import write_checked
 
@@ -195,11 +256,34 @@ def test_a_full_disk_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert report.results == run(None, given, {"pavpu": {}}).results
 
 
+def test_disk_is_left_for_the_report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage(2**40, 2**40 - 2**29, 2**29))
+    report = run(cache, given, {"pavpu": {}})
+    assert "(1 GiB is left free)" in report.warnings[-1]
+    assert files(cache) == []
+
+
+def test_files_are_as_readable_as_others(tmp_path: Path) -> None:
+    given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
+    before = os.umask(0o027)
+    try:
+        run(cache, given, {"pavpu": {}})
+    finally:
+        os.umask(before)
+    assert {path.stat().st_mode & 0o777 for path in files(cache)} == {0o640}
+
+
 def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     given = store(tmp_path / "s.zarr")
     (tmp_path / "file").write_text("")
-    with pytest.raises(OutputError, match=r"file: maps cannot be kept there.*Name another folder"):
-        run(tmp_path / "file", given, {"pavpu": {}})
+    for place, why in (("file", "it is no folder"), ("file/in", "Not a directory")):
+        with pytest.raises(OutputError, match=f"cannot be kept there: {why}. Name another folder"):
+            run(tmp_path / place, given, {"pavpu": {}})
+    for folder in ("", "s3://bucket/maps", 3, True):
+        with pytest.raises(UsageError, match=r"--map-cache .* expected a folder of this machine"):
+            uqeval.evaluate(given, None, "pavpu", map_cache=folder)
     for inside in (given, given / "maps"):
         with pytest.raises(UsageError, match="is an input"):
             run(inside, given, {"pavpu": {}})
@@ -219,6 +303,12 @@ def test_the_command_says_so(tmp_path: Path) -> None:
         text = "4 of 4 items are as they were when an earlier run read them"
         assert (text in " ".join(done.stderr.split())) == known
     refused(run_uqeval("pavpu", given, "--map-cache", given), "--map-cache", "is an input")
+    out = tmp_path / "out"
+    refused(run_uqeval("pavpu", given, "--map-cache", out, "-o", out), "is an output")
+    assert not out.exists()
+    for _ in range(2):
+        done = run_well("divergence", given, given, "--map-cache", tmp_path / "cache")
+    assert text in " ".join(done.stderr.split())
 
 
 def test_a_file_says_where(tmp_path: Path) -> None:

@@ -145,7 +145,8 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     inputs.source.want(sorted(wanted))
     with ExitStack() as stack:
         states = None
-        stamps = stamps_of(inputs) if options.states or inputs.map_cache else []
+        leaves = options.states is not None or inputs.map_cache is not None
+        stamps = stamps_of(inputs) if leaves else []
         cache = map_cache_of(inputs, stamps)
         if options.states is not None:
             states = stack.enter_context(

@@ -50,12 +50,17 @@ def states_of_run(
 
 def map_cache_of(inputs: Inputs, stamps: list[str | None]) -> MapCache | None:
     """Where the maps of a run are kept for others, if anywhere."""
+    from uqeval.maps.names import form_of
     from uqeval.stores.map_cache import MapCache
 
     if inputs.map_cache is None:
         return None
     facts = inputs.facts()
-    return MapCache(inputs.map_cache, facts.where, facts.names, stamps, facts.sizes)
+
+    def form(name: str, item: int) -> tuple[tuple[int, ...], str]:
+        return form_of(name, facts.classes, facts.sizes[item])
+
+    return MapCache(inputs.map_cache, facts.names, stamps, form)
 
 
 def stamps_of(inputs: Inputs) -> list[str | None]:
@@ -73,6 +78,8 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
         "options": {name: inputs.options.get(name) for name in _OPTIONS},
         "data": [facts.kind, facts.classes, facts.samples, facts.reference, inputs.ignore_index],
         "flows": inputs.flows(),
+        "paths": inputs.paths(),
+        "exponential": _exponential(),
     }
     told = json.dumps(context, sort_keys=True)
     stamps = [joined([stamp() for stamp in own], told) for own in inputs.stamped]
@@ -84,10 +91,19 @@ def _code() -> str:
     import uqeval
 
     digest = hashlib.sha256()
-    for room in ("kernels", "maps", "tallies"):
+    for room in ("kernels", "maps", "stores", "tallies"):
         for file in sorted((Path(uqeval.__file__).parent / room).glob("*.py")):
             digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _exponential() -> str:
+    """A digest of what exp is here: NumPy's last bit depends on the processor."""
+    import numpy as np
+
+    values = np.linspace(-20, 0, 4099)
+    made = (np.exp(values).tobytes(), np.exp(values.astype(np.float32)).tobytes())
+    return hashlib.sha256(b"".join(made)).hexdigest()[:16]
 
 
 def states_index(

@@ -14,7 +14,7 @@ from uqeval.errors import UsageError
 
 @taking(
     *o.OUTPUTS, "store", "names", "sum_tolerance", "missing_chunks", "limit", "part", *o.CUTS,
-    "resume", *o.RUNNING,
+    "map_cache", "resume", *o.RUNNING,
 )  # fmt: skip
 def divergence(
     shared: o.Shared,

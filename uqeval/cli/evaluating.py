@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from uqeval.cli import options as o
@@ -98,7 +99,13 @@ def completed(
     elif shared.store is not None:
         instead = "a VIDEO" if "video" in data else "paths"
         raise UsageError(f"--store is for a store of uqeval.yaml; give it, or {instead}.")
-    check_outputs(shared.output, shared.csv, *outputs, inputs=_read(asked | settings))
+    written = (shared.output, shared.csv, *outputs)
+    check_outputs(*written, inputs=_read(asked | settings))
+    cache = asked.get("map_cache")
+    if cache is not None and any(
+        path is not None and Path(path) == Path(cache) for path in written
+    ):
+        raise UsageError(f"--map-cache {cache}: is an output; give another folder.")
     return asked, settings
 
 

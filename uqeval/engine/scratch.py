@@ -10,13 +10,12 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
+from uqeval.stores.checked_npy import has_room
+
 if TYPE_CHECKING:
     from uqeval.maps.contract import Heartbeat, MappedSource, MapSource
     from uqeval.maps.reduction import Maps
     from uqeval.stores.map_cache import MapCache
-
-#: Disk that is left free.
-_SPARE = 1 << 30
 
 
 class Scratch:
@@ -110,7 +109,7 @@ class Scratch:
                 return
             if self._folder is None:
                 self._folder = Path(tempfile.mkdtemp(prefix="uqeval-"))
-            if shutil.disk_usage(self._folder).free < size + _SPARE:
+            if not has_room(self._folder, size):
                 return
         path = self._path(item)
         try:

@@ -70,6 +70,10 @@ class InputOptions:
         named = self.class_names
         if named is not None and (isinstance(named, str) or not all(named) or not list(named)):
             raise UsageError(f"--class-names {named!r}; expected a name for each class.")
+        folder = self.map_cache
+        local = isinstance(folder, str | Path) and str(folder) and "://" not in str(folder)
+        if folder is not None and not local:
+            raise UsageError(f"--map-cache {folder!r}; expected a folder of this machine.")
         if self.part is not None:
             Part.parse(self.part)
             if self.limit is not None:
@@ -137,6 +141,13 @@ class Inputs:
             source.where, source.names, sizes, source.classes, self.class_names, source.samples,
             source.kind, self.reference, self.video,
         )  # fmt: skip
+
+    def paths(self) -> list[str]:
+        """Where the stores lie, from the root on: names and times of files are those of a disk."""
+        record = self.record
+        stores = [record.get("labels"), record.get("target"), record.get("reference")]
+        told = [own["path"] for own in (*record["predictions"], *stores) if own]
+        return [path if "://" in path else str(Path(path).absolute()) for path in told]
 
     @property
     def fingerprint(self) -> str:

@@ -33,8 +33,7 @@ class FlowCache:
         A file that is damaged is replaced; a disk that is full keeps nothing, and is no error.
         """
         path = self.path(estimator, previous, next_)
-        kind = (*previous.shape, 2), np.dtype("<f4")
-        flow = read_checked(path, lambda *found: found == kind)
+        flow = read_checked(path, (*previous.shape, 2), np.float32)
         if flow is None:
             flow = np.ascontiguousarray(estimator(previous, next_), np.float32)
             write_checked(path, flow)

@@ -54,6 +54,14 @@ OF_LABELS = ("label", "label_probability", "label_rank", "brier")
 NO_UNCERTAINTY = frozenset({"prediction", "predictions", "labels", "mean_probs", *OF_LABELS})
 
 
+def form_of(name: str, classes: int, size: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
+    """Shape and dtype of a map of an item of this size: [y, x], or its pixels."""
+    name = name.removeprefix(of_reference(""))
+    ids = id_dtype(classes)
+    dtypes = {"prediction": ids, "label": ids, "label_rank": "uint16"}
+    return (classes, *size) if name == "mean_probs" else size, dtypes.get(name, "float32")
+
+
 def of_reference(name: str) -> str:
     """What a map of the reference is called beside those of the predictions."""
     return f"reference/{name}"

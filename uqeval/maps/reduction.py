@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from uqeval import kernels
 from uqeval.maps.checks import SumCheck
-from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, id_dtype, void_of
+from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, form_of, void_of
 
 Maps = dict[str, NDArray[Any]]
 
@@ -164,15 +164,10 @@ class Reducer:
 
     def empty(self) -> Maps:
         """Unfilled maps of the wanted names."""
-        form, n = self.form, self.pixels
-        ids = id_dtype(form.classes)
-        dtypes = {"prediction": ids, "label": ids, "label_rank": "uint16"}
-        return {
-            name: np.empty(
-                (form.classes, n) if name == "mean_probs" else n, dtypes.get(name, "float32")
-            )
-            for name in form.wanted
+        forms = {
+            name: form_of(name, self.form.classes, (self.pixels,)) for name in self.form.wanted
         }
+        return {name: np.empty(shape, dtype) for name, (shape, dtype) in forms.items()}
 
     def _add(self, tile: NDArray[Any], start: int, stop: int, at: int, t0: int, c0: int) -> None:
         form, arrays = self.form, self.sums.arrays

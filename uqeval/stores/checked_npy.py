@@ -1,93 +1,101 @@
 """Arrays that are kept on disk from run to run: .npy files with a checksum behind.
 
-What is read is what was written, whoever put it there; anything else reads as nothing. Several
-processes may share a folder.
+What is read is what was written under that name, by whomever; anything else reads as nothing.
+Several processes may share a folder.
 """
 
 from __future__ import annotations
 
 import io
-import math
 import os
-import tempfile
+import shutil
 import zlib
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from uqeval.errors import OutputError
 
-#: Bytes that a header takes at most, of a plain array, and the checksum.
-_HEAD, _CHECK = 1024, 4
+#: Disk that is left free for others.
+SPARE = 1 << 30
 
 
 def folder_for(what: str, folder: str | Path) -> Path:
     """A folder to keep `what` in. Raises `OutputError` if it cannot be written."""
+    made = Path(folder)
     try:
-        Path(folder).mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
-            pass
+        made.mkdir(parents=True, exist_ok=True)
+        trial = _beside(made / "trial")
+        trial.touch()
+        trial.unlink()
     except OSError as error:
+        why = "it is no folder" if made.exists() and not made.is_dir() else error.strerror
         raise OutputError(
-            f"{folder}: {what} cannot be kept there: {error.strerror}. Name another folder."
+            f"{folder}: {what} cannot be kept there: {why}. Name another folder."
         ) from error
-    return Path(folder)
+    return made
 
 
-def read_checked(
-    path: Path, fits: Callable[[tuple[int, ...], np.dtype[Any]], bool]
-) -> NDArray[Any] | None:
-    """The array in a file; None if there is none, it is damaged, or its shape and dtype do not
-    fit."""
+def has_room(folder: Path, size: int) -> bool:
+    """Whether a folder's disk takes so many bytes and still has some to spare."""
+    return shutil.disk_usage(folder).free >= size + SPARE
+
+
+def read_checked(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any] | None:
+    """The array of this shape and dtype in a file; None if it is not there, or not whole."""
+    head = _head(shape, np.dtype(dtype))
     try:
+        if not path.is_file():  # a pipe would wait for its writer
+            return None
         with path.open("rb") as file:
-            if np.lib.format.read_magic(file) != (1, 0):
-                return None
-            shape, _, dtype = np.lib.format.read_array_header_1_0(file, _HEAD)
-            whole = file.tell() + math.prod(shape) * dtype.itemsize + _CHECK
-            if os.fstat(file.fileno()).st_size != whole or not fits(shape, dtype):
+            if file.read(len(head)) != head:
                 return None
             values = np.empty(shape, dtype)
-            file.readinto(_bytes(values))
-            return values if file.read() == _checksum(_head(shape, dtype), values) else None
-    except (OSError, ValueError):
+            if file.readinto(_bytes(values)) != values.nbytes:
+                return None
+            return values if file.read() == _checksum(path, head, values) else None
+    except OSError:
         return None
 
 
 def write_checked(path: Path, values: NDArray[Any]) -> bool:
-    """Put an array in place, or nothing at all; returns whether it is there."""
-    temporary = None
+    """Put an array in place, or nothing at all; returns whether it is there.
+
+    Nothing is where the disk is full, or nearly so, or cannot be written.
+    """
+    beside = _beside(path)
     try:
         path.parent.mkdir(exist_ok=True)
-        handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.stem[:8]}.")
-        with os.fdopen(handle, "wb") as file:
-            _put(file, np.ascontiguousarray(values, values.dtype.newbyteorder("<")))
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)
-        Path(temporary).replace(path)
+        if not has_room(path.parent, values.nbytes):
+            return False
+        with beside.open("xb") as file:
+            _put(file, path, np.ascontiguousarray(values, values.dtype.newbyteorder("<")))
+        beside.replace(path)
     except OSError:
-        if temporary is not None:
-            with suppress(OSError):
-                Path(temporary).unlink()
+        with suppress(OSError):
+            beside.unlink(missing_ok=True)
         return False
     return True
 
 
-def _put(file: IO[bytes], values: NDArray[Any]) -> None:
+def _beside(path: Path) -> Path:
+    """A name of its own for a file that is not whole yet."""
+    return path.with_name(f".{path.stem[:8]}.{os.urandom(4).hex()}")
+
+
+def _put(file: IO[bytes], path: Path, values: NDArray[Any]) -> None:
     head = _head(values.shape, values.dtype)
     file.write(head)
     file.write(_bytes(values))
-    file.write(_checksum(head, values))
+    file.write(_checksum(path, head, values))
 
 
 def _head(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bytes:
     buffer = io.BytesIO()
-    kind = {"descr": dtype.str, "fortran_order": False, "shape": shape}
+    kind = {"descr": dtype.newbyteorder("<").str, "fortran_order": False, "shape": shape}
     np.lib.format.write_array_header_1_0(buffer, kind)
     return buffer.getvalue()
 
@@ -96,5 +104,10 @@ def _bytes(values: NDArray[Any]) -> memoryview:
     return values.reshape(-1).view(np.uint8).data
 
 
-def _checksum(head: bytes, values: NDArray[Any]) -> bytes:
-    return zlib.crc32(_bytes(values), zlib.crc32(head)).to_bytes(_CHECK, "little")
+def _checksum(path: Path, head: bytes, values: NDArray[Any]) -> bytes:
+    """Of the name too: a file in another's place is none."""
+    parts = (path.name.encode(), head, _bytes(values))
+    check = 0
+    for part in parts:
+        check = zlib.crc32(part, check)
+    return check.to_bytes(4, "little")

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.stores.checked_npy import folder_for, read_checked, write_checked
 
+#: Shape and dtype of a map, by its name and item.
+Form: TypeAlias = "Callable[[str, int], tuple[tuple[int, ...], str]]"
+
 
 class MapCache:
-    """Maps [y, x] or [class, y, x] of items, a file each, by what they depend on.
+    """Maps of items, a file each, by what they depend on.
 
     `stamps` change when an item's maps do (`uqeval.saving.stamps_of`); where there is none the
     item's maps are not kept. Runs of other metrics, and of other stores, may share the folder;
@@ -23,12 +25,11 @@ class MapCache:
     """
 
     def __init__(
-        self, folder: str | Path, where: str, names: Sequence[str], stamps: Sequence[str | None],
-        sizes: Sequence[tuple[int, int]],
-    ) -> None:  # fmt: skip
+        self, folder: str | Path, names: Sequence[str], stamps: Sequence[str | None], form: Form
+    ) -> None:
         self.folder = folder_for("maps", folder)
-        self._where, self._names, self._stamps, self._sizes = where, names, stamps, sizes
-        #: Items whose maps were to be kept and are not: nothing stamps them, or the disk is full.
+        self._names, self._stamps, self._form = names, stamps, form
+        #: Items whose maps were to be kept and are not.
         self.unstamped = {i for i, stamp in enumerate(stamps) if stamp is None}
         self.refused: set[int] = set()
 
@@ -36,14 +37,9 @@ class MapCache:
         """The wanted maps of an item; None where one of them is not there, or damaged."""
         if item in self.unstamped:
             return None
-        size = self._sizes[item]
-
-        def fits(shape: tuple[int, ...], dtype: np.dtype[Any]) -> bool:
-            return shape[-2:] == size and len(shape) < 4 and dtype.kind in "buif"
-
         found = {}
         for name in wanted:
-            values = read_checked(self._path(item, name), fits)
+            values = read_checked(self._path(item, name), *self._form(name, item))
             if values is None:
                 return None
             found[name] = values
@@ -62,7 +58,7 @@ class MapCache:
         """What is not kept, and why."""
         said = (
             (self.unstamped, "nothing tells whether they change, or they were changed just now"),
-            (self.refused, "the disk is full, or cannot be written"),
+            (self.refused, "the disk is full (1 GiB is left free), or cannot be written"),
         )
         return [
             f"--map-cache {self.folder}: the maps of {len(items)} of {len(self._names)} items are "
@@ -71,6 +67,6 @@ class MapCache:
         ]  # fmt: skip
 
     def _path(self, item: int, name: str) -> Path:
-        key = [self._where, self._names[item], self._stamps[item], name]
+        key = [self._names[item], self._stamps[item], name]
         digest = hashlib.sha256(json.dumps(key).encode()).hexdigest()
         return self.folder / digest[:2] / f"{digest}.npy"
