@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uqeval.kernels.intervals import score_gaussian
-from uqeval.tallies import IntervalCounts
+from uqeval.tallies import IntervalCounts, PredictiveScores
 
 
 def test_the_crps_is_that_of_erf() -> None:
@@ -17,7 +16,9 @@ def test_the_crps_is_that_of_erf() -> None:
     for e in map(float, [*z, 9.0, math.nextafter(9.0, 0)]):
         density = math.exp(-0.5 * e * e) / math.sqrt(2 * math.pi)
         expected = e * math.erf(e / math.sqrt(2)) + 2 * density - 1 / math.sqrt(math.pi)
-        assert score_gaussian(e, 1.0)[1] == pytest.approx(expected, rel=2e-15)
+        maps: dict[str, Any] = {"error": np.array([e]), "sigma": np.ones(1)}
+        found = PredictiveScores(False, (), ()).state_of(maps | {"label": np.zeros(1, "u1")})
+        assert found["crps"][0] == pytest.approx(expected, rel=2e-15)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from uqeval.kernels._jit import kernel
 
 #: Pixels of a block, and lanes that sums are added up in, pixel i in lane i modulo `BLOCK`: sums in
 #: many lanes need not wait for each other, and fill the vector registers.
-BLOCK = 512
+BLOCK = 256
 
 
 @kernel
@@ -22,13 +22,42 @@ def _add_powers(value, label, void, sums, squares):
 
 
 @kernel
-def _add_ends(value, label, void, sums, least, most):
+def _add(value, label, void, sums):
+    for i in range(value.shape[0]):
+        sums[i] += np.float64(value[i]) if label[i] != void else 0.0
+
+
+@kernel
+def _widen(value, label, void, least, most):
     for i in range(value.shape[0]):
         v, known = np.float64(value[i]), label[i] != void
-        sums[i] += v if known else 0.0
         low, high = v if known else np.inf, v if known else -np.inf
         least[i] = low if low < least[i] else least[i]
         most[i] = high if high > most[i] else most[i]
+
+
+@kernel
+def _count(label, void):
+    found: Any = np.int32(0)
+    for i in range(label.shape[0]):
+        found += np.int32(label[i] != void)
+    return np.int64(found)
+
+
+@kernel
+def _count_zeros(sigma, label, void):
+    found: Any = np.int32(0)
+    for i in range(label.shape[0]):
+        found += np.int32((label[i] != void) & (sigma[i] == 0))
+    return np.int64(found)
+
+
+@kernel
+def _count_infinite(error, sigma, label, void):
+    found: Any = np.int32(0)
+    for i in range(label.shape[0]):
+        found += np.int32((label[i] != void) & (sigma[i] == 0) & (error[i] > 0))
+    return np.int64(found)
 
 
 @kernel
@@ -42,14 +71,16 @@ def sum_item(error, sigma, target, label, void, lanes, ends):
     for start in range(0, label.shape[0], BLOCK):
         stop = start + BLOCK
         known, errors, sigmas = label[start:stop], error[start:stop], sigma[start:stop]
+        targets = target[start:stop]
         _add_powers(errors, known, void, lanes[0], lanes[1])
         _add_powers(sigmas, known, void, lanes[2], lanes[3])
-        _add_ends(target[start:stop], known, void, lanes[4], ends[0], ends[1])
-        for i in range(known.shape[0]):
-            evaluated = known[i] != void
-            count += evaluated
-            zeros += evaluated & (sigmas[i] == 0)
-            infinite += evaluated & (sigmas[i] == 0) & (errors[i] > 0)
+        _add(targets, known, void, lanes[4])
+        _widen(targets, known, void, ends[0], ends[1])
+        count += _count(known, void)
+        some = _count_zeros(sigmas, known, void)
+        if some > 0:
+            zeros += some
+            infinite += _count_infinite(errors, sigmas, known, void)
     return count, zeros, infinite
 
 

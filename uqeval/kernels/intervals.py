@@ -8,110 +8,229 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.kernels._jit import bits_of_float32, kernel
+from uqeval.kernels._jit import bits_of_float32, bits_of_float64, float64_of, kernel
+from uqeval.kernels.exponential import exp_64
 
-#: Low bits of ε/σ that do not say where a level is looked for: 8 bits of the mantissa are left.
-RATIO_BITS = 15
+#: Low bits of ε/σ that do not say where a level is looked for: 10 bits of the mantissa are left.
+RATIO_BITS = 13
+#: Pixels of a block, and lanes that sums are added up in: pixel i in lane i modulo `BLOCK`.
+BLOCK = 256
 
 _SQRT2 = math.sqrt(2.0)
 _INV_SQRT_PI = 1.0 / math.sqrt(math.pi)
 _HALF_LOG_2PI = 0.5 * math.log(2.0 * math.pi)
+_HALF_LOG_2 = 0.5 * math.log(2.0)
 #: Nodes of `_crps` in a unit of z, and the z from which it is a line to the last bit.
-_NODES, _LINE = 64, 9
+_NODES, _LINE = 64, 9.0
+#: A float64 in [1, 2) has the bits of 1 above its mantissa; so many of them multiply to a float64.
+_MANTISSA, _ONE = np.int64((1 << 52) - 1), np.int64(1023 << 52)
+_FACTORS = 512
 
 
-def _taylor() -> NDArray[np.float64]:
-    """About each node the polynomial of z·erf(z/√2) + 2φ(z), [node, power].
+def _normal() -> NDArray[np.float64]:
+    """erf(z/√2) and the density φ(z) at each node, [which, node]."""
+    z = [k / _NODES for k in range(int(_NODES * _LINE) + 1)]
+    erf = [math.erf(v / _SQRT2) for v in z]
+    return np.array([erf, [math.exp(-0.5 * v * v) / math.sqrt(2.0 * math.pi) for v in z]])
 
-    Its derivative is erf(z/√2), and its second 2φ, whose own are Hermite polynomials times φ. Half
-    a step is 2⁻⁷, the seventh power of which is nothing beside a float64.
+
+_ERF, _DENSITY = _normal()
+
+
+@kernel
+def _take(number, label, void, taken):
+    """Evaluated numbers of a block as float64; 0 for others."""
+    for i in range(label.shape[0]):
+        taken[i] = np.float64(number[i]) if label[i] != void else 0.0
+
+
+@kernel
+def _divide(e, s, unit, z):
+    """ε/(σ·`unit`) of a block, 0 where σ = 0."""
+    for i in range(e.shape[0]):
+        z[i] = e[i] / (s[i] * unit) if s[i] > 0.0 else 0.0
+
+
+@kernel
+def _multiply(s, mantissas, exponents):
+    """Multiply each lane by its σ > 0: the mantissas, and the sum of the exponents."""
+    for i in range(s.shape[0]):
+        bits, known = bits_of_float64(s[i]), s[i] > 0.0
+        mantissa = float64_of((bits & _MANTISSA) | _ONE)
+        mantissas[i] *= mantissa if known else 1.0
+        exponents[i] += (bits >> np.int64(52)) - np.int64(1023) if known else np.int64(0)
+
+
+@kernel
+def _flush(mantissas):
+    """Σ ln of the lanes, which start anew."""
+    total = 0.0
+    for i in range(mantissas.shape[0]):
+        total += math.log(mantissas[i])
+        mantissas[i] = 1.0
+    return total
+
+
+@kernel
+def _nearest(z, node):
+    for i in range(z.shape[0]):
+        node[i] = np.int32((z[i] if z[i] < _LINE else _LINE) * _NODES + 0.5)
+
+
+@kernel
+def _look_up(table, node, found):
+    for i in range(found.shape[0]):
+        found[i] = table[np.uint32(node[i])]
+
+
+@kernel
+def _crps(z, erf, density):
+    """z·erf(z/√2) + 2φ(z) for z >= 0: less 1/√π the CRPS of N(0, 1).
+
+    From `erf` and `density` at the node next to it, by Taylor: its derivative is erf(z/√2), and its
+    second 2φ, whose own are Hermite polynomials times φ. Half a step is 2⁻⁷, the seventh power of
+    which is nothing beside a float64.
     """
-    z = np.arange(_NODES * _LINE + 1) / _NODES
-    erf = np.array([math.erf(v / _SQRT2) for v in z])
-    density = np.array([math.exp(-0.5 * v * v) for v in z]) / math.sqrt(2.0 * math.pi)
-    hermite = (z, z**2 - 1, z**3 - 3 * z, z**4 - 6 * z**2 + 3)
-    parts = (-1 / 3, 1 / 12, -1 / 60, 1 / 360)
-    higher = [density * own * part for own, part in zip(hermite, parts, strict=True)]
-    return np.stack([z * erf + 2 * density, erf, density, *higher], axis=1)
-
-
-_TAYLOR = _taylor()
-
-
-@kernel
-def _crps(z):
-    """z·erf(z/√2) + 2φ(z) for z >= 0: less 1/√π the CRPS of N(0, 1). A table is several times as
-    fast as erf."""
-    if z >= _LINE:
-        return z
-    node = int(z * _NODES + 0.5)
-    d, c = z - node / _NODES, _TAYLOR[node]
-    return c[0] + d * (c[1] + d * (c[2] + d * (c[3] + d * (c[4] + d * (c[5] + d * c[6])))))
+    bounded = z if z < _LINE else _LINE
+    x = np.float64(np.int32(bounded * _NODES + 0.5)) / _NODES
+    d, square = bounded - x, x * x
+    fifth = (3.0 - square) * x * (1.0 / 60.0)
+    sixth = ((square - 6.0) * square + 3.0) * (1.0 / 360.0)
+    rest = 1.0 + d * (x * (-1.0 / 3.0) + d * ((square - 1.0) / 12.0 + d * (fifth + d * sixth)))
+    found = x * erf + 2.0 * density + d * (erf + d * density * rest)
+    return z if z >= _LINE else found
 
 
 @kernel
-def score_gaussian(e, s):
-    """Negative log likelihood (σ > 0) and CRPS of N(μ, σ²) at |y - μ| = e."""
-    if s == 0.0:
-        return 0.0, e
-    z = e / s
-    nll = _HALF_LOG_2PI + math.log(s) + 0.5 * z * z
-    return nll, s * (_crps(z) - _INV_SQRT_PI)
+def _add_gaussian(e, s, z, erf, density, sums):
+    for i in range(e.shape[0]):
+        sums[i] += s[i] * (_crps(z[i], erf[i], density[i]) - _INV_SQRT_PI) if s[i] > 0.0 else e[i]
 
 
 @kernel
-def score_laplace(e, s):
-    """The same of a Laplace distribution of standard deviation σ: b = σ / √2."""
-    if s == 0.0:
-        return 0.0, e
-    b = s / _SQRT2
-    z = e / b
-    return math.log(2.0 * b) + z, e + b * (math.exp(-z) - 0.75)
+def _add_laplace(e, s, z, sums):
+    for i in range(e.shape[0]):
+        sums[i] += e[i] + s[i] / _SQRT2 * (exp_64(-z[i]) - 0.75)
 
 
 @kernel
-def sum_scores(error, sigma, label, void, laplace, factors, shares, likelihood, crps, intervals):
-    """Sums of evaluated pixels' NLL (σ > 0) and CRPS into [1], of interval scores into [level].
+def _add_squares(z, sums):
+    for i in range(z.shape[0]):
+        sums[i] += 0.5 * z[i] * z[i]
 
-    The central interval of level k is μ ± factors[k] σ, and shares[k] = 2 / (1 - p_k).
+
+@kernel
+def _add(z, sums):
+    for i in range(z.shape[0]):
+        sums[i] += z[i]
+
+
+@kernel
+def _add_interval(e, s, factor, share, sums):
+    for i in range(e.shape[0]):
+        half = factor * s[i]
+        beyond = e[i] - half
+        sums[i] += 2.0 * half + (share * beyond if beyond > 0.0 else 0.0)
+
+
+@kernel
+def _count_positive(s):
+    n = 0
+    for i in range(s.shape[0]):
+        n += s[i] > 0.0
+    return n
+
+
+@kernel
+def sum_scores(error, sigma, label, void, laplace, factors, shares, lanes):
+    """Sums over evaluated pixels [i] of (CRPS, and the interval score of each level), into `lanes`
+    [which, BLOCK]; returns the sum of the negative log likelihoods where σ > 0.
+
+    Of N(μ, σ²), or of the Laplace distribution of standard deviation σ. The central interval of
+    level k is μ ± factors[k] σ, and shares[k] = 2 / (1 - p_k).
     """
-    height, width = label.shape
-    for y in range(height):
-        nll_row, crps_row = 0.0, 0.0
-        for x in range(width):
-            if label[y, x] == void:
-                continue
-            e, s = np.float64(error[y, x]), np.float64(sigma[y, x])
-            nll, score = score_laplace(e, s) if laplace else score_gaussian(e, s)
-            nll_row += nll
-            crps_row += score
-            for k in range(factors.shape[0]):
-                half = factors[k] * s
-                intervals[k] += 2.0 * half + shares[k] * max(e - half, 0.0)
-        likelihood[0] += nll_row
-        crps[0] += crps_row
+    e, s, z = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK)
+    erf, density, node = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, np.int32)
+    # ln σ is summed as the logarithm of a product, which is many times as fast.
+    mantissas, exponents, exponential = np.ones(BLOCK), np.zeros(BLOCK, np.int64), np.zeros(BLOCK)
+    positive, logarithms, left = 0, 0.0, _FACTORS
+    for start in range(0, label.shape[0], BLOCK):
+        known = label[start : start + BLOCK]
+        n = known.shape[0]
+        errors, sigmas, ratios = e[:n], s[:n], z[:n]
+        _take(error[start : start + BLOCK], known, void, errors)
+        _take(sigma[start : start + BLOCK], known, void, sigmas)
+        _divide(errors, sigmas, 1.0 / _SQRT2 if laplace else 1.0, ratios)
+        positive += _count_positive(sigmas)
+        _multiply(sigmas, mantissas, exponents)
+        left -= 1
+        if left == 0:
+            logarithms += _flush(mantissas)
+            left = _FACTORS
+        if laplace:
+            _add(ratios, exponential)
+            _add_laplace(errors, sigmas, ratios, lanes[0])
+        else:
+            _add_squares(ratios, exponential)
+            _nearest(ratios, node)
+            _look_up(_ERF, node, erf[:n])
+            _look_up(_DENSITY, node, density[:n])
+            _add_gaussian(errors, sigmas, ratios, erf, density, lanes[0])
+        for k in range(factors.shape[0]):
+            _add_interval(errors, sigmas, factors[k], shares[k], lanes[1 + k])
+    logarithms += _flush(mantissas) + np.float64(exponents.sum()) * math.log(2.0)
+    return logarithms + positive * (_HALF_LOG_2 if laplace else _HALF_LOG_2PI) + exponential.sum()
 
 
 @kernel
-def count_levels(error, sigma, label, void, factors, count, first, steps, levels, ties):
-    """Evaluated pixels by the first of the ascending levels whose interval holds the target.
+def _codes(error, sigma, label, void, lowest, nobody, code):
+    """Bits of ε/σ of a block as float32 without the low `RATIO_BITS`, less `lowest`, at least 0 and
+    below `nobody`, which void ones have."""
+    for i in range(label.shape[0]):
+        e, s = error[i], sigma[i]
+        at_zero = np.float32(np.inf) if e > 0 else np.float32(0.0)
+        ratio: Any = e / s if s > 0 else at_zero
+        c = np.int32(np.int32(bits_of_float32(np.float32(ratio)) >> np.int32(RATIO_BITS)) - lowest)
+        c = np.int32(0) if c < 0 else c
+        c = np.int32(nobody - np.int32(1)) if c >= nobody else c
+        code[i] = c if label[i] != void else nobody
+
+
+@kernel
+def count_levels(
+    error, sigma, label, void, factors, count, lowest, first, unsure, steps, levels, ties
+):  # fmt: skip
+    """Evaluated pixels [i] by the first of the ascending levels whose interval holds the target.
 
     Interval k of `count` holds it when ε <= factors[k] σ, in float64. Into `levels` [level, and
     none last]; pixels with an ε on the end of an interval of σ > 0 into `ties` [1].
 
-    `first` [high bits of ε/σ as float32] says which level it can be at least, and `steps` how many
-    levels above it at most; so many infinite factors follow after the last.
+    `first` [high bits of ε/σ as float32, from `lowest` on] says which level it can be at least, and
+    uint8 `unsure` whether it can be another, `steps` levels above it at most; so many infinite
+    factors follow after the last.
     """
-    height, width = label.shape
-    for y in range(height):
-        for x in range(width):
-            if label[y, x] == void:
-                continue
-            e, s = np.float64(error[y, x]), np.float64(sigma[y, x])
-            ratio: Any = np.float32(e / s) if s > 0.0 else np.float32(np.inf if e > 0.0 else 0.0)
-            k = np.int64(first[bits_of_float32(ratio) >> RATIO_BITS])
+    nobody = np.int32(first.shape[0])
+    by_code = np.zeros(first.shape[0] + 1, np.int64)
+    code, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    for start in range(0, label.shape[0], BLOCK):
+        stop = start + BLOCK
+        known, errors, sigmas = label[start:stop], error[start:stop], sigma[start:stop]
+        _codes(errors, sigmas, known, void, np.int32(lowest), nobody, code)
+        n = np.uint64(0)
+        for i in range(known.shape[0]):
+            c = np.uint32(code[i])
+            by_code[c] += 1
+            places[n] = i
+            n += np.uint64(unsure[c])
+        for j in range(np.int64(n)):
+            i = places[j]
+            e, s = np.float64(errors[i]), np.float64(sigmas[i])
+            k = np.int64(first[code[i]])
             for _ in range(steps):
                 k += np.int64(not e <= factors[k] * s)  # a branch would be guessed wrong
             k = min(k, count)
             levels[k] += 1
             ties[0] += k < count and s > 0.0 and e == factors[k] * s
+    for c in range(first.shape[0]):
+        if not unsure[c]:
+            levels[first[c]] += by_code[c]

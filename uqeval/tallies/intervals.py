@@ -48,13 +48,16 @@ class PredictiveScores(Tally):
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
-        from uqeval.kernels.intervals import sum_scores
+        from uqeval.kernels.intervals import BLOCK, sum_scores
 
-        shares = 2.0 / (1.0 - np.array(self.levels))
-        sum_scores(
-            maps["error"], maps[self.sigma], maps["label"], VOID, self.laplace,
-            np.array(self.factors), shares, state["nll"], state["crps"], state["intervals"],
-        )  # fmt: skip
+        error, sigma, label = (maps[n].reshape(-1) for n in ("error", self.sigma, "label"))
+        shares, lanes = 2.0 / (1.0 - np.array(self.levels)), np.zeros((1 + len(self.levels), BLOCK))
+        state["nll"] += sum_scores(
+            error, sigma, label, VOID, self.laplace, np.array(self.factors), shares, lanes
+        )
+        crps, *intervals = lanes.sum(axis=1)
+        state["crps"] += crps
+        state["intervals"] += intervals
 
 
 @dataclass(frozen=True)
@@ -82,11 +85,12 @@ class IntervalCounts(Tally):
 
         from uqeval.kernels.intervals import count_levels
 
-        first, steps = _places(self.factors)
+        lowest, first, unsure, steps = _places(self.factors)
         factors = np.append(self.factors, np.full(steps + 1, np.inf))
+        error, sigma, label = (maps[n].reshape(-1) for n in ("error", self.sigma, "label"))
         count_levels(
-            maps["error"], maps[self.sigma], maps["label"], VOID, factors, len(self.factors),
-            first, steps, state["counts"], state["ties"],
+            error, sigma, label, VOID, factors, len(self.factors), lowest, first, unsure, steps,
+            state["counts"], state["ties"],
         )  # fmt: skip
 
 
@@ -122,9 +126,9 @@ class QuantileCounts(Tally):
 
 
 @cache
-def _places(factors: tuple[float, ...]) -> tuple[NDArray[Any], int]:
-    """By the high bits of a ratio ε/σ as float32: how many factors are surely below it, and how
-    many more at most are not surely above it."""
+def _places(factors: tuple[float, ...]) -> tuple[int, NDArray[Any], NDArray[Any], int]:
+    """By the high bits of a ratio ε/σ as float32, from the lowest that matter on: how many factors
+    are surely below it, and whether any is not surely above it; and how many those are at most."""
     import numpy as np
 
     from uqeval.kernels.intervals import RATIO_BITS
@@ -134,4 +138,9 @@ def _places(factors: tuple[float, ...]) -> tuple[NDArray[Any], int]:
     upper = np.append(lower[1:], np.inf)
     first = np.searchsorted(factors, lower * (1 - _ROUNDING))
     last = np.searchsorted(factors, upper * (1 + _ROUNDING), side="right")
-    return first.astype(np.int32), int((last - first).max(initial=0))
+    unsure, steps = last > first, int((last - first).max())
+    # Up to the first bits that are unsure, and from the last on, all are alike.
+    changes = np.flatnonzero(unsure)
+    low, high = (max(changes[0] - 1, 0), changes[-1] + 2) if changes.size else (0, 1)
+    first, unsure = first[low:high], np.append(unsure[low:high], False)
+    return int(low), first.astype(np.int32), unsure.astype(np.uint8), steps
