@@ -26,6 +26,7 @@ from uqeval.tallies import (
     AccuracyByUncertainty,
     ClassCounts,
     ErrorSums,
+    ItemErrors,
     ItemPatchCounts,
     Moments,
     PatchCounts,
@@ -228,7 +229,7 @@ def void_items_count_nothing(tally: Tally) -> None:
     expected_ = tally.empty()
     if isinstance(tally, ClassCounts):
         expected_["void"] += maps["label"].size
-    if isinstance(tally, ErrorSums):
+    if isinstance(tally, ErrorSums | ItemErrors):
         expected_["invalid"] += maps["label"].size
     if isinstance(tally, PatchCounts | ItemPatchCounts | Ranks) and "inaccurate" in str(tally):
         return  # void pixels count as wrong ones

@@ -11,6 +11,7 @@ import numpy as np
 
 from uqeval.tallies import (
     Digits,
+    ErrorRanks,
     ErrorSums,
     IntervalCounts,
     ItemErrors,
@@ -35,8 +36,10 @@ EXAMPLES: tuple[Tally, ...] = (
     QuantileCounts((0.5,), "energy"),
     SumsBelow("error", ((0.5, 1.0),)),
     SumsBelow("lambda", ((-1.0,), (0.5,), (1.0,), (2.0,)), "sigma", DEPTH),
-    ItemErrors("lambda", 95.0, "linear"),
-    ItemErrors("lambda", 60.0, "truncated", True),
+    ItemErrors(95.0, "linear"),
+    ItemErrors(60.0, "truncated", True),
+    ErrorRanks(),
+    ErrorRanks("sigma", ((0, 392192), (1, 391936), (1, 262144))),
     Digits("error", DEPTH, 0, tuple((g, 0) for g in range(4))),
     Digits("lambda", DEPTH, 1, ((0, 3064), (1, 3064), (1, 3068))),
     Digits("error", DEPTH, 2, ((1, 3064 << 10), (2, 3056 << 10))),
@@ -132,9 +135,10 @@ def _sums_below(tally: Any, items: Sequence[Maps]) -> State:
             if g is not None:
                 value = {"error": e, "lambda": ratio}[tally.of]
                 k = sum(limit < value for limit in tally.limits[g])
-                state["count"][g, k] += 1
-                state["sums"][g, k] += (e, s)
-                state["most"][g, k] = max(state["most"][g, k], e)
+                if k < len(tally.limits[g]):
+                    state["count"][g, k] += 1
+                    state["sums"][g, k] += (e, s)
+                    state["most"][g, k] = max(state["most"][g, k], e)
     return state
 
 
@@ -142,6 +146,10 @@ def _item_errors(tally: Any, items: Sequence[Maps]) -> State:
     state: State = tally.empty()
     for maps in items:
         found = _pixels(maps, tally.sigma)
+        state["invalid"] += int((maps["label"] == 255).sum())
+        state["pixels"] += len(found)
+        state["totals"] += (sum(p[1] for p in found), sum(p[2] for p in found))
+        state["zero"] += (sum(p[2] == 0 for p in found), sum(math.isinf(p[3]) for p in found))
         if int(len(found) * tally.percentile / 100) < 1:
             continue
         own = [
@@ -153,6 +161,19 @@ def _item_errors(tally: Any, items: Sequence[Maps]) -> State:
         state["count"] += len(kept)
         state["sums"] += (sum(p[1] for p in kept), sum(p[2] for p in kept))
         state["most"] = np.maximum(state["most"], max(p[1] for p in kept))
+    return state
+
+
+def _error_ranks(tally: Any, items: Sequence[Maps]) -> State:
+    state: State = tally.empty()
+    for maps in items:
+        for _, e, _, ratio in _pixels(maps, tally.sigma):
+            for k, value in enumerate((ratio, e)):
+                key = int(np.float32(value).view(np.uint32)) + 2**31
+                if not tally.bins:
+                    state["coarse"][k, key >> 13] += 1
+                elif (k, key >> 13) in tally.bins:
+                    state["fine"][tally.bins.index((k, key >> 13)), key % 2**13] += 1
     return state
 
 
@@ -181,6 +202,7 @@ def _quantiles(tally: Any, items: Sequence[Maps]) -> State:
 
 ORACLES: dict[type[Tally], Callable[[Any, Sequence[Maps]], State]] = {
     Digits: _digits,
+    ErrorRanks: _error_ranks,
     ErrorSums: _error_sums,
     QuantileCounts: _quantiles,
     IntervalCounts: _interval_counts,

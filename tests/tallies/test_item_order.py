@@ -1,20 +1,22 @@
-"""Order statistics and ties of one item, against sorting it."""
+"""Percentiles and ties of one item, against sorting it."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import pytest
 
-from uqeval.tallies._select import order_statistics
 from uqeval.tallies._sorted import ties
 from uqeval.tallies.error_sums import SumsBelow
+from uqeval.tallies.item_errors import ItemErrors
 
 
 def values(kind: str, n: int) -> np.ndarray:
     rng = np.random.default_rng(n)
-    found = rng.standard_t(3, n).astype(np.float32)
+    found = np.abs(rng.standard_t(3, n)).astype(np.float32)
     if kind == "ties":
-        return np.round(np.abs(found))
+        return np.round(found)
     if kind == "sorted":
         return np.sort(found)
     if kind == "misleading":  # the pixels that are looked at first are not like the others
@@ -24,18 +26,44 @@ def values(kind: str, n: int) -> np.ndarray:
     return found
 
 
+def ordered(value: np.ndarray, percentile: float, rule: str) -> float:
+    """The percentile of sorted float64 numbers; NumPy's own makes NaN of infinite neighbours."""
+    found = np.sort(value).astype(float)
+    if rule == "inverted_cdf":
+        return float(found[max(math.ceil(found.size * (percentile / 100) - 1), 0)])
+    at = (found.size - 1) * (percentile / 100)
+    low, high = found[math.floor(at)], found[min(math.floor(at) + 1, found.size - 1)]
+    if low == high or at == math.floor(at):
+        return float(low)
+    return float("inf") if np.isinf(high) else float(np.percentile([low, high], 100 * (at % 1)))
+
+
 @pytest.mark.parametrize("kind", ["plain", "ties", "sorted", "misleading", "infinite"])
 @pytest.mark.parametrize("n", [1, 2, 1000, 1 << 17])
-def test_order_statistics_are_those_of_sorting(kind: str, n: int) -> None:
-    value, label = values(kind, n), np.zeros(n, np.uint8)
+def test_percentiles_are_those_of_sorting(kind: str, n: int) -> None:
+    error, label = values(kind, n), np.zeros(n, np.uint8)
     label[1::3] = 255
-    pixels = int((label == 0).sum())
-    ordered = np.sort(value[label == 0])
-    for share in (0.0, 0.01, 0.5, 0.95, 1.0):
-        lower = int(share * (pixels - 1))
-        upper = min(lower + 1, pixels - 1)
-        found = order_statistics(value, label, 255, pixels, lower, upper)
-        assert found == (ordered[lower], ordered[upper])
+    known = label == 0
+    sigma = np.random.default_rng(0).integers(0, 9, n).astype(np.float32)
+    maps = {"error": error[None], "sigma": sigma[None], "label": label[None]}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = np.where(error > 0, error / sigma, np.float32(0))[known]
+    for percentile, rule in [
+        *((p, "inverted_cdf") for p in (0.01, 1.0, 50.0, 95.0, 100.0)),
+        *((p, "linear") for p in (50.0, 95.0)),
+    ]:
+        found = ItemErrors(percentile, rule).state_of(maps)
+        expected = [ordered(v, percentile, rule) for v in (ratio, error[known])]
+        assert found["own"].tolist() == expected
+        kept = error[known] <= expected[1]
+        assert found["count"][0] == kept.sum()
+        assert found["most"][0] == error[known][kept].max()
+        sums = [v[known][kept].sum(dtype=float) for v in (error, sigma)]
+        np.testing.assert_allclose(found["sums"], sums, rtol=1e-12)
+        by_ratio = ItemErrors(percentile, rule, True).state_of(maps)
+        kept = ratio <= expected[0]
+        assert by_ratio["count"][0] == kept.sum()
+        assert by_ratio["most"][0] == error[known][kept].max()
 
 
 def test_ties_of_some_bins() -> None:
@@ -63,5 +91,5 @@ def test_sums_below_take_each_pixel_once_wherever_it_lies() -> None:
     state = SumsBelow("error", (limits,)).state_of(maps)
     error = maps["error"][maps["label"] == 0]
     below = (np.array(limits)[:, None] < error).sum(axis=0)
-    np.testing.assert_array_equal(state["count"][0], np.bincount(below, minlength=5))
-    np.testing.assert_array_equal(state["sums"][0, :, 0], np.bincount(below, error, 5))
+    np.testing.assert_array_equal(state["count"][0], np.bincount(below, minlength=5)[:4])
+    np.testing.assert_array_equal(state["sums"][0, :, 0], np.bincount(below, error, 5)[:4])

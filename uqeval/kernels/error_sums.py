@@ -22,7 +22,7 @@ def _add_powers(value, label, void, sums, squares):
 
 
 @kernel
-def _add(value, label, void, sums):
+def add_numbers(value, label, void, sums):
     for i in range(value.shape[0]):
         sums[i] += np.float64(value[i]) if label[i] != void else 0.0
 
@@ -37,7 +37,7 @@ def _widen(value, label, void, least, most):
 
 
 @kernel
-def _count(label, void):
+def count_known(label, void):
     found: Any = np.int32(0)
     for i in range(label.shape[0]):
         found += np.int32(label[i] != void)
@@ -45,7 +45,7 @@ def _count(label, void):
 
 
 @kernel
-def _count_zeros(sigma, label, void):
+def count_zeros(sigma, label, void):
     found: Any = np.int32(0)
     for i in range(label.shape[0]):
         found += np.int32((label[i] != void) & (sigma[i] == 0))
@@ -53,7 +53,7 @@ def _count_zeros(sigma, label, void):
 
 
 @kernel
-def _count_infinite(error, sigma, label, void):
+def count_infinite(error, sigma, label, void):
     found: Any = np.int32(0)
     for i in range(label.shape[0]):
         found += np.int32((label[i] != void) & (sigma[i] == 0) & (error[i] > 0))
@@ -74,13 +74,13 @@ def sum_item(error, sigma, target, label, void, lanes, ends):
         targets = target[start:stop]
         _add_powers(errors, known, void, lanes[0], lanes[1])
         _add_powers(sigmas, known, void, lanes[2], lanes[3])
-        _add(targets, known, void, lanes[4])
+        add_numbers(targets, known, void, lanes[4])
         _widen(targets, known, void, ends[0], ends[1])
-        count += _count(known, void)
-        some = _count_zeros(sigmas, known, void)
+        count += count_known(known, void)
+        some = count_zeros(sigmas, known, void)
         if some > 0:
             zeros += some
-            infinite += _count_infinite(errors, sigmas, known, void)
+            infinite += count_infinite(errors, sigmas, known, void)
     return count, zeros, infinite
 
 
@@ -95,29 +95,52 @@ def sum_squares_about(mean, value, label, void, lanes):
 
 
 @kernel
-def _add_side(value, limit, upper, number, label, void, sums):
+def _flag_upto(value, limit, label, void, flag):
     for i in range(value.shape[0]):
-        side = (label[i] != void) & ((np.float64(value[i]) <= limit) != upper)
-        sums[i] += np.float64(number[i]) if side else 0.0
+        flag[i] = (label[i] != void) & (np.float64(value[i]) <= limit)
 
 
 @kernel
-def sum_side(value, limit, upper, error, sigma, label, void, lanes, most):
-    """Sums of evaluated pixels [i] with a `value` up to the `limit`, or `upper`: above it.
+def add_flagged(number, flag, wanted, sums):
+    """Add those of a block of numbers [i] whose flag is the `wanted` one, each in its lane."""
+    for i in range(number.shape[0]):
+        sums[i] += np.float64(number[i]) if flag[i] == wanted else 0.0
+
+
+@kernel
+def raise_flagged(number, flag, wanted, most):
+    """The largest such number of each lane."""
+    for i in range(number.shape[0]):
+        v = np.float64(number[i]) if flag[i] == wanted else -np.inf
+        most[i] = v if v > most[i] else most[i]
+
+
+@kernel
+def count_flagged(flag, wanted):
+    """How many flags of a block are the `wanted` one."""
+    found: Any = np.int32(0)
+    for i in range(flag.shape[0]):
+        found += np.int32(flag[i] == wanted)
+    return np.int64(found)
+
+
+@kernel
+def sum_upto(value, limit, error, sigma, label, void, lanes, most):
+    """Sums of evaluated pixels [i] with a `value` up to the `limit`.
 
     Of (ε, σ) into `lanes` [sum, BLOCK], the largest ε into `most` [BLOCK]. Returns their number.
     """
     count = 0
+    flags = np.empty(BLOCK, np.uint8)
     for start in range(0, label.shape[0], BLOCK):
         stop = start + BLOCK
-        known, values, errors = label[start:stop], value[start:stop], error[start:stop]
-        _add_side(values, limit, upper, errors, known, void, lanes[0])
-        _add_side(values, limit, upper, sigma[start:stop], known, void, lanes[1])
-        for i in range(known.shape[0]):
-            side = (known[i] != void) & ((np.float64(values[i]) <= limit) != upper)
-            e = np.float64(errors[i]) if side else -np.inf
-            most[i] = e if e > most[i] else most[i]
-            count += side
+        known, errors = label[start:stop], error[start:stop]
+        flag = flags[: known.shape[0]]
+        _flag_upto(value[start:stop], limit, known, void, flag)
+        add_flagged(errors, flag, 1, lanes[0])
+        add_flagged(sigma[start:stop], flag, 1, lanes[1])
+        raise_flagged(errors, flag, 1, most)
+        count += count_flagged(flag, 1)
     return count
 
 
@@ -201,7 +224,7 @@ def sum_below(value, error, sigma, label, void, group, limits, count, sums, most
     """Evaluated pixels by how many of their group's ascending `limits` lie below `value` [y, x].
 
     `limits` float64 [group, limit]. Into [group, limits below]: `count`, `sums` of (ε, σ), `most`
-    the largest ε.
+    the largest ε; pixels above all limits are left out.
     """
     height, width = label.shape
     for y in range(height):
@@ -213,8 +236,10 @@ def sum_below(value, error, sigma, label, void, group, limits, count, sums, most
                 x += 1
                 continue
             b = _limits_below(limits, g, np.float64(value[y, x]))
-            lower = limits[g, b - 1] if b > 0 else -np.inf
-            upper = limits[g, b] if b < limits.shape[1] else np.inf
+            if b == limits.shape[1]:
+                x += 1
+                continue
+            lower, upper = limits[g, b - 1] if b > 0 else -np.inf, limits[g, b]
             n, e1, s1, high = 0, 0.0, 0.0, -np.inf
             while x < width and group[y, x] == g and label[y, x] != void:
                 v = np.float64(value[y, x])

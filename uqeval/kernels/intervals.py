@@ -56,7 +56,8 @@ def _multiply(s, mantissas, exponents):
     """Multiply each lane by its σ > 0: the mantissas, and the sum of the exponents."""
     for i in range(s.shape[0]):
         bits, known = bits_of_float64(s[i]), s[i] > 0.0
-        mantissa = float64_of((bits & _MANTISSA) | _ONE)
+        one: Any = (bits & _MANTISSA) | _ONE
+        mantissa = float64_of(one)
         mantissas[i] *= mantissa if known else 1.0
         exponents[i] += (bits >> np.int64(52)) - np.int64(1023) if known else np.int64(0)
 
@@ -189,8 +190,8 @@ def _codes(error, sigma, label, void, lowest, nobody, code):
     for i in range(label.shape[0]):
         e, s = error[i], sigma[i]
         at_zero = np.float32(np.inf) if e > 0 else np.float32(0.0)
-        ratio: Any = e / s if s > 0 else at_zero
-        c = np.int32(np.int32(bits_of_float32(np.float32(ratio)) >> np.int32(RATIO_BITS)) - lowest)
+        ratio: Any = np.float32(e / s if s > 0 else at_zero)
+        c: Any = np.int32(np.int32(bits_of_float32(ratio) >> np.int32(RATIO_BITS)) - lowest)
         c = np.int32(0) if c < 0 else c
         c = np.int32(nobody - np.int32(1)) if c >= nobody else c
         code[i] = c if label[i] != void else nobody
@@ -216,16 +217,16 @@ def count_levels(
         stop = start + BLOCK
         known, errors, sigmas = label[start:stop], error[start:stop], sigma[start:stop]
         _codes(errors, sigmas, known, void, np.int32(lowest), nobody, code)
-        n = np.uint64(0)
+        n: Any = np.uint64(0)
         for i in range(known.shape[0]):
-            c = np.uint32(code[i])
-            by_code[c] += 1
+            own = np.uint32(code[i])
+            by_code[own] += 1
             places[n] = i
-            n += np.uint64(unsure[c])
+            n += np.uint64(unsure[own])
         for j in range(np.int64(n)):
-            i = places[j]
-            e, s = np.float64(errors[i]), np.float64(sigmas[i])
-            k = np.int64(first[code[i]])
+            at = places[j]
+            e, s = np.float64(errors[at]), np.float64(sigmas[at])
+            k = np.int64(first[code[at]])
             for _ in range(steps):
                 k += np.int64(not e <= factors[k] * s)  # a branch would be guessed wrong
             k = min(k, count)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.kernels._jit import kernel
+from uqeval.kernels.ratios import ratio_of
 
 
 @kernel
@@ -205,8 +206,6 @@ def set_ratios(error, sigma, ratio):
     good: Any = True
     for y in range(error.shape[0]):
         for x in range(error.shape[1]):
-            e, s = error[y, x], sigma[y, x]
-            at_zero = np.float32(np.inf) if e > 0 else np.float32(0.0)
-            ratio[y, x] = e / s if s > 0 else at_zero
-            good &= s >= 0
+            ratio[y, x] = ratio_of(error[y, x], sigma[y, x])
+            good &= sigma[y, x] >= 0
     return good

@@ -10,8 +10,6 @@ from uqeval.kernels._jit import bits_of_float32, float32_of, kernel
 from uqeval.kernels.counting import BLOCK, gather, rank_key
 
 _BITS = 11
-#: Values that are looked at together, most of which hold nothing of what is collected.
-_FEW = 128
 #: Digits of a 64-bit key.
 DIGITS = 6
 #: Values of a digit.
@@ -47,37 +45,6 @@ def radix_sort(keys, spare, counts):
         source, target = target, source
         swapped = not swapped
     return swapped
-
-
-@kernel
-def collect(value, label, void, low, high, found):
-    """How many non-void values [i] lie below `low`, and how many from it up to `high`.
-
-    The latter into `found` [j], as many as it holds.
-    """
-    below, inside = 0, 0
-    flags = np.empty(_FEW, np.uint8)  # 1: below `low`, 2: from it up to `high`
-    for start in range(0, value.shape[0], _FEW):
-        values, known = value[start : start + _FEW], label[start : start + _FEW]
-        n = values.shape[0]
-        for i in range(n):
-            v, counted = values[i], known[i] != void
-            within = counted & (v >= low) & (v <= high)
-            flags[i] = np.uint8(counted & (v < low)) | np.uint8(2) * np.uint8(within)
-        under: Any = 0
-        some: Any = 0
-        for i in range(n):
-            under += np.int64(flags[i] & 1)
-            some += np.int64(flags[i] >> 1)
-        below += under
-        if some > 0:
-            at = inside
-            for i in range(n):
-                if flags[i] > 1 and at < found.shape[0]:
-                    found[at] = values[i]
-                    at += 1
-        inside += some
-    return below, inside
 
 
 @kernel

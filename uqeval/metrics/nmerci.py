@@ -23,7 +23,9 @@ from uqeval.metrics.nmerci_again import again
 from uqeval.metrics.nmerci_by_depth import by_depth
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Ranks
+    from numpy.typing import NDArray
+
+    from uqeval.tallies import ErrorRanks, ItemErrors
     from uqeval.tallies._contract import State
 
 #: What each definition in use changes of the defaults, which are Moukari et al.'s paper. The one
@@ -107,33 +109,26 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, NmerciSetti
 
 def plan(settings: NmerciSettings, facts: Facts) -> Plan:
     """Fit the percentiles, sum what lies up to them, and return the section of one variant."""
-    from uqeval.tallies import ErrorSums, ItemErrors
+    from uqeval.tallies import ErrorSums
 
-    ratio = lambda_of(settings.sigma)
-    sums = ErrorSums(settings.sigma)
-    coarse = ranks_of_maps(settings)
-    alone = ItemErrors(
-        ratio, settings.alpha, settings.interpolation, settings.over == "kept", settings.sigma
-    )
-    counted = yield (sums, *coarse.values(), alone)
-    total = counted[sums].total
-    pixels = int(total["count"][0])
+    alone, coarse = tallies_of(settings)
+    # The ends of the target are those of the intervals of depth.
+    sums = () if settings.depth_step is None else (ErrorSums(settings.sigma),)
+    counted = yield (alone, coarse, *sums)
+    total = counted[alone].total
+    pixels = int(total["pixels"][0])
     numbers.refuse_nothing(pixels, facts)
     every = sums_of(total)
-    steps = [_percentiles(settings, every, {n: counted[t].total for n, t in coarse.items()})]
-    if settings.depth_step is not None:
-        ends = float(total["least"][0]), float(total["most"][0])
+    steps = [_percentiles(settings, every, counted[coarse].total["coarse"])]
+    for tally in sums:
+        ends = float(counted[tally].total["least"][0]), float(counted[tally].total["most"][0])
         steps.append(by_depth(settings, *ends))
     parts, *depth = yield from numbers.together(*steps)
 
     results = results_of(parts, settings)
     if depth:
         results |= depth[0]
-    states = [sums.unpack(data) for data in counted[sums].items]
-    items = [
-        _record(_item_parts(own, alone.unpack(data)), settings)
-        for own, data in zip(states, counted[alone].items, strict=True)
-    ]
+    items = [_record(_item_parts(alone.unpack(data)), settings) for data in counted[alone].items]
     warnings = numbers.void_items(facts.names, [item["pixels"] for item in items])
     return Section(
         results, items, dataclasses.asdict(settings), numbers.counts_of(total),
@@ -141,11 +136,15 @@ def plan(settings: NmerciSettings, facts: Facts) -> Plan:
     )  # fmt: skip
 
 
-def ranks_of_maps(settings: NmerciSettings) -> dict[str, Ranks]:
-    """What counts λ and ε by the high bits of their keys."""
-    from uqeval.tallies import Ranks, RawMap
+def tallies_of(settings: NmerciSettings) -> tuple[ItemErrors, ErrorRanks]:
+    """Sums of each item and its own percentiles, and λ and ε by the high bits of their keys."""
+    from uqeval.tallies import ErrorRanks, ItemErrors
 
-    return {name: Ranks(RawMap(name), 1) for name in (lambda_of(settings.sigma), "error")}
+    kept = settings.over == "kept"
+    return (
+        ItemErrors(settings.alpha, settings.interpolation, kept, settings.sigma),
+        ErrorRanks(settings.sigma),
+    )
 
 
 def results_of(
@@ -164,42 +163,40 @@ def _record(parts: ns.Parts, settings: NmerciSettings) -> dict[str, Any]:
 
 
 def sums_of(state: State) -> ns.Sums:
-    """All pixels of a state of `ErrorSums`."""
-    return ns.Sums(
-        int(state["count"][0]), float(state["sums"][0, 0]), float(state["sums"][0, 2])
-    )  # fmt: skip
+    """All pixels of a state of `ItemErrors`."""
+    return ns.Sums(int(state["pixels"][0]), *state["totals"].tolist())
 
 
-def _percentiles(
-    settings: NmerciSettings, every: ns.Sums, coarse: Mapping[str, State]
-) -> numbers.Steps:
-    """The parts of n-MeRCI at the chosen α and at all of the curve, by α."""
-    from uqeval.tallies import Ranks, RawMap, SumsBelow
+def _percentiles(settings: NmerciSettings, every: ns.Sums, coarse: NDArray[Any]) -> numbers.Steps:
+    """The parts of n-MeRCI at the chosen α and at all of the curve, by α.
+
+    `coarse` [(λ, ε), bin]: how many pixels have these high bits of their keys.
+    """
+    import numpy as np
+
+    from uqeval.tallies import ErrorRanks, SumsBelow
     from uqeval.tallies.percentiles import Wanted
 
     alphas = sorted({settings.alpha, *map(float, CURVE)})
-    wanted = {
-        name: Wanted(state["coarse"][0], alphas, settings.interpolation)
-        for name, state in coarse.items()
-    }
-    fine = {name: Ranks(RawMap(name), 1, bins=own.bins) for name, own in wanted.items() if own.bins}
+    ratio, error = (Wanted(own, alphas, settings.interpolation) for own in coarse)
+    bins = tuple((k, b) for k, own in enumerate((ratio, error)) for b in own.bins)
+    fine = ErrorRanks(settings.sigma, bins)
     # By the paper's definition the curve needs no trimmed sums, and the one trimmed MAE no pass of
     # its own: what lies below the bin of max^α is summed while the bin is told apart.
     every_alpha = settings.over == "kept" or settings.mae == "trimmed"
-    lower = None if every_alpha else wanted["error"].limit(settings.alpha)
-    sums = [] if lower is None else [SumsBelow("error", ((lower,),), settings.sigma)]
-    counted = yield (*fine.values(), *sums)
-    states = {name: counted[tally].total["fine"] for name, tally in fine.items()}
-    found = {name: own.values(states[name]) for name, own in wanted.items()}
-    ratios, errors = found.values()
+    lower = None if every_alpha else error.limit(settings.alpha)
+    sums = [] if lower is None else [SumsBelow("error", ((lower,),), "error")]
+    counted = yield (fine, *sums)
+    by_ratio, by_error = np.split(counted[fine].total["fine"], [len(ratio.bins)])
+    ratios, errors = ratio.values(by_ratio), error.values(by_error)
     below: dict[float | None, ns.Sums] = {}
     for tally in sums:
         most = errors[settings.alpha]
         assert most is not None
-        (under, _) = running(counted[tally].total, 0)
-        count, total = wanted["error"].between(states["error"], settings.alpha, most)
+        (under,) = running(counted[tally].total, 0)
+        count, total = error.between(by_error, settings.alpha, most)
         below[most] = ns.Sums(under.pixels + count, under.error + total, math.nan)
-    by = found[settings.trimmed_by]
+    by = ratios if settings.over == "kept" else errors
     limits = sorted({v for v in by.values() if v is not None and math.isfinite(v)})
     if every_alpha and limits:
         tally = SumsBelow(settings.trimmed_by, (tuple(limits),), settings.sigma)
@@ -220,12 +217,12 @@ def running(state: State, group: int) -> Sequence[ns.Sums]:
     return [ns.Sums(*four) for four in zip(counts, errors, sigmas, most, strict=True)]
 
 
-def _item_parts(sums: State, own: State) -> ns.Parts:
+def _item_parts(own: State) -> ns.Parts:
     ratio, most = (float(v) if v > -math.inf else None for v in own["own"])
     kept = ns.Sums(
         int(own["count"][0]), float(own["sums"][0]), float(own["sums"][1]), float(own["most"][0])
     )
-    return ns.Parts(sums_of(sums), ratio, most, kept if kept.pixels else None)
+    return ns.Parts(sums_of(own), ratio, most, kept if kept.pixels else None)
 
 
 def _warnings(results: dict[str, Any], settings: NmerciSettings) -> list[str]:
@@ -241,7 +238,13 @@ def _warnings(results: dict[str, Any], settings: NmerciSettings) -> list[str]:
 
 
 def _maps(settings: NmerciSettings, facts: Facts) -> set[str]:
-    return {"label", "error", "target", settings.sigma, lambda_of(settings.sigma)}
+    wanted = {"label", "error", settings.sigma}
+    if settings.depth_step is not None:
+        wanted.add("target")
+    # Elsewhere λ is made where it is counted. Its map refuses a negative σ of the user's own.
+    if settings.depth_step is not None or settings.over == "kept" or settings.sigma != "sigma":
+        wanted.add(lambda_of(settings.sigma))
+    return wanted
 
 
 FAMILY = Family(

@@ -40,7 +40,7 @@ class Binned:
 
     @classmethod
     def of(cls, coarse: NDArray[Any]) -> Binned:
-        """The occupied bins of a state of `Ranks`; 0 and ∞ are their own bins' values."""
+        """The occupied bins of a row of `ErrorRanks`; 0 and ∞ are their own bins' values."""
         import numpy as np
 
         from uqeval.tallies.ranks import FINE_BITS
@@ -80,15 +80,13 @@ def again(
     key: str, settings: NmerciSettings, facts: Facts, fitted: Mapping[str, Any]
 ) -> dict[str, Again]:
     """n-MeRCI with percentiles of its own for every set of items."""
-    from uqeval.metrics.nmerci import CURVE, ranks_of_maps, results_of, sums_of
-    from uqeval.tallies import ErrorSums
+    from uqeval.metrics.nmerci import CURVE, results_of, sums_of, tallies_of
 
-    sums = ErrorSums(settings.sigma)
-    ranks = tuple(ranks_of_maps(settings).values())
+    sums, ranks = tallies_of(settings)
 
     def parts(states: Mapping[Tally, State], alphas: set[float]) -> dict[float, ns.Parts]:
         every = sums_of(states[sums])
-        ratio, error = (Binned.of(states[tally]["coarse"][0]) for tally in ranks)
+        ratio, error = map(Binned.of, states[ranks]["coarse"])
         found = {}
         for alpha in alphas:
             own, most = (by.percentile(alpha, settings.interpolation) for by in (ratio, error))
@@ -103,4 +101,4 @@ def again(
         alphas = {settings.alpha, *map(float, CURVE)} if whole else {settings.alpha}
         return results_of(parts(states, alphas), settings, whole)
 
-    return {key: Again((sums, *ranks), scores, approximate=frozenset(_RANKED), bound=BIN_WIDTH)}
+    return {key: Again((sums, ranks), scores, approximate=frozenset(_RANKED), bound=BIN_WIDTH)}

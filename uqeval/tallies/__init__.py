@@ -6,9 +6,11 @@ from uqeval.tallies._values import RawMap, Uncertainty
 from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
 from uqeval.tallies.digits import Digits
 from uqeval.tallies.divergence import Divergence
-from uqeval.tallies.error_sums import ErrorSums, ItemErrors, SumsBelow
+from uqeval.tallies.error_ranks import ErrorRanks
+from uqeval.tallies.error_sums import ErrorSums, SumsBelow
 from uqeval.tallies.intervals import IntervalCounts, PredictiveScores, QuantileCounts
 from uqeval.tallies.item_curves import Cuts, ItemCurves
+from uqeval.tallies.item_errors import ItemErrors
 from uqeval.tallies.item_failure import ItemFailure
 from uqeval.tallies.moments import Moments
 from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
@@ -42,6 +44,7 @@ TALLIES = (
     ClassReliability,
     Digits,
     Divergence,
+    ErrorRanks,
     ErrorSums,
     FrameCounts,
     IntervalCounts,
@@ -79,6 +82,7 @@ __all__ = [
     "Digits",
     "Divergence",
     "Error",
+    "ErrorRanks",
     "ErrorSums",
     "Field",
     "FrameCounts",

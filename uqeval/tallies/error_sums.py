@@ -117,7 +117,7 @@ class SumsBelow(Tally):
     """Evaluated pixels by how many of the ascending `limits` of their group lie below map `of`.
 
     [group, limits below]: `count`, `sums` of (ε, σ), and `most`, the largest ε. What lies at or
-    below limit k are the first k + 1 entries. Compared in float64.
+    below limit k are the first k + 1 entries; what lies above all is left out. Compared in float64.
     """
 
     id: ClassVar[str] = "sums_below"
@@ -134,7 +134,7 @@ class SumsBelow(Tally):
 
     @property
     def fields(self) -> dict[str, Field]:
-        shape = (len(self.limits), len(self.limits[0]) + 1)
+        shape = (len(self.limits), len(self.limits[0]))
         return {
             "count": Field(shape, "int64"),
             "sums": Field((*shape, 2), "float64"),
@@ -144,85 +144,18 @@ class SumsBelow(Tally):
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
-        from uqeval.kernels.error_sums import sum_below
+        from uqeval.kernels.error_sums import BLOCK, sum_below, sum_upto
 
+        names = (self.of, "error", self.sigma, "label")
         if self.intervals is None and len(self.limits[0]) == 1:
-            for side in (0, 1):
-                _add_side(self, state, maps, side)
+            value, error, sigma, label = (maps[name].reshape(-1) for name in names)
+            lanes, most = np.zeros((2, BLOCK)), np.full(BLOCK, -np.inf)
+            limit = self.limits[0][0]
+            state["count"] += sum_upto(value, limit, error, sigma, label, VOID, lanes, most)
+            state["sums"] += lanes.sum(axis=1)
+            state["most"][...] = max(state["most"][0, 0], most.max())
             return
         sum_below(
-            maps[self.of], maps["error"], maps[self.sigma], maps["label"], VOID,
-            groups_of(self.intervals, maps), np.array(self.limits, np.float64),
-            state["count"], state["sums"], state["most"],
+            *(maps[name] for name in names), VOID, groups_of(self.intervals, maps),
+            np.array(self.limits, np.float64), state["count"], state["sums"], state["most"],
         )  # fmt: skip
-
-
-@dataclass(frozen=True)
-class ItemErrors(Tally):
-    """What n-MeRCI needs of each item alone: percentiles of λ and ε in the item, and sums below.
-
-    `own` [(λ, ε)]: the item's percentiles by `rule` (-∞ without pixels), of many items the largest;
-    `count`, `sums` of (ε, σ) and `most`, the largest ε, of the item's pixels with ε up to its
-    percentile, or, `trimmed_by_ratio`, with λ up to its own.
-    """
-
-    id: ClassVar[str] = "item_errors"
-    ratio: str
-    percentile: float
-    rule: str
-    trimmed_by_ratio: bool = False
-    sigma: str = "sigma"
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "error", self.sigma, self.ratio)
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        return {
-            "own": Field((2,), "float64", "max"),
-            "count": Field((1,), "int64"),
-            "sums": Field((2,), "float64"),
-            "most": Field((1,), "float64", "max"),
-        }
-
-    def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
-        from uqeval.tallies._select import order_statistics
-        from uqeval.tallies.percentiles import between, ranks_of
-
-        label = maps["label"]
-        pixels = int(np.count_nonzero(label != VOID))
-        ranks = ranks_of(pixels, self.percentile, self.rule)
-        if ranks is None:
-            return
-        lower, upper, weight = ranks
-        own = [
-            between(*order_statistics(maps[name], label, VOID, pixels, lower, upper), weight)
-            for name in (self.ratio, "error")
-        ]
-        by, limit = (self.ratio, own[0]) if self.trimmed_by_ratio else ("error", own[1])
-        below = SumsBelow(by, ((limit,),), self.sigma)
-        found = below.empty()
-        _add_side(below, found, maps, 0)
-        state["own"][...] = np.maximum(state["own"], own)
-        state["count"] += found["count"][0, :1]
-        state["sums"] += found["sums"][0, 0]
-        state["most"][...] = np.maximum(state["most"], found["most"][0, :1])
-
-
-def _add_side(tally: SumsBelow, state: State, maps: Maps, side: int) -> None:
-    """Add what lies up to the only limit (0) or above it (1) to a state of one group."""
-    import numpy as np
-
-    from uqeval.kernels.error_sums import BLOCK, sum_side
-
-    names = (tally.of, "error", tally.sigma, "label")
-    value, error, sigma, label = (maps[name].reshape(-1) for name in names)
-    lanes, most = np.zeros((2, BLOCK)), np.full(BLOCK, -np.inf)
-    state["count"][0, side] += sum_side(
-        value, tally.limits[0][0], side == 1, error, sigma, label, VOID, lanes, most
-    )
-    state["sums"][0, side] += lanes.sum(axis=1)
-    state["most"][0, side] = max(state["most"][0, side], most.max())

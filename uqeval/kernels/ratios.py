@@ -1,0 +1,153 @@
+"""Errors ε and their ratios to σ, λ, which are made a block at a time: no map need hold them."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uqeval.kernels._jit import kernel
+from uqeval.kernels.counting import BLOCK, COARSE, FINE, FINE_BITS, gather, high_bits, rank_key
+from uqeval.kernels.error_sums import BLOCK as LANES
+from uqeval.kernels.error_sums import (
+    add_flagged,
+    add_numbers,
+    count_flagged,
+    count_infinite,
+    count_known,
+    count_zeros,
+    raise_flagged,
+)
+
+#: Values that are looked at together, most of which hold nothing of what is collected.
+_FEW = 8
+
+
+@kernel
+def ratio_of(error, sigma):
+    """λ in float32, ∞ or 0 where σ = 0."""
+    at_zero = np.float32(np.inf) if error > 0 else np.float32(0.0)
+    return error / sigma if sigma > 0 else at_zero
+
+
+@kernel
+def _set_ratios(error, sigma, ratio):
+    for i in range(ratio.shape[0]):
+        ratio[i] = ratio_of(error[i], sigma[i])
+
+
+@kernel
+def _count(high, coarse):
+    for i in range(high.shape[0]):
+        b = np.uint32(high[i])
+        if b < COARSE:
+            coarse[b] += 1
+
+
+@kernel
+def count_ratios(error, sigma, label, void, coarse):
+    """Evaluated pixels [i] by the high bits of the keys of λ and ε, into [(λ, ε), coarse bin]."""
+    ratio, high = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32)
+    for start in range(0, label.shape[0], BLOCK):
+        stop = start + BLOCK
+        errors, known = error[start:stop], label[start:stop]
+        n = known.shape[0]
+        _set_ratios(errors, sigma[start:stop], ratio[:n])
+        high_bits(ratio[:n], known, void, FINE_BITS, high)
+        _count(high[:n], coarse[0])
+        high_bits(errors, known, void, FINE_BITS, high)
+        _count(high[:n], coarse[1])
+
+
+@kernel
+def _count_finely(values, known, void, wanted, slot, high, places, fine):
+    for j in range(gather(values, known, void, FINE_BITS, wanted, high, places)):
+        key = rank_key(values[places[j]])
+        fine[slot[key >> FINE_BITS], key & (FINE - 1)] += 1
+
+
+@kernel
+def count_ratios_finely(error, sigma, label, void, wanted, slot, fine):
+    """The same of coarse bins that are `wanted` [(λ, ε), coarse bin, one for void], into
+    [`slot` [(λ, ε), coarse bin], low bits]."""
+    ratio, high = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32)
+    places = np.empty(BLOCK, np.int32)
+    for start in range(0, label.shape[0], BLOCK):
+        stop = start + BLOCK
+        errors, known = error[start:stop], label[start:stop]
+        ratios = ratio[: known.shape[0]]
+        _set_ratios(errors, sigma[start:stop], ratios)
+        _count_finely(ratios, known, void, wanted[0], slot[0], high, places, fine)
+        _count_finely(errors, known, void, wanted[1], slot[1], high, places, fine)
+
+
+@kernel
+def _flag(value, label, void, low, high, flag):
+    """1 for evaluated values below `low`, 16 for those from it up to `high`, else 0."""
+    for i in range(value.shape[0]):
+        v, known = value[i], label[i] != void
+        inside = np.uint8(16) if v <= high else np.uint8(0)
+        side = np.uint8(1) if v < low else inside
+        flag[i] = side if known else np.uint8(0)
+
+
+@kernel
+def _collect(flag, some, start, places, found):
+    """The places of values that are inside, after the `found` ones, as many as there is room for;
+    `flag` is 0 after the block, and `some` the same bytes, eight at a time."""
+    for j in range(some.shape[0]):
+        if some[j] & np.uint64(0x1010101010101010):
+            for i in range(_FEW * j, _FEW * (j + 1)):
+                if flag[i] == 16:
+                    if found < places.shape[0]:
+                        places[found] = start + i
+                    found += 1
+    return found
+
+
+@kernel
+def take_ratios(error, sigma, places, ratio):
+    """λ of some pixels [i], into [place]."""
+    for j in range(places.shape[0]):
+        i = places[j]
+        ratio[j] = ratio_of(error[i], sigma[i])
+
+
+@kernel
+def look_at_item(
+    error, sigma, label, void, limits, by_ratio, lanes, most, ratio_places, error_places, counts
+):  # fmt: skip
+    """All that n-MeRCI needs of one item's pixels [i], but what lies within `limits`.
+
+    `limits` float32 [(λ, ε), (low, high)]. `lanes` [(Σε, Σσ, and both below), LANES]: "below" are
+    evaluated pixels with ε, or `by_ratio` λ, under its low limit; `most` [LANES] is their largest
+    ε. `counts` [7]: evaluated, σ = 0, λ infinite, λ below, ε below, and then how many places of
+    λ and of ε from the low limit up to the high one were found, which are put into `*_places`.
+    """
+    ratio = np.empty(LANES, np.float32)
+    flags = np.zeros((2, LANES), np.uint8)
+    some = flags.view(np.uint64)
+    for start in range(0, label.shape[0], LANES):
+        stop = start + LANES
+        errors, sigmas, known = error[start:stop], sigma[start:stop], label[start:stop]
+        n = known.shape[0]
+        if n < LANES:
+            flags[:, n:] = 0
+        ratios, by_ratios, by_errors = ratio[:n], flags[0, :n], flags[1, :n]
+        _set_ratios(errors, sigmas, ratios)
+        _flag(ratios, known, void, limits[0, 0], limits[0, 1], by_ratios)
+        _flag(errors, known, void, limits[1, 0], limits[1, 1], by_errors)
+        below = by_ratios if by_ratio else by_errors
+        add_numbers(errors, known, void, lanes[0])
+        add_numbers(sigmas, known, void, lanes[1])
+        add_flagged(errors, below, 1, lanes[2])
+        add_flagged(sigmas, below, 1, lanes[3])
+        if by_ratio:
+            raise_flagged(errors, below, 1, most)
+        counts[0] += count_known(known, void)
+        zeros = count_zeros(sigmas, known, void)
+        if zeros > 0:
+            counts[1] += zeros
+            counts[2] += count_infinite(errors, sigmas, known, void)
+        counts[3] += count_flagged(by_ratios, 1)
+        counts[4] += count_flagged(by_errors, 1)
+        counts[5] = _collect(flags[0], some[0], start, ratio_places, counts[5])
+        counts[6] = _collect(flags[1], some[1], start, error_places, counts[6])

@@ -1,0 +1,63 @@
+"""Ranks of errors ε and of their ratios λ = ε/σ, as in `ranks`, of both in one look."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies.ranks import COARSE, FINE_BITS
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import Maps, State
+
+VOID = 255
+RATIO, ERROR = 0, 1
+
+
+@dataclass(frozen=True)
+class ErrorRanks(Tally):
+    """Evaluated pixels by the rank keys of λ and of ε.
+
+    Without `bins`, the state is `coarse` [(λ, ε), bin]; with them (which of both, coarse bin), it
+    is `fine` [entry of bins, low bits].
+    """
+
+    id: ClassVar[str] = "error_ranks"
+    keeps_items: ClassVar[bool] = False
+    sigma: str = "sigma"
+    bins: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def saved(self) -> bool:
+        """The coarse counts alone, in which ranks are found to 2⁻¹⁰ relative."""
+        return not self.bins
+
+    @property
+    def any_order(self) -> bool:
+        """Always: these are counts."""
+        return True
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "error", self.sigma)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        if self.bins:
+            return {"fine": Field((len(self.bins), 1 << FINE_BITS), "int64")}
+        return {"coarse": Field((2, COARSE), "int64")}
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.ratios import count_ratios, count_ratios_finely
+
+        error, sigma, label = (maps[n].reshape(-1) for n in ("error", self.sigma, "label"))
+        if not self.bins:
+            count_ratios(error, sigma, label, VOID, state["coarse"])
+            return
+        slot, wanted = np.zeros((2, COARSE), np.int16), np.zeros((2, COARSE + 1), np.uint8)
+        for row, place in enumerate(self.bins):
+            slot[place], wanted[place] = row, 1
+        count_ratios_finely(error, sigma, label, VOID, wanted, slot, state["fine"])

@@ -1,0 +1,118 @@
+"""What n-MeRCI needs of each item: sums of errors, and percentiles of λ and ε in the item alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import Maps, State
+
+VOID = 255
+#: Of an item's pixels, how many may lie where a percentile is guessed to be: one in so many.
+_ROOM = 8
+
+
+@dataclass(frozen=True)
+class ItemErrors(Tally):
+    """Evaluated pixels of an item: sums of errors, its own percentiles of λ = ε/σ and ε, and sums
+    below.
+
+    `pixels`, `totals` of (ε, σ), `zero` [1, (σ = 0, of them ε > 0)] and `invalid`, pixels that are
+    not evaluated. `own` [(λ, ε)]: the item's percentiles by `rule` (-∞ without pixels), of many
+    items the largest; `count`, `sums` of (ε, σ) and `most`, the largest ε, of the item's pixels
+    with ε up to its percentile, or, `trimmed_by_ratio`, with λ up to its own.
+    """
+
+    id: ClassVar[str] = "item_errors"
+    percentile: float
+    rule: str
+    trimmed_by_ratio: bool = False
+    sigma: str = "sigma"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "error", self.sigma)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {
+            "pixels": Field((1,), "int64"),
+            "totals": Field((2,), "float64"),
+            "zero": Field((1, 2), "int64"),
+            "invalid": Field((1,), "int64"),
+            "own": Field((2,), "float64", "max"),
+            "count": Field((1,), "int64"),
+            "sums": Field((2,), "float64"),
+            "most": Field((1,), "float64", "max"),
+        }
+
+    def update(self, state: State, maps: Maps) -> None:
+        """One look: a sample says between which values the percentiles lie, and what lies there is
+        collected; where that was wrong, everything is, in a second look."""
+        import numpy as np
+
+        from uqeval.kernels.error_sums import BLOCK
+        from uqeval.kernels.ratios import look_at_item, take_ratios
+        from uqeval.tallies._select import FEW, STEP, guess, statistics
+        from uqeval.tallies.percentiles import between, ranks_of
+
+        error, sigma, label = (maps[n].reshape(-1) for n in ("error", self.sigma, "label"))
+        everything = (np.float32(-np.inf), np.float32(np.inf))
+        limits = [everything, everything]
+        if label.size >= FEW:
+            known = np.flatnonzero(label[::STEP] != VOID) * STEP
+            sample = np.empty(known.size, np.float32)
+            take_ratios(error, sigma, known, sample)
+            limits = [guess(v, self.percentile / 100) for v in (sample, error[known])]
+        while True:
+            lanes, most = np.zeros((4, BLOCK)), np.full(BLOCK, -np.inf)
+            counts = np.zeros(7, np.int64)
+            places = [
+                np.empty(label.size // (1 if ends == everything else _ROOM), np.int64)
+                for ends in limits
+            ]
+            look_at_item(
+                error, sigma, label, VOID, np.array(limits), self.trimmed_by_ratio, lanes, most,
+                *places, counts,
+            )  # fmt: skip
+            pixels, zeros, infinite, *found = counts.tolist()
+            below, inside = found[:2], found[2:]
+            room = [own.size for own in places]
+            ranks = ranks_of(pixels, self.percentile, self.rule)
+            if ranks is None:
+                break
+            lower, upper, weight = ranks
+            wrong = [
+                k
+                for k in (0, 1)
+                if below[k] > lower or upper >= below[k] + inside[k] or inside[k] > room[k]
+            ]
+            if not wrong:
+                break
+            for k in wrong:
+                limits[k] = everything
+
+        totals = lanes.sum(axis=1)
+        state["pixels"] += pixels
+        state["totals"] += totals[:2]
+        state["zero"] += (zeros, infinite)
+        state["invalid"] += label.size - pixels
+        if ranks is None:
+            return
+        of_ratio, of_error = (own[:n] for own, n in zip(places, inside, strict=True))
+        values = [np.empty(inside[0], np.float32), error[of_error]]
+        take_ratios(error, sigma, of_ratio, values[0])
+        own = [
+            between(*statistics(v, lower - n, upper - n), weight)
+            for v, n in zip(values, below, strict=True)
+        ]
+        k, there = (0, of_ratio) if self.trimmed_by_ratio else (1, of_error)
+        there = there[values[k].astype(np.float64) <= own[k]]
+        state["own"][...] = np.maximum(state["own"], own)
+        state["count"] += below[k] + there.size
+        state["sums"] += totals[2:]
+        state["sums"] += error[there].sum(dtype=np.float64), sigma[there].sum(dtype=np.float64)
+        state["most"][...] = max(state["most"][0], most.max(), error[there].max())
