@@ -207,6 +207,16 @@ def cleared_states_are_empty(tally: Tally) -> None:
         agree(tally, again, before)
 
 
+def what_needs_no_state_is_the_state(tally: Tally) -> None:
+    """`thin_of` folds to the same bits as the state of an item, if it gives anything."""
+    for maps in items_for(tally):
+        thin = tally.thin_of(maps)
+        if thin is not None:
+            state = tally.empty()
+            tally.fold(state, thin)
+            agree(tally, state, tally.state_of(maps))
+
+
 def strange_bytes_are_refused(tally: Tally) -> None:
     """Bytes that are cut short, too long, of another tally, or nothing at all."""
     state = fold(tally, items_for(tally))
@@ -272,6 +282,7 @@ LAWS = (
     merging_leaves_the_other_alone,
     saved_states_come_back,
     cleared_states_are_empty,
+    what_needs_no_state_is_the_state,
     strange_bytes_are_refused,
     void_items_count_nothing,
     declared_inputs_suffice,

@@ -36,6 +36,8 @@ EXAMPLES: tuple[Tally, ...] = (
     RankedErrors(ANYTHING, WRONG, 4, True, 0, 9, tuple((c, 0) for c in range(4))),
     RankedErrors(ENTROPY, WRONG, 4, True, 9, 13, ((0, 379), (1, 381), (2, 256), (2, 381))),
     RankedErrors(CONFIDENCE, BRIER, 300, False, 22, 10, ((0, 3_112_960), (0, 3_121_152))),
+    RankedErrors(ENTROPY, BRIER, 4, False, 19, 13, ((0, 391168), (0, 391936))),
+    RankedErrors(ENTROPY, WRONG, 4, False, 19, 13, ((0, 391168),)),
     Undetected(ENTROPY, 4, 0.25),
     Undetected(CONFIDENCE, 300, 0.3),
     ItemFailure(ENTROPY, 4),

@@ -73,12 +73,15 @@ def test_ties_of_some_bins() -> None:
     label = rng.choice(np.uint8([0, 255]), (8, 9))
     known = label != 255
     every = ties(score, error, label, 255, int(known.sum()), squared=True)
+    assert every is not None
     for i, s in enumerate(np.unique(score[known])):
         mine = known & (score == s)
         assert every[1][i] == mine.sum()
         assert every[2][i] == (error[mine].astype(float) ** 2).sum()
+    assert ties(score, error, label, 255, int(known.sum()) - 1, squared=True) is None
     bins = (every[0] >> 13)[[1, 3]]
     some = ties(score, error, label, 255, int(every[1][[1, 3]].sum()), bins, squared=True)
+    assert some is not None
     for part, whole in zip(some, every, strict=True):
         np.testing.assert_array_equal(part, whole[[1, 3]])
 

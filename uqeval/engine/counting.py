@@ -56,6 +56,10 @@ class Counting:
         made: dict[Tally, State] = {}
         found: list[Found] = []
         for tally in self.apart:
+            thin = None if tally in self._kept else tally.thin_of(maps)
+            if thin is not None:
+                found.append((thin, None))
+                continue
             if tally in empty and tally not in made:
                 made[tally] = empty[tally]
                 tally.update(made[tally], maps)

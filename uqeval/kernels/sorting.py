@@ -50,7 +50,8 @@ def radix_sort(keys, spare, counts):
 @kernel
 def pack_keys(score, error, label, void, chosen, rest, keys):
     """Non-void scores and non-negative errors, float32 [i], as keys [j] that order by score, then
-    by error: those whose rank key, without its low `rest` bits, is `chosen`.
+    by error: those whose rank key, without its low `rest` bits, is `chosen`. Returns how many there
+    are; where that is more than `keys` holds, those of the last blocks are left out.
     """
     wanted = np.zeros(chosen.shape[0] + 1, np.uint8)
     wanted[:-1] = chosen
@@ -60,11 +61,12 @@ def pack_keys(score, error, label, void, chosen, rest, keys):
         stop = start + BLOCK
         scores, errors = score[start:stop], error[start:stop]
         n = gather(scores, label[start:stop], void, rest, wanted, high, places)
-        for j in range(n):
+        for j in range(n if done + n <= keys.shape[0] else 0):
             i = places[j]
             low = np.int64(bits_of_float32(errors[i] + np.float32(0.0)))
             keys[done + j] = np.uint64(rank_key(scores[i]) << 32 | low)
         done += n
+    return done
 
 
 @kernel

@@ -140,6 +140,10 @@ class Tally(ABC):
             made[self] = state
         return state
 
+    def thin_of(self, maps: Maps) -> Thin | None:
+        """What `thin` would give of an item's state, where that is made without the state."""
+        return None
+
     def pack(self, state: State) -> bytes:
         """A state as compressed bytes, the same bytes for the same state."""
         import numpy as np

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     Rungs = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
 #: Low bits of a key that `RankedErrors` does not tell apart by default.
-_REST = 13
+REST = 13
 
 
 def ties(
@@ -25,9 +25,9 @@ def ties(
     pixels: int,
     bins: NDArray[Any] | None = None,
     squared: bool = False,
-) -> Rungs:
-    """Ties of the non-void pixels [y, x], as many as `pixels`, in some `bins` of their key's high
-    bits (None: in all).
+) -> Rungs | None:
+    """Ties of the non-void pixels [y, x] in some `bins` of their key's high bits (None: in all);
+    None where these are more than so many `pixels`.
 
     `score` and `error` are float32, the error not negative. Errors of a tie are added in the order
     of their size.
@@ -36,23 +36,28 @@ def ties(
 
     from uqeval.kernels.sorting import DIGITS, RADIX, pack_keys, radix_sort, sum_ties
 
-    chosen = np.ones(1 << (32 - _REST), bool)
+    chosen = np.ones(1 << (32 - REST), bool)
     if bins is not None:
         chosen[...] = False
         chosen[bins] = True
     keys, spare = np.empty((2, pixels), np.uint64)
-    pack_keys(
-        score.reshape(-1), error.reshape(-1), label.reshape(-1), void, chosen, _REST, keys
+    n = pack_keys(
+        score.reshape(-1), error.reshape(-1), label.reshape(-1), void, chosen, REST, keys
     )  # fmt: skip
+    if n > pixels:
+        return None
+    keys, spare = keys[:n], spare[:n]
     if radix_sort(keys, spare, np.zeros((DIGITS, RADIX), np.int64)):
         keys, spare = spare, keys
-    count, sums = spare.view(np.int64), np.empty(pixels, np.float64)
+    count, sums = spare.view(np.int64), np.empty(n, np.float64)
     n = sum_ties(keys, squared, count, sums)
     return keys[:n].astype(np.int64), count[:n], sums[:n]
 
 
 def rungs(
-    coarse: State, opened: Callable[[NDArray[Any]], NDArray[Any]], split: Callable[..., Rungs]
+    coarse: State,
+    opened: Callable[[NDArray[Any]], NDArray[Any]],
+    split: Callable[..., Rungs | None],
 ) -> Rungs:
     """The bins of a state of `RankedErrors`, and ties in place of those that are `opened`.
 
@@ -60,14 +65,15 @@ def rungs(
     """
     import numpy as np
 
-    bins = np.flatnonzero(coarse["pixels"][0])
+    bins = np.flatnonzero(coarse["pixels"][0] != 0)  # of booleans, which is quicker
     pixels = coarse["pixels"][0][bins]
     errors = coarse["errors"][0][bins].astype(np.float64)
     split_up = np.zeros(bins.size, bool)
     split_up[opened(np.cumsum(pixels))] = True
     split_up &= pixels > 1
     finer = split(int(pixels[split_up].sum()), bins[split_up])
-    kept = (v[~split_up] for v in (bins << _REST, pixels, errors))
+    assert finer is not None
+    kept = (v[~split_up] for v in (bins << REST, pixels, errors))
     key, pixels, errors = (np.concatenate(both) for both in zip(kept, finer, strict=True))
     order = np.argsort(key, kind="stable")
     return key[order], pixels[order], errors[order]

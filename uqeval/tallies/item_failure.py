@@ -48,15 +48,17 @@ class ItemFailure(Tally):
         if not pixels:
             return
         wrong = Error("zero-one").of(maps)
-        _, n, sums = ties(self.uncertainty.of(maps), wrong, maps["label"], void, pixels)
+        found = ties(self.uncertainty.of(maps), wrong, maps["label"], void, pixels)
+        assert found is not None
+        _, n, sums = found
         e = sums.astype(np.int64)
         c = n - e
         upto, wrong_upto, right_upto = (np.cumsum(v) for v in (n, e, c))
         wrongs, rights = int(wrong_upto[-1]), int(right_upto[-1])
         # From each tie on upwards.
         above, wrong_above = pixels - upto + n, wrongs - wrong_upto + e
-        found = np.flatnonzero(20 * wrong_above >= 19 * wrongs)[-1]
-        state["counts"] += (pixels, wrongs, int((above - wrong_above)[found]) if wrongs else 0)
+        last = np.flatnonzero(20 * wrong_above >= 19 * wrongs)[-1]
+        state["counts"] += (pixels, wrongs, int((above - wrong_above)[last]) if wrongs else 0)
         state["pairs"] += (wrongs * rights, int((e * (2 * right_upto - c)).sum()))
         state["sums"] += (
             (e * (wrong_above / above)).sum(),

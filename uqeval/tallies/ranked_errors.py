@@ -16,10 +16,12 @@ from uqeval.tallies._values import Uncertainty, void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._contract import Maps, State
+    from uqeval.tallies._contract import Maps, State, Thin
 
 #: Bits of a rank key.
 KEY_BITS = 32
+#: One in so many pixels of an item at most is sorted: more are counted.
+_SORTED = 8
 
 
 @dataclass(frozen=True)
@@ -72,6 +74,10 @@ class RankedErrors(Tally):
 
         from uqeval.kernels.ranked import count_ranked
 
+        thin = self.thin_of(maps)
+        if thin is not None:
+            self.fold(state, thin)
+            return
         if not self.by_class:
             self._update_all(state, maps)
             return
@@ -87,6 +93,25 @@ class RankedErrors(Tally):
             column, slot, KEY_BITS - self.skip, self.rest, (1 << self.bits) - 1,
             state["pixels"], state["errors"],
         )  # fmt: skip
+
+    def thin_of(self, maps: Maps) -> Thin | None:
+        """The ties in the bins, sorted: few pixels, and a dense state of all their low bits."""
+        import numpy as np
+
+        from uqeval.tallies._sorted import REST, ties
+
+        if self.by_class or (self.skip, self.bits) != (KEY_BITS - REST, REST):
+            return None
+        label, prefixes = maps["label"], np.array([prefix for _, prefix in self.bins])
+        void, room = void_of(self.classes), max(label.size // _SORTED, 1)
+        found = ties(*self._values(maps), label, void, room, prefixes, self.error.squared)
+        if found is None:
+            return None
+        key, pixels, errors = found
+        row = np.zeros(1 << self.skip, np.int64)
+        row[prefixes] = np.arange(prefixes.size)
+        places = row[key >> self.bits] << self.bits | key & ((1 << self.bits) - 1)
+        return [(places, pixels), (places, errors.astype(self.error.dtype))]
 
     def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
         """Scores and errors [y, x]."""
