@@ -9,6 +9,13 @@ from uqeval.kernels.counting import BLOCK, gather, high_bits, rank_key
 
 
 @kernel
+def add_at(into, places, values):
+    """Add values [i] at their places, of which none comes twice: `into[places] += values`."""
+    for i in range(places.shape[0]):
+        into[places[i]] += values[i]
+
+
+@kernel
 def count_all_ranked(score, error, label, void, squared, shift, pixels, errors):
     """Pixels [i] and their errors (or squared ones) by `key >> shift`, into [bin]."""
     high, bins = np.empty(BLOCK, np.int32), pixels.shape[0]

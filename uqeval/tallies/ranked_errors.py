@@ -113,6 +113,18 @@ class RankedErrors(Tally):
         places = row[key >> self.bits] << self.bits | key & ((1 << self.bits) - 1)
         return [(places, pixels), (places, errors.astype(self.error.dtype))]
 
+    def fold(self, into: State, other: Thin) -> None:
+        if self.skip == 0:  # which are read again from saved states, where no kernel is loaded
+            super().fold(into, other)
+            return
+        from uqeval.kernels.ranked import add_at
+
+        for name, (places, values) in zip(self.fields, other, strict=True):
+            if places is None:
+                into[name] += values.reshape(into[name].shape)
+            else:
+                add_at(into[name].reshape(-1), places, values)
+
     def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
         """Scores and errors [y, x]."""
         error = self.error.of(maps)
