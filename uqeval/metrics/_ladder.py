@@ -45,7 +45,8 @@ class Ladder:
             prefix, place = np.unique(prefix, return_inverse=True)
             pixels, errors = (_together(v, place, len(prefix)) for v in (pixels, errors))
         at = np.flatnonzero(pixels != 0)  # of booleans, which is several times as fast
-        key = ((prefix[at >> tally.bits] << tally.bits) | at % (1 << tally.bits)) << tally.rest
+        low = at & ((1 << tally.bits) - 1)
+        key = ((prefix[at >> tally.bits] << tally.bits) | low) << tally.rest
         return cls(
             key, np.full(key.shape, tally.rest), pixels.reshape(-1)[at], errors.reshape(-1)[at]
         )._sorted()
@@ -71,6 +72,8 @@ class Ladder:
     def _sorted(self) -> Ladder:
         import numpy as np
 
+        if (self.key[1:] > self.key[:-1]).all():
+            return self
         order = np.argsort(self.key, kind="stable")
         return Ladder(self.key[order], self.low[order], self.pixels[order], self.errors[order])
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 #: runs through the columns of most images. Fewer pixels than `FEW` are not worth a guess.
 STEP, FEW = 127, 1 << 16
 #: Half the width of the guess, in standard deviations of the rank that a sample puts it at.
-_WIDTH = 6.0
+_WIDTH = 5.0
 
 
 def guess(sample: NDArray[Any], share: float) -> tuple[Any, Any]:
@@ -22,7 +22,8 @@ def guess(sample: NDArray[Any], share: float) -> tuple[Any, Any]:
     n = sample.size
     wide = _WIDTH * math.sqrt(n * share * (1 - share)) + 1
     first, last = round(n * share - wide), round(n * share + wide)
-    ordered = np.sort(sample)
+    ranks = [rank for rank in (first, last) if 0 <= rank < n]
+    ordered = np.partition(sample, ranks) if ranks else sample
     return (
         ordered[first] if 0 <= first < n else np.float32(-np.inf),
         ordered[last] if last < n else np.float32(np.inf),

@@ -111,8 +111,9 @@ class ItemErrors(Tally):
         ]
         k, there = (0, of_ratio) if self.trimmed_by_ratio else (1, of_error)
         there = there[values[k].astype(np.float64) <= own[k]]
+        kept = [of[there].astype(np.float64) for of in (error, sigma)]
         state["own"][...] = np.maximum(state["own"], own)
         state["count"] += below[k] + there.size
         state["sums"] += totals[2:]
-        state["sums"] += error[there].sum(dtype=np.float64), sigma[there].sum(dtype=np.float64)
-        state["most"][...] = max(state["most"][0], most.max(), error[there].max())
+        state["sums"] += [of.sum() for of in kept]
+        state["most"][...] = max(state["most"][0], most.max(), kept[0].max())
