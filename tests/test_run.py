@@ -106,9 +106,12 @@ def test_any_place_of_the_scratch(scene: Any, tmp_path: Path, folder: Path) -> N
 
         def advance(self, nbytes: int, items: int) -> None: ...
 
-        def end(self) -> None: ...
+        def end(self) -> None:
+            used.extend(p.name for p in folder.rglob("*") if p.is_file())
 
     memory = needed(path, truth)
+    uqeval.evaluate(path, truth, "segmentation", memory=memory, progress=Watch())
+    assert not used, "maps were kept that no later pass reads"
     small = uqeval.evaluate(path, truth, EVERYTHING, memory=memory, workers=2, progress=Watch())
     assert conclusions(small) == conclusions(plain)
     assert used, "the scratch was meant to be on disk"

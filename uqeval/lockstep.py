@@ -53,6 +53,7 @@ class Lockstep:
     def run(self, plans: Mapping[str, Plan]) -> dict[str, Section]:
         """The sections of all plans, by key. Raises `UqevalError`; nothing is left behind then."""
         from uqeval.engine.scratch import Scratch
+        from uqeval.metrics._plan import Last
 
         finished: dict[str, Section] = {}
         asked = {key: next(plan) for key, plan in plans.items()}
@@ -61,6 +62,8 @@ class Lockstep:
             scratch = stack.enter_context(Scratch(memory, keeps, self.cache, self._reads))
             while asked:
                 turn = self._turn(asked)
+                over = len(turn) == len(asked) and all(type(own) is Last for own in asked.values())
+                scratch.keeping = not over
                 tallies = list(dict.fromkeys(t for key in turn for t in asked[key]))
                 counted = self._pass(tallies, scratch)
                 self._refuse_void(counted)

@@ -36,6 +36,8 @@ class Scratch:
         self._enabled = enabled
         self._cache = cache
         self._reads = reads
+        #: Whether maps that are read now are read again in a later pass.
+        self.keeping = True
         self._held: dict[int, Maps] = {}
         self._files: dict[int, dict[str, tuple[str, tuple[int, ...]]]] = {}
         self._folder: Path | None = None
@@ -97,6 +99,8 @@ class Scratch:
 
     def _keep(self, item: int, maps: Maps) -> None:
         cached = self._cache is not None and self._cache.write(item, maps)
+        if not self.keeping:
+            return
         size = sum(values.nbytes for values in maps.values())
         with self._lock:
             if item in self._held or item in self._files:

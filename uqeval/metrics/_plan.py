@@ -40,6 +40,10 @@ class Section:
     fitted: dict[str, Any] = field(default_factory=dict)
 
 
+class Last(tuple["Tally", ...]):
+    """The tallies of a plan's last pass: it needs no maps to be kept for another."""
+
+
 Plan = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Section]
 #: Returns what is fitted, as a section has it.
 Recutting = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", "dict[str, Any]"]

@@ -11,7 +11,7 @@ from uqeval.errors import UsageError
 from uqeval.metrics._again import Again
 from uqeval.metrics._contract import Metric, put
 from uqeval.metrics._family import Facts, Family, variants
-from uqeval.metrics._plan import Plan, Section
+from uqeval.metrics._plan import Last, Plan, Section
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import State
@@ -73,7 +73,7 @@ def plan(settings: DivergenceSettings, facts: Facts) -> Plan:
     from uqeval.tallies import Divergence
 
     tally = Divergence(facts.kind, settings.clip)
-    counted = (yield (tally,))[tally]
+    counted = (yield Last((tally,)))[tally]
     results = _scores(counted.total) | {"clip": settings.clip}
     warnings = []
     if results["infinite"]:

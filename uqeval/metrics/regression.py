@@ -14,7 +14,7 @@ from uqeval.metrics import regression_scores as rs
 from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
-from uqeval.metrics._plan import Plan, Section
+from uqeval.metrics._plan import Last, Plan, Section
 from uqeval.metrics._settings import check_choices, check_whole, of_definition
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, RegressionS
 def plan(settings: RegressionSettings, facts: Facts) -> Plan:
     """Count once; return the section of one variant."""
     sums, scores, *shares = _tallies(settings)
-    counted = yield (sums, scores, *shares)
+    counted = yield Last((sums, scores, *shares))
     total = counted[sums].total
     pixels = int(total["count"][0])
     numbers.refuse_nothing(pixels, facts)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.metrics._again import Again
 from uqeval.metrics._contract import Metric, put
 from uqeval.metrics._family import Facts, Family, variants
-from uqeval.metrics._plan import Plan, Section
+from uqeval.metrics._plan import Last, Plan, Section
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import State
@@ -96,7 +96,7 @@ def plan(classes: int, class_names: Sequence[str]) -> Plan:
     from uqeval.tallies import ClassCounts
 
     tally = ClassCounts(classes)
-    counted = (yield (tally,))[tally]
+    counted = (yield Last((tally,)))[tally]
     total = counted.total
     results = _results(total, class_names)
     items = [scores(tally.unpack(data)) for data in counted.items]
