@@ -48,13 +48,12 @@ def radix_sort(keys, spare, counts):
 
 
 @kernel
-def pack_keys(score, error, label, void, chosen, rest, keys):
+def pack_keys(score, error, label, void, wanted, rest, keys):
     """Non-void scores and non-negative errors, float32 [i], as keys [j] that order by score, then
-    by error: those whose rank key, without its low `rest` bits, is `chosen`. Returns how many there
-    are; where that is more than `keys` holds, those of the last blocks are left out.
+    by error: those whose rank key, without its low `rest` bits, is `wanted`, as of `gather`.
+
+    Returns how many there are; where `keys` holds fewer, those of the last blocks are left out.
     """
-    wanted = np.zeros(chosen.shape[0] + 1, np.uint8)
-    wanted[:-1] = chosen
     high, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     done = 0
     for start in range(0, score.shape[0], BLOCK):

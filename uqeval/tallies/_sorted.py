@@ -36,13 +36,11 @@ def ties(
 
     from uqeval.kernels.sorting import DIGITS, RADIX, pack_keys, radix_sort, sum_ties
 
-    chosen = np.ones(1 << (32 - REST), bool)
-    if bins is not None:
-        chosen[...] = False
-        chosen[bins] = True
+    wanted = np.zeros((1 << (32 - REST)) + 1, np.uint8)
+    wanted[slice(-1) if bins is None else bins] = 1
     keys, spare = np.empty((2, pixels), np.uint64)
     n = pack_keys(
-        score.reshape(-1), error.reshape(-1), label.reshape(-1), void, chosen, REST, keys
+        score.reshape(-1), error.reshape(-1), label.reshape(-1), void, wanted, REST, keys
     )  # fmt: skip
     if n > pixels:
         return None

@@ -108,9 +108,9 @@ class RankedErrors(Tally):
         if found is None:
             return None
         key, pixels, errors = found
-        row = np.zeros(1 << self.skip, np.int64)
+        row = np.zeros(1 << self.skip, np.int32)
         row[prefixes] = np.arange(prefixes.size)
-        places = row[key >> self.bits] << self.bits | key & ((1 << self.bits) - 1)
+        places = row[key >> self.bits].astype(np.int64) << self.bits | key & ((1 << self.bits) - 1)
         return [(places, pixels), (places, errors.astype(self.error.dtype))]
 
     def fold(self, into: State, other: Thin) -> None:
