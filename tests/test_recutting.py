@@ -159,13 +159,20 @@ def test_variants_by_accuracy_are_cut_too(folder: Path) -> None:
 
 
 def test_ends_of_a_curve_of_its_own(folder: Path) -> None:
-    """range:T and max-surplus are of the range of the set, which the curve then has not."""
+    """range:T is of the range of the set, which the curve then has not; max-surplus is the best of
+    the curve, whatever its ends are."""
     evaluated(folder, "e.states.zip", {"threshold": "0.5", "curve_range": "0:1.6"})
     cut = uqeval.merge(folder / "e.states.zip", threshold="0.8")
     assert cut.results["pavpu"]["uncertainty_threshold"] == 0.8
-    for rule in ("range:0.5", "max-surplus"):
-        with pytest.raises(UsageError, match="none of the thresholds that the states hold"):
-            uqeval.merge(folder / "e.states.zip", threshold=rule)
+    with pytest.raises(UsageError, match="none of the thresholds that the states hold"):
+        uqeval.merge(folder / "e.states.zip", threshold="range:0.5")
+    best = {"threshold": "max-surplus", "curve_range": "0:1.6"}
+    asked = evaluated(folder, "f.states.zip", best).results["pavpu"]
+    cut = uqeval.merge(folder / "e.states.zip", threshold="max-surplus")
+    for own in (asked, cut.results["pavpu"]):
+        peak = own["surplus_peak"]
+        assert (own["uncertainty_threshold"], own["surplus"]) == (peak["threshold"], peak["value"])
+    assert asked["surplus_peak"] == cut.results["pavpu"]["surplus_peak"]
 
 
 def test_thresholds_that_are_not_held(folder: Path) -> None:

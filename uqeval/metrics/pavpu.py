@@ -40,9 +40,8 @@ def plan(settings: PavpuSettings, classes: int, class_names: Sequence[str]) -> P
     scope = settings.threshold_scope
     fitted = None
     if scope != "item":
-        fitted = yield from fit(rule, patches, scope == "class", **_operators(settings))
-        if (ends := settings.ends()) is not None:
-            fitted = dataclasses.replace(fitted, ends=(ends,))
+        own = _operators(settings)
+        fitted = yield from fit(rule, patches, scope == "class", settings.ends(), **own)
     tally = _tally(settings, classes, fitted)
     counted = (yield (tally,))[tally]
     results = results_of(settings, fitted, counted.total, class_names)
@@ -62,8 +61,8 @@ def _pooled(settings: PavpuSettings, facts: Facts) -> Pooling:
     if settings.threshold_scope != "set":
         return {}
     patches, rule = settings.patches(facts.classes), Rule.parse(settings.threshold)
-    fitted = yield from fit(rule, patches, False, **_operators(settings))
-    low, high = settings.ends() or fitted.ends[0]
+    fitted = yield from fit(rule, patches, False, settings.ends(), **_operators(settings))
+    low, high = fitted.ends[0]
     return {"threshold": repr(fitted.threshold[0]), "curve_range": f"{low!r}:{high!r}"}
 
 
@@ -128,15 +127,12 @@ def _recut(
     counted = tuple(fitted.get("counted_at", own.threshold))
     held = Fitted(counted, own.ends)
     value = wanted.value
-    if wanted.kind != "value":
+    if wanted.kind == "max-surplus":
+        tally = _tally(settings, facts.classes, held)
+        value = best((yield (tally,))[tally].total["by_threshold"], *own.ends[0])
+    elif wanted.kind != "value":
         patches = settings.patches(facts.classes)
-        # That of the set's own range, which the curve has unless --curve-range gave another.
-        first = Rule("range") if wanted.kind == "max-surplus" else wanted
-        of_set = yield from fit(first, patches, False, **_operators(settings))
-        value = of_set.threshold[0]
-        if wanted.kind == "max-surplus" and of_set.ends == own.ends:
-            tally = _tally(settings, facts.classes, held)
-            value = best((yield (tally,))[tally].total["by_threshold"], *own.ends[0])
+        value = (yield from fit(wanted, patches, False)).threshold[0]
     if is_same(value, counted[0]):
         return {"threshold": list(counted), "ends": fitted["ends"]}
     step = step_of(held, value)

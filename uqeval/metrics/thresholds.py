@@ -72,11 +72,18 @@ class Fitted:
 Fitting = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Fitted]
 
 
-def fit(rule: Rule, patches: Patches, by_category: bool, **operators: Any) -> Fitting:
+def fit(
+    rule: Rule,
+    patches: Patches,
+    by_category: bool,
+    curve: tuple[float, float] | None = None,
+    **operators: Any,
+) -> Fitting:
     """Fit a rule on the set, or on each category of patches apart.
 
     Pixels of a class are those that its labels mark; `mixed` has the pixels of the whole set. A
-    category without patches has an entry that is never used.
+    category without patches has an entry that is never used. `curve`: the ends of the one curve,
+    if they are not the least and the greatest uncertainty; its best threshold is `max-surplus`.
     """
     from uqeval.tallies import Moments, PatchCounts, Ranks
     from uqeval.tallies.ranks import bins_of
@@ -104,6 +111,7 @@ def fit(rule: Rule, patches: Patches, by_category: bool, **operators: Any) -> Fi
         fine = (yield (detail,))[detail].total["fine"]
         threshold = _percentiles(coarse, fine, bins, rule.value)
     elif rule.kind == "max-surplus":
+        ends = [curve] if curve is not None else ends
         first = PatchCounts(patches, tuple(low for low, _ in ends), tuple(ends), **operators)
         by_threshold = (yield (first,))[first].total["by_threshold"]
         threshold = [
@@ -118,7 +126,7 @@ def fit(rule: Rule, patches: Patches, by_category: bool, **operators: Any) -> Fi
             {"mean": mean, "value": rule.value}.get(rule.kind, low + rule.value * (high - low))
             for mean, (low, high) in zip(means, ends, strict=True)
         ]
-    return Fitted(tuple(threshold), tuple(ends))
+    return Fitted(tuple(threshold), tuple(ends) if curve is None else (curve,))
 
 
 def is_same(one: float, other: float) -> bool:
