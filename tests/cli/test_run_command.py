@@ -286,6 +286,22 @@ def test_one_bad_store_among_three(folder: Path) -> None:
     assert "nowhere.zarr" in (folder / "out/index.html").read_text()
 
 
+def test_a_failed_night_leaves_nothing_of_yesterday_to_be_taken_for_today(folder: Path) -> None:
+    write(folder, f"stores: {{{CITY}}}\n", "evaluate: {city: {pavpu: }}\noutput: out/\n",
+          "gate: {pavpu.pavpu: {min: 0}}\n")  # fmt: skip
+    run_well("run", cwd=folder)
+    good = left(folder / "out")
+    assert {"city.json", "city.html", "city.csv", "index.html", "verdicts.json"} <= good
+    assert not any(name.endswith(".old") for name in good)
+    (folder / "preds.zarr").rename(folder / "away.zarr")
+    assert run_uqeval("run", cwd=folder).status == 2
+    now = left(folder / "out")
+    assert now == {"city.json.old", "city.html.old", "city.csv.old", "city.states.zip"}
+    (folder / "away.zarr").rename(folder / "preds.zarr")
+    run_well("run", cwd=folder)
+    assert left(folder / "out") == good
+
+
 def test_a_store_that_breaks_while_it_is_read(folder: Path) -> None:
     values = probs()
     values[2, 0, 0, 5, 6] = np.nan

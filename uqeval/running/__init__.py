@@ -15,6 +15,7 @@ from uqeval.run import RunOptions, cut_options
 from uqeval.running.folder import (
     PAGE,
     VERDICTS,
+    drop_aside,
     judge_all,
     make_folder,
     put_aside,
@@ -72,7 +73,8 @@ def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = No
     check_rules(rules, list(config.stores), names, before, sliced=sliced)
     make_folder(outcome.folder, names, [config.stores[name] for name in names], _files(cut, file))
 
-    (outcome.folder / VERDICTS).unlink(missing_ok=True)  # of reports that are replaced now
+    for page in (VERDICTS, PAGE):  # of reports that are replaced now
+        (outcome.folder / page).unlink(missing_ok=True)
     tasks = []
     for name in names:
         with Failures(name, outcome, chosen):
@@ -80,6 +82,8 @@ def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = No
     if not outcome.failed:  # else the gate does not judge
         check_metrics(rules, {task.name: task.keys() for task in tasks})
     tasks = with_cuts(tasks, cut, outcome, chosen, len(config.stores))
+    for name in names:
+        put_aside(outcome.folder, name)
     while tasks:
         task = tasks.pop(0)  # what it holds goes with it
         with Failures(task.name, outcome, chosen):
@@ -91,8 +95,6 @@ def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = No
                     _keep(task, without_sweep(report, error), outcome, chosen)
                 raise
             _keep(task, whole, outcome, chosen)
-    for name in outcome.failed.keys() - outcome.reports.keys():
-        put_aside(outcome.folder / f"{name}.json")
     if rules and outcome.reports:
         judge_all(outcome, rules, before, file, chosen)
     if outcome.reports:
@@ -103,6 +105,7 @@ def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = No
 def _keep(task: Task, report: Report, outcome: Outcome, chosen: RunSettings) -> None:
     """Write a store's files, and tell that it is done."""
     outcome.files += write_files(task, report, outcome.folder, chosen)
+    drop_aside(outcome.folder, task.name)
     outcome.reports[task.name] = report
     chosen.listener.done(task.name, report)
 

@@ -42,10 +42,23 @@ def make_folder(
     check_writable(folder / PAGE)
 
 
-def put_aside(report: Path) -> None:
-    """Keep an older report of a store that has failed where no gate takes it for today's."""
-    if report.exists():
-        report.replace(report.with_name(f"{report.name}.old"))
+def put_aside(folder: Path, name: str) -> None:
+    """Keep older files of a store where nobody takes them for today's: neither a gate, if the run
+    does not come to its end, nor who looks at the page."""
+    for file, aside in _asides(folder, name):
+        if file.exists():
+            file.replace(aside)
+
+
+def drop_aside(folder: Path, name: str) -> None:
+    """Remove older files of a store, in whose place there are new ones."""
+    for _, aside in _asides(folder, name):
+        aside.unlink(missing_ok=True)
+
+
+def _asides(folder: Path, name: str) -> list[tuple[Path, Path]]:
+    files = [folder / f"{name}.{ending}" for ending in ("json", "csv", "html")]
+    return [(file, file.with_name(f"{file.name}.old")) for file in files]
 
 
 def write_files(task: Task, report: Report, folder: Path, chosen: RunSettings) -> list[Path]:
