@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -163,9 +164,19 @@ def test_an_inconclusive_verdict_may_pass_and_says_how_many_items(tmp_path: Path
 
 
 def test_no_distance_decides_nothing() -> None:
-    from fractions import Fraction
 
     assert more_items(3, Interval(0.9, 0, 1), Fraction(1), Fraction(1)) is None
+
+
+@pytest.mark.parametrize("reach", [0.2, 0.999, 1.0, 1.9, 40.0])
+@pytest.mark.parametrize("distance", ["0.01", "0.5", "1", "1.5"])
+def test_exact_bounds_of_any_width(reach: float, distance: str) -> None:
+    """Of a relative change, or of 1 against 0, they may be 1 and more."""
+    interval = Interval(0.95, -0.2, reach, True, "clopper-pearson")
+    found = more_items(3, interval, Fraction(0), Fraction(distance))
+    assert found is None or found >= 1
+    # Below, the other side of the interval counts.
+    assert more_items(3, interval, Fraction(0), Fraction("-0.1")) == 3
 
 
 def test_too_many_more_items_are_not_promised(tmp_path: Path) -> None:

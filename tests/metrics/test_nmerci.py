@@ -205,3 +205,14 @@ def test_what_cannot_be(tmp_path: Path, options: dict[str, Any], word: str) -> N
     path = save(tmp_path / "r.npz", numbers(8))
     with pytest.raises(UsageError, match=word):
         evaluate(path, **options)
+
+
+@pytest.mark.parametrize("definition", ["paper", "trimmed-mae", "public-code"])
+def test_an_item_whose_ratios_are_mostly_infinite(tmp_path: Path, definition: str) -> None:
+    arrays = numbers(1)
+    arrays["std"][0] = 0
+    report = evaluate(save(tmp_path / "r.npz", arrays), definition=definition)
+    own = report.items[0]["nmerci"]
+    for field in ("nmerci", "merci", "lambda"):
+        assert own[field] is None and "infinite" in own[f"{field}_reason"]
+    assert report.to_json()

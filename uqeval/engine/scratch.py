@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from uqeval.stores.map_cache import MapCache
 
 
+#: Bytes a pixel that a tally may take beside the maps: keys that are sorted, and their places.
+_COUNTING = 24
+
+
 class Scratch:
     """Maps of the items read so far: in memory while they fit `memory` bytes, then in a temporary
     folder while the disk has room; items that find no place are reduced again in the next pass.
@@ -64,10 +68,13 @@ class Scratch:
         return mapped.maps_bytes() > self._memory
 
     def batch_bytes(self, source: MapSource, batch: range) -> int:
-        """Peak bytes that `read` takes: those in files alone, if all maps have been kept."""
+        """Peak bytes that reading and counting a batch take; of maps that have been kept, those in
+        files, and what tallies make of them."""
         if not self._has(batch):
             return source.batch_bytes(batch)
-        return sum(self._path(item).stat().st_size for item in batch if item in self._files)
+        pixels = sum(height * width for height, width in map(source.size, batch))
+        files = sum(self._path(item).stat().st_size for item in batch if item in self._files)
+        return files + _COUNTING * pixels
 
     def read(
         self, source: MapSource, batch: range, heartbeat: Heartbeat, names: Collection[str]

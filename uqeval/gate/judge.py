@@ -325,9 +325,12 @@ def more_items(items: int, interval: Interval, measured: Fraction, limit: Fracti
         return None
     low, high = _exact(interval.low), _exact(interval.high)
     if interval.exact:
-        # The bound r of n items keeps (1 - r)^n.
-        reach = max(high - measured, measured - low)
-        needed = items * math.log1p(-reach) / math.log1p(-distance) - items
+        # The bound r of n items keeps (1 - r)^n; from 1 on it is none of a share, but of a relative
+        # change or of two shares, and shrinks about as n grows.
+        reach = high - measured if limit > measured else measured - low
+        bounds = reach < 1 and distance < 1
+        times = math.log1p(-reach) / math.log1p(-distance) if bounds else float(reach / distance)
+        needed = items * times - items
     else:
         needed = float(items * ((high - low) / 2 / distance) ** 2 - items)
     return max(1, round(needed)) if needed <= _MOST_TIMES * items else None

@@ -128,7 +128,10 @@ def plan(settings: NmerciSettings, facts: Facts) -> Plan:
     results = results_of(parts, settings)
     if depth:
         results |= depth[0]
-    items = [_record(_item_parts(alone.unpack(data)), settings) for data in counted[alone].items]
+    items = [
+        _record(_item_parts(alone.unpack(data), settings), settings)
+        for data in counted[alone].items
+    ]
     warnings = numbers.void_items(facts.names, [item["pixels"] for item in items])
     return Section(
         results, items, dataclasses.asdict(settings), numbers.counts_of(total),
@@ -217,12 +220,13 @@ def running(state: State, group: int) -> Sequence[ns.Sums]:
     return [ns.Sums(*four) for four in zip(counts, errors, sigmas, most, strict=True)]
 
 
-def _item_parts(own: State) -> ns.Parts:
+def _item_parts(own: State, settings: NmerciSettings) -> ns.Parts:
     ratio, most = (float(v) if v > -math.inf else None for v in own["own"])
     kept = ns.Sums(
         int(own["count"][0]), float(own["sums"][0]), float(own["sums"][1]), float(own["most"][0])
     )
-    return ns.Parts(sums_of(own), ratio, most, kept if kept.pixels else None)
+    endless = settings.over == "kept" and ratio == math.inf
+    return ns.Parts(sums_of(own), ratio, most, kept if kept.pixels and not endless else None)
 
 
 def _warnings(results: dict[str, Any], settings: NmerciSettings) -> list[str]:

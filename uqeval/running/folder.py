@@ -108,7 +108,9 @@ def judge_all(
     from uqeval.statistics import resampler
 
     if outcome.failed:
-        outcome.ungated = f"the gate did not judge: {', '.join(outcome.failed)} could not be read."
+        outcome.ungated = (
+            f"the gate did not judge: {', '.join(outcome.failed)} could not be evaluated whole."
+        )
         return
     folder = outcome.folder
     reports = [Named(name, folder / f"{name}.json", r) for name, r in outcome.reports.items()]

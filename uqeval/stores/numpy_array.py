@@ -9,6 +9,7 @@ import tempfile
 import threading
 import zipfile
 from collections.abc import Callable
+from functools import cached_property
 from pathlib import Path
 from typing import IO, Any
 
@@ -102,9 +103,13 @@ class NumpyArray(StoredArray):
         """Of the whole file: one that has grown was written anew. None for arrays in memory."""
         if self._file is None:
             return None
-        return joined(
-            [file_stamp(self._file, mapped=True)], self.where, self.shape, self.axes, index
-        )
+        return joined([self._file_stamp], self.where, self.shape, self.axes, index)
+
+    @cached_property
+    def _file_stamp(self) -> str | None:
+        """Taken once, before anything is read: it has the disk write all that was written."""
+        assert self._file is not None
+        return file_stamp(self._file, mapped=True)
 
     def _mapped(self) -> NDArray[Any]:
         with self._lock:

@@ -63,7 +63,7 @@ class ItemErrors(Tally):
         everything = (np.float32(-np.inf), np.float32(np.inf))
         limits = [everything, everything]
         if label.size >= FEW:
-            known = np.flatnonzero(label[::STEP] != VOID) * STEP
+            known = (np.flatnonzero(label[::STEP] != VOID) * STEP).astype(np.int32)
             sample = np.empty(known.size, np.float32)
             take_ratios(error, sigma, known, sample)
             limits = [guess(v, self.percentile / 100) for v in (sample, error[known])]
@@ -71,7 +71,7 @@ class ItemErrors(Tally):
             lanes, most = np.zeros((4, BLOCK)), np.full(BLOCK, -np.inf)
             counts = np.zeros(7, np.int64)
             places = [
-                np.empty(label.size // (1 if ends == everything else _ROOM), np.int64)
+                np.empty(label.size // (1 if ends == everything else _ROOM), np.int32)
                 for ends in limits
             ]
             look_at_item(
