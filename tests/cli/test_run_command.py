@@ -267,6 +267,24 @@ def test_intervals_and_slices(folder: Path) -> None:
     assert report["intervals"]["pavpu.pavpu"]["level"] == 0.9
 
 
+def test_draws_of_the_file(folder: Path) -> None:
+    said = f"stores: {{{CITY}}}\nevaluate: {{city: {{pavpu: }}}}\nci: 0.9\n"
+    write(folder, said, "draws: 150\nseed: 7\n")
+
+    def drawn(*options: str) -> tuple[Any, Any, Any]:
+        run_well("run", *options, cwd=folder)
+        report = loaded(folder / "uqeval-report", "city")
+        own = report["settings"]["intervals"]
+        return own["draws"], own["seed"], report["intervals"]["pavpu.pavpu"]
+
+    assert drawn()[:2] == (150, 7)
+    assert drawn("--draws", "2000", "--seed", "0")[:2] == (2000, 0)
+    alone = run_well("pavpu", "-o", "-", "-q", cwd=folder)
+    assert json.loads(alone.stdout)["settings"]["intervals"]["draws"] == 150
+    write(folder, said, "draws: 50\n")
+    refused(run_uqeval("run", cwd=folder), "uqeval.yaml:4", "draws", "100")
+
+
 def test_one_bad_store_among_three(folder: Path) -> None:
     broken = STORES.replace("depth.zarr", "nowhere.zarr")
     write(folder, broken, ASKED, "gate: {pavpu.pavpu: {min: 0}}\n")

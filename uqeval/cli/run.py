@@ -73,11 +73,15 @@ def run(
     for name in ("missing_chunks", "nan_samples"):  # their defaults are those of the file too
         if of_input[name] == "error":
             del of_input[name]
+    cuts = shared.given("limit", *o.CUTS)
+    for name in ("draws", "seed"):  # likewise
+        if name not in shared.typed:
+            del cuts[name]
     file, config = _config(paths or [], of_input, store or [])
     chosen = RunSettings(
         stores=store or [], output=output, gate=gate, baseline=baseline, gallery=gallery,
         workers=shared.workers, memory=memory, resume=resume, progress=progress_for(quiet),
-        listener=Shown(quiet), **shared.given("limit", *o.CUTS),
+        listener=Shown(quiet), **cuts,
     )  # fmt: skip
     outcome = run_stores(config, chosen, file)
     finish(outcome, quiet)

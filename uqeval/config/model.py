@@ -152,6 +152,10 @@ class Config(BaseModel):
     ci: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="Level of the intervals of every score, such as 0.95."
     )
+    draws: Annotated[int, Field(ge=100)] | None = Field(
+        None, description="Resamples of the intervals, 2000 if left out."
+    )
+    seed: Annotated[int, Field(ge=0)] | None = Field(None, description="Seed of the resamples.")
     workers: Annotated[int, Field(ge=1)] | None = Field(None, description="Threads.")
     memory: str | None = Field(None, description="Bytes of tiles and maps, such as 512MB.")
     _at: Callable[[tuple[str | int, ...]], str] | None = PrivateAttr(None)

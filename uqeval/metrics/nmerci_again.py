@@ -72,7 +72,7 @@ class Binned:
         if limit is None or not math.isfinite(limit):
             return None
         end = int(np.searchsorted(self.value, limit, side="right"))
-        total = float(self.value[:end] @ self.count[:end])
+        total = float(self.value[:end] @ self.count[:end].astype(np.float64))
         return ns.Sums(int(self.upto[end - 1]) if end else 0, total, math.nan)
 
 

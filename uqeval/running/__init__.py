@@ -136,10 +136,12 @@ def _cut(config: Config, chosen: RunSettings) -> CutOptions | None:
     if table is None and config.slices is not None:
         table = config.slices.table
         by = by or [one if isinstance(one, str) else ",".join(one) for one in config.slices.by]
-    return cut_options(
-        ci=config.ci if chosen.ci is None else chosen.ci, draws=chosen.draws, seed=chosen.seed,
-        slices=table, slice_by=tuple(by), group_by=chosen.group_by or config.group_by,
-    )  # fmt: skip
+    said = {
+        name: getattr(config, name) if getattr(chosen, name) is None else getattr(chosen, name)
+        for name in ("ci", "group_by", "draws", "seed")
+    }
+    given = {name: v for name, v in said.items() if v is not None or name in ("ci", "group_by")}
+    return cut_options(slices=table, slice_by=tuple(by), **given)
 
 
 def _files(cut: CutOptions | None, file: str | Path | None) -> list[str]:

@@ -63,8 +63,8 @@ class RunSettings:
     gallery: int | None = None
     limit: int | None = None
     ci: float | None = None
-    draws: int = 2000
-    seed: int = 0
+    draws: int | None = None
+    seed: int | None = None
     slices: str | Path | None = None
     slice_by: Sequence[str] = ()
     group_by: str | None = None
