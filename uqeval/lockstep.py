@@ -106,37 +106,55 @@ class Lockstep:
     def _pass(self, tallies: Sequence[Tally], scratch: Scratch) -> dict[Tally, Counted]:
         """Count some tallies over all items.
 
-        Those of tempered samples read the stack again, each temperature for itself.
+        Those of tempered samples read the stack again, each temperature for itself. What takes too
+        much memory is refused before any is read.
         """
         from uqeval.engine.scratch import Scratch
 
         own = [tally for tally in tallies if tally.tempering is None]
-        counted = self._read(self.inputs.source, own, scratch) if own else {}
+        turns = [(self.inputs.source, own, scratch)] if own else []
         for betas in dict.fromkeys(tally.tempering for tally in tallies):
             if betas is not None:
                 from uqeval.maps.tempering import tempered
 
-                source = tempered(self.inputs.source, betas)
+                source: MapSource = tempered(self.inputs.source, betas)
                 mine = [tally for tally in tallies if tally.tempering == betas]
                 source.want(sorted({name for tally in mine for name in tally.inputs}))
-                counted |= self._read(source, mine, Scratch(0, False, reads=self._reads))
+                turns.append((source, mine, Scratch(0, False, reads=self._reads)))
+        workers = self._workers([(source, kept) for source, _, kept in turns])
+        counted: dict[Tally, Counted] = {}
+        for turn, many in zip(turns, workers, strict=True):
+            counted |= self._read(*turn, many)
         return counted
+
+    def _workers(self, turns: Sequence[tuple[MapSource, Scratch]]) -> list[int]:
+        """How many read each source. Raises `UsageError` with what the largest needs."""
+        from uqeval.engine.passes import Resources, workers_within
+
+        resources = Resources(self.options.threads(), self.options.memory)
+
+        def need(turn: tuple[MapSource, Scratch]) -> int:
+            source, scratch = turn
+            return max(scratch.batch_bytes(source, batch) for batch in source.batches())
+
+        largest = max(turns, key=need)
+        workers_within(largest[0], resources, largest[1])
+        found = [workers_within(source, resources, scratch) for source, scratch in turns]
+        self.workers = self.workers or found[0]  # of the first pass, which reads the store
+        return found
 
     def _reads(self, batch: range) -> None:
         with self._lock:
             self._read_items.update(batch)
 
     def _read(
-        self, source: MapSource, tallies: Sequence[Tally], scratch: Scratch
+        self, source: MapSource, tallies: Sequence[Tally], scratch: Scratch, workers: int
     ) -> dict[Tally, Counted]:
         """Count tallies of one source's maps over all items."""
-        from uqeval.engine.passes import Resources, run_pass, workers_within
+        from uqeval.engine.passes import run_pass
         from uqeval.metrics._plan import Counted
 
         progress = self.options.progress
-        resources = Resources(self.options.threads(), self.options.memory)
-        workers = workers_within(source, resources, scratch)
-        self.workers = self.workers or workers  # of the first pass, which reads the store
         states = self.states
         known = {t: self._known_items(t) for t in tallies if states is not None and t.saved}
         whole = {t: self._known_total(t) for t in tallies if states is not None and not t.saved}

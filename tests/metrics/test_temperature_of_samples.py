@@ -227,3 +227,25 @@ def test_a_maps_store_has_no_samples(tmp_path: Path) -> None:
         uqeval.evaluate(
             probs, label, {"calibration": {"temperature_of": "samples", "temperature": False}}
         )
+
+
+def test_too_little_memory_is_refused_before_anything_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Tempered samples take more than reading them does."""
+    from uqeval.maps.sources import Source
+
+    _, probs, label = drawn(1)
+    read: list[range] = []
+    monkeypatch.setattr(Source, "read", lambda self, batch, *_: read.append(batch))
+    asked: dict[str, Any] = {"calibration": {"temperature_of": "samples"}, "segmentation": {}}
+    with pytest.raises(UsageError) as small:
+        uqeval.evaluate(probs, label, "calibration", memory="1kB")
+    with pytest.raises(UsageError) as large:
+        uqeval.evaluate(probs, label, asked, memory="1kB")
+    needed = [str(found.value).split("Give --memory ")[1] for found in (small, large)]
+    assert needed[0] != needed[1]
+    enough = needed[0].split(",")[0]
+    with pytest.raises(UsageError, match=needed[1].split(",")[0]):
+        uqeval.evaluate(probs, label, asked, memory=enough)
+    assert not read
