@@ -163,11 +163,14 @@ def test_wrong_rank(tmp_path: Path) -> None:
 
 def test_wrong_order_of_axes(tmp_path: Path) -> None:
     store = stored(tmp_path, probs().transpose(0, 1, 3, 4, 2))
-    fails(
-        tmp_path, store,
-        says=["bad.zarr/labels", "labels are 24×32", "predictions are 32×5", "class axis last",
-              "dimension_names"],
-    )  # fmt: skip
+    for number, window in enumerate(("4", "8")):  # one that fits into the 5 classes, and one not
+        folder = tmp_path / str(number)
+        folder.mkdir()
+        fails(
+            folder, store, "--window", window,
+            says=["bad.zarr/labels", "labels are 24×32", "predictions are 32×5", "class axis last",
+                  "dimension_names"],
+        )  # fmt: skip
 
 
 def test_samples_and_classes_swapped(tmp_path: Path) -> None:
@@ -200,6 +203,16 @@ def test_another_size_of_labels(tmp_path: Path, stores: Path) -> None:
     planes = [*labels()[:2], labels()[2, :, :30]]
     folder = save_label_folder(again / "labels", planes)
     fails(again, stores / "preds.zarr", folder, says=["celle.png, item celle: labels are 24×30"])
+
+
+def test_height_and_width_swapped(tmp_path: Path) -> None:
+    store = stored(tmp_path, planes=labels().transpose(0, 2, 1))
+    told = fails(
+        tmp_path, store,
+        says=["labels are 32×24", "predictions are 24×32", "look swapped", "dimension_names",
+              "transpose it"],
+    )  # fmt: skip
+    assert "Resize" not in told
 
 
 def test_another_number_of_labels(tmp_path: Path, stores: Path) -> None:
@@ -277,6 +290,14 @@ def test_class_names_that_cannot_be(tmp_path: Path) -> None:
 
 
 # ---- label values
+
+
+def test_labels_that_are_numbered_from_1(tmp_path: Path) -> None:
+    planes = labels()
+    planes[planes != 255] += 1
+    store = stored(tmp_path, planes=planes)
+    told = fails(tmp_path, store, says=["numbered from 1 to 5", "start at 0: subtract 1"])
+    assert "--ignore-index" not in told
 
 
 @pytest.mark.parametrize("value", [65536 + 1, 2**32 + 1, -1])

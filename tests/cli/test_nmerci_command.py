@@ -67,6 +67,12 @@ def test_paths_are_needed(tmp_path: Path) -> None:
     refused(run_uqeval("nmerci", cwd=tmp_path), says)
 
 
+def test_an_alpha_that_looks_like_a_fraction(store: Path) -> None:
+    said = "--alpha 0.95 is 0.95 %; did you mean 95?"
+    assert said in run_well("nmerci", store, "--alpha", "0.95").stderr
+    assert "did you mean" not in run_well("nmerci", store, "--alpha", "1").stderr
+
+
 def test_what_cannot_be(store: Path, tmp_path: Path) -> None:
     bad: list[tuple[list[Any], str]] = [
         (["--alpha", "0"], "--alpha 0; expected a number above 0"),

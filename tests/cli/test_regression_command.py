@@ -118,6 +118,11 @@ def test_what_cannot_be(folder: Path, tmp_path: Path) -> None:
     refused(run_uqeval("regression", preds, tmp_path / "void.npy"), "nothing is left to evaluate")
     np.save(tmp_path / "two.npy", np.ones((2, 12, 16)))
     refused(run_uqeval("regression", preds, tmp_path / "two.npy"), "holds 2 targets")
+    np.save(tmp_path / "turned.npy", np.ones((3, 16, 12)))
+    refused(
+        run_uqeval("regression", preds, tmp_path / "turned.npy"),
+        "the target is 16×12", "predictions are 12×16", "look swapped", "transpose it",
+    )  # fmt: skip
     refused(run_uqeval("pavpu", folder / "all.zarr"), "holds regression data")
 
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 def open_classes(opened: Opened, labels: Given | None, options: InputOptions) -> Inputs:
     """Predictions of classes with their labels. Raises `StoreError` or `UsageError`."""
+    from uqeval.maps.labels import check_size
     from uqeval.maps.sources import Labels, Source
     from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack
@@ -56,6 +57,10 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
         opened.shown_names(count)[places.start : places.stop], classes, stack=stack,
         stored=stored, labels=found, where=where, sum_tolerance=options.sum_tolerance,
     )  # fmt: skip
+    if found is not None:
+        for item, name in enumerate(source.names):
+            told = f"{found.planes.where(item)}, item {name}"
+            check_size(found.planes.size(item), classes, told, source.size(item))
     warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
     names = tuple(options.class_names or class_names(stores[0], label_store, classes))
     warnings += _shared_names(names, where) + _unlike(own, kind)

@@ -10,6 +10,29 @@ from numpy.typing import NDArray
 from uqeval.errors import DataError, StoreError, listed
 from uqeval.maps.names import id_dtype, void_of
 
+#: What to do about a plane whose size is that of another one, height for width.
+SWAPPED = (
+    "Height and width look swapped: say the order of the axes in dimension_names of the array "
+    "that is wrong, or transpose it."
+)
+
+
+def check_size(
+    found: tuple[int, ...], classes: int, where: str, size: tuple[int, int], noun: str = "labels"
+) -> None:
+    """Raise `StoreError` where a plane of labels has another height and width than predictions."""
+    if found == size:
+        return
+    hint = "Resize labels by nearest neighbour."
+    if found == (classes, size[0]):
+        hint = "The predictions look stored with the class axis last: say so in dimension_names."
+    elif found == size[::-1]:
+        hint = SWAPPED
+    raise StoreError(
+        f"{where}: {noun} are {found[0]}×{found[1]} (height×width), predictions are "
+        f"{size[0]}×{size[1]} with {classes} classes; they must have the same size. {hint}"
+    )
+
 
 def label_map(
     plane: NDArray[Any],
@@ -26,16 +49,7 @@ def label_map(
     Raises `StoreError` for a plane of another size or without integers, `DataError` for ids that
     are neither a class nor `ignore_index`.
     """
-    if plane.shape != size:
-        hint = "Resize labels by nearest neighbour."
-        if plane.shape == (classes, size[0]):
-            hint = (
-                "The predictions look stored with the class axis last: say so in dimension_names."
-            )
-        raise StoreError(
-            f"{where}: {noun} are {plane.shape[0]}×{plane.shape[1]} (height×width), predictions "
-            f"are {size[0]}×{size[1]} with {classes} classes; they must have the same size. {hint}"
-        )
+    check_size(plane.shape, classes, where, size, noun)
     if plane.dtype.kind not in "iub":
         raise StoreError(f"{where}: {noun} of dtype {plane.dtype}; expected integer class ids.")
     void = plane == ignore_index
@@ -46,9 +60,15 @@ def label_map(
         strange = np.unique(plane[~known])
         y, x = (int(k[0]) for k in np.nonzero(~known))
         hint = "--label-map cityscapes for Cityscapes ids" if noun == "labels" else "--classes"
+        hint = f"Give --ignore-index, or {hint}."
+        if noun == "labels" and strange.tolist() == [classes] and not (plane == 0).any():
+            hint = (
+                f"The labels look numbered from 1 to {classes}; class ids start at 0: subtract 1 "
+                "from them."
+            )
         raise DataError(
             f"{where}: {int((~known).sum())} of {plane.size} pixels have {noun} outside the "
             f"{classes} classes 0 … {classes - 1} and other than ignore_index {ignore_index}: "
-            f"{listed(strange)} (first at row {y}, column {x}). Give --ignore-index, or {hint}."
+            f"{listed(strange)} (first at row {y}, column {x}). {hint}"
         )
     return label

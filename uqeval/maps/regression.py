@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.maps.contract import Heartbeat
+from uqeval.maps.labels import SWAPPED
 from uqeval.maps.members import Members
 from uqeval.maps.names import lambda_of
 
@@ -225,9 +226,10 @@ class RegressionSource:
     def _check_size(self, plane: NDArray[Any], where: str, item: int, what: str) -> None:
         size, expected = plane.shape, self.size(item)
         if size != expected:
+            hint = f" {SWAPPED}" if size == expected[::-1] else ""
             raise StoreError(
                 f"{where}: {what} {size[0]}×{size[1]} (height×width), the predictions are "
-                f"{expected[0]}×{expected[1]}; they must have the same size."
+                f"{expected[0]}×{expected[1]}; they must have the same size.{hint}"
             )
 
     def _rounded(self, target: NDArray[Any], item: int, label: NDArray[Any]) -> NDArray[Any]:

@@ -231,6 +231,11 @@ def _item_parts(own: State, settings: NmerciSettings) -> ns.Parts:
 
 def _warnings(results: dict[str, Any], settings: NmerciSettings) -> list[str]:
     found = []
+    if settings.alpha < 1:
+        found.append(
+            f"--alpha {settings.alpha:g} is {settings.alpha:g} %; did you mean "
+            f"{100 * settings.alpha:g}?"
+        )
     if results["nmerci"] is None:
         found.append(f"n-MeRCI is undefined: {results['nmerci_reason']}.")
     elif results["nmerci"] < 0:
