@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from command import refused, run_uqeval, run_well
-from small_stores import CLASS_NAMES, T, probs
+from small_stores import CLASS_NAMES, H, N, T, W, probs
 from small_videos import save_folder, save_images, video
 
 
@@ -120,9 +121,57 @@ def test_loose_arrays_of_numbers(tmp_path: Path) -> None:
             run_uqeval("regression", *paths, cwd=tmp_path),
             "mean.npy holds targets", 'numpy.savez("preds.npz", mean=mean, std=std)',
         )  # fmt: skip
+    (tmp_path / "loose").mkdir()
+    for name in ("mean", "std", "target"):
+        shutil.copy(tmp_path / f"{name}.npy", tmp_path / "loose")
+    refused(
+        run_uqeval("regression", "loose", cwd=tmp_path),
+        "loose holds targets", 'numpy.savez("preds.npz", mean=mean, std=std)',
+    )  # fmt: skip
     arrays = {name: np.load(tmp_path / f"{name}.npy") for name in ("mean", "std")}
     np.savez(tmp_path / "preds.npz", **arrays)
     run_well("regression", "preds.npz", "target.npy", cwd=tmp_path)
+
+
+def test_an_image_without_an_item_axis(tmp_path: Path) -> None:
+    np.save(tmp_path / "img.npy", probs()[0, 0])
+    refused(
+        run_uqeval("pavpu", "img.npy", cwd=tmp_path), "img.npy holds targets",
+        f"has the shape {probs()[0, 0].shape}", "4 or 5 axes, [item, (sample,) class, y, x]",
+        "is the item axis missing?",
+    )  # fmt: skip
+
+
+PLANES = np.ones((2, 4, 4), np.float32)
+
+
+@pytest.mark.parametrize(
+    ("command", "arrays", "says"),
+    [
+        (
+            "regression", {"pred": PLANES, "sigma": PLANES, "gt": PLANES},
+            ["s.npz holds gt, pred, sigma; expected", "`probs` or `logits`", "`labels`",
+             "`mean` with `std` or `variance`, or `samples`, with `target`"],
+        ),
+        (
+            "regression", {"pred": PLANES[0], "sigma": PLANES[0], "gt": PLANES[0]},
+            ["s.npz: holds only gt, pred, sigma; expected", "`probs`", "`mean` with `std`"],
+        ),
+        (
+            "pavpu", {"softmax": probs(), "gt": np.zeros((N, H, W), np.uint8)},
+            ["s.npz comes without labels: it holds gt, softmax."],
+        ),
+        (
+            "pavpu", {"x": probs(), "y": np.zeros((N, H, W), np.uint8)},
+            ["s.npz holds x, y; expected", "`probs`"],
+        ),
+    ],
+)  # fmt: skip
+def test_names_that_nobody_knows(
+    tmp_path: Path, command: str, arrays: dict[str, np.ndarray], says: list[str]
+) -> None:
+    np.savez(tmp_path / "s.npz", **arrays)
+    refused(run_uqeval(command, "s.npz", cwd=tmp_path), *says)
 
 
 def test_what_can_be_converted(tmp_path: Path) -> None:

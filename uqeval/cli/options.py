@@ -214,14 +214,32 @@ def split_paths(paths: list[str], labels_alone: bool = False) -> tuple[list[str]
 
 
 def _how_to_pack(paths: list[str]) -> str:
-    """A hint for a mean and a standard deviation in files of their own."""
-    if not any(_noun(path) == "targets" and path.endswith(".npy") for path in paths):
+    """A hint for mean and standard deviation in files of their own, or for a lost item axis."""
+    from uqeval.stores.numpy_array import open_npy
+
+    loose = [path for path in paths if _noun(path) == "targets" and _is_loose(path)]
+    if not loose:
         return ""
-    return (
-        " An array without a class axis is a target. Predicted numbers are one store with `mean` "
-        "and `std` (or `variance`, or `samples`), [N, H, W] each: put your arrays into one with "
+    hint = " A folder of .npy files is targets, one an item."
+    if loose[0].endswith(".npy"):
+        shape = open_npy(loose[0]).shape
+        hint = (
+            f" An array without a class axis is a target, and this one has the shape {shape}; "
+            "class probabilities have 4 or 5 axes, [item, (sample,) class, y, x]"
+            + (": is the item axis missing?" if len(shape) == 3 else ".")
+        )
+    return hint + (
+        " Predicted numbers are one store with `mean` and `std` (or `variance`, or `samples`), "
+        "[N, H, W] each: put your arrays into one with "
         'numpy.savez("preds.npz", mean=mean, std=std), and give preds.npz.'
     )
+
+
+def _is_loose(path: str) -> bool:
+    """Whether a path is a .npy file, or a folder of such."""
+    from pathlib import Path
+
+    return path.endswith(".npy") or any(Path(path).glob("*.npy"))
 
 
 def _noun(path: str) -> str:

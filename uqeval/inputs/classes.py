@@ -17,6 +17,7 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.given import Given, InputOptions, Inputs
 from uqeval.inputs.part import chosen_items, store_of
+from uqeval.stores.kinds import PREDICTIONS_EXPECTED
 
 if TYPE_CHECKING:
     from uqeval.stores.array import ItemArray, Store
@@ -56,6 +57,7 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
     source = Source(
         opened.shown_names(count)[places.start : places.stop], classes, stack=stack,
         stored=stored, labels=found, where=where, sum_tolerance=options.sum_tolerance,
+        held=stores[0].holds(),
     )  # fmt: skip
     if found is not None:
         for item, name in enumerate(source.names):
@@ -108,10 +110,8 @@ def _kind(stores: Sequence[Store]) -> str | None:
                 "stores that hold `probs` or `logits`."
             )
         if "predictions" not in stores[0].arrays:
-            names = ", ".join(sorted(stores[0].arrays)) or "nothing"
             raise StoreError(
-                f"{stores[0].path} holds {names}; expected `probs` or `logits` [N, T, C, H, W], or "
-                "`predictions` and a map of an uncertainty [N, H, W]."
+                f"{stores[0].path} holds {stores[0].holds()}; expected {PREDICTIONS_EXPECTED}."
             )
     return kind
 
@@ -139,7 +139,7 @@ def _labels(
     )  # fmt: skip
     parts = store.arrays.get("labels")
     if parts is None:
-        raise StoreError(f"{store.path} holds {', '.join(sorted(store.arrays))}, but no `labels`.")
+        raise StoreError(f"{store.path} holds {store.holds()}, but no `labels`.")
     return store, in_order_of(store, parts, predictions, names, "label")
 
 

@@ -117,7 +117,7 @@ def _parts(stores: list[Store]) -> list[str]:
             raise StoreError(f"{store.path} holds both std and variance; keep one of them.")
         if not {"mean", "samples"} & set(held):
             raise StoreError(
-                f"{store.path} holds {', '.join(sorted(store.arrays))}; expected `mean` with `std` "
+                f"{store.path} holds {store.holds()}; expected `mean` with `std` "
                 "or `variance`, or `samples`."
             )
         kinds.append(held)
@@ -154,7 +154,7 @@ def _target(
         target, role="target", names=names if folder else None, fill_missing=options.fill
     )
     if "target" not in store.arrays:
-        raise StoreError(f"{store.path} holds {', '.join(sorted(store.arrays))}, but no `target`.")
+        raise StoreError(f"{store.path} holds {store.holds()}, but no `target`.")
 
     def ordered(kind: str) -> tuple[ItemArray, ...]:
         return in_order_of(store, store.arrays[kind], predictions, names, "target")

@@ -58,6 +58,7 @@ class Source:
         labels: Labels | None,
         where: str,
         sum_tolerance: float | None = None,
+        held: str = "predictions",
     ) -> None:
         self.names = tuple(names)
         self.classes = classes
@@ -66,6 +67,7 @@ class Source:
         self._kept = StoredMaps(stored, self.names, classes)
         self.labels = labels
         self.where = where
+        self.held = held
         self.sum_tolerance = sum_tolerance
         self.wanted: frozenset[str] = frozenset()
 
@@ -96,8 +98,9 @@ class Source:
         for name in names:
             if name in OF_LABELS and self.labels is None:
                 raise UsageError(
-                    f"{self.where} comes without labels; give a folder of label PNGs, or a store "
-                    "with `labels`, after the predictions."
+                    f"{self.where} comes without labels: it holds {self.held}. Give a folder of "
+                    "label PNGs, or a store with `labels`, after the predictions, or store an "
+                    "array `labels` in it."
                 )
             if self.stack and name in OF_SEVERAL_SAMPLES and self.stack.samples == 1:
                 raise UsageError(

@@ -121,7 +121,8 @@ class ItemArray:
 class Store:
     """An opened store: for each kind of array (`probs`, `labels`, `entropy`, …) one part an item.
 
-    `names` is None where the store gives its items no names.
+    `names` is None where the store gives its items no names. `held`: what the store calls all that
+    it holds, read or not; for messages.
     """
 
     path: str
@@ -129,3 +130,8 @@ class Store:
     names: tuple[str, ...] | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+
+    def holds(self) -> str:
+        """The names of all that it holds, for a message."""
+        return ", ".join(sorted(self.held or self.arrays)) or "nothing"

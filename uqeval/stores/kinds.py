@@ -40,6 +40,21 @@ REGRESSION = frozenset({"mean", "std", "variance", "samples", "target", "valid"}
 #: What other tools call the arrays that they save.
 ALIASES = {"softmax": "probs", "probabilities": "probs", "pred": "probs"}
 
+#: What a store of predictions has to hold, for messages.
+PREDICTIONS_EXPECTED = (
+    "for classes `probs` or `logits` [N, T, C, H, W], or `predictions` and a map of an uncertainty "
+    "[N, H, W], with `labels`; for numbers `mean` with `std` or `variance`, or `samples`, with "
+    "`target`"
+)
+
+
+def known_as(name: str, array: StoredArray) -> str:
+    """What kind of array a member of an .npz is by its name, other tools' names among them.
+
+    Probabilities have a class axis: a `pred` without is some other prediction.
+    """
+    return name if name == "pred" and len(array.shape) < 4 else ALIASES.get(name, name)
+
 
 def axes_of(array: StoredArray, kind: str, *, single: bool = False) -> tuple[str, ...]:
     """The canonical axes of `array`: those that it names, or else those its rank stands for.

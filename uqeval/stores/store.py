@@ -14,7 +14,14 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError, listed
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.attributes import check_attributes
-from uqeval.stores.kinds import ALIASES, FLOWS, KNOWN, REGRESSION, resolve
+from uqeval.stores.kinds import (
+    FLOWS,
+    KNOWN,
+    PREDICTIONS_EXPECTED,
+    REGRESSION,
+    known_as,
+    resolve,
+)
 from uqeval.stores.label_folder import open_label_folder, png_files
 from uqeval.stores.names import checked_names, read_names_file
 from uqeval.stores.numpy_array import NumpyArray, in_memory, open_npy, open_npz
@@ -150,14 +157,14 @@ def _open_npz(path: str, role: Role, names: Sequence[str] | None) -> Store:
         return replace(_bare(members["arr_0"], role, names), path=path)
     arrays: dict[str, StoredArray] = {}
     for kind, array in members.items():
-        known = ALIASES.get(kind, kind)
+        known = known_as(kind, array)
         if known in arrays:
             raise StoreError(f"{path}: holds {known!r} twice, once as {kind!r}. Keep one of them.")
         if array.dtype.kind != "U":
             arrays[known] = array
     arrays, single = _one_item(arrays)
     own = None if single else _own_names(members, {}, path)
-    return _assemble(path, arrays, names, own, {}, single=single)
+    return _assemble(path, arrays, names, own, {}, single=single, held=tuple(members))
 
 
 def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], bool]:
@@ -216,8 +223,13 @@ def _assemble(
     attributes: dict[str, Any],
     warnings: Sequence[str] = (),
     single: bool = False,
+    held: Sequence[str] = (),
 ) -> Store:
-    """Arrays as a store, once their axes, counts and names agree; `single`: of one item."""
+    """Arrays as a store, once their axes, counts and names agree; `single`: of one item.
+
+    `held`: what the store calls its arrays, if not as they are called here.
+    """
+    held = tuple(held or arrays)
     parts: dict[str, tuple[ItemArray, ...]] = {}
     warned = list(warnings)
     for kind, array in arrays.items():
@@ -236,16 +248,14 @@ def _assemble(
         else:
             parts[kind] = (ItemArray(array, None),)
     if not parts:
-        found = f"only {listed(sorted(arrays))}" if arrays else "no arrays"
-        raise StoreError(
-            f"{path}: holds {found}; expected probs, logits, labels or maps [N, H, W]."
-        )
+        found = f"only {listed(sorted(held))}" if held else "no arrays"
+        raise StoreError(f"{path}: holds {found}; expected {PREDICTIONS_EXPECTED}.")
     count = _count(parts, path)
     if given is not None:
         names: tuple[str, ...] | None = checked_names(list(given), f"{path}: --names", count)
     else:
         names = None if own is None else checked_names(own, path, count)
-    return Store(path, parts, names, attributes, tuple(warned))
+    return Store(path, parts, names, attributes, tuple(warned), held)
 
 
 def _count(parts: Mapping[str, tuple[ItemArray, ...]], path: str) -> int:
