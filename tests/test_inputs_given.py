@@ -102,6 +102,18 @@ def test_a_store_given_twice_is_no_ensemble(tmp_path: Path, monkeypatch: Any) ->
     assert miou(["p.npy", PROBS], LABEL)["pixels"] > 0
 
 
+def test_options_that_are_misspelt() -> None:
+    for name, meant in (
+        ("wokers", "workers"),
+        ("memry", "memory"),
+        ("ignore_indx", "ignore_index"),
+    ):
+        with pytest.raises(UsageError, match=f"unknown options .*{name}.*; did you mean '{meant}'"):
+            uqeval.evaluate(PROBS, LABEL, **{name: 1})
+    with pytest.raises(UsageError, match=r"expected some of workers, memory,.* ci,.* slices,"):
+        uqeval.evaluate(PROBS, LABEL, zzz=1)
+
+
 def test_class_names_that_repeat(tmp_path: Path) -> None:
     path = scenes.zarr_group(
         tmp_path / "s.zarr", {"probs": PROBS, "labels": LABEL},

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import difflib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UqevalError, UsageError
@@ -14,12 +16,21 @@ if TYPE_CHECKING:
     from uqeval.metrics._plan import Plan
 
 
-def input_options(given: Mapping[str, Any]) -> InputOptions:
-    """Options of inputs by name. Raises `UsageError` for a name that is none."""
-    known = InputOptions.__dataclass_fields__
+def input_options(
+    given: Mapping[str, Any], function: Callable[..., Any] | None = None
+) -> InputOptions:
+    """Options of inputs by name. Raises `UsageError` for a name that is none.
+
+    `function`: what they were given to, which has options of its own beside them.
+    """
+    known = list(InputOptions.__dataclass_fields__)
     strange = [name for name in given if name not in known]
     if strange:
-        raise UsageError(f"unknown options {strange}; expected some of {', '.join(known)}.")
+        own = inspect.signature(function).parameters.values() if function else ()
+        known = [one.name for one in own if one.kind is one.KEYWORD_ONLY] + known
+        near = difflib.get_close_matches(strange[0], known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"expected some of {', '.join(known)}."
+        raise UsageError(f"unknown options {strange}; {hint}")
     return InputOptions(**given)
 
 
@@ -87,7 +98,8 @@ def known_families(families: Mapping[str, Any], facts: Facts) -> list[Family]:
         if facts.kind not in family.kinds:
             raise UsageError(
                 f"{facts.where} holds {facts.kind} data; {family.name} evaluates "
-                f"{family.kinds[0]} only."
+                f"{family.kinds[0]} only. {facts.kind.capitalize()} data are for "
+                f"{', '.join(name for name, own in FAMILIES.items() if facts.kind in own.kinds)}."
             )
     return known
 

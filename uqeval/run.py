@@ -111,7 +111,7 @@ def evaluate(
     Raises `UqevalError` (`UsageError`, `StoreError`, `DataError`), which says what is wrong.
     """
     families = families_of(metrics)
-    given = input_options(inputs)
+    given = input_options(inputs, evaluate)
     if wants_tracks(families):
         given = dataclasses.replace(given, whole_sequences=True)
     opened = open_inputs(predictions, labels, given)

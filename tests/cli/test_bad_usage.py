@@ -59,8 +59,10 @@ def test_thresholds_that_cannot_be(tmp_path: Path, complete: Path, rule: str) ->
     ("options", "says"),
     [
         ("--bogus", "No such option: --bogus"),
-        ("--window four", "--window"),
-        ("--format xml", "--format"),
+        ("--window four", "'--window': 'four'; expected a valid integer."),
+        ("--accuracy-threshold high", "'--accuracy-threshold': 'high'; expected a valid number."),
+        ("--format xml", "'--format': 'xml' is not one of 'table', 'json'"),
+        ("--missing-chunks fil", "'--missing-chunks': 'fil' is not one of 'error', 'fill'."),
         ("--output", "--output"),
     ],
 )

@@ -195,9 +195,11 @@ def test_version_and_help() -> None:
 def test_no_arguments() -> None:
     nothing = run_uqeval()
     assert nothing.status == 2 and "Usage: uqeval" in nothing.stdout + nothing.stderr
-    refused(run_uqeval("inspect"), "Missing argument")
+    refused(run_uqeval("inspect"), "no PREDS [LABELS] given, and no uqeval.yaml in this folder")
     refused(run_uqeval("reduce"), "Missing option '-o'")
-    refused(run_uqeval("pawpu"), "No such command 'pawpu'")
+    refused(run_uqeval("pawpu"), "No such command 'pawpu'; did you mean 'pavpu'?")
+    refused(run_uqeval("inspct", "a.zarr"), "No such command 'inspct'; did you mean 'inspect'?")
+    refused(run_uqeval("zzz"), "No such command 'zzz'.")
 
 
 def test_python_m_is_the_same() -> None:

@@ -275,6 +275,12 @@ def test_bad_outputs(folder: Path) -> None:
     assert run_uqeval("gate").status == 2
 
 
+def test_a_report_in_the_place_of_rules(folder: Path) -> None:
+    shutil.copy(folder / "report.json", folder / "two.json")
+    done = run_uqeval("gate", "report.json", "two.json", cwd=folder)
+    refused(done, "two.json: is a report, not rules", "--baseline FILE", "uqeval compare")
+
+
 def test_the_gate_loads_nothing_heavy(folder: Path) -> None:
     (folder / "gate.yaml").write_text("pavpu.pavpu: {min: 0}")
     done = subprocess.run(

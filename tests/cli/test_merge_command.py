@@ -85,6 +85,7 @@ def test_other_thresholds(parts: Path, tmp_path: Path) -> None:
         (("1.json", "1.json"), "is given twice"),
         (("whole.json", "1.json"), "join the parts first"),
         (("none.json",), "No such file"),
+        (("none.states.zip",), "none.states.zip: No such file or directory; expected the states"),
         (("s.zarr",), "holds no states files"),
         (("1.json", "2.json", "3.json", "--ci", "7"), "--ci 7"),
         (("1.json", "2.json", "3.json", "-o", "1.json"), "is an input"),

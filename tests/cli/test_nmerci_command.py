@@ -86,4 +86,9 @@ def test_what_cannot_be(store: Path, tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
     probs = tmp_path / "probs.npy"
     np.save(probs, np.full((1, 2, 4, 4), 0.5, "f4"))
-    refused(run_uqeval("nmerci", probs), "holds classes data; nmerci evaluates regression only")
+    refused(
+        run_uqeval("nmerci", probs),
+        "holds classes data; nmerci evaluates regression only",
+        "Classes data are for",
+        "pavpu, calibration, failure",
+    )

@@ -124,6 +124,7 @@ def test_quotes_and_line_ends(tmp_path: Path) -> None:
         (b"id;weather\na;x\n", "has the columns id;weather; expected `name`"),
         (b"name,w\na,1\nb,2\n", "1 of 3 items have no row: c"),
         (b"name,w\nz,1\n", "3 of 3 items have no row: a, b, c"),
+        (b"name,w\nz,1\n", "add a row for each"),
         (b"name,w\na,1\nb,2\nc,3\na,1\n", "the item 'a' has two rows"),
         (b"name,w,w\na,1,2\nb,2,2\nc,3,2\n", "two columns 'w'"),
         (b"name,w\na,1\nb,2,3\nc,3\n", "line 3 has more values than columns"),

@@ -24,6 +24,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from uqeval import __version__
 from uqeval.cli.messages import tell
+from uqeval.cli.parsing import Command
 from uqeval.errors import UqevalError
 
 #: Each in the module of its name, in the order in which help lists them, with the first line of its
@@ -73,11 +74,20 @@ class _Commands(TyperGroup):
         if cmd_name in COMMANDS and cmd_name not in self.commands:
             alone = typer.Typer(add_completion=False)
             module = import_module(f"uqeval.cli.{cmd_name}")
-            # A module has a `Command` where arguments are not read as Typer does.
-            read_by = getattr(module, "Command", None)
+            # A module has a `Command` where arguments are not read as in all others.
+            read_by = getattr(module, "Command", Command)
             alone.command(cmd_name, cls=read_by)(getattr(module, cmd_name))
             self.commands[cmd_name] = typer.main.get_command(alone)
         return self.commands.get(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The one that is asked for; of one that is not there, what may be meant."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            if near := get_close_matches(args[0], COMMANDS, 1):
+                ctx.fail(f"No such command {args[0]!r}; did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The list of them."""

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from typer.core import TyperCommand
 
+from uqeval.cli import parsing
 from uqeval.cli.messages import warn
 from uqeval.cli.stdout import console, printing
 
@@ -36,7 +36,7 @@ class Format(StrEnum):
 _ENDINGS = {".csv": Format.csv, ".md": Format.markdown, ".tex": Format.latex}
 
 
-class Command(TyperCommand):
+class Command(parsing.Command):
     """Takes `--replicates A B C`: all that stands up to the next option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -31,6 +31,12 @@ def load_rules(path: str | Path) -> list[Rule]:
     Raises `UsageError`, also where there are none.
     """
     document = _mapping(read_yaml(path))
+    if str(document.data.get("schema")).startswith("uqeval.report/"):
+        raise UsageError(
+            f"{path}: is a report, not rules; give a file of rules, such as pavpu.pavpu: "
+            "{min: 0.8}. Another report is what changes are measured from: --baseline FILE; to "
+            "see two side by side: uqeval compare."
+        )
     whole = any(key in Config.model_fields for key in document.data)
     above: Place = ("gate",) if whole else ()
     if whole:

@@ -39,7 +39,11 @@ def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
     absent = [name for name in names if name not in rows]
     if absent:
         shown = ", ".join(absent[:5]) + (" …" if len(absent) > 5 else "")
-        raise StoreError(f"{path}: {len(absent)} of {len(names)} items have no row: {shown}.")
+        raise StoreError(
+            f"{path}: {len(absent)} of {len(names)} items have no row: {shown}. Its column `name` "
+            "holds the names of items as reports list them: add a row for each, with nothing in "
+            "the columns that are not known."
+        )
     return ItemTable(
         str(path),
         {c: tuple(rows[name][c] or "" for name in names) for c in columns if c != "name"},
@@ -76,6 +80,9 @@ def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
                 if row["name"] in rows:
                     raise StoreError(f"{path}: the item {row['name']!r} has two rows.")
                 rows[row["name"]] = row
+    except FileNotFoundError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}. Check the path.") from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise StoreError(f"{path}: cannot be read as CSV: {error}.") from None
+        why = error.strerror if isinstance(error, OSError) else error
+        raise StoreError(f"{path}: cannot be read as CSV: {why}.") from None
     return columns, rows

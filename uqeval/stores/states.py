@@ -297,6 +297,11 @@ class SavedStates:
         try:
             self._zip = zipfile.ZipFile(self.path)
             index = json.loads(self._read(_INDEX))
+        except FileNotFoundError as error:
+            raise StoreError(
+                f"{path}: {error.strerror}; expected the states that a run leaves beside its "
+                "report, as -o FILE.json writes it."
+            ) from None
         except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
             raise StoreError(f"{path}: is no states file: {error}.") from None
         if not isinstance(index, dict) or index.get("schema") != SCHEMA:
