@@ -112,6 +112,9 @@ def python(text: str) -> None:
     rng = np.random.default_rng(1)
     names: dict[str, Any] = {
         "names": list(images),
+        "mean": rng.normal(10, 1, (2, 24, 32)),
+        "std": rng.uniform(0.5, 2, (2, 24, 32)),
+        "target": rng.normal(10, 1, (2, 24, 32)),
         "dataset": images.items(),
         "camera": [(rng.integers(0, 256, (24, 32, 3), np.uint8), np.zeros((24, 32), np.uint8))] * 2,
         "model": lambda batch: Tensor(rng.normal(size=(1, 19, 12, 16))),
