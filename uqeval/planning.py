@@ -96,10 +96,12 @@ def known_families(families: Mapping[str, Any], facts: Facts) -> list[Family]:
     known = [FAMILIES[name] for name in families]
     for family in known:
         if facts.kind not in family.kinds:
+            # The segmentation scores have no command of their own: they stand beside the others.
+            fit = [n for n in FAMILIES if facts.kind in FAMILIES[n].kinds and n != "segmentation"]
             raise UsageError(
                 f"{facts.where} holds {facts.kind} data; {family.name} evaluates "
                 f"{family.kinds[0]} only. {facts.kind.capitalize()} data are for "
-                f"{', '.join(name for name, own in FAMILIES.items() if facts.kind in own.kinds)}."
+                f"{', '.join(fit)}."
             )
     return known
 

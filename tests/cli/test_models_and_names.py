@@ -150,12 +150,12 @@ PLANES = np.ones((2, 4, 4), np.float32)
     [
         (
             "regression", {"pred": PLANES, "sigma": PLANES, "gt": PLANES},
-            ["s.npz holds gt, pred, sigma; expected", "`probs` or `logits`", "`labels`",
-             "`mean` with `std` or `variance`, or `samples`, with `target`"],
+            ["s.npz holds gt, pred, sigma; expected", "probs or logits", "with labels",
+             "mean with std or variance, or samples, with target"],
         ),
         (
             "regression", {"pred": PLANES[0], "sigma": PLANES[0], "gt": PLANES[0]},
-            ["s.npz: holds only gt, pred, sigma; expected", "`probs`", "`mean` with `std`"],
+            ["s.npz: holds only gt, pred, sigma; expected", "probs", "mean with std"],
         ),
         (
             "pavpu", {"softmax": probs(), "gt": np.zeros((N, H, W), np.uint8)},
@@ -163,7 +163,7 @@ PLANES = np.ones((2, 4, 4), np.float32)
         ),
         (
             "pavpu", {"x": probs(), "y": np.zeros((N, H, W), np.uint8)},
-            ["s.npz holds x, y; expected", "`probs`"],
+            ["s.npz holds x, y; expected probs"],
         ),
     ],
 )  # fmt: skip

@@ -42,9 +42,8 @@ ALIASES = {"softmax": "probs", "probabilities": "probs", "pred": "probs"}
 
 #: What a store of predictions has to hold, for messages.
 PREDICTIONS_EXPECTED = (
-    "for classes `probs` or `logits` [N, T, C, H, W], or `predictions` and a map of an uncertainty "
-    "[N, H, W], with `labels`; for numbers `mean` with `std` or `variance`, or `samples`, with "
-    "`target`"
+    "probs or logits [N, T, C, H, W], or predictions and a map of an uncertainty [N, H, W], with "
+    "labels, for classes; or mean with std or variance, or samples, with target, for numbers"
 )
 
 
