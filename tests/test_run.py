@@ -13,6 +13,7 @@ import pytest
 import scenes
 
 import uqeval
+from uqeval.assembling import now
 from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
 from uqeval.stores.states import SavedStates
 from uqeval.tallies import (
@@ -78,6 +79,21 @@ def test_any_workers(scene: Any, tmp_path: Path) -> None:
     for report, workers in zip(reports, (1, 2, 4), strict=True):
         assert conclusions(report) == conclusions(reports[0])
         assert report.timing["workers"] == workers
+
+
+def test_a_report_says_when_it_was_finished(scene: Any, tmp_path: Path) -> None:
+    p, truth = scene
+    parts = [tmp_path / f"{k}.zip" for k in (1, 2)]
+    first = now()
+    asked = {"metrics": "calibration", "names": NAMES}
+    reports = [uqeval.evaluate(p, truth, **asked)]
+    for k, states in enumerate(parts, 1):
+        reports.append(uqeval.evaluate(p, truth, **asked, part=f"{k}/2", states=states))
+    reports.append(uqeval.merge(parts))
+    reports.append(uqeval.sweep(p, truth, "calibration", samples=[1], repeats=1, names=NAMES))
+    times = [first, *(report.timing["finished"] for report in reports), now()]
+    assert times == sorted(times)
+    assert all(re.fullmatch(r"\d{4}(-\d\d){2}T\d\d:\d\d:\d\dZ", time) for time in times)
 
 
 def test_any_chunks(scene: Any, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from uqeval.inputs import Inputs
@@ -46,6 +47,11 @@ def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, 
     }
 
 
+def now() -> str:
+    """The time in UTC, ISO 8601, to the second."""
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
 def report_of(
     inputs: Inputs,
     record: Mapping[str, Any],
@@ -85,6 +91,7 @@ def report_of(
             "partial": inputs.partial,
             "warnings": warnings,
             "timing": {
+                "finished": now(),
                 "seconds": seconds,
                 "bytes_read": lockstep.bytes_read,
                 "passes": lockstep.passes,

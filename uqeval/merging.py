@@ -299,6 +299,8 @@ def _mark(metrics: dict[str, Any], family: Family, key: str, again: Again | None
 def _report(
     joined: Joined, record: Mapping[str, Any], seconds: float, states: str | Path | None
 ) -> Report:
+    from uqeval.assembling import now
+
     index = joined.index
     warnings = [*index["warnings"], *record["warnings"]]
     if index["partial"]:
@@ -312,7 +314,13 @@ def _report(
             "states": None if states is None else str(states),
             "partial": index["partial"],
             "warnings": warnings,
-            "timing": {"seconds": seconds, "bytes_read": 0, "passes": 0, "workers": 1},
+            "timing": {
+                "finished": now(),
+                "seconds": seconds,
+                "bytes_read": 0,
+                "passes": 0,
+                "workers": 1,
+            },
         }
     )
 

@@ -13,6 +13,7 @@ from uqeval.report import Report
 from uqeval.report.cards import cards
 from uqeval.report.gallery import Picture
 from uqeval.report.html import MOST_ITEMS, to_html
+from uqeval.report.overview import to_overview
 from uqeval.statistics.behind import behind
 
 EVIL = "<script>alert(1)</script>\"'&{{ 7 * 7 }}\u202e"
@@ -191,3 +192,22 @@ def test_cells_and_bins_lead_to_the_items_behind_them(tmp_path: Path) -> None:
     assert "_blank" not in html
     without = to_html({"r": one})
     assert "behind-" not in without and "keep the report's states beside it" in without
+
+
+def test_a_page_says_when_its_report_was_finished() -> None:
+    """The newest of several; a report of an earlier version, which does not say it, is shown."""
+    old, new = (
+        report(timing=report().timing | {"finished": time})
+        for time in ("2026-11-20T23:59:59Z", "2026-11-21T20:12:03Z")
+    )
+    assert "uqeval 0.1.0, finished 2026-11-21 20:12 UTC</p>" in to_html({"r": new})
+    assert "finished" not in to_html({"r": report()})
+    timed = {"seconds": 1.0, "bytes_read": 1}
+    several = {
+        name: own.model_copy(update={"timing": own.timing | timed})
+        for name, own in (("a", new), ("b", old), ("c", report()))
+    }
+    page = to_overview(several, {}, None, None)
+    assert "a, b, c; finished 2026-11-21 20:12 UTC</p>" in page
+    side_by_side = to_html({"a": new, "b": old})
+    assert all(f"<td>2026-11-2{day} " in side_by_side for day in (0, 1))

@@ -15,6 +15,7 @@ from uqeval.report.cards import cards
 from uqeval.report.comparison_tables import differences
 from uqeval.report.figures import Figure, figures_of
 from uqeval.report.figures.contract import family_of
+from uqeval.report.finished import finished
 from uqeval.report.gallery import Gallery
 from uqeval.report.grids import Cell, Grid, cell, grid_of
 from uqeval.report.item_grids import Column, columns_of, items, worst_first
@@ -90,6 +91,7 @@ def to_html(
         "scores": {family: scores(reports, family) for family in families(reports)},
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "most_rows": MOST_ROWS,
+        "finished": finished(reports.values()),
     }
     if len(reports) > 1:
         return environment.get_template("compare.html").render(
@@ -97,6 +99,7 @@ def to_html(
             different=_different(reports),
             differences=grid_of(differences(comparison)) if comparison else None,
             differences_note=differences(comparison).note if comparison else "",
+            finished_of=finished,
             title=f"Comparison of {', '.join(reports)}",
         )
     shown = _exhibits(report, gallery, exhibits) if gallery and exhibits else []
