@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import html
+import json
 import re
 import shutil
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,3 +49,15 @@ def screenshot(page: Path, dark: bool, at: str = "") -> Path:
         f"--blink-settings=preferredColorScheme={0 if dark else 1}", at=at,
     )  # fmt: skip
     return path
+
+
+def measured(page: Path, script: str, width: int) -> Any:
+    """What a script finds on a page in a window of this width: its policy is taken out for it."""
+    text = re.sub(r"<meta http-equiv[^>]*>", "", page.read_text("utf-8"), count=1)
+    probe = f"<script>document.title = JSON.stringify({script})</script></body>"
+    probed = page.with_name(f"{page.stem}-probed.html")
+    probed.write_text(text.replace("</body>", probe), "utf-8")
+    dom, _ = browse(probed, f"--window-size={width},900", "--dump-dom")
+    title = re.search("<title>(.*?)</title>", dom, re.DOTALL)
+    assert title is not None
+    return json.loads(html.unescape(title[1]))

@@ -6,11 +6,14 @@ import re
 from pathlib import Path
 
 import pytest
-from browser import browse, needs_chromium, screenshot
-from family_reports import with_states
+from browser import browse, measured, needs_chromium, screenshot
+from family_reports import of_classes, with_states
 from PIL import Image, ImageStat
 
+from uqeval.config import load_rules
+from uqeval.gate import judge
 from uqeval.report import Report
+from uqeval.report.folder import Named
 from uqeval.report.html import to_html
 from uqeval.statistics.behind import behind
 
@@ -65,3 +68,58 @@ def test_the_items_behind_a_cell_show_without_script(page: Path) -> None:
         for at in (f"#{pile[1]}", "")
     )
     assert hidden == 0 < shown
+
+
+#: Of every cell of the verdicts: its text, its left and right ends.
+_CELLS = """[...document.querySelectorAll(".verdicts td")].map(cell => {
+  const range = document.createRange();
+  range.selectNodeContents(cell);
+  const box = range.getBoundingClientRect();
+  return [cell.textContent, box.left, box.right, box.top];
+})"""
+
+
+def test_verdicts_are_seen_at_once_on_a_narrow_screen(tmp_path: Path) -> None:
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("pavpu.pavpu: {min: 0.9999, id: PER-1, why: it is asked for}\n", "utf-8")
+    report = of_classes(family="pavpu")
+    judgement = judge((Named("city", rules, report),), load_rules(rules))
+    gated = tmp_path / "gated.html"
+    gated.write_text(to_html({"r": report}, judgement=judgement), "utf-8")
+    narrow = measured(gated, _CELLS, 420)
+    assert [text for text, *_ in narrow][-1] == "fail" and len(narrow) == 6
+    assert all(0 < left < right < 420 for _, left, right, _ in narrow)
+    assert min(narrow, key=lambda cell: cell[3])[0] == "fail"
+    wide = measured(gated, _CELLS, 1400)
+    assert len({top for *_, top in wide}) == 1  # one row
+
+
+def test_tables_use_the_room_of_a_wide_screen(page: Path) -> None:
+    assert measured(page, "document.querySelector('main').clientWidth", 1400) > 1050
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("place", ['class="scroll"', "figure"])
+def test_what_goes_on_beyond_the_edge_has_a_shadow_there(
+    page: Path, tmp_path: Path, dark: bool, place: str
+) -> None:
+    """By style alone; what fits has none, nor has anything on paper."""
+    style = re.search(r"<style>.*?</style>", page.read_text("utf-8"), re.DOTALL)
+    assert style is not None
+
+    def edges(width: str, style: str) -> list[tuple[int, ...]]:
+        inner = f'<div style="width: {width}; height: 300px"></div>'
+        tag = f"<div {place}>{inner}</div>"
+        if place == "figure":
+            tag = f"<figure><div>{inner}</div></figure>"
+        bare = tmp_path / "bare.html"
+        bare.write_text(f"<!doctype html>{style}{tag}", "utf-8")
+        picture = Image.open(screenshot(bare, dark)).convert("RGB")
+        return [picture.getpixel((x, 150)) for x in (1, 500, 998)]  # type: ignore[misc]
+
+    left, middle, right = edges("3000px", style[0])
+    assert left == middle
+    assert sum(abs(a - b) for a, b in zip(middle, right, strict=True)) > 100
+    assert len(set(edges("100%", style[0]))) == 1
+    printed = style[0].replace("@media print", "@media screen")
+    assert len(set(edges("3000px", printed))) == 1

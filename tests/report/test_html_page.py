@@ -211,3 +211,12 @@ def test_a_page_says_when_its_report_was_finished() -> None:
     assert "a, b, c; finished 2026-11-21 20:12 UTC</p>" in page
     side_by_side = to_html({"a": new, "b": old})
     assert all(f"<td>2026-11-2{day} " in side_by_side for day in (0, 1))
+
+
+def test_tables_by_class_begin_with_what_one_came_for() -> None:
+    page = to_html({"r": of_classes(family="pavpu")})
+    head = re.search(r"<caption>by class \(pavpu\)</caption>(.*?)</thead>", page, re.DOTALL)
+    assert head is not None
+    assert re.findall(r">([^<>\n]+)</th>", head[1])[:4] == [
+        "class", "Surplus", "PAvPU", "p(accurate | certain)",
+    ]  # fmt: skip

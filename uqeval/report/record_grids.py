@@ -7,7 +7,7 @@ from typing import Any
 
 from uqeval.report.behind import anchor, percentiles
 from uqeval.report.figures.contract import family_of
-from uqeval.report.glossary import label
+from uqeval.report.glossary import HEADLINES, label
 from uqeval.report.grids import Cell, Grid, Row, cell, interval_of
 from uqeval.report.intervals import class_of
 from uqeval.report.schema import Report
@@ -54,6 +54,8 @@ def _of_rows(
     head = names.pop(0) if "name" not in rows[0] and "lower" not in rows[0] else ""
     if "lower" in names and "upper" in names:
         names = [n for n in names if n not in ("lower", "upper")]
+    first = HEADLINES.get(family_of(key), ())  # what one came for, before what it is made of
+    names = [*(n for n in first if n in names), *(n for n in names if n not in first)]
     found = []
     for row in rows:
         if "name" in row:
