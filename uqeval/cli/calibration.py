@@ -50,7 +50,7 @@ def calibration(
         )] = None,
     definition: Annotated[list[Definition] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False,
-        help="Whose definition: sets the options above as that paper or code has them; several "
+        help="Whose definition: sets the other options as that paper or code has them; several "
         "make variants.")] = None,
 ) -> None:  # fmt: skip
     """Confidence vs accuracy: does 0.9 mean right nine times in ten?

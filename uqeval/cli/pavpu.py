@@ -72,7 +72,7 @@ def pavpu(
         "set, which is read again for them when it has grown.")] = None,
     definition: Annotated[Definition | None, typer.Option(  # type: ignore[valid-type]
         show_default=False,
-        help="Whose definition: sets the options above as that paper or code has them.")] = None,
+        help="Whose definition: sets the other options as that paper or code has them.")] = None,
 ) -> None:  # fmt: skip
     """Patch accuracy vs patch uncertainty: are the uncertain places the wrong ones?
 

@@ -42,7 +42,7 @@ def regression(
         "their mean.")] = None,
     definition: Annotated[list[Definition] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False,
-        help="Whose definition: sets the options above as that paper or code has them.")] = None,
+        help="Whose definition: sets the other options as that paper or code has them.")] = None,
 ) -> None:  # fmt: skip
     """Regression: are the predicted numbers right, and their standard deviations honest?
 
