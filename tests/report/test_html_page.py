@@ -14,6 +14,7 @@ from uqeval.report.cards import cards
 from uqeval.report.gallery import Picture
 from uqeval.report.html import MOST_ITEMS, to_html
 from uqeval.report.overview import to_overview
+from uqeval.report.setting_grids import pairs
 from uqeval.statistics.behind import behind
 
 EVIL = "<script>alert(1)</script>\"'&{{ 7 * 7 }}\u202e"
@@ -220,3 +221,11 @@ def test_tables_by_class_begin_with_what_one_came_for() -> None:
     assert re.findall(r">([^<>\n]+)</th>", head[1])[:4] == [
         "class", "Surplus", "PAvPU", "p(accurate | certain)",
     ]  # fmt: skip
+
+
+def test_settings_keep_their_brackets() -> None:
+    shown = dict(pairs(of_sweep().settings))
+    assert shown["sweep.subsets"] == "[[0], [2]], [[1, 2], [2, 3]], [[0, 1, 2, 3]]"
+    assert shown["sweep.samples"] == "1, 2, 4"
+    assert shown["pavpu.log_base"] == "e"
+    assert dict(pairs({"log_base": 2.0})) == {"log_base": "2.0"}

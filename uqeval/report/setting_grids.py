@@ -42,10 +42,12 @@ def pairs(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
 def _plain(value: Any) -> str:
     if value is None:
         return "–"
+    if value == math.e:  # the base of natural logarithms
+        return "e"
     if isinstance(value, float):
         return repr(value) if math.isfinite(value) else str(value)
     if isinstance(value, list):
-        text = ", ".join(_plain(v) for v in value)
+        text = ", ".join(f"[{_plain(v)}]" if isinstance(v, list) else _plain(v) for v in value)
         return text if len(text) <= 300 else f"{text[:299]}…"
     return str(value)
 
