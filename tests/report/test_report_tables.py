@@ -111,3 +111,15 @@ def test_partial_is_said() -> None:
 def test_printable() -> None:
     assert printable("plain ünï 道路") == "plain ünï 道路"
     assert printable("a\x00b\x7f\x9bc") == "a\\x00b\\x7f\\x9bc"
+
+
+def test_a_dash_is_explained_where_there_is_one() -> None:
+    for dash in ("–", "0.5000"):
+        row = {**scores(), "class": 0, "name": "road", "phi": None if dash == "–" else 0.5}
+        pavpu = report().results["pavpu"] | {"per_class": [row]}
+        results = report().results | {"pavpu": pavpu}
+        table = tables_of(report(results=results))[-1]
+        assert table.rows[0][-1] == dash
+        assert table.note.endswith("the report says why.") == (dash == "–")
+    segmentation = tables_of(report())[0]
+    assert segmentation.note == "–: undefined; the report says why."

@@ -66,7 +66,7 @@ def nmerci_tables(results: dict[str, Any]) -> list[Table]:
                 for key in keys
             ],
             "0: an uncertainty equal to the error; 1: a constant one. Below 0 is possible for "
-            "α < 100. –: undefined; the report says why.",
+            "α < 100.",
         )
     ]
     for key in keys:

@@ -70,7 +70,6 @@ def failure_tables(results: dict[str, Any]) -> list[Table]:
             f"By ground-truth class ({keys[0]})",
             ["class", "pixels", "wrong", *_FAILURE.values()],
             classes,
-            "–: undefined; the report says why.",
         ),
     ]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from uqeval.report.schema import Report
@@ -83,7 +83,14 @@ def tables_of(report: Report) -> list[Table]:
         from uqeval.report.cut_tables import cut_tables
 
         found += cut_tables(report)
-    return found
+    return [_explained(table) for table in found]
+
+
+def _explained(table: Table) -> Table:
+    """The table with a word on its dashes, where it has any."""
+    if not any(text == shown(None) for row in table.rows for text in row):
+        return table
+    return replace(table, note=f"{table.note} –: undefined; the report says why.".strip())
 
 
 def _sweep(report: Report) -> Table:
@@ -196,7 +203,7 @@ def _per_class(results: dict[str, Any], key: str) -> Table:
         f"By class of patch ({key})",
         ["class", "IoU", "patches", *_SCORES.values()],
         rows,
-        "mixed: patches with pixels of several classes. –: undefined; the report says why.",
+        "mixed: patches with pixels of several classes.",
     )
 
 

@@ -83,7 +83,7 @@ def _photometric(report: Report, keys: list[str]) -> Table:
                 shown(record["flow_p99"], 2),
                 shown(record["out_of_frame"]),
                 shown(record["cuts"]),
-                shown(spent / record["pairs"] if spent is not None else None, 3),
+                "" if spent is None else shown(spent / record["pairs"], 3),
             ]
         )
     return Table(
