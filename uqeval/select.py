@@ -130,9 +130,16 @@ def _reason(report: Report, key: str, name: str, record: dict[str, Any]) -> str:
     ious = record.get("iou")
     if not ious:
         return f"{name} {record[name]:.4f}"
-    usual = {row["name"]: row["iou"] for row in report.results[key]["per_class"]}
+    rows = report.results[key]["per_class"]
+    usual = {row["name"]: row["iou"] for row in rows}
+    nameless = {row["name"]: f"class {row['name']}:" for row in rows
+                if row["name"] == str(row["class"])}  # fmt: skip
     fell = sorted((own - (usual.get(c) or 0.0), c) for c, own in ious.items())
-    told = [f"{c} {ious[c]:.2f} (usually {usual.get(c) or 0.0:.2f})" for d, c in fell[:2] if d < 0]
+    told = [
+        f"{nameless.get(c, c)} {ious[c]:.2f} (usually {usual.get(c) or 0.0:.2f})"
+        for d, c in fell[:2]
+        if d < 0
+    ]
     return f"after {record['previous']}: " + (", ".join(told) or "all classes as usual")
 
 

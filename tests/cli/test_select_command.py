@@ -104,6 +104,13 @@ def test_what_it_writes(report: Path, tmp_path: Path) -> None:
     assert sorted(p.name for p in tmp_path.iterdir()) == ["list.csv", "r.json"]
 
 
+def test_classes_without_names_are_called_classes(report: Path, tmp_path: Path) -> None:
+    iou = {"0": 0.25, "1": 1.0}
+    path = given(report, tmp_path, {"a_004": 0.1}, iou={"a_004": iou})
+    (row,) = csv.DictReader(io.StringIO(run_well("select", path, "-n1", "--format", "csv").stdout))
+    assert row["reason"].startswith("after a_002: class 0: 0.25 (usually 0.")
+
+
 def test_other_reports(stores: Path, tmp_path: Path) -> None:
     made = run_well("pavpu", stores / "complete.zarr", "-o", "p.json", cwd=tmp_path)
     assert made.status == 0
