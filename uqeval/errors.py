@@ -33,3 +33,8 @@ def listed(names: Iterable[object], most: int = 5) -> str:
     """The first few of `names` for a message, and that there are more."""
     shown = [str(name) for name in names]
     return ", ".join(shown[:most]) + (" …" if len(shown) > most else "")
+
+
+def number_of(count: int, noun: str) -> str:
+    """`1 item`, `12 items`."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from uqeval.errors import DataError
+from uqeval.errors import DataError, number_of
 from uqeval.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -98,9 +98,10 @@ class Lockstep:
             if tally.id == "class_counts" and not found.total["labelled"].any():
                 labels = self.inputs.record["labels"]["path"]
                 raise DataError(
-                    f"{labels}: nothing is left to evaluate: all labels of the "
-                    f"{self.inputs.source.items} items are ignore_index {self.inputs.ignore_index} "
-                    "(void). Check --ignore-index and how the labels were written."
+                    f"{labels}: nothing is left to evaluate: all labels of "
+                    f"{number_of(self.inputs.source.items, 'item')} are ignore_index "
+                    f"{self.inputs.ignore_index} (void). Check --ignore-index and how the labels "
+                    "were written."
                 )
 
     def _pass(self, tallies: Sequence[Tally], scratch: Scratch) -> dict[Tally, Counted]:

@@ -194,7 +194,7 @@ def test_classes_and_slices_have_intervals_too(tmp_path: Path) -> None:
     assert found.interval == Interval(0.95, 0.3, 0.5)
     found = only(tmp_path, "pavpu.pavpu@weather=night: {min: 0.2, confidence: 0.9}")
     assert found.interval == Interval(0.9, 0.4, 0.6, approximate=True)
-    assert found.notes == ("a small slice: 1 items",)
+    assert found.notes == ("a small slice: 1 item",)
 
 
 def test_other_levels_are_resampled(tmp_path: Path) -> None:

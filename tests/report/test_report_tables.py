@@ -123,3 +123,9 @@ def test_a_dash_is_explained_where_there_is_one() -> None:
         assert table.note.endswith("the report says why.") == (dash == "–")
     segmentation = tables_of(report())[0]
     assert segmentation.note == "–: undefined; the report says why."
+
+
+def test_what_is_one_is_not_many() -> None:
+    one, two = (report(items=report().items[:n], warnings=["w"] * n) for n in (1, 2))
+    assert ": 1 item; " in repr(one) and repr(one).endswith("; 1 warning>")
+    assert ": 2 items; " in repr(two) and repr(two).endswith("; 2 warnings>")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.compare.found import Cell, Choice, Comparison, Difference, Rank, Row
 from uqeval.compare.models import Model, common_stores, report_of
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, number_of
 from uqeval.gate.addresses import Address
 from uqeval.gate.baseline import other_setting, truth_of
 from uqeval.gate.lookup import Absent, Found, addresses_in, find, suggestion
@@ -278,12 +278,13 @@ class _OneStore:
                 )
             if why or len(self.models) < 2:
                 raise UsageError(
-                    f"{self._place}the reports share {len(self.names)} items of {counts}; scores "
-                    f"over these are read off states: {why or 'replicates have to be alike'}. "
-                    "Evaluate again on the same items."
+                    f"{self._place}the reports share {number_of(len(self.names), 'item')} "
+                    f"of {counts}; scores over these are read off states: "
+                    f"{why or 'replicates have to be alike'}. Evaluate again on the same items."
                 )
             self._warn(
-                f"compared over the {len(self.names)} items that all models have, of {counts}"
+                f"compared over the {number_of(len(self.names), 'item')} that all models have, "
+                f"of {counts}"
             )
 
     @property

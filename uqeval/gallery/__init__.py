@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, number_of
 
 if TYPE_CHECKING:
     from uqeval.inputs import Given, InputOptions, Inputs
@@ -38,7 +38,7 @@ def open_gallery(
     named = [str(item["name"]) for item in report.items]
     if list(inputs.source.names) != named:
         raise UsageError(
-            f"{inputs.source.where} holds {len(inputs.source.names)} items, the first "
+            f"{inputs.source.where} holds {number_of(len(inputs.source.names), 'item')}, the first "
             f"{inputs.source.names[0]!r}; the report is of {len(named)}, the first "
             f"{named[0] if named else '-'!r}. Give the stores that it was made of."
         )

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
 
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, number_of
 from uqeval.gate.addresses import Address
 from uqeval.gate.baseline import Pair, pairs_of, refuse_other_settings
 from uqeval.gate.lookup import Absent, Found, find, suggestion
@@ -271,7 +271,7 @@ class _Case:
     def _notes(self) -> list[str]:
         notes = []
         if self.found.small:
-            notes.append(f"a small slice: {self.found.items} items")
+            notes.append(f"a small slice: {number_of(self.found.items, 'item')}")
         if self._of_change and self._other_slice:
             notes.append(self._other_slice)
         return notes

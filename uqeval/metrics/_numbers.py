@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import DataError, UsageError, listed
+from uqeval.errors import DataError, UsageError, listed, number_of
 from uqeval.metrics._family import Facts
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def refuse_nothing(pixels: int, facts: Facts) -> None:
     if pixels == 0:
         raise DataError(
             f"{facts.where}: nothing is left to evaluate: the target of all "
-            f"{len(facts.names)} items is invalid everywhere (not finite, not `valid`, or 0 in a "
-            "KITTI PNG). Check the target and the mask."
+            f"{number_of(len(facts.names), 'item')} is invalid everywhere (not finite, not "
+            "`valid`, or 0 in a KITTI PNG). Check the target and the mask."
         )
 
 

@@ -6,6 +6,7 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from uqeval.errors import number_of
 from uqeval.metrics import temporal_scores as ts
 from uqeval.metrics._contract import put
 
@@ -45,7 +46,8 @@ def pair_record(
     total, counted = pixels["total"], pixels["counted"]
     record: dict[str, Any] = {}
     nothing = "no pixel of the pair is counted"
-    few = f"no class has {settings.least_pixels} pixels" if settings.least_pixels else nothing
+    least = settings.least_pixels
+    few = f"no class has {number_of(least, 'pixel')}" if least else nothing
     put(record, "tc", tc(settings, *moved), few if counted else nothing)
     put(record, "tc_no_warp", tc(settings, *still), few if sum(still[0]) else nothing)
     put(record, "frequency_weighted", ts.frequency_weighted(*moved), nothing)

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 
+from uqeval.errors import number_of
 from uqeval.metrics._contract import Metric
 
 #: Pairs whose images differ by less than this are as good as still: no warp can be judged by them.
@@ -72,7 +73,8 @@ def mean(values: Iterable[float | None]) -> float | None:
 def correlation(pairs: Sequence[tuple[float, float]]) -> tuple[float | None, str]:
     """Pearson's r of pairs (TC_t, mIoU_t), Equation 7; None with the reason where undefined."""
     if len(pairs) < 3:
-        return None, f"{len(pairs)} pairs have both scores; a correlation takes 3"
+        have = "has" if len(pairs) == 1 else "have"
+        return None, f"{number_of(len(pairs), 'pair')} {have} both scores; a correlation takes 3"
     ours, theirs = zip(*pairs, strict=True)
     for name, series in (("TC_t", ours), ("mIoU_t", theirs)):
         if min(series) == max(series):

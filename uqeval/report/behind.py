@@ -47,7 +47,8 @@ def _said(pixels: int, accuracy: float) -> str:
     wrong = pixels - round(accuracy * pixels)
     if not wrong:
         return f"None of its {pixels:,} pixels is wrong."
-    return f"{wrong:,} of its {pixels:,} pixels are wrong, most of them in these items:"
+    are = "is" if wrong == 1 else "are"
+    return f"{wrong:,} of its {pixels:,} pixels {are} wrong, most of them in these items:"
 
 
 def percentiles(table: Mapping[str, Any]) -> list[str]:

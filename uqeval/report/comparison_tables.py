@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from uqeval.errors import number_of
 from uqeval.report.glossary import ARROWS
 from uqeval.report.markdown import cell as escaped
 from uqeval.report.markdown import table_lines
@@ -89,7 +90,7 @@ def _scores(comparison: Comparison) -> Table:
 
     rows = _rows(comparison, starred, list(range(len(comparison.models))))
     items = sorted({row.items for row in comparison.rows})
-    counted = f"{items[0]} items" if len(items) == 1 else f"{items[0]} to {items[-1]} items"
+    counted = number_of(items[0], "item") if len(items) == 1 else f"{items[0]} to {items[-1]} items"
     notes = [f"{counted}."]
     if stars:
         notes.append("★: the best of a row.")

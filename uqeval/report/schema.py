@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, number_of
 
 SCHEMA: Literal["uqeval.report/1"] = "uqeval.report/1"
 
@@ -90,8 +90,9 @@ class Report(BaseModel):
         stores = [str(store.get("path")) for store in self.inputs.get("predictions", [])]
         partial = ", partial" if self.partial else ""
         return (
-            f"<Report of {' + '.join(stores) or '?'}: {len(self.items)} items{partial}; "
-            f"{', '.join(self.results)}; {len(self.warnings)} warnings>"
+            f"<Report of {' + '.join(stores) or '?'}: "
+            f"{number_of(len(self.items), 'item')}{partial}; "
+            f"{', '.join(self.results)}; {number_of(len(self.warnings), 'warning')}>"
         )
 
     __str__ = __repr__

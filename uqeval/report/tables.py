@@ -106,7 +106,8 @@ def _sweep(report: Report) -> Table:
         "Over the number of samples M",
         ["", *(f"M = {m}" for m in ms)],
         rows,
-        f"mean ± std over {', '.join(map(str, repeats))} subsets of the samples.",
+        f"mean ± std over {', '.join(map(str, repeats))} subset{'s' * (set(repeats) != {1})} "
+        "of the samples.",
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from uqeval.errors import number_of
 from uqeval.report.schema import Report
 from uqeval.report.tables import Table, shown
 
@@ -62,8 +63,8 @@ def _scores(report: Report, keys: list[str]) -> Table:
         "Temporal consistency",
         columns,
         rows,
-        f"mean over {pairs} pairs of frames; a constant prediction has 1, so read it beside mIoU, "
-        "and compare models on one flow only.",
+        f"mean over {number_of(pairs, 'pair')} of frames; a constant prediction has 1, so read it "
+        "beside mIoU, and compare models on one flow only.",
         left=frozenset({0, 1, 2} if "variant" in columns else {0, 1}),
     )
 

@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Sequence
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, number_of
 
 
 def default_samples(total: int) -> list[int]:
@@ -50,7 +50,9 @@ def checked_samples(samples: Sequence[int] | None, total: int, where: str) -> li
     if not ms or sorted(set(ms)) != ms or ms[0] < 1:
         raise UsageError(f"--samples {ms}; expected different numbers from 1 on, ascending.")
     if ms[-1] > total:
-        raise UsageError(f"--samples {ms[-1]}, but {where} holds {total} samples an item.")
+        raise UsageError(
+            f"--samples {ms[-1]}, but {where} holds {number_of(total, 'sample')} an item."
+        )
     return ms
 
 
