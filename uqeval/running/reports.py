@@ -57,6 +57,7 @@ def _joined(report: Report, swept: Report) -> Report:
     """One report of both: the sweep under its own keys."""
     families = {key: own for key, own in swept.settings.items() if key != "sweep"}
     timing = {key: report.timing[key] + swept.timing[key] for key in ("seconds", "bytes_read")}
+    timing["finished"] = swept.timing["finished"]
     return report.model_copy(
         update={
             "results": report.results | swept.results,
