@@ -128,4 +128,4 @@ def test_repr() -> None:
     report = uqeval.evaluate(PROBS, LABEL, ("segmentation", "calibration"))
     text = repr(report)
     assert text == str(report)
-    assert "2 items; segmentation, calibration; 1 warnings" in text and len(text) < 200
+    assert "2 items; segmentation, calibration; 1 warning>" in text and len(text) < 200

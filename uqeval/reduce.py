@@ -103,5 +103,5 @@ def reduce(
         zw.publish(new, target)
     finally:
         options.progress.end()
-        shutil.rmtree(new, ignore_errors=True)
+        zw.discard(new)
     return target

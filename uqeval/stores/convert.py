@@ -88,7 +88,7 @@ def convert(
         shutil.rmtree(beside / zw.HIDDEN, ignore_errors=True)
         zw.publish(beside, target)
     except BaseException:  # an interrupt, too
-        shutil.rmtree(beside, ignore_errors=True)
+        zw.discard(beside)
         raise
     return pieces.warnings
 

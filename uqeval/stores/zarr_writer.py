@@ -13,6 +13,7 @@ import math
 import os
 import re
 import shutil
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +23,9 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from uqeval.errors import OutputError
+
+#: How often, and how many seconds apart, it is looked whether an unfinished store has gone.
+_TRIES, _MOMENT = 40, 0.05
 
 Compression: TypeAlias = Literal["lz4", "zstd", "none"]
 
@@ -192,6 +196,16 @@ def check_replaceable(path: Path) -> None:
             f"{path}: is not a Zarr store, so it is not overwritten. Choose another path, or "
             "remove it."
         )
+
+
+def discard(new: Path) -> None:
+    """Removes an unfinished store; a chunk that was being written when an interrupt came may still
+    be put there for a moment."""
+    for _ in range(_TRIES):
+        if not new.exists():
+            return
+        shutil.rmtree(new, ignore_errors=True)
+        time.sleep(_MOMENT)
 
 
 def publish(new: Path, path: Path) -> None:
