@@ -38,6 +38,7 @@ def _widen(value, label, void, least, most):
 
 @kernel
 def count_known(label, void):
+    """How many pixels [i] are evaluated."""
     found: Any = np.int32(0)
     for i in range(label.shape[0]):
         found += np.int32(label[i] != void)
@@ -46,6 +47,7 @@ def count_known(label, void):
 
 @kernel
 def count_zeros(sigma, label, void):
+    """How many evaluated pixels [i] have σ = 0."""
     found: Any = np.int32(0)
     for i in range(label.shape[0]):
         found += np.int32((label[i] != void) & (sigma[i] == 0))
@@ -54,6 +56,7 @@ def count_zeros(sigma, label, void):
 
 @kernel
 def count_infinite(error, sigma, label, void):
+    """How many evaluated pixels [i] have σ = 0 and an error: λ is infinite."""
     found: Any = np.int32(0)
     for i in range(label.shape[0]):
         found += np.int32((label[i] != void) & (sigma[i] == 0) & (error[i] > 0))

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from uqeval.tallies._contract import Field, Tally
-from uqeval.tallies.ranks import COARSE, FINE_BITS
+from uqeval.tallies._ratios import OfErrors
+from uqeval.tallies.ranks import COARSE, CountsByRank
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Maps, State
@@ -16,7 +16,7 @@ RATIO, ERROR = 0, 1
 
 
 @dataclass(frozen=True)
-class ErrorRanks(Tally):
+class ErrorRanks(OfErrors, CountsByRank):
     """Evaluated pixels by the rank keys of λ and of ε.
 
     Without `bins`, the state is `coarse` [(λ, ε), bin]; with them (which of both, coarse bin), it
@@ -24,36 +24,20 @@ class ErrorRanks(Tally):
     """
 
     id: ClassVar[str] = "error_ranks"
-    keeps_items: ClassVar[bool] = False
     sigma: str = "sigma"
     bins: tuple[tuple[int, int], ...] = ()
 
     @property
-    def saved(self) -> bool:
-        """The coarse counts alone, in which ranks are found to 2⁻¹⁰ relative."""
-        return not self.bins
-
-    @property
-    def any_order(self) -> bool:
-        """Always: these are counts."""
-        return True
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "error", self.sigma)
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        if self.bins:
-            return {"fine": Field((len(self.bins), 1 << FINE_BITS), "int64")}
-        return {"coarse": Field((2, COARSE), "int64")}
+    def groups(self) -> int:
+        """λ and ε."""
+        return 2
 
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
         from uqeval.kernels.ratios import count_ratios, count_ratios_finely
 
-        error, sigma, label = (maps[n].reshape(-1) for n in ("error", self.sigma, "label"))
+        error, sigma, label = self.flat(maps)
         if not self.bins:
             count_ratios(error, sigma, label, VOID, state["coarse"])
             return

@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._ratios import OfErrors
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -19,7 +20,7 @@ _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True)
-class PredictiveScores(Tally):
+class PredictiveScores(OfErrors):
     """Sums over evaluated pixels of a Gaussian or `laplace` distribution with mean μ and σ.
 
     `nll` [1] where σ > 0; `crps` [1], |ε| where σ = 0 (Gneiting & Raftery 2007, eq. 21);
@@ -34,10 +35,6 @@ class PredictiveScores(Tally):
     sigma: str = "sigma"
 
     @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "error", self.sigma)
-
-    @property
     def fields(self) -> dict[str, Field]:
         return {
             "nll": Field((1,), "float64"),
@@ -50,7 +47,7 @@ class PredictiveScores(Tally):
 
         from uqeval.kernels.intervals import BLOCK, sum_scores
 
-        error, sigma, label = (maps[n].reshape(-1) for n in ("error", self.sigma, "label"))
+        error, sigma, label = self.flat(maps)
         shares, lanes = 2.0 / (1.0 - np.array(self.levels)), np.zeros((1 + len(self.levels), BLOCK))
         state["nll"] += sum_scores(
             error, sigma, label, VOID, self.laplace, np.array(self.factors), shares, lanes
@@ -61,7 +58,7 @@ class PredictiveScores(Tally):
 
 
 @dataclass(frozen=True)
-class IntervalCounts(Tally):
+class IntervalCounts(OfErrors):
     """Evaluated pixels by the first of the ascending intervals μ ± factor·σ that holds the target.
 
     Closed: ε <= factor·σ, in float64. `counts` [interval, and none last]; `ties` [1], pixels whose
@@ -71,10 +68,6 @@ class IntervalCounts(Tally):
     id: ClassVar[str] = "interval_counts"
     factors: tuple[float, ...]
     sigma: str = "sigma"
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "error", self.sigma)
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -87,7 +80,7 @@ class IntervalCounts(Tally):
 
         lowest, first, unsure, steps = _places(self.factors)
         factors = np.append(self.factors, np.full(steps + 1, np.inf))
-        error, sigma, label = (maps[n].reshape(-1) for n in ("error", self.sigma, "label"))
+        error, sigma, label = self.flat(maps)
         count_levels(
             error, sigma, label, VOID, factors, len(self.factors), lowest, first, unsure, steps,
             state["counts"], state["ties"],

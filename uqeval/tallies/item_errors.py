@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._contract import Field
+from uqeval.tallies._ratios import OfErrors
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Maps, State
@@ -16,7 +17,7 @@ _ROOM = 8
 
 
 @dataclass(frozen=True)
-class ItemErrors(Tally):
+class ItemErrors(OfErrors):
     """Evaluated pixels of an item: sums of errors, its own percentiles of λ = ε/σ and ε, and sums
     below.
 
@@ -31,10 +32,6 @@ class ItemErrors(Tally):
     rule: str
     trimmed_by_ratio: bool = False
     sigma: str = "sigma"
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "error", self.sigma)
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -59,7 +56,7 @@ class ItemErrors(Tally):
         from uqeval.tallies._select import FEW, STEP, guess, statistics
         from uqeval.tallies.percentiles import between, ranks_of
 
-        error, sigma, label = (maps[n].reshape(-1) for n in ("error", self.sigma, "label"))
+        error, sigma, label = self.flat(maps)
         everything = (np.float32(-np.inf), np.float32(np.inf))
         limits = [everything, everything]
         if label.size >= FEW:

@@ -7,6 +7,7 @@ their key, and the second counts the low 13 bits of the few bins in which the wa
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -23,21 +24,20 @@ if TYPE_CHECKING:
 COARSE, FINE_BITS = 1 << 19, 13
 
 
-@dataclass(frozen=True)
-class Ranks(Tally):
-    """Values by rank: non-void pixels' uncertainties or maps as they are, or patch means.
+class CountsByRank(Tally):
+    """Values of `groups` populations by the bits of their rank keys.
 
-    `of`: which values. `by_category`: each category of patches (classes, then mixed) apart.
     Without `bins`, the state is `coarse` [group, bin]; with them (group, coarse bin), it is `fine`
     [entry of bins, low bits].
     """
 
-    id: ClassVar[str] = "ranks"
     keeps_items: ClassVar[bool] = False
-    of: Uncertainty | RawMap | Patches
-    classes: int
-    by_category: bool = False
-    bins: tuple[tuple[int, int], ...] = ()
+    bins: tuple[tuple[int, int], ...]
+
+    @property
+    @abstractmethod
+    def groups(self) -> int:
+        """How many populations are ranked apart."""
 
     @property
     def saved(self) -> bool:
@@ -50,6 +50,26 @@ class Ranks(Tally):
         return True
 
     @property
+    def fields(self) -> dict[str, Field]:
+        if self.bins:
+            return {"fine": Field((len(self.bins), 1 << FINE_BITS), "int64")}
+        return {"coarse": Field((self.groups, COARSE), "int64")}
+
+
+@dataclass(frozen=True)
+class Ranks(CountsByRank):
+    """Values by rank: non-void pixels' uncertainties or maps as they are, or patch means.
+
+    `of`: which values. `by_category`: each category of patches (classes, then mixed) apart.
+    """
+
+    id: ClassVar[str] = "ranks"
+    of: Uncertainty | RawMap | Patches
+    classes: int
+    by_category: bool = False
+    bins: tuple[tuple[int, int], ...] = ()
+
+    @property
     def groups(self) -> int:
         """How many populations are ranked apart."""
         return self.classes + 1 if self.by_category else 1
@@ -57,12 +77,6 @@ class Ranks(Tally):
     @property
     def inputs(self) -> tuple[str, ...]:
         return self.of.inputs if isinstance(self.of, Patches) else ("label", self.of.name)
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        if self.bins:
-            return {"fine": Field((len(self.bins), 1 << FINE_BITS), "int64")}
-        return {"coarse": Field((self.groups, COARSE), "int64")}
 
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np

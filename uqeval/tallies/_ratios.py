@@ -1,0 +1,30 @@
+"""What tallies of errors beside their predicted standard deviations have in common."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from uqeval.tallies._contract import Tally
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._contract import Maps
+
+
+class OfErrors(Tally):
+    """Reads ε, and σ from the map of this name, where pixels are evaluated."""
+
+    sigma: str
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "error", self.sigma)
+
+    def flat(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """ε, σ and `label`, pixels [i]."""
+        return (
+            maps["error"].reshape(-1),
+            maps[self.sigma].reshape(-1),
+            maps["label"].reshape(-1),
+        )
