@@ -150,3 +150,6 @@ def test_kept_maps_take_less_memory_than_reading(folder: Path, held: int, enable
         assert workers_within(source, one, scratch) == (
             max(1, min(one.memory // need, N)) if enabled else 1
         )
+        # What could be read can be counted again, however little memory reading takes.
+        source.batch_bytes = lambda batch: 1
+        assert workers_within(source, Resources(1, 1), scratch) == 1

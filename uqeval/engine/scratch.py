@@ -69,12 +69,14 @@ class Scratch:
 
     def batch_bytes(self, source: MapSource, batch: range) -> int:
         """Peak bytes that reading and counting a batch take; of maps that have been kept, those in
-        files, and what tallies make of them."""
+        files, and what tallies make of them. Never more than reading the source takes: what could
+        begin goes on."""
+        need = source.batch_bytes(batch)
         if not self._has(batch):
-            return source.batch_bytes(batch)
+            return need
         pixels = sum(height * width for height, width in map(source.size, batch))
         files = sum(self._path(item).stat().st_size for item in batch if item in self._files)
-        return files + _COUNTING * pixels
+        return min(need, files + _COUNTING * pixels)
 
     def read(
         self, source: MapSource, batch: range, heartbeat: Heartbeat, names: Collection[str]
