@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import apart, measure_cpu
+from common import apart, measure_cpu, read_anew
 
 ITEM = (2048, 2048)
 
@@ -115,6 +115,7 @@ def make(folder: Path, pixels: int) -> None:
     target = rng.uniform(2, 80, shape).astype(np.float32)
     noise = rng.standard_t(4, shape).astype(np.float32)
     np.savez(folder / "depth.npz", mean=target + noise * np.sqrt(std), std=std, target=target)
+    read_anew(folder / "depth.npz")
 
 
 def main() -> None:

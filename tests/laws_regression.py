@@ -13,6 +13,7 @@ from uqeval.tallies import (
     Digits,
     ErrorRanks,
     ErrorSums,
+    ErrorsUpto,
     IntervalCounts,
     ItemErrors,
     PredictiveScores,
@@ -35,11 +36,13 @@ EXAMPLES: tuple[Tally, ...] = (
     QuantileCounts((-2.0, -0.5, 0.0, 0.25, 1.0)),
     QuantileCounts((0.5,), "energy"),
     SumsBelow("error", ((0.5, 1.0),)),
+    ErrorsUpto(0.75),
     SumsBelow("lambda", ((-1.0,), (0.5,), (1.0,), (2.0,)), "sigma", DEPTH),
     ItemErrors(95.0, "linear"),
     ItemErrors(60.0, "truncated", True),
     ErrorRanks(),
     ErrorRanks("sigma", ((0, 392192), (1, 391936), (1, 262144))),
+    ErrorRanks("sigma", ((0, 392192), (1, 262144)), few=True),
     Digits("error", DEPTH, 0, tuple((g, 0) for g in range(4))),
     Digits("lambda", DEPTH, 1, ((0, 3064), (1, 3064), (1, 3068))),
     Digits("error", DEPTH, 2, ((1, 3064 << 10), (2, 3056 << 10))),
@@ -159,9 +162,15 @@ def _item_errors(tally: Any, items: Sequence[Maps]) -> State:
         kept = [p for p in found if p[k] <= limit]
         state["own"] = np.maximum(state["own"], own)
         state["count"] += len(kept)
-        state["sums"] += (sum(p[1] for p in kept), sum(p[2] for p in kept))
+        sigma = sum(p[2] for p in kept) if tally.trimmed_by_ratio else 0.0
+        state["sums"] += (sum(p[1] for p in kept), sigma)
         state["most"] = np.maximum(state["most"], max(p[1] for p in kept))
     return state
+
+
+def _errors_upto(tally: Any, items: Sequence[Maps]) -> State:
+    found = [e for maps in items for _, e, _, _ in _pixels(maps) if e <= tally.limit]
+    return {"count": [len(found)], "sum": [sum(found)]}
 
 
 def _error_ranks(tally: Any, items: Sequence[Maps]) -> State:
@@ -204,6 +213,7 @@ ORACLES: dict[type[Tally], Callable[[Any, Sequence[Maps]], State]] = {
     Digits: _digits,
     ErrorRanks: _error_ranks,
     ErrorSums: _error_sums,
+    ErrorsUpto: _errors_upto,
     QuantileCounts: _quantiles,
     IntervalCounts: _interval_counts,
     ItemErrors: _item_errors,

@@ -11,7 +11,9 @@ FINE_BITS = 13
 COARSE = 1 << (32 - FINE_BITS)
 FINE = 1 << FINE_BITS
 #: Numbers of a block, which are looked at together.
-BLOCK = 1024
+BLOCK = 4096
+#: Counts that are passed over together on the way to a rank.
+_STRIDE = 64
 
 
 @kernel
@@ -109,6 +111,35 @@ def count_all_ranks_finely(value, label, void, wanted, slot, fine):
         for j in range(gather(values, known, void, FINE_BITS, wanted, high, places)):
             key = rank_key(values[places[j]])
             fine[slot[key >> FINE_BITS], key & (FINE - 1)] += 1
+
+
+@kernel
+def find_ranks(counts, row, rank, place):
+    """Where in its `row` [k] of `counts` [row, i] the number of each `rank` [k] lies, into `place`.
+
+    Ranks are those within the row, from 0 on; rows ascend, and so do the ranks of one row. Returns
+    False where a row has too few numbers.
+    """
+    i, below = 0, np.int64(0)
+    for k in range(row.shape[0]):
+        own = counts[row[k]]
+        if k == 0 or row[k] != row[k - 1]:
+            i, below = 0, np.int64(0)
+        while i < own.shape[0]:
+            if i % _STRIDE == 0:
+                many = np.int64(own[i : i + _STRIDE].sum())
+                if below + many <= rank[k]:
+                    below += many
+                    i += _STRIDE
+                    continue
+            if below + np.int64(own[i]) > rank[k]:
+                break
+            below += np.int64(own[i])
+            i += 1
+        if i >= own.shape[0]:
+            return False
+        place[k] = i
+    return True
 
 
 @kernel

@@ -98,12 +98,6 @@ def sum_squares_about(mean, value, label, void, lanes):
 
 
 @kernel
-def _flag_upto(value, limit, label, void, flag):
-    for i in range(value.shape[0]):
-        flag[i] = (label[i] != void) & (np.float64(value[i]) <= limit)
-
-
-@kernel
 def add_flagged(number, flag, wanted, sums):
     """Add those of a block of numbers [i] whose flag is the `wanted` one, each in its lane."""
     for i in range(number.shape[0]):
@@ -128,22 +122,25 @@ def count_flagged(flag, wanted):
 
 
 @kernel
-def sum_upto(value, limit, error, sigma, label, void, lanes, most):
-    """Sums of evaluated pixels [i] with a `value` up to the `limit`.
+def _add_upto(value, limit, label, void, sums):
+    found: Any = np.int32(0)
+    for i in range(value.shape[0]):
+        inside = (label[i] != void) & (value[i] <= limit)
+        sums[i] += np.float64(value[i]) if inside else 0.0
+        found += np.int32(inside)
+    return np.int64(found)
 
-    Of (ε, σ) into `lanes` [sum, BLOCK], the largest ε into `most` [BLOCK]. Returns their number.
+
+@kernel
+def sum_upto(value, limit, label, void, lanes):
+    """Sum of the evaluated values [i] up to the `limit`, both float32, into `lanes` [BLOCK].
+
+    Returns their number.
     """
     count = 0
-    flags = np.empty(BLOCK, np.uint8)
     for start in range(0, label.shape[0], BLOCK):
         stop = start + BLOCK
-        known, errors = label[start:stop], error[start:stop]
-        flag = flags[: known.shape[0]]
-        _flag_upto(value[start:stop], limit, known, void, flag)
-        add_flagged(errors, flag, 1, lanes[0])
-        add_flagged(sigma[start:stop], flag, 1, lanes[1])
-        raise_flagged(errors, flag, 1, most)
-        count += count_flagged(flag, 1)
+        count += _add_upto(value[start:stop], limit, label[start:stop], void, lanes)
     return count
 
 

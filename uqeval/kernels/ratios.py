@@ -90,13 +90,15 @@ def _flag(value, label, void, low, high, flag):
 
 
 @kernel
-def _collect(flag, some, start, places, found):
-    """The places of values that are inside, after the `found` ones, as many as there is room for;
-    `flag` is 0 after the block, and `some` the same bytes, eight at a time."""
+def _collect(flag, some, value, start, found, values, places):
+    """The values that are inside after the `found` ones, and their places, of each as many as there
+    is room for; `flag` is 0 after the block, and `some` the same bytes, eight at a time."""
     for j in range(some.shape[0]):
         if some[j] & np.uint64(0x1010101010101010):
             for i in range(_FEW * j, _FEW * (j + 1)):
                 if flag[i] == 16:
+                    if found < values.shape[0]:
+                        values[found] = value[i]
                     if found < places.shape[0]:
                         places[found] = start + i
                     found += 1
@@ -104,27 +106,33 @@ def _collect(flag, some, start, places, found):
 
 
 @kernel
-def take_ratios(error, sigma, places, ratio):
-    """λ of some pixels [i], into [place]."""
-    for j in range(places.shape[0]):
-        i = places[j]
-        ratio[j] = ratio_of(error[i], sigma[i])
+def take_sample(error, sigma, label, void, step, sample):
+    """λ and ε of the evaluated ones of every `step`-th pixel [i], into [(λ, ε), n]; returns n."""
+    n = 0
+    for i in range(0, label.shape[0], step):
+        if label[i] != void:
+            sample[0, n] = ratio_of(error[i], sigma[i])
+            sample[1, n] = error[i]
+            n += 1
+    return n
 
 
 @kernel
 def look_at_item(
-    error, sigma, label, void, limits, by_ratio, lanes, most, ratio_places, error_places, counts
+    error, sigma, label, void, limits, by_ratio, lanes, most, counts, own_ratios, own_errors, places
 ):  # fmt: skip
     """All that n-MeRCI needs of one item's pixels [i], but what lies within `limits`.
 
     `limits` float32 [(λ, ε), (low, high)]. `lanes` [(Σε, Σσ, and both below), LANES]: "below" are
     evaluated pixels with ε, or `by_ratio` λ, under its low limit; `most` [LANES] is their largest
-    ε. `counts` [7]: evaluated, σ = 0, λ infinite, λ below, ε below, and then how many places of
-    λ and of ε from the low limit up to the high one were found, which are put into `*_places`.
+    ε. Of these two Σσ and `most` are needed, and found, `by_ratio` alone. `counts` [7]: evaluated,
+    σ = 0, λ infinite, λ below, ε below, and then how many λ and ε were found from the low limit up
+    to the high one. These are put into `own_ratios` and `own_errors`, the `places` of the former
+    too, of each as many as there is room for.
     """
     ratio = np.empty(LANES, np.float32)
     flags = np.zeros((2, LANES), np.uint8)
-    some = flags.view(np.uint64)
+    some, none = flags.view(np.uint64), places[:0]
     for start in range(0, label.shape[0], LANES):
         stop = start + LANES
         errors, sigmas, known = error[start:stop], sigma[start:stop], label[start:stop]
@@ -139,8 +147,8 @@ def look_at_item(
         add_numbers(errors, known, void, lanes[0])
         add_numbers(sigmas, known, void, lanes[1])
         add_flagged(errors, below, 1, lanes[2])
-        add_flagged(sigmas, below, 1, lanes[3])
         if by_ratio:
+            add_flagged(sigmas, below, 1, lanes[3])
             raise_flagged(errors, below, 1, most)
         counts[0] += count_known(known, void)
         zeros = count_zeros(sigmas, known, void)
@@ -149,5 +157,5 @@ def look_at_item(
             counts[2] += count_infinite(errors, sigmas, known, void)
         counts[3] += count_flagged(by_ratios, 1)
         counts[4] += count_flagged(by_errors, 1)
-        counts[5] = _collect(flags[0], some[0], start, ratio_places, counts[5])
-        counts[6] = _collect(flags[1], some[1], start, error_places, counts[6])
+        counts[5] = _collect(flags[0], some[0], ratio, start, counts[5], own_ratios, places)
+        counts[6] = _collect(flags[1], some[1], errors, start, counts[6], own_errors, none)

@@ -119,7 +119,7 @@ def plan(settings: NmerciSettings, facts: Facts) -> Plan:
     pixels = int(total["pixels"][0])
     numbers.refuse_nothing(pixels, facts)
     every = sums_of(total)
-    steps = [_percentiles(settings, every, counted[coarse].total["coarse"])]
+    steps = [_percentiles(settings, every, counted[coarse].total["coarse"], facts.where)]
     for tally in sums:
         ends = float(counted[tally].total["least"][0]), float(counted[tally].total["most"][0])
         steps.append(by_depth(settings, *ends))
@@ -170,40 +170,44 @@ def sums_of(state: State) -> ns.Sums:
     return ns.Sums(int(state["pixels"][0]), *state["totals"].tolist())
 
 
-def _percentiles(settings: NmerciSettings, every: ns.Sums, coarse: NDArray[Any]) -> numbers.Steps:
+def _percentiles(
+    settings: NmerciSettings, every: ns.Sums, coarse: NDArray[Any], where: str
+) -> numbers.Steps:
     """The parts of n-MeRCI at the chosen α and at all of the curve, by α.
 
     `coarse` [(λ, ε), bin]: how many pixels have these high bits of their keys.
     """
     import numpy as np
 
-    from uqeval.tallies import ErrorRanks, SumsBelow
+    from uqeval.tallies import ErrorRanks, ErrorsUpto, SumsBelow
     from uqeval.tallies.percentiles import Wanted
 
     alphas = sorted({settings.alpha, *map(float, CURVE)})
     ratio, error = (Wanted(own, alphas, settings.interpolation) for own in coarse)
     bins = tuple((k, b) for k, own in enumerate((ratio, error)) for b in own.bins)
-    fine = ErrorRanks(settings.sigma, bins)
+    fine = ErrorRanks(settings.sigma, bins, max(ratio.most, error.most) < 1 << 16)
     # By the paper's definition the curve needs no trimmed sums, and the one trimmed MAE no pass of
     # its own: what lies below the bin of max^α is summed while the bin is told apart.
     every_alpha = settings.over == "kept" or settings.mae == "trimmed"
     lower = None if every_alpha else error.limit(settings.alpha)
-    sums = [] if lower is None else [SumsBelow("error", ((lower,),), "error")]
+    sums = [] if lower is None else [ErrorsUpto(lower)]
     counted = yield (fine, *sums)
     by_ratio, by_error = np.split(counted[fine].total["fine"], [len(ratio.bins)])
-    ratios, errors = ratio.values(by_ratio), error.values(by_error)
+    ratios, errors = ratio.values(by_ratio, where), error.values(by_error, where)
     below: dict[float | None, ns.Sums] = {}
     for tally in sums:
         most = errors[settings.alpha]
         assert most is not None
-        (under,) = running(counted[tally].total, 0)
+        under = counted[tally].total
         count, total = error.between(by_error, settings.alpha, most)
-        below[most] = ns.Sums(under.pixels + count, under.error + total, math.nan)
+        below[most] = ns.Sums(
+            int(under["count"][0]) + count, float(under["sum"][0]) + total, math.nan
+        )
     by = ratios if settings.over == "kept" else errors
     limits = sorted({v for v in by.values() if v is not None and math.isfinite(v)})
     if every_alpha and limits:
-        tally = SumsBelow(settings.trimmed_by, (tuple(limits),), settings.sigma)
-        below |= zip(limits, running((yield (tally,))[tally].total, 0), strict=False)
+        upto = SumsBelow(settings.trimmed_by, (tuple(limits),), settings.sigma)
+        below |= zip(limits, running((yield (upto,))[upto].total, 0), strict=False)
     return {
         alpha: ns.Parts(every, ratios[alpha], errors[alpha], below.get(by[alpha]))
         for alpha in alphas

@@ -7,7 +7,7 @@ from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
 from uqeval.tallies.digits import Digits
 from uqeval.tallies.divergence import Divergence
 from uqeval.tallies.error_ranks import ErrorRanks
-from uqeval.tallies.error_sums import ErrorSums, SumsBelow
+from uqeval.tallies.error_sums import ErrorSums, ErrorsUpto, SumsBelow
 from uqeval.tallies.intervals import IntervalCounts, PredictiveScores, QuantileCounts
 from uqeval.tallies.item_curves import Cuts, ItemCurves
 from uqeval.tallies.item_errors import ItemErrors
@@ -46,6 +46,7 @@ TALLIES = (
     Divergence,
     ErrorRanks,
     ErrorSums,
+    ErrorsUpto,
     FrameCounts,
     IntervalCounts,
     ItemAdaptive,
@@ -84,6 +85,7 @@ __all__ = [
     "Error",
     "ErrorRanks",
     "ErrorSums",
+    "ErrorsUpto",
     "Field",
     "FrameCounts",
     "IntervalCounts",

@@ -6,6 +6,7 @@ fixed shape and dtype, each merged by sum, minimum or maximum: nothing grows wit
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import io
 import zlib
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
 #: Fields with more numbers than this are saved as the places and values of those that differ from
 #: the empty state: rank counts of one item are mostly zeros.
 _DENSE = 4096
+#: Fields of as many bytes or more are mapped on their own.
+_LARGE = 1 << 21
 
 
 @dataclass(frozen=True)
@@ -85,9 +88,8 @@ class Tally(ABC):
         """The state of no items: the identity of `merge`."""
         import numpy as np
 
-        # Zeros cost nothing until they are written to: a state of ranks is large and mostly empty.
         return {
-            name: np.zeros(field.shape, field.dtype)
+            name: _zeros(field)
             if field.merge == "sum"
             else np.full(field.shape, _identity(field), field.dtype)
             for name, field in self.fields.items()
@@ -206,6 +208,25 @@ def _dense_bytes(field: Field) -> int:
     import numpy as np
 
     return 8 + math.prod(field.shape) * (4 + np.dtype(field.dtype).itemsize)
+
+
+def _zeros(field: Field) -> NDArray[Any]:
+    """Zeros that take no memory until they are written to: states of ranks are mostly empty.
+
+    Of large ones `numpy.zeros` would clear memory that was used before, or fault on every page.
+    """
+    import math
+    import mmap
+
+    import numpy as np
+
+    size = math.prod(field.shape) * np.dtype(field.dtype).itemsize
+    if size < _LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.zeros(field.shape, field.dtype)
+    own = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    with contextlib.suppress(OSError):  # a system without huge pages
+        own.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(own, field.dtype).reshape(field.shape)
 
 
 def _identity(field: Field) -> float:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 #: runs through the columns of most images. Fewer pixels than `FEW` are not worth a guess.
 STEP, FEW = 127, 1 << 16
 #: Half the width of the guess, in standard deviations of the rank that a sample puts it at.
-_WIDTH = 5.0
+_WIDTH = 4.0
 
 
 def guess(sample: NDArray[Any], share: float) -> tuple[Any, Any]:

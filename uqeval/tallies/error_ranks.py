@@ -20,17 +20,23 @@ class ErrorRanks(OfErrors, CountsByRank):
     """Evaluated pixels by the rank keys of λ and of ε.
 
     Without `bins`, the state is `coarse` [(λ, ε), bin]; with them (which of both, coarse bin), it
-    is `fine` [entry of bins, low bits].
+    is `fine` [entry of bins, low bits]. `few`: no bin holds more pixels than 16 bits count, so that
+    the counts of some hundred bins stay in the cache.
     """
 
     id: ClassVar[str] = "error_ranks"
     sigma: str = "sigma"
     bins: tuple[tuple[int, int], ...] = ()
+    few: bool = False
 
     @property
     def groups(self) -> int:
         """λ and ε."""
         return 2
+
+    @property
+    def fine_dtype(self) -> str:
+        return "uint16" if self.few else "int64"
 
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np

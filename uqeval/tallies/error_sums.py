@@ -144,18 +144,36 @@ class SumsBelow(Tally):
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
-        from uqeval.kernels.error_sums import BLOCK, sum_below, sum_upto
+        from uqeval.kernels.error_sums import sum_below
 
         names = (self.of, "error", self.sigma, "label")
-        if self.intervals is None and len(self.limits[0]) == 1:
-            value, error, sigma, label = (maps[name].reshape(-1) for name in names)
-            lanes, most = np.zeros((2, BLOCK)), np.full(BLOCK, -np.inf)
-            limit = self.limits[0][0]
-            state["count"] += sum_upto(value, limit, error, sigma, label, VOID, lanes, most)
-            state["sums"] += lanes.sum(axis=1)
-            state["most"][...] = max(state["most"][0, 0], most.max())
-            return
         sum_below(
             *(maps[name] for name in names), VOID, groups_of(self.intervals, maps),
             np.array(self.limits, np.float64), state["count"], state["sums"], state["most"],
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class ErrorsUpto(Tally):
+    """Evaluated pixels with ε up to a `limit`, a float32: `count` [1], and `sum` [1] of ε."""
+
+    id: ClassVar[str] = "errors_upto"
+    limit: float
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "error")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {"count": Field((1,), "int64"), "sum": Field((1,), "float64")}
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.error_sums import BLOCK, sum_upto
+
+        error, label = (maps[name].reshape(-1) for name in ("error", "label"))
+        lanes = np.zeros(BLOCK)
+        state["count"] += sum_upto(error, np.float32(self.limit), label, VOID, lanes)
+        state["sum"] += lanes.sum()

@@ -52,7 +52,7 @@ class ItemErrors(OfErrors):
         import numpy as np
 
         from uqeval.kernels.error_sums import BLOCK
-        from uqeval.kernels.ratios import look_at_item, take_ratios
+        from uqeval.kernels.ratios import look_at_item, take_sample
         from uqeval.tallies._select import FEW, STEP, guess, statistics
         from uqeval.tallies.percentiles import between, ranks_of
 
@@ -60,24 +60,24 @@ class ItemErrors(OfErrors):
         everything = (np.float32(-np.inf), np.float32(np.inf))
         limits = [everything, everything]
         if label.size >= FEW:
-            known = (np.flatnonzero(label[::STEP] != VOID) * STEP).astype(np.int32)
-            sample = np.empty(known.size, np.float32)
-            take_ratios(error, sigma, known, sample)
-            limits = [guess(v, self.percentile / 100) for v in (sample, error[known])]
+            sample = np.empty((2, -(-label.size // STEP)), np.float32)
+            n = take_sample(error, sigma, label, VOID, STEP, sample)
+            limits = [guess(v[:n], self.percentile / 100) for v in sample]
         while True:
             lanes, most = np.zeros((4, BLOCK)), np.full(BLOCK, -np.inf)
             counts = np.zeros(7, np.int64)
-            places = [
-                np.empty(label.size // (1 if ends == everything else _ROOM), np.int32)
+            collected = [
+                np.empty(label.size // (1 if ends == everything else _ROOM), np.float32)
                 for ends in limits
             ]
+            places = np.empty(collected[0].size if self.trimmed_by_ratio else 0, np.int32)
             look_at_item(
                 error, sigma, label, VOID, np.array(limits), self.trimmed_by_ratio, lanes, most,
-                *places, counts,
+                counts, *collected, places,
             )  # fmt: skip
             pixels, zeros, infinite, *found = counts.tolist()
             below, inside = found[:2], found[2:]
-            room = [own.size for own in places]
+            room = [values.size for values in collected]
             ranks = ranks_of(pixels, self.percentile, self.rule)
             if ranks is None:
                 break
@@ -99,18 +99,19 @@ class ItemErrors(OfErrors):
         state["invalid"] += label.size - pixels
         if ranks is None:
             return
-        of_ratio, of_error = (own[:n] for own, n in zip(places, inside, strict=True))
-        values = [np.empty(inside[0], np.float32), error[of_error]]
-        take_ratios(error, sigma, of_ratio, values[0])
+        collected = [values[:n] for values, n in zip(collected, inside, strict=True)]
         own = [
-            between(*statistics(v, lower - n, upper - n), weight)
-            for v, n in zip(values, below, strict=True)
+            between(*statistics(values, lower - n, upper - n), weight)
+            for values, n in zip(collected, below, strict=True)
         ]
-        k, there = (0, of_ratio) if self.trimmed_by_ratio else (1, of_error)
-        there = there[values[k].astype(np.float64) <= own[k]]
-        kept = [of[there].astype(np.float64) for of in (error, sigma)]
+        k = 0 if self.trimmed_by_ratio else 1
+        upto = collected[k].astype(np.float64) <= own[k]
+        kept = [collected[k][upto]]
+        if self.trimmed_by_ratio:
+            there = places[: inside[0]][upto]
+            kept = [error[there], sigma[there]]
         state["own"][...] = np.maximum(state["own"], own)
-        state["count"] += below[k] + there.size
+        state["count"] += below[k] + kept[0].size
         state["sums"] += totals[2:]
-        state["sums"] += [of.sum() for of in kept]
+        state["sums"][: len(kept)] += [of.astype(np.float64).sum() for of in kept]
         state["most"][...] = max(state["most"][0], most.max(), kept[0].max())

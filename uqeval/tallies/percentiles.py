@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from uqeval.errors import DataError
 from uqeval.tallies.ranks import FINE_BITS
 
 if TYPE_CHECKING:
@@ -49,8 +50,15 @@ def value_of(key: int) -> float:
     """The float32 whose rank key this is (`uqeval.kernels.counting.rank_key`)."""
     import numpy as np
 
-    bits = key - 2**31 if key >= 2**31 else -key - 1
-    return float(np.array(bits, np.int64).astype(np.int32).view(np.float32))
+    return float(values_of(np.array([key]))[0])
+
+
+def values_of(keys: NDArray[Any]) -> NDArray[Any]:
+    """The float32 numbers [i] of rank keys int64 [i]."""
+    import numpy as np
+
+    bits = np.where(keys >= _ZERO, keys - _ZERO, -keys - 1)
+    return bits.astype(np.int32).view(np.float32)
 
 
 class Wanted:
@@ -75,6 +83,8 @@ class Wanted:
         self._bin_of = occupied[at].tolist()
         self._within = (self._ranks - below[at]).tolist()
         self.bins = tuple(sorted(set(self._bin_of)))
+        #: The most values that lie in one of these.
+        self.most = max((int(coarse[b]) for b in self.bins), default=0)
 
     def limit(self, p: float) -> float | None:
         """Which non-negative values lie below the bins of the p-th percentile: those up to here."""
@@ -94,8 +104,7 @@ class Wanted:
         for b in bins:
             own = fine[self.bins.index(b)]
             at = np.flatnonzero(own)
-            keys = (b << FINE_BITS) - _ZERO + at
-            values = keys.astype(np.int32).view(np.float32).astype(np.float64)
+            values = values_of((b << FINE_BITS) + at).astype(np.float64)
             inside = values <= value
             count += int(own[at][inside].sum())
             total += float((own[at] * values)[inside].sum())
@@ -104,18 +113,22 @@ class Wanted:
     def _bin(self, rank: int) -> int:
         return int(self._bin_of[self._ranks.index(rank)])
 
-    def values(self, fine: NDArray[Any]) -> Mapping[float, float | None]:
-        """Each percentile; None where there is none. `fine` [entry of bins, low bits]."""
+    def values(self, fine: NDArray[Any], where: str) -> Mapping[float, float | None]:
+        """Each percentile; None where there is none. `fine` [entry of bins, low bits].
+
+        Raises `DataError` where these are not the values that were counted before; `where` they
+        were read from.
+        """
         import numpy as np
 
-        statistic: dict[int, float] = {}
-        row = -1
-        for rank, b, within in zip(self._ranks, self._bin_of, self._within, strict=True):
-            if row < 0 or self.bins[row] != b:  # ranks ascend, and so do their bins
-                row += 1
-                below_in = np.cumsum(fine[row])
-            low = int(np.searchsorted(below_in, within, side="right"))
-            statistic[rank] = value_of(b * fine.shape[1] + low)
+        from uqeval.kernels.counting import find_ranks
+
+        row = np.searchsorted(self.bins, self._bin_of)
+        low = np.empty(row.size, np.int64)
+        if not find_ranks(fine, row, np.array(self._within, np.int64), low):
+            raise DataError(f"{where}: changed while it was read. Start again.")
+        keys = np.array(self._bin_of, np.int64) * fine.shape[1] + low
+        statistic = dict(zip(self._ranks, values_of(keys).tolist(), strict=True))
         found: dict[float, float | None] = {}
         for p in self.percentiles:
             ranks = ranks_of(self.n, p, self.rule)

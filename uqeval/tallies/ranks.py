@@ -50,9 +50,14 @@ class CountsByRank(Tally):
         return True
 
     @property
+    def fine_dtype(self) -> str:
+        """Of counts by low bits."""
+        return "int64"
+
+    @property
     def fields(self) -> dict[str, Field]:
         if self.bins:
-            return {"fine": Field((len(self.bins), 1 << FINE_BITS), "int64")}
+            return {"fine": Field((len(self.bins), 1 << FINE_BITS), self.fine_dtype)}
         return {"coarse": Field((self.groups, COARSE), "int64")}
 
 
