@@ -126,7 +126,7 @@ def main() -> None:
     for pixels in map(int, options.pixels):
         folder = options.folder / f"ranks-{pixels}"
         apart(make, folder, pixels)
-        repeats = 3 if pixels < 10**8 else 1
+        repeats = 5 if pixels < 10**8 else 1
         rivals: list[tuple[str, list[tuple[str, Any]]]] = [
             ("nmerci", [("numpy.percentile, twice", numpy_nmerci)]),
             ("sparsification", [("argsort, as the reference code", argsort_ause)]),

@@ -97,6 +97,8 @@ class NumpyArray(StoredArray):
         items = max(1, _BLOCK // max(1, values.itemsize))
         for start in np.unique(np.linspace(0, max(0, flat.size - items), _BLOCKS, dtype=np.int64)):
             digest.update(flat[start : start + items].tobytes())
+        if values.nbytes > _TOUCHED:  # around each block megabytes may have been mapped
+            _give_back(values)
         return digest.hexdigest()
 
     def stamp(self, index: int | None) -> str | None:
