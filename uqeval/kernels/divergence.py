@@ -7,6 +7,26 @@ import math
 import numpy as np
 
 from uqeval.kernels._jit import kernel
+from uqeval.kernels.logarithm import log_64
+
+
+@kernel
+def _add_masses(p, q, clip, mass_p, mass_q):
+    """Clipped probabilities of one class, each pixel's [x] to its own."""
+    for x in range(p.shape[0]):
+        mass_p[x] += max(np.float64(p[x]), clip)
+        mass_q[x] += max(np.float64(q[x]), clip)
+
+
+@kernel
+def _add_terms(p, q, clip, mass_p, mass_q, divergence, unbounded):
+    """p·ln(p/q) of one class, each pixel's [x] to its own. No branch: the compiler takes many."""
+    for x in range(p.shape[0]):
+        a = max(np.float64(p[x]), clip) / mass_p[x]
+        b = max(np.float64(q[x]), clip) / mass_q[x]
+        term = a * (log_64(a) - log_64(b))
+        divergence[x] += term if (a > 0.0) & (b > 0.0) else 0.0
+        unbounded[x] |= (a > 0.0) & (b <= 0.0)
 
 
 @kernel
@@ -17,29 +37,22 @@ def kl_categorical(p, q, clip, total, finite, infinite):
     above 0 both are raised to at least `clip` and renormalised first.
     """
     classes, height, width = p.shape
+    mass_p, mass_q, divergence = np.ones(width), np.ones(width), np.empty(width)
+    unbounded = np.empty(width, np.bool_)
     for y in range(height):
-        for x in range(width):
-            mass_p, mass_q = 1.0, 1.0
-            if clip > 0.0:
-                mass_p, mass_q = 0.0, 0.0
-                for c in range(classes):
-                    mass_p += max(np.float64(p[c, y, x]), clip)
-                    mass_q += max(np.float64(q[c, y, x]), clip)
-            divergence = 0.0
-            unbounded = False
+        if clip > 0.0:
+            mass_p[:], mass_q[:] = 0.0, 0.0
             for c in range(classes):
-                a = max(np.float64(p[c, y, x]), clip) / mass_p
-                b = max(np.float64(q[c, y, x]), clip) / mass_q
-                if a > 0.0:
-                    if b > 0.0:
-                        divergence += a * (math.log(a) - math.log(b))
-                    else:
-                        unbounded = True
-            if unbounded:
+                _add_masses(p[c, y], q[c, y], clip, mass_p, mass_q)
+        divergence[:], unbounded[:] = 0.0, False
+        for c in range(classes):
+            _add_terms(p[c, y], q[c, y], clip, mass_p, mass_q, divergence, unbounded)
+        for x in range(width):
+            if unbounded[x]:
                 infinite[0] += 1
             else:
                 finite[0] += 1
-                total[0] += divergence
+                total[0] += divergence[x]
 
 
 @kernel

@@ -38,13 +38,13 @@ def ties(
 
     wanted = np.zeros((1 << (32 - REST)) + 1, np.uint8)
     wanted[slice(-1) if bins is None else bins] = 1
-    keys, spare = np.empty((2, pixels), np.uint64)
+    keys = np.empty(pixels, np.uint64)
     n = pack_keys(
         score.reshape(-1), error.reshape(-1), label.reshape(-1), void, wanted, REST, keys
     )  # fmt: skip
     if n > pixels:
         return None
-    keys, spare = keys[:n], spare[:n]
+    keys, spare = keys[:n], np.empty(n, np.uint64)
     if radix_sort(keys, spare, np.zeros((DIGITS, RADIX), np.int64)):
         keys, spare = spare, keys
     count, sums = spare.view(np.int64), np.empty(n, np.float64)

@@ -108,9 +108,10 @@ class RankedErrors(Tally):
         if found is None:
             return None
         key, pixels, errors = found
-        row = np.zeros(1 << self.skip, np.int32)
-        row[prefixes] = np.arange(prefixes.size)
-        places = row[key >> self.bits].astype(np.int64) << self.bits | key & ((1 << self.bits) - 1)
+        rows = np.argsort(prefixes)
+        first = np.searchsorted(key, prefixes[rows] << self.bits)
+        offset = (rows - prefixes[rows]) << self.bits  # from a key to its place
+        places = key + np.repeat(offset, np.diff(first, append=key.size))
         return [(places, pixels), (places, errors.astype(self.error.dtype))]
 
     def fold(self, into: State, other: Thin) -> None:
