@@ -64,6 +64,15 @@ def test_infinite_pixels_are_counted_apart() -> None:
     assert clipped["kl"] == pytest.approx(rel_entr(a, b).sum(axis=1).mean(), rel=1e-9)
 
 
+@pytest.mark.parametrize("clip", [5e-324, 1e-310, 2.0**-1022, 1e-300])
+def test_any_clip(clip: float) -> None:
+    p = np.reshape(np.float32([0.5, 0.5]), (2, 1, 1))
+    q = np.reshape(np.float32([1, 0]), (2, 1, 1))
+    state = Divergence("classes", clip).state_of({"mean_probs": p, "reference/mean_probs": q})
+    expected_ = math.log(0.5) - 0.5 * math.log(clip)
+    assert state["total"][0] == pytest.approx(expected_, rel=1e-14)
+
+
 def test_gaussian() -> None:
     rng = np.random.default_rng(2)
     mean, other = rng.normal(size=(2, 5, 7)).astype(np.float32)

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from uqeval.errors import StoreError
+from uqeval.stores import numpy_array
 from uqeval.stores.numpy_array import in_memory, open_npy, open_npz
 
 EVERYTHING = (slice(None),) * 4
@@ -205,6 +206,19 @@ def test_in_memory() -> None:
     array = in_memory(values())
     assert array.where == "array in memory"
     assert np.array_equal(array.read(EVERYTHING), values())
+
+
+def test_what_was_written_to_a_map_of_ones_own_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(numpy_array, "_TOUCHED", 0)
+    np.save(tmp_path / "a.npy", np.zeros_like(values()))
+    own = np.load(tmp_path / "a.npy", mmap_mode="c")
+    own[...] = values()
+    array = in_memory(own)
+    assert array.fingerprint() == in_memory(values()).fingerprint()
+    assert np.array_equal(array.read(EVERYTHING), values())
+    assert np.array_equal(own, values())
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import mmap
 from typing import Any
 
 import numpy as np
@@ -56,6 +58,21 @@ def test_more_ties_than_16_bits_count(ties: int) -> None:
     fine = tally.state_of(maps)["fine"]
     assert fine.sum(dtype=int) == 2 * (ties + 100)
     assert own.values(fine[len(ratio.bins) :], "here")[95.0] == 0.5
+
+
+def test_coarse_counts_have_the_name_that_saved_states_have() -> None:
+    assert ErrorRanks().parameters() == {"id": "error_ranks", "sigma": "sigma", "bins": ()}
+    assert ErrorRanks("sigma", ((0, 1),), few=True).parameters()["few"] is True
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_HUGEPAGE"), reason="states are not mapped here")
+def test_no_room_for_counts_is_told_as_such(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*given: Any, **named: Any) -> None:
+        raise OSError(errno.ENOMEM, "Cannot allocate memory")
+
+    monkeypatch.setattr(mmap, "mmap", refuse)
+    with pytest.raises(MemoryError, match="8388608 bytes"):
+        ErrorRanks().empty()
 
 
 def test_values_that_have_changed_between_the_passes_are_refused() -> None:

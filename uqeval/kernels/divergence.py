@@ -9,6 +9,18 @@ import numpy as np
 from uqeval.kernels._jit import kernel
 from uqeval.kernels.logarithm import log_64
 
+#: Below it float64 has fewer bits, which `log_64` does not know; a clip may lie there.
+_NORMAL = 2.0**-1022
+_RAISED = 2.0**54
+_OF_RAISED = 54 * math.log(2.0)
+
+
+@kernel
+def _log(p):
+    """ln p for any float64 p > 0."""
+    low = p < _NORMAL
+    return log_64(p * _RAISED if low else p) - (_OF_RAISED if low else 0.0)
+
 
 @kernel
 def _add_masses(p, q, clip, mass_p, mass_q):
@@ -24,7 +36,7 @@ def _add_terms(p, q, clip, mass_p, mass_q, divergence, unbounded):
     for x in range(p.shape[0]):
         a = max(np.float64(p[x]), clip) / mass_p[x]
         b = max(np.float64(q[x]), clip) / mass_q[x]
-        term = a * (log_64(a) - log_64(b))
+        term = a * (_log(a) - _log(b))
         divergence[x] += term if (a > 0.0) & (b > 0.0) else 0.0
         unbounded[x] |= (a > 0.0) & (b <= 0.0)
 

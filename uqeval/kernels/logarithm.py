@@ -51,7 +51,10 @@ def p_log_p_32(p):
 
 @kernel
 def log_64(p):
-    """ln p for a float64 p > 0, relative error below 3e-16 (fdlibm); some finite number for 0."""
+    """ln p for a normal float64 p > 0, relative error below 3e-16 (fdlibm).
+
+    Some finite number for those below 2^-1022, and for 0.
+    """
     bits = bits_of_float64(p)
     exponent = (bits - _HALF_ROOT_64) >> np.int64(52)
     mantissa: Any = bits - (exponent << np.int64(52))

@@ -125,10 +125,10 @@ def look_at_item(
 
     `limits` float32 [(λ, ε), (low, high)]. `lanes` [(Σε, Σσ, and both below), LANES]: "below" are
     evaluated pixels with ε, or `by_ratio` λ, under its low limit; `most` [LANES] is their largest
-    ε. Of these two Σσ and `most` are needed, and found, `by_ratio` alone. `counts` [7]: evaluated,
-    σ = 0, λ infinite, λ below, ε below, and then how many λ and ε were found from the low limit up
-    to the high one. These are put into `own_ratios` and `own_errors`, the `places` of the former
-    too, of each as many as there is room for.
+    ε. Their Σσ and `most` are needed, and found, `by_ratio` alone. `counts` [7]: evaluated, σ = 0,
+    λ infinite, λ below, ε below, and then how many λ and ε were found from the low limit up to the
+    high one. These are put into `own_ratios` and `own_errors`, the `places` of the former too, of
+    each as many as there is room for.
     """
     ratio = np.empty(LANES, np.float32)
     flags = np.zeros((2, LANES), np.uint8)

@@ -71,7 +71,7 @@ class NumpyArray(StoredArray):
             self._touched += found.nbytes
             if self._touched > _TOUCHED:
                 self._touched = 0
-                _give_back(values)
+                self._give_back()
         return found
 
     def reshaped(self, shape: tuple[int, ...]) -> NumpyArray:
@@ -98,7 +98,7 @@ class NumpyArray(StoredArray):
         for start in np.unique(np.linspace(0, max(0, flat.size - items), _BLOCKS, dtype=np.int64)):
             digest.update(flat[start : start + items].tobytes())
         if values.nbytes > _TOUCHED:  # around each block megabytes may have been mapped
-            _give_back(values)
+            self._give_back()
         return digest.hexdigest()
 
     def stamp(self, index: int | None) -> str | None:
@@ -112,6 +112,17 @@ class NumpyArray(StoredArray):
         """Taken once, before anything is read: it has the disk write all that was written."""
         assert self._file is not None
         return file_stamp(self._file, mapped=True)
+
+    def _give_back(self) -> None:
+        """Let go of the pages of a mapped file; who still reads them finds them again.
+
+        Not of an array that a user gave: what he wrote to his own map would be gone.
+        """
+        base: Any = self._values if self._file is not None else None
+        while base is not None and not isinstance(base, mmap.mmap):
+            base = getattr(base, "base", None)
+        if base is not None and hasattr(mmap, "MADV_DONTNEED"):
+            base.madvise(mmap.MADV_DONTNEED)
 
     def _mapped(self) -> NDArray[Any]:
         with self._lock:
@@ -269,15 +280,6 @@ def _map(
         name = file if isinstance(file, str) else "temporary file"
         raise StoreError(f"{name}: cannot be mapped: {error}. Copy or save it again.") from error
     return np.asarray(mapped)
-
-
-def _give_back(values: NDArray[Any]) -> None:
-    """Let go of the pages of a mapped file; who still reads them finds them again."""
-    base: Any = values
-    while base is not None and not isinstance(base, mmap.mmap):
-        base = getattr(base, "base", None)
-    if base is not None and hasattr(mmap, "MADV_DONTNEED"):
-        base.madvise(mmap.MADV_DONTNEED)
 
 
 def _bands(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

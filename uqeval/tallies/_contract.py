@@ -223,7 +223,10 @@ def _zeros(field: Field) -> NDArray[Any]:
     size = math.prod(field.shape) * np.dtype(field.dtype).itemsize
     if size < _LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.zeros(field.shape, field.dtype)
-    own = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    try:
+        own = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"{size} bytes of counts cannot be mapped: {error.strerror}") from error
     with contextlib.suppress(OSError):  # a system without huge pages
         own.madvise(mmap.MADV_HUGEPAGE)
     return np.frombuffer(own, field.dtype).reshape(field.shape)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._ratios import OfErrors
 from uqeval.tallies.ranks import COARSE, CountsByRank
@@ -33,6 +33,10 @@ class ErrorRanks(OfErrors, CountsByRank):
     def groups(self) -> int:
         """λ and ε."""
         return 2
+
+    def parameters(self) -> dict[str, Any]:
+        """Without `few` where it is not so: as states were named before there was a choice."""
+        return {k: v for k, v in super().parameters().items() if k != "few" or v}
 
     @property
     def fine_dtype(self) -> str:

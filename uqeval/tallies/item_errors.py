@@ -24,7 +24,8 @@ class ItemErrors(OfErrors):
     `pixels`, `totals` of (ε, σ), `zero` [1, (σ = 0, of them ε > 0)] and `invalid`, pixels that are
     not evaluated. `own` [(λ, ε)]: the item's percentiles by `rule` (-∞ without pixels), of many
     items the largest; `count`, `sums` of (ε, σ) and `most`, the largest ε, of the item's pixels
-    with ε up to its percentile, or, `trimmed_by_ratio`, with λ up to its own.
+    with ε up to its percentile (Σσ of these is 0: nothing needs it), or, `trimmed_by_ratio`, with λ
+    up to its own.
     """
 
     id: ClassVar[str] = "item_errors"
