@@ -62,6 +62,16 @@ def test_uncertainty_and_definition(store: Path) -> None:
     assert report["settings"]["nmerci"]["interpolation"] == "truncated"
 
 
+def test_several_values_of_a_choice_make_variants(store: Path) -> None:
+    done = run_well(
+        "nmerci", store, "--definition", "paper", "--definition", "public-code", "--format", "json"
+    )
+    found = json.loads(done.stdout)
+    assert list(found["results"]) == ["nmerci", "nmerci[definition=public-code]"]
+    assert found["settings"]["nmerci[definition=public-code]"]["over"] == "kept"
+    assert found["settings"]["nmerci"]["over"] == "all"
+
+
 def test_paths_are_needed(tmp_path: Path) -> None:
     says = "no PREDS [TARGET] given, and no uqeval.yaml in this folder; give PREDS [TARGET]."
     refused(run_uqeval("nmerci", cwd=tmp_path), says)

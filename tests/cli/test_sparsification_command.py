@@ -86,6 +86,23 @@ def test_definitions_and_scope(complete: Path, expected: dict[str, Any]) -> None
     assert by_item["results"]["sparsification"]["ause"] == pytest.approx(np.mean(each), rel=1e-12)
 
 
+def test_several_values_of_a_choice_make_variants(complete: Path) -> None:
+    found = sparsification(
+        complete, "--definition", "paper", "--definition", "gustafsson-code", "--scope", "set",
+        "--scope", "item",
+    )  # fmt: skip
+    said = {
+        key: (own["keep"], own["scope"])
+        for key, own in found["settings"].items() if key != "segmentation"
+    }  # fmt: skip
+    assert said == {
+        "sparsification": ("floor", "set"),
+        "sparsification[scope=item]": ("floor", "item"),
+        "sparsification[definition=gustafsson-code]": ("truncate", "set"),
+        "sparsification[scope=item,definition=gustafsson-code]": ("truncate", "item"),
+    }
+
+
 def test_the_table_and_files(complete: Path, tmp_path: Path) -> None:
     shown = run_well("sparsification", complete, "-o", "r.json", "--csv", "i.csv", cwd=tmp_path)
     for word in ("Sparsification", "AUSE", "AURG", "oracle", "50% removed"):

@@ -22,11 +22,11 @@ def calibration(
     bins: Annotated[list[int] | None, typer.Option(
         metavar="B", show_default=False, rich_help_panel=_BINS,
         help="Bins of confidence (default 15); several make variants.")] = None,
-    edge: Annotated[Edge | None, typer.Option(  # type: ignore[valid-type]
+    edge: Annotated[list[Edge] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_BINS,
         help="A confidence on an edge lies in the lower bin (default), in the upper one, or in the "
         "upper one with edges rounded to float32.")] = None,
-    at_one: Annotated[AtOne | None, typer.Option(  # type: ignore[valid-type]
+    at_one: Annotated[list[AtOne] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_BINS,
         help="With --edge upper, confidence 1 lies in the last bin (default), in its own, or in "
         "none.")] = None,

@@ -25,7 +25,8 @@ def nmerci(
         "place; give it again for more.")] = None,
     alpha: Annotated[list[float] | None, typer.Option(
         metavar="PERCENT", show_default=False,
-        help="Share of the pixels that the rescaled intervals hold (default 95).")] = None,
+        help="Share of the pixels that the rescaled intervals hold (default 95); several make "
+        "variants.")] = None,
     depth_step: Annotated[float | None, typer.Option(
         metavar="STEP", show_default=False,
         help="Also by interval of the target of this width, each with its own "
@@ -34,15 +35,16 @@ def nmerci(
         show_default=False, rich_help_panel=_CHOICES,
         help="Percentiles: linear (default), inverted_cdf, or truncated: the last of the first "
         "floor(N·α) values.")] = None,
-    over: Annotated[Over | None, typer.Option(  # type: ignore[valid-type]
+    over: Annotated[list[Over] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_CHOICES,
         help="Means over all pixels (default), or over those kept: with λ up to λ^α.")] = None,
-    mae: Annotated[Mae | None, typer.Option(  # type: ignore[valid-type]
+    mae: Annotated[list[Mae] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_CHOICES,
         help="The MAE of all pixels (default), or trimmed to errors up to max^α.")] = None,
-    definition: Annotated[Definition | None, typer.Option(  # type: ignore[valid-type]
+    definition: Annotated[list[Definition] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False,
-        help="Whose definition: sets the choices below as that paper or code has them.")] = None,
+        help="Whose definition: sets the choices below as that paper or code has them; several "
+        "make variants.")] = None,
 ) -> None:  # fmt: skip
     """n-MeRCI: does the predicted uncertainty follow the error, whatever its scale?
 

@@ -28,7 +28,7 @@ def regression(
     levels: Annotated[list[int] | None, typer.Option(
         metavar="K", show_default=False, rich_help_panel=_PLOT,
         help="Calibration at K levels (default 99).")] = None,
-    grid: Annotated[Grid | None, typer.Option(  # type: ignore[valid-type]
+    grid: Annotated[list[Grid] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_PLOT,
         help="Where they lie: k/(K + 1), open (default); evenly from 0 to 1, closed; or evenly "
         "from 0.05 to 0.95, 5-95.")] = None,
@@ -36,13 +36,14 @@ def regression(
         show_default=False, rich_help_panel=_PLOT,
         help="Share of the targets in the central interval of a level (default), or on one side of "
         "its quantile.")] = None,
-    area: Annotated[Area | None, typer.Option(  # type: ignore[valid-type]
+    area: Annotated[list[Area] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_PLOT,
         help="AUCE of the gaps: trapezoid (default), crossing (cut where their line crosses 0), or "
         "their mean.")] = None,
     definition: Annotated[list[Definition] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False,
-        help="Whose definition: sets the other options as that paper or code has them.")] = None,
+        help="Whose definition: sets the other options as that paper or code has them; several "
+        "make variants.")] = None,
 ) -> None:  # fmt: skip
     """Regression: are the predicted numbers right, and their standard deviations honest?
 

@@ -27,31 +27,32 @@ def sparsification(
         show_default=False,
         help="brier (default) or zero-one for classes; rmse (default), mse, mae or abs-rel for "
         "regression; give it again for more.")] = None,
-    scope: Annotated[Scope | None, typer.Option(  # type: ignore[valid-type]
+    scope: Annotated[list[Scope] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False,
         help="Pooled over the set (default), or the mean over items of their own curves.")] = None,
     steps: Annotated[list[int] | None, typer.Option(
         metavar="K", show_default=False, rich_help_panel=_CHOICES,
         help="Curves at the fractions k/K removed (default 100).")] = None,
-    keep: Annotated[Keep | None, typer.Option(  # type: ignore[valid-type]
+    keep: Annotated[list[Keep] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_CHOICES,
         help="Pixels kept of N: N - floor(kN/K) (default), the float (1 - k/K)N cut to an integer, "
         "or up to a quantile.")] = None,
-    ties: Annotated[Ties | None, typer.Option(  # type: ignore[valid-type]
+    ties: Annotated[list[Ties] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_CHOICES,
         help="Pixels tied at a cut: averaged (default), or kept together.")] = None,
-    normalise: Annotated[Normalise | None, typer.Option(  # type: ignore[valid-type]
+    normalise: Annotated[list[Normalise] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_CHOICES,
         help="Divide the curves by their first value (default), or not.")] = None,
-    end: Annotated[End | None, typer.Option(  # type: ignore[valid-type]
+    end: Annotated[list[End] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_CHOICES,
         help="Areas end at the last fraction (default), or at 1 with an error of 0 there.")] = None,
-    grid: Annotated[Grid | None, typer.Option(  # type: ignore[valid-type]
+    grid: Annotated[list[Grid] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_CHOICES,
         help="Areas of the curves at the steps (default), or over every rank.")] = None,
-    definition: Annotated[Definition | None, typer.Option(  # type: ignore[valid-type]
+    definition: Annotated[list[Definition] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False,
-        help="Whose definition: sets the choices below as that paper or code has them.")] = None,
+        help="Whose definition: sets the choices below as that paper or code has them; several "
+        "make variants.")] = None,
 ) -> None:  # fmt: skip
     """Sparsification: does the error fall as the least certain pixels are removed?
 
