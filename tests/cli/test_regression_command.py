@@ -82,8 +82,8 @@ def test_samples_with_nan(tmp_path: Path) -> None:
     np.savez(tmp_path / "r.npz", samples=samples, target=np.ones((3, 12, 16)))
     refused(
         run_uqeval("regression", tmp_path / "r.npz"),
-        "r.npz[samples], item 0: 1 of 768 evaluated values are NaN or infinite, first at row 2, "
-        "column 3 of member 1", "--nan-samples skip",
+        "r.npz[samples], item 0: 1 of 768 evaluated values are NaN or infinite, first nan at row "
+        "2, column 3 of member 1", "--nan-samples skip",
     )  # fmt: skip
     found = report(tmp_path / "r.npz", "--nan-samples", "skip")
     assert found["results"]["regression"]["pixels"] == 576
@@ -115,7 +115,9 @@ def test_what_cannot_be(folder: Path, tmp_path: Path) -> None:
     for arguments, words in bad:
         refused(run_uqeval("regression", *arguments), words)
     np.save(tmp_path / "void.npy", np.full((3, 12, 16), np.nan))
-    refused(run_uqeval("regression", preds, tmp_path / "void.npy"), "nothing is left to evaluate")
+    for command in ("regression", "sparsification", "nmerci"):
+        done = run_uqeval(command, preds, tmp_path / "void.npy")
+        refused(done, "nothing is left to evaluate")
     np.save(tmp_path / "two.npy", np.ones((2, 12, 16)))
     refused(run_uqeval("regression", preds, tmp_path / "two.npy"), "holds 2 targets")
     np.save(tmp_path / "turned.npy", np.ones((3, 16, 12)))

@@ -163,9 +163,9 @@ def test_samples_that_are_no_numbers(tmp_path: Path) -> None:
         ("mean", np.nan, "[mean], item 2: 1 of|NaN or infinite"),
         ("std", np.nan, "[std], item 2: 1 of|NaN or infinite"),
         ("std", np.inf, "[std], item 2"),
-        ("std", -1.0, "[std], item 2|are negative|standard deviation is not negative"),
+        ("std", -1.0, "[std], item 2|are negative, first -1 at|standard deviation is not negative"),
         ("mean", 1e300, "are beyond float32"),
-        ("energy", -1.0, "[energy], item 2: 1 evaluated values are negative"),
+        ("energy", -1.0, "[energy], item 2: 1 evaluated values are negative, first -1 at"),
         ("energy", np.nan, "[energy], item 2: 1 evaluated values are NaN"),
     ],
 )

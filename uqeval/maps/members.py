@@ -241,7 +241,8 @@ class Members:
         whose = f" of member {member}" if stack.samples > 1 else ""
         return (
             f"{where}, item {self.names[item]}: {int(bad[0])} of {count} evaluated values are "
-            f"{what}, first at row {place // width}, column {place % width}{whose}. {hint}"
+            f"{what}, first {_value(stack, item, member, *divmod(place, width)):.6g} at row "
+            f"{place // width}, column {place % width}{whose}. {hint}"
         )
 
     def _finish(self, item: int, found: _Item, target: NDArray[Any]) -> Maps:
@@ -269,6 +270,17 @@ class Members:
                     f"{int(bad[0])} evaluated pixels {what}, first "
                     f"at row {y}, column {x}. Mask them with `valid`."
                 )
+
+
+def _value(stack: Stack, item: int, member: int, y: int, x: int) -> float:
+    """One stored number, read again for a message."""
+    for box in stack.boxes(item):
+        if box.y0 <= y < box.y1 and box.x0 <= x < box.x1:
+            for tile in stack.tiles(range(item, item + 1), box):
+                if 0 <= member - tile.t0 < tile.values.shape[0]:
+                    own = _plain(stack, tile, member - tile.t0)
+                    return float(own[y - box.y0, x - box.x0])
+    raise AssertionError(f"member {member} of item {item} has no row {y}, column {x}")
 
 
 def _plain(stack: Stack, tile: Tile, t: int) -> NDArray[Any]:

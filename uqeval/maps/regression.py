@@ -253,8 +253,8 @@ class RegressionSource:
             y, x = (int(k[0]) for k in np.nonzero(bad))
             raise DataError(
                 f"{planes.where(item)}, item {self.names[item]}: {int(bad.sum())} evaluated {what} "
-                f"are NaN, infinite or beyond float32, first at row {y}, column {x}. Mask them "
-                "with `valid`, or write them again."
+                f"are NaN, infinite or beyond float32, first {float(values[y, x]):.6g} at row {y}, "
+                f"column {x}. Mask them with `valid`, or write them again."
             )
         return rounded
 
@@ -269,8 +269,8 @@ class RegressionSource:
             y, x = (int(k[0]) for k in np.nonzero(sigma < 0))
             raise DataError(
                 f"{self.extra[name].where(item)}, item {self.names[item]}: "
-                f"{int((sigma < 0).sum())} evaluated values are negative, first at row {y}, column "
-                f"{x}. An uncertainty that stands for σ is not negative."
+                f"{int((sigma < 0).sum())} evaluated values are negative, first {sigma[y, x]:.6g} "
+                f"at row {y}, column {x}. An uncertainty that stands for σ is not negative."
             )
         return found
 
