@@ -62,6 +62,24 @@ def test_mean_and_population_deviation(report: uqeval.Report) -> None:
     assert found["std"][-1] == 0
 
 
+def test_numerics_of_every_draw(data: dict[str, Any], report: uqeval.Report) -> None:
+    found = report.numerics["pavpu"]["ties_accuracy"]
+    assert [len(group) for group in found] == [5, 3, 2, 1]
+    (every,) = report.settings["sweep"]["subsets"][-1]
+    alone = uqeval.evaluate(data["probs"][:, every], data["labels"])
+    assert found[-1] == [alone.numerics["pavpu"]["ties_accuracy"]]
+    assert report.numerics["segmentation"]["void"] == [
+        [alone.numerics["segmentation"]["void"]] * len(group) for group in found
+    ]
+
+
+def test_no_temperature_is_fitted(data: dict[str, Any]) -> None:
+    given = data["probs"], data["labels"]
+    assert not sweep(*given, "calibration", samples=[5]).settings["calibration"]["temperature"]
+    with pytest.raises(UsageError, match="evaluates no temperature of calibration; leave it out"):
+        sweep(*given, {"calibration": {"temperature": True}}, samples=[5])
+
+
 def test_undefined_for_one_sample(data: dict[str, Any]) -> None:
     report = sweep(
         data["probs"], data["labels"], {"pavpu": {"uncertainty": "mutual_information"}},

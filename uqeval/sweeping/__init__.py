@@ -21,7 +21,7 @@ from uqeval.report.schema import Report
 from uqeval.run import Progress, RunOptions, Silent
 from uqeval.sizes import parse_memory
 from uqeval.sweeping.draws import checked_repeats, checked_samples, default_samples, draw
-from uqeval.sweeping.summary import lost_pixels, summary_of, warnings_of
+from uqeval.sweeping.summary import lost_pixels, numerics_of, summary_of, warnings_of
 
 if TYPE_CHECKING:
     from uqeval.maps.subsets import ClassSubsets, NumberSubsets
@@ -36,6 +36,8 @@ DEFAULT = {
     "classes": ("segmentation", "pavpu"),
     "regression": ("regression", "sparsification", "nmerci"),
 }
+#: What is not evaluated on subsets: a temperature has a pass of its own.
+_FIXED: dict[str, dict[str, Any]] = {"calibration": {"temperature": False}}
 #: What a family says of one sample, which has no σ: scores of the prediction alone.
 _WITHOUT_SIGMA = {"regression": ("pixels", "rmse", "mae", "nmse")}
 
@@ -89,6 +91,7 @@ def sweep(
         "results": {"sweep": summary},
         "items": [{"name": name} for name in asked.inputs.source.names],
         "settings": asked.settings | {"sweep": own},
+        "numerics": numerics_of(sections, asked.families, groups),
         "warnings": told,
     }
     return report_of(asked.inputs, record, lockstep, time.perf_counter() - began)
@@ -199,7 +202,12 @@ def _plans(
     said: dict[str, Any] = {}
     used = known_families(families, facts)
     for family in used:
-        settings = family.settings(families[family.name], facts)
+        options = families[family.name]
+        fixed = _FIXED.get(family.name, {})
+        for name, value in fixed.items():
+            if options.get(name, value) != value:
+                raise UsageError(f"a sweep evaluates no {name} of {family.name}; leave it out.")
+        settings = family.settings({**options, **fixed}, facts)
         if len(settings) > 1:
             raise UsageError(
                 f"a sweep evaluates one variant of {family.name}, but {len(settings)} are asked "

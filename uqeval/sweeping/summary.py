@@ -90,6 +90,24 @@ def warnings_of(
     ]
 
 
+def numerics_of(
+    sections: Mapping[str, Section], families: Sequence[Family], groups: Sequence[Sequence[int]]
+) -> dict[str, dict[str, list[list[int | None]]]]:
+    """{family: {count: [M][draw]}}: what sections count; None where a family was not evaluated."""
+    found: dict[str, dict[str, list[list[int | None]]]] = {}
+    for family in families:
+        counts = [
+            [own.numerics if (own := sections.get(f"{k}:{family.name}")) else {} for k in group]
+            for group in groups
+        ]
+        names = dict.fromkeys(name for group in counts for one in group for name in one)
+        if names:
+            found[family.name] = {
+                name: [[one.get(name) for one in group] for group in counts] for name in names
+            }
+    return found
+
+
 def lost_pixels(summary: Mapping[str, Any]) -> list[str]:
     """A warning where samples that are NaN leave some subsets fewer pixels than others."""
     for name, found in summary.items():
