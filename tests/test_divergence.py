@@ -11,7 +11,7 @@ import pytest
 from scipy.special import rel_entr
 
 import uqeval
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.tallies import Divergence
 
 
@@ -71,6 +71,23 @@ def test_any_clip(clip: float) -> None:
     state = Divergence("classes", clip).state_of({"mean_probs": p, "reference/mean_probs": q})
     expected_ = math.log(0.5) - 0.5 * math.log(clip)
     assert state["total"][0] == pytest.approx(expected_, rel=1e-14)
+
+
+def test_items_without_a_compared_pixel(tmp_path: Path) -> None:
+    target = np.ones((2, 3, 4), np.float32)
+    target[0] = np.nan
+    arrays = {"mean": np.ones_like(target), "std": np.ones_like(target)}
+    path = tmp_path / "one.npz"
+    np.savez(path, **arrays, target=target)
+    report = evaluate(path, path)
+    own = report.items[0]["divergence"]
+    assert own["kl"] is own["infinite"] is None
+    assert own["kl_reason"] == own["infinite_reason"] == "no pixel is compared"
+    assert report.numerics["divergence"] == {"infinite": 0, "invalid": 12}
+    assert any("1 of 2 items have no valid target: 0" in text for text in report.warnings)
+    np.savez(path, **arrays, target=target * np.nan)
+    with pytest.raises(DataError, match="nothing is left to evaluate"):
+        evaluate(path, path)
 
 
 def test_gaussian() -> None:

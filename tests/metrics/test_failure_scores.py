@@ -127,6 +127,14 @@ def test_a_constant_uncertainty_knows_nothing() -> None:
     assert found["fpr95"] == 1.0
 
 
+def test_numerics_count_the_ties_at_cuts() -> None:
+    one = item(5, kind="flat")
+    for values, expected in ((np.full(400, 0.1), 400), (np.arange(400) / 400, 0)):
+        given = one | {"entropy": values.astype("f4")[None], "label": one["label"] % CLASSES}
+        section = run_plan(plan(FailureSettings(), CLASSES, NAMES), [given])[0]
+        assert section.numerics == {"ties_at_cuts": expected}
+
+
 def test_scaling_by_a_power_of_two_changes_nothing() -> None:
     items = [item(seed) for seed in range(2)]
     scaled = [m | {"entropy": m["entropy"] * np.float32(2**-7)} for m in items]

@@ -73,6 +73,8 @@ def test_oracle(tmp_path: Path, options: dict[str, Any], settings: dict[str, Any
     assert close(found["by_depth_mean"]["nmerci"], mean)
     assert found["by_depth_mean"]["nmerci_intervals"] == len(defined)
     own = {k: v for k, v in settings.items() if k != "alpha"}
+    gaps = [a for a, v in zip(*found["curve"].values(), strict=True) if v is None]
+    assert (str(gaps[0]) in found["curve_reason"]) if gaps else "curve_reason" not in found
     for alpha, value in zip(*found["curve"].values(), strict=True):
         if alpha % 9 == 1 and (alpha > 1 or "rule" not in own):
             expected = naive.nmerci(pixels(arrays), alpha=alpha, **own)["nmerci"]
@@ -143,6 +145,7 @@ def test_undefined_with_its_reason(tmp_path: Path) -> None:
     assert found["nmerci"] is found["merci"] is found["lambda"] is None
     assert "λ^95 is infinite" in found["nmerci_reason"] == found["lambda_reason"]
     assert found["curve"]["nmerci"] == [None] * 100
+    assert found["curve_reason"] == "α = 1 … 100: λ^α is infinite"
     assert zero.numerics["nmerci"]["lambda_infinite"] == found["pixels"]
     assert any("n-MeRCI is undefined" in text for text in zero.warnings)
     exact = arrays | {"mean": arrays["target"], "valid": evaluated(arrays)}

@@ -48,8 +48,13 @@ def settings(error: str, **more: Any) -> SparsificationSettings:
     return SparsificationSettings.of(error=error, **more).for_data(kind, "here")
 
 
+def facts_of(items: list[Maps]) -> Facts:
+    names = tuple(str(i) for i in range(len(items)))
+    return Facts("here", names, tuple(m["label"].shape for m in items), CLASSES, ("",) * 3, None)
+
+
 def section(items: list[Maps], error: str, **more: Any) -> Any:
-    return run_plan(plan(settings(error, **more), CLASSES), items)[0]
+    return run_plan(plan(settings(error, **more), facts_of(items)), items)[0]
 
 
 def arrays(items: list[Maps], error: str) -> tuple[Any, Any]:
@@ -99,7 +104,7 @@ def test_cuts_inside_crowded_bins_are_exact() -> None:
     bits = np.float32(0.5).view(np.uint32) + rng.integers(0, 3000, (1, 4000)).astype("u4")
     one["entropy"] = bits.view("f4")
     one["brier"] = (bits + np.uint32(7)).view("f4")
-    found, passes = run_plan(plan(settings("brier"), CLASSES), [one])
+    found, passes = run_plan(plan(settings("brier"), facts_of([one])), [one])
     expected = naive.sparsification(*arrays([one], "brier"))
     assert found.results["curve"] == pytest.approx(expected["curve"], rel=1e-12)
     assert found.results["oracle"] == pytest.approx(expected["oracle"], rel=1e-12)
@@ -145,6 +150,27 @@ def test_any_split_of_counts_gives_the_same_bits() -> None:
     assert section([whole], "zero-one").results == section(parts, "zero-one").results
     found, expected = section(parts, "rmse").results, section([whole], "rmse").results
     assert found["ause"] == pytest.approx(expected["ause"], rel=1e-12)
+
+
+def test_numerics_count_zeros_and_the_ties_that_cuts_divide() -> None:
+    one = item(3, 1000, few=True, void=0.0)
+    one["sigma"][one["sigma"] < 0.5] = 0
+    found = section([one], "rmse").numerics
+    scores, counts = np.unique(one["sigma"], return_counts=True)
+    assert found["sigma_zero"] == counts[0] > 0 == scores[0]
+    ends = np.cumsum(counts)
+    kept = 1000 - np.arange(100) * 10
+    divided = {int(np.searchsorted(ends, k)) for k in kept if k not in ends}
+    assert found["ties_at_cuts"] == sum(counts[i] for i in divided)
+    assert section([item(3, 100, void=0.0)], "brier").numerics == {
+        "items_undefined": 0, "uncertainty_zero": 0, "ties_at_cuts": 0,
+    }  # fmt: skip
+
+
+def test_a_few_zeros_are_counted_though_no_cut_is_among_them() -> None:
+    one = item(5, 1000, void=0.0)
+    one["sigma"][0, :3] = 0
+    assert section([one], "rmse").numerics["sigma_zero"] == 3
 
 
 def test_scope_item_is_the_mean_over_items() -> None:

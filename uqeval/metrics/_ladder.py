@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Relative width of the bins of 19 high bits, which states are saved by: 10 bits of the mantissa.
 BIN_WIDTH = 2.0**-10
+#: The key of 0: those of negative scores lie below.
+ZERO_KEY = 1 << 31
 
 
 @dataclass(frozen=True)
@@ -107,6 +109,13 @@ class Ladder:
     def total(self) -> int:
         """All pixels."""
         return int(self.pixels.sum())
+
+    @property
+    def zeros(self) -> list[int]:
+        """The rung that holds the scores of 0, if there is one; no others once it is split."""
+        import numpy as np
+
+        return np.flatnonzero(self.key == ZERO_KEY).tolist()
 
     def prefixes(self, rungs: Any, skip: int) -> list[int]:
         """The high `skip` bits of the keys of some rungs."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
+from uqeval.metrics import _numbers as numbers
 from uqeval.metrics._again import Again
 from uqeval.metrics._contract import Metric, put
 from uqeval.metrics._family import Facts, Family, variants
@@ -30,6 +31,9 @@ METRICS = (
     Metric("divergence", "kl", "nats", "lower", (0.0, None), "Gustafsson et al. 2020, §4.1",
            "no pixel has a finite divergence", kl),
 )  # fmt: skip
+
+
+_NONE = "no pixel is compared"
 
 
 @dataclass(frozen=True)
@@ -82,16 +86,23 @@ def plan(settings: DivergenceSettings, facts: Facts) -> Plan:
             f"of the mean{'; --clip makes them finite' if facts.kind == 'classes' else ''}."
         )
     items = [_scores(tally.unpack(data)) for data in counted.items]
-    return Section(results, items, dataclasses.asdict(settings), warnings=warnings)
+    numerics = {"infinite": int(counted.total["infinite"][0])}
+    if facts.kind == "regression":
+        numbers.refuse_nothing(results["pixels"], facts)
+        numerics["invalid"] = sum(h * w for h, w in facts.sizes) - results["pixels"]
+        warnings += numbers.void_items(facts.names, [item["pixels"] for item in items])
+    return Section(results, items, dataclasses.asdict(settings), numerics, warnings)
 
 
 def _scores(state: State) -> dict[str, Any]:
     total, finite, infinite = (state[n][0].item() for n in ("total", "finite", "infinite"))
     record: dict[str, Any] = {}
     (metric,) = METRICS
-    put(record, "kl", metric.formula(total, finite, infinite), metric.undefined)
-    pixels = finite + infinite
-    return record | {"pixels": pixels, "infinite": infinite / pixels if pixels else None}
+    why = metric.undefined if infinite else _NONE
+    put(record, "kl", metric.formula(total, finite, infinite), why)
+    pixels = record["pixels"] = finite + infinite
+    put(record, "infinite", infinite / pixels if pixels else None, _NONE)
+    return record
 
 
 def _again(

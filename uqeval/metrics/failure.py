@@ -133,6 +133,7 @@ def plan(settings: FailureSettings, classes: int, class_names: Sequence[str]) ->
             for data, low in zip(items, hidden.items, strict=True)
         ],
         settings=dataclasses.asdict(settings),
+        numerics={"ties_at_cuts": failure_scores.cut_ties(ladders[None])},
         warnings=_warnings(results),
         fitted={"threshold": threshold},
     )

@@ -196,15 +196,22 @@ def cut_rungs(ladder: Ladder) -> list[int]:
         return []
     e, _, wrong, right = _parts(ladder)
     upto = wrong + right
-    wanted = [_rung_of_coverage(ladder, percent) for percent in COVERAGES]
-    if wrong[-1] and right[-1]:
-        wanted.append(_rung_of_95(ladder))
+    wanted = _cuts(ladder)
     for percent in RISKS:
         good = np.flatnonzero(100 * wrong <= percent * upto)
         hopeful = 100 * (wrong - e) <= percent * (upto - e)
         hopeful[: good[-1] + 1 if good.size else 0] = False
         wanted += np.flatnonzero(hopeful & ladder.open)[::-1].tolist()
     return [i for i in dict.fromkeys(wanted) if ladder.open[i]]
+
+
+def cut_ties(ladder: Ladder) -> int:
+    """Pixels of the ties at a wanted coverage, or at 95 % of the wrong pixels, which no threshold
+    divides; exact once `cut_rungs` is empty.
+    """
+    if not ladder.total:
+        return 0
+    return sum(int(ladder.pixels[i]) for i in set(_cuts(ladder)) if ladder.pixels[i] > 1)
 
 
 def widest_rungs(ladder: Ladder, count: int) -> list[int]:
@@ -217,6 +224,13 @@ def widest_rungs(ladder: Ladder, count: int) -> list[int]:
     width = sum(w / max(w.max(initial=0), 1e-300) for w in widths) * ladder.open
     order = np.argsort(-width, kind="stable")[:count]
     return [int(i) for i in order if width[i] > 0]
+
+
+def _cuts(ladder: Ladder) -> list[int]:
+    """The rungs of the wanted coverages, and of 95 % of the wrong pixels where there are both."""
+    rungs = [_rung_of_coverage(ladder, percent) for percent in COVERAGES]
+    wrong = int(ladder.errors.sum())
+    return [*rungs, _rung_of_95(ladder)] if 0 < wrong < ladder.total else rungs
 
 
 def _rung_of_95(ladder: Ladder) -> int:

@@ -7,6 +7,7 @@ bits where a percentile lies. Where means are trimmed at every α, a third sums 
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -156,9 +157,33 @@ def results_of(
     """What the parts of an n-MeRCI by α say; without the curve over α unless `whole`."""
     results = {"alpha": settings.alpha} | _record(parts[settings.alpha], settings)
     if whole:
-        curve = [ns.score(parts[float(a)], settings.over, settings.mae)[2] for a in CURVE]
-        results["curve"] = {"alpha": list(CURVE), "nmerci": curve}
+        found = [ns.score(parts[float(a)], settings.over, settings.mae) for a in CURVE]
+        results["curve"] = {"alpha": list(CURVE), "nmerci": [one[2] for one in found]}
+        if None in results["curve"]["nmerci"]:
+            results["curve_reason"] = _gaps([_why(*one[1:], settings.over) for one in found])
     return results
+
+
+def _why(merci: float | None, nmerci: float | None, over: str) -> str | None:
+    """Why a point of the curve is undefined, if it is."""
+    if nmerci is not None:
+        return None
+    if over == "kept":
+        return "no finite λ^α, or the largest error of the kept pixels is not above their MAE"
+    return "λ^α is infinite" if merci is None else "max^α is not above the MAE"
+
+
+def _gaps(reasons: Sequence[str | None]) -> str:
+    """The reasons of the undefined points of the curve, each with the α that it holds for."""
+    found = []
+    for reason, group in itertools.groupby(
+        zip(reasons, CURVE, strict=True), key=lambda one: one[0]
+    ):
+        alphas = [alpha for _, alpha in group]
+        if reason:
+            ends = f" … {alphas[-1]}" if len(alphas) > 1 else ""
+            found.append(f"α = {alphas[0]}{ends}: {reason}")
+    return "; ".join(found)
 
 
 def _record(parts: ns.Parts, settings: NmerciSettings) -> dict[str, Any]:

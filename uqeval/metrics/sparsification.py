@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import sparsification_curves as sc
 from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
@@ -45,24 +46,36 @@ def _maps(settings: SparsificationSettings, facts: Facts) -> set[str]:
     return {*Error(settings.error).inputs, settings.uncertainty}
 
 
-def plan(settings: SparsificationSettings, classes: int) -> Plan:
+def plan(settings: SparsificationSettings, facts: Facts) -> Plan:
     """Sum errors by rank, and return the section of one variant."""
     from uqeval.tallies import Error, ItemCurves, Uncertainty
 
     score, error = Uncertainty(settings.uncertainty), Error(settings.error)
     every = settings.grid == "every-rank"
-    own = ItemCurves(score, error, classes, settings.cuts, every)
+    own = ItemCurves(score, error, facts.classes, settings.cuts, every)
     if settings.scope == "item":
-        items = _items(settings, own, (yield (own,))[own])
+        counted = yield (own,)
+        items, ranked = _items(settings, own, counted[own]), None
         found = _mean(settings, items)
     else:
-        found, items = yield from _pooled(settings, own)
+        found, items, ranked, counted = yield from _pooled(settings, own)
+    pixels = [int(own.unpack(data)["kept"][0]) for data in counted[own].items]
+    numerics = {"items_undefined": sum(isinstance(one, str) for one in items)}
+    warnings = _warnings(found)
+    if ranked is not None:
+        zero = "sigma_zero" if settings.uncertainty == "sigma" else "uncertainty_zero"
+        numerics[zero] = int(ranked.pixels[ranked.zeros].sum())
+        numerics["ties_at_cuts"] = sc.cut_ties(ranked, settings.cuts)
+    if facts.kind == "regression":
+        numbers.refuse_nothing(sum(pixels), facts)
+        numerics["invalid"] = sum(h * w for h, w in facts.sizes) - sum(pixels)
+        warnings = numbers.void_items(facts.names, pixels) + warnings
     return Section(
         _results(settings, found),
         [sc.scores(one) for one in items],
         settings=dataclasses.asdict(settings),
-        numerics={"items_undefined": sum(isinstance(one, str) for one in items)},
-        warnings=_warnings(found),
+        numerics=numerics,
+        warnings=warnings,
     )
 
 
@@ -101,19 +114,23 @@ def _coarse(
 
 
 def _pooled(settings: SparsificationSettings, own: ItemCurves) -> Any:
-    """The curves of the whole set, and of each item, in two passes."""
+    """The curves of the whole set, and of each item, in two passes; the ladder of uncertainties,
+    in which ties at a cut and the zeros are told apart, and what the first pass counted.
+    """
     from uqeval.tallies import RankedErrors
 
     error, cuts, every = own.error, own.cuts, own.every_rank
     coarse = _coarse(settings, own.classes)
-    counted = yield (*coarse.values(), own)
-    items = _items(settings, own, counted[own])
-    ladders = {s: Ladder.of(tally, counted[tally].total) for s, tally in coarse.items()}
+    first = yield (*coarse.values(), own)
+    items = _items(settings, own, first[own])
+    ladders = {s: Ladder.of(tally, first[tally].total) for s, tally in coarse.items()}
     if not ladders[error].total:
-        return sc.VOID, items
+        return sc.VOID, items, ladders[own.score], first
     wanted: dict[Any, list[RankedErrors]] = {}
     for s, ladder in ladders.items():
         rungs = sc.cut_rungs(ladder, cuts)
+        if s == own.score:
+            rungs += ladder.zeros
         wanted[s] = []
         if every:
             rungs += _widest(ladder)
@@ -130,7 +147,7 @@ def _pooled(settings: SparsificationSettings, own: ItemCurves) -> Any:
             prefixes = [p for _, p in tally.bins]
             ladders[s] = ladders[s].with_split(finer, tally.skip, prefixes)
 
-    return _curves(settings, *ladders.values()), items
+    return _curves(settings, *ladders.values()), items, ladders[own.score], first
 
 
 def _curves(settings: SparsificationSettings, ranked: Ladder, ideal: Ladder) -> sc.Curves | str:
@@ -238,7 +255,7 @@ FAMILY = Family(
     sc.METRICS,
     _settings,
     _maps,
-    lambda key, settings, facts: {key: plan(settings, facts.classes)},
+    lambda key, settings, facts: {key: plan(settings, facts)},
     kinds=("classes", "regression"),
     again=_again,
     settings_type=SparsificationSettings,

@@ -104,15 +104,25 @@ def cut_ladder(ladder: Ladder, cuts: Cuts) -> tuple[list[int], list[float]]:
 
 def cut_rungs(ladder: Ladder, cuts: Cuts) -> list[int]:
     """The open rungs in which a cut falls."""
+    rungs = _divided(ladder, cuts)
+    return rungs[ladder.open[rungs]].tolist()  # type: ignore[no-any-return]
+
+
+def cut_ties(ladder: Ladder, cuts: Cuts) -> int:
+    """Pixels of the ties that a cut divides; exact once `cut_rungs` is empty."""
+    return int(ladder.pixels[_divided(ladder, cuts)].sum())
+
+
+def _divided(ladder: Ladder, cuts: Cuts) -> NDArray[Any]:
+    """The rungs in which a cut falls."""
     import numpy as np
 
     upto = ladder.upto
     if not upto.size:
-        return []
+        return np.zeros(0, np.int64)
     kept = np.array(cuts.kept(int(upto[-1])))
     rungs = np.searchsorted(upto, kept)
-    inside = (upto[rungs] != kept) & (kept > 0) & ladder.open[rungs]
-    return np.unique(rungs[inside]).tolist()  # type: ignore[no-any-return]
+    return np.unique(rungs[(upto[rungs] != kept) & (kept > 0)])
 
 
 def area_of_every_rank(ladder: Ladder) -> tuple[float, float]:
