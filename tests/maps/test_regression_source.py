@@ -242,14 +242,18 @@ def test_stores_that_do_not_fit(tmp_path: Path) -> None:
             wanted=("energy",))  # fmt: skip
     refused(StoreError, "both std and variance", made(mean=mean, std=std, variance=std))
     refused(StoreError, "holds samples and mean", made(mean=mean, samples=several["mean"]))
-    refused(StoreError, "differ in members or size", made(mean=several["mean"], std=std))
+    refused(StoreError, "differ in members or size: item 0 has|(3, 12, 16) and (1, 12, 16)",
+            made(mean=several["mean"], std=std))  # fmt: skip
     refused(StoreError, "holds 2 targets", made(mean=mean, std=std), made(target=target[:2]))
     refused(StoreError, "11×16 (height×width), the predictions are 12×16",
             made(mean=mean, std=std), made(target=target[:, 1:]))  # fmt: skip
     refused(StoreError, "valid is 12×15", made(mean=mean, std=std),
             made(target=target, valid=arrays["valid"][:, :, 1:]))  # fmt: skip
     refused(StoreError, "members of one ensemble", [made(mean=mean, std=std), made(mean=mean)])
-    refused(StoreError, "agree",
+    refused(
+        StoreError, "holds 2 items,", [made(mean=mean, std=std), made(mean=mean[:2], std=std[:2])]
+    )
+    refused(StoreError, "has height, width (11, 16), but|has (12, 16)|agree",
             [made(mean=mean, std=std), made(mean=mean[:, 1:], std=std[:, 1:])])  # fmt: skip
     refused(UsageError, "--nan-samples skip is for `samples`",
             made(mean=mean, std=std, target=target), nan_samples="skip")  # fmt: skip

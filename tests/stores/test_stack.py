@@ -140,7 +140,7 @@ def test_dtypes_that_are_no_probabilities(dtype: str) -> None:
 
 def test_what_must_agree() -> None:
     one = Chunked(numbered(2, 2, 3, 4, 4))
-    with pytest.raises(StoreError, match=r"store 1 holds 1 items, store 0 holds 2"):
+    with pytest.raises(StoreError, match=r"store 1 holds 1 item, store 0 holds 2"):
         stack_of(one, Chunked(numbered(1, 2, 3, 4, 4)))
     with pytest.raises(StoreError, match=r"item 0 has .*\(4, 4, 4\).*\(3, 4, 4\)"):
         stack_of(one, Chunked(numbered(2, 2, 4, 4, 4)))

@@ -45,13 +45,14 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
     stacks = {name: Stack(own_stores, name) for name in held}
     first = stacks[held[0]]
     for name, stack in stacks.items():
-        if stack.samples != first.samples or any(
-            stack.size(i) != first.size(i) for i in range(first.items)
-        ):
-            raise StoreError(
-                f"{where}: {held[0]} and {name} differ in members or size; each member has both, "
-                "of one shape."
-            )
+        for i in range(first.items):
+            shapes = [(own.samples, *own.size(i)) for own in (first, stack)]
+            if shapes[0] != shapes[1]:
+                raise StoreError(
+                    f"{where}: {held[0]} and {name} differ in members or size: item {i} has "
+                    f"(members, height, width) {shapes[0]} and {shapes[1]}; each member has both, "
+                    "of one shape."
+                )
     if options.nan_samples == "skip" and "samples" not in held:
         raise UsageError(f"--nan-samples skip is for `samples`; {where} holds {', '.join(held)}.")
     extra = _extra_maps(stores)

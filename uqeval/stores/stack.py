@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, number_of
 from uqeval.stores.array import ItemArray, Store, StoredArray
 
 TILE_AXES = ("sample", "class", "y", "x")
@@ -87,14 +87,18 @@ class Stack:
         for store, member in zip(stores[1:], self.members[1:], strict=True):
             if len(member) != self.items:
                 raise StoreError(
-                    f"{store.path} holds {len(member)} items, {stores[0].path} holds {self.items}; "
+                    f"{store.path} holds {number_of(len(member), 'item')}, {stores[0].path} holds "
+                    f"{self.items}; "
                     "members of one ensemble hold the same items in the same order."
                 )
             for i, (mine, other) in enumerate(zip(first, member, strict=True)):
-                sizes = [(p.size("class"), p.size("y"), p.size("x")) for p in (mine, other)]
+                axes = {"class": "classes", "y": "height", "x": "width"}
+                if "class" not in mine.axes + other.axes:
+                    del axes["class"]
+                sizes = [tuple(p.size(axis) for axis in axes) for p in (mine, other)]
                 if sizes[0] != sizes[1]:
                     raise StoreError(
-                        f"{store.path}: item {i} has classes, height, width {sizes[1]}, but "
+                        f"{store.path}: item {i} has {', '.join(axes.values())} {sizes[1]}, but "
                         f"{stores[0].path} has {sizes[0]}; members of one ensemble agree."
                     )
         self.classes = self._common("class", "classes", stores)
