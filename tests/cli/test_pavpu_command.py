@@ -177,6 +177,23 @@ def test_variants_and_their_keys(complete: Path, tmp_path: Path, expected: dict[
     assert alone["results"]["pavpu"] == both
 
 
+def test_several_values_of_a_choice_make_variants(complete: Path) -> None:
+    report = pavpu(
+        complete, "--void", "exclude", "--void", "inaccurate", "--definition", "paper",
+        "--definition", "ma",
+    )  # fmt: skip
+    said = {
+        key: (own["void"], own["definition"])
+        for key, own in report["settings"].items() if key != "segmentation"
+    }  # fmt: skip
+    assert len(said) == 4 and sorted(said.values()) == [
+        (void, definition) for void in ("exclude", "inaccurate") for definition in ("ma", "paper")
+    ]
+    alone = pavpu(complete, "--void", "inaccurate", "--definition", "ma")
+    (key,) = (key for key, own in said.items() if own == ("inaccurate", "ma"))
+    assert report["results"][key] == alone["results"]["pavpu"]
+
+
 def test_options_reach_the_numbers(complete: Path) -> None:
     report = pavpu(
         complete, "--threshold", "mean", "--threshold", "median", "--threshold", "p90",

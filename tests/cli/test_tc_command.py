@@ -288,6 +288,21 @@ def test_tables_show_models_flows_and_variants(tmp_path: Path) -> None:
     assert "s a pair" in text
 
 
+def test_several_values_of_a_choice_make_variants(tmp_path: Path) -> None:
+    save_folder(tmp_path / "v", video(seed=4))
+    several = ("--grid", "current", "--grid", "previous", "--definition", "paper")
+    run = run_well("tc", tmp_path / "v", *several, "--definition", "vspw", "--format", "json")
+    report = json.loads(run.stdout)
+    assert len(report["results"]) == 4
+    for key, own in report["results"].items():
+        choices = report["settings"][key]
+        alone = run_well(
+            "tc", tmp_path / "v", "--grid", choices["grid"], "--definition", choices["definition"],
+            "--format", "json",
+        )  # fmt: skip
+        assert own["mtc"] == json.loads(alone.stdout)["results"]["temporal"]["mtc"]
+
+
 @pytest.mark.parametrize("named", [False, True])
 def test_ids_of_16_bits_and_palettes(tmp_path: Path, named: bool) -> None:
     own = video(seed=5)

@@ -30,11 +30,11 @@ def pavpu(
     stride: Annotated[list[int] | None, typer.Option(
         metavar="PIXELS", show_default=False, rich_help_panel=_PATCH,
         help="Step between patches (default: the window; 1 slides).")] = None,
-    border: Annotated[Border | None, typer.Option(  # type: ignore[valid-type]
+    border: Annotated[list[Border] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_PATCH,
         help="Incomplete patches: drop them (default), keep what they have, or pad with wrong "
         "pixels of uncertainty 0.")] = None,
-    void: Annotated[Void | None, typer.Option(  # type: ignore[valid-type]
+    void: Annotated[list[Void] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_PATCH,
         help="Void pixels: leave the patch (default), or count as inaccurate.")] = None,
     top_k: Annotated[list[int] | None, typer.Option(
@@ -50,7 +50,7 @@ def pavpu(
     threshold_from: Annotated[str | None, typer.Option(
         metavar="REPORT", show_default=False, rich_help_panel=_THRESHOLD,
         help="Take the uncertainty threshold that another report fitted.")] = None,
-    threshold_scope: Annotated[Scope | None, typer.Option(  # type: ignore[valid-type]
+    threshold_scope: Annotated[list[Scope] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_THRESHOLD,
         help="Fit the threshold on the whole set (default), each class, or each item.")] = None,
     curve_range: Annotated[str | None, typer.Option(
@@ -60,19 +60,20 @@ def pavpu(
     accuracy_threshold: Annotated[list[float] | None, typer.Option(
         metavar="A", show_default=False, rich_help_panel=_THRESHOLD,
         help="A patch is accurate above this share of right pixels (default 0.5).")] = None,
-    accuracy_op: Annotated[AccuracyOp | None, typer.Option(  # type: ignore[valid-type]
+    accuracy_op: Annotated[list[AccuracyOp] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_THRESHOLD,
         help="Is a patch on the accuracy threshold accurate? > no (default), >= yes.")] = None,
-    uncertainty_op: Annotated[UncertaintyOp | None, typer.Option(  # type: ignore[valid-type]
+    uncertainty_op: Annotated[list[UncertaintyOp] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_THRESHOLD,
         help="Is a patch on the uncertainty threshold uncertain? > no (default), >= yes.")] = None,
     deciles: Annotated[bool | None, typer.Option(
         "--deciles/--no-deciles", show_default=False, rich_help_panel=_THRESHOLD,
         help="The table of accuracy by decile of uncertainty (default). Deciles are of the whole "
         "set, which is read again for them when it has grown.")] = None,
-    definition: Annotated[Definition | None, typer.Option(  # type: ignore[valid-type]
+    definition: Annotated[list[Definition] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False,
-        help="Whose definition: sets the other options as that paper or code has them.")] = None,
+        help="Whose definition: sets the other options as that paper or code has them; several "
+        "make variants.")] = None,
 ) -> None:  # fmt: skip
     """Patch accuracy vs patch uncertainty: are the uncertain places the wrong ones?
 

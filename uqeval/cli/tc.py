@@ -95,19 +95,20 @@ def tc(
     average: Annotated[list[Average] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_CHOICES,
         help="mTC is the mean over pairs (default), or of pooled counts.")] = None,
-    grid: Annotated[Grid | None, typer.Option(  # type: ignore[valid-type]
+    grid: Annotated[list[Grid] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_CHOICES,
         help="Warp t-1 to the current frame (default), or t back to the previous one.")] = None,
-    out_of_frame: Annotated[Out | None, typer.Option(  # type: ignore[valid-type]
+    out_of_frame: Annotated[list[Out] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_CHOICES,
         help="Pixels that come from outside: excluded (default), or the nearest at the "
         "border.")] = None,
     least_pixels: Annotated[int | None, typer.Option(
         metavar="N", show_default=False, rich_help_panel=_CHOICES,
         help="Leave classes of fewer pixels in y_t out of TC_t (default 0).")] = None,
-    definition: Annotated[Definition | None, typer.Option(  # type: ignore[valid-type]
+    definition: Annotated[list[Definition] | None, typer.Option(  # type: ignore[valid-type]
         show_default=False, rich_help_panel=_CHOICES,
-        help="Whose definition: sets the choices above as that paper or code has them.")] = None,
+        help="Whose definition: sets the choices above as that paper or code has them; several "
+        "make variants.")] = None,
 ) -> None:  # fmt: skip
     """TC and mTC: is a video's segmentation consistent over time?
 
