@@ -115,7 +115,6 @@ def make(folder: Path, pixels: int) -> None:
     target = rng.uniform(2, 80, shape).astype(np.float32)
     noise = rng.standard_t(4, shape).astype(np.float32)
     np.savez(folder / "depth.npz", mean=target + noise * np.sqrt(std), std=std, target=target)
-    read_anew(folder / "depth.npz")
 
 
 def main() -> None:
@@ -126,6 +125,7 @@ def main() -> None:
     for pixels in map(int, options.pixels):
         folder = options.folder / f"ranks-{pixels}"
         apart(make, folder, pixels)
+        read_anew(folder / "depth.npz")
         repeats = 5 if pixels < 10**8 else 1
         rivals: list[tuple[str, list[tuple[str, Any]]]] = [
             ("nmerci", [("numpy.percentile, twice", numpy_nmerci)]),
