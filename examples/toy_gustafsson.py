@@ -10,7 +10,7 @@ Expect: an ensemble's KL to the reference falls as M grows and levels off; MC dr
 lower and gains little from more samples. "HMC, half" is one half of the chains against the other:
 differences near or below it say nothing. The chains are short and begin where ensemble members
 end, which flatters ensembles; and, unlike the paper, σ is kept below 0.37 (see `gaussian`).
-Needs `pip install 'uqeval[examples]'`; takes about a minute.
+Needs `pip install '.[examples]'` in the repository; takes about a minute.
 """
 
 import argparse

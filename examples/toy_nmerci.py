@@ -9,7 +9,7 @@ judges: is σ large where the error is? n-MeRCI is 0 where σ is the error but f
 Expect: the RMSE of all four is alike; Bagging has by far the best n-MeRCI (and AUCE, and AUSE), as
 in the paper, at α = 85 %, the share of points that are not biased. MC dropout is the worst here, as
 there; with some other seeds Multi Epochs is: twenty points are few, and the curves over α rough.
-Needs `pip install 'uqeval[examples]'`; takes a quarter of a minute.
+Needs `pip install '.[examples]'` in the repository; takes a quarter of a minute.
 """
 
 import argparse

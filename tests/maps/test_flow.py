@@ -249,7 +249,7 @@ def test_saved_flow_is_estimated_by_nobody() -> None:
 
 def test_tvl1_says_what_it_needs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "skimage", None)
-    with pytest.raises(UsageError, match=r"pip install 'uqeval\[tvl1\]'"):
+    with pytest.raises(UsageError, match=r"pip install scikit-image"):
         Estimator(flow_method("tvl1"))
 
 

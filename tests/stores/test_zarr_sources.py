@@ -57,7 +57,7 @@ def test_a_chunk_that_may_not_be_read(tmp_path: Path) -> None:
 
 def test_url_without_obstore(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "obstore", None)
-    with pytest.raises(StoreError, match=r"pip install 'uqeval\[cloud\]'"):
+    with pytest.raises(StoreError, match=r"pip install obstore"):
         open_zarr("s3://bucket/preds.zarr")
 
 

@@ -139,7 +139,7 @@ def _library_of(method: FlowMethod) -> tuple[str, str]:
         import skimage
     except ImportError:
         raise UsageError(
-            "--flow tvl1 needs scikit-image: pip install 'uqeval[tvl1]', or choose dis."
+            "--flow tvl1 needs scikit-image: pip install scikit-image; or choose --flow dis."
         ) from None
     return "scikit-image", skimage.__version__
 

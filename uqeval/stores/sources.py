@@ -237,7 +237,7 @@ class ObjectSource(Source):
             import obstore.store
         except ImportError as error:
             raise StoreError(
-                f"{path}: reading from a URL needs obstore: pip install 'uqeval[cloud]'."
+                f"{path}: reading from a URL needs obstore: pip install obstore."
             ) from error
         self._obstore: Any = obstore
         self.listable = not path.lower().startswith(("http://", "https://"))

@@ -1,0 +1,37 @@
+"""What a package says of itself: its license, and from where it tells users to install."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import yaml
+
+ROOT = Path(__file__).parents[1]
+PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
+
+
+def test_the_license_file_is_the_declared_license() -> None:
+    assert PYPROJECT["project"]["license"] == "Apache-2.0"
+    assert PYPROJECT["project"]["license-files"] == ["LICENSE"]
+    assert "LICENSE" in PYPROJECT["tool"]["hatch"]["build"]["targets"]["sdist"]["include"]
+    text = (ROOT / "LICENSE").read_text()
+    assert "Version 2.0, January 2004" in text and "END OF TERMS AND CONDITIONS" in text
+    assert re.search(r"Copyright \d{4} the uqeval developers", text)
+
+
+def test_nothing_installs_the_unpublished_name() -> None:
+    named = re.compile(r"""\binstall\s[^\n&;|]*['"\s]uqeval\b(?!\s*@)""")
+    folders = ("uqeval", "docs", "examples", ".ci")
+    files = [ROOT / "README.md", *(f for name in folders for f in (ROOT / name).rglob("*"))]
+    texts = [f for f in files if f.suffix in {".md", ".py", ".yml", ".yaml", ".html", ""}]
+    found = [f.name for f in texts if f.is_file() and named.search(f.read_text("utf-8"))]
+    assert not found
+
+
+def test_the_workflow_installs_from_the_repository() -> None:
+    workflow = yaml.safe_load((ROOT / "examples/github-workflow.yml").read_text())
+    (install,) = [s for s in workflow["jobs"]["gate"]["steps"] if s.get("name") == "Install"]
+    assert '"uqeval @ git+${UQEVAL_URL' in install["run"]
+    assert install["env"] == {"UQEVAL_URL": "${{ vars.UQEVAL_URL }}"}
