@@ -17,6 +17,7 @@ from uqeval.stores.draft import Draft
 from uqeval.stores.gathered import Gathered
 from uqeval.stores.incoming import as_array, as_stack, checked_floats, checked_labels
 from uqeval.stores.names import checked_names
+from uqeval.stores.processes import process_count
 
 
 class PredictionWriter:
@@ -31,10 +32,10 @@ class PredictionWriter:
     computed from `dtype` (float32): all samples of an item, or batch, must come before the next.
 
     `repeated`: "error", or "skip" what is there already, as distributed samplers' padding needs.
-    `ranks`: how many processes write into this store (default: the environment's WORLD_SIZE), all
-    with the same settings. `resume` goes on where an earlier job ended: items that are all there
-    are kept (see `done`), others written again. `overwrite` writes beside an older store, and
-    replaces it once complete.
+    `ranks`: how many processes write into this store, all with the same settings (default: the size
+    of the initialised group of `torch.distributed`, else the environment's WORLD_SIZE, else 1).
+    `resume` goes on where an earlier job ended: items that are all there are kept (see `done`),
+    others written again. `overwrite` writes beside an older store, and replaces it once complete.
 
     Raises `UsageError` for settings that make no sense, `OutputError` where nothing can be written.
     """
@@ -100,7 +101,7 @@ class PredictionWriter:
             },
             compression=compression,
             skip=repeated == "skip",
-            ranks=int(os.environ.get("WORLD_SIZE", "1")) if ranks is None else ranks,
+            ranks=process_count(ranks),
             resume=resume,
             overwrite=overwrite,
         )  # fmt: skip

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.errors import OutputError
+from uqeval.stores.processes import HINT
 from uqeval.stores.zarr_writer import (
     HIDDEN,
     is_complete,
@@ -113,6 +114,7 @@ class Claims:
                     raise OutputError(
                         f"{self.root}: is unfinished: the job that wrote it ended early. Say "
                         "resume=True to go on, or overwrite=True to begin again."
+                        + ("" if shared else f" {HINT}")
                     )
                 self._compare(settings)
                 if resume:

@@ -11,6 +11,7 @@ from uqeval.errors import DataError, OutputError, listed
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.claims import begin
 from uqeval.stores.new_store import NewStore
+from uqeval.stores.processes import HINT
 
 
 class Draft:
@@ -139,7 +140,7 @@ class Draft:
             elif self._ranks == 1 and self._claims.alone():
                 raise OutputError(
                     f"{self.path}: {len(missing)} of {len(self.names)} items are not all there: "
-                    f"{listed(missing)}. The store stays unfinished; go on with resume=True."
+                    f"{listed(missing)}. The store stays unfinished; go on with resume=True. {HINT}"
                 )
             clean = True
         finally:

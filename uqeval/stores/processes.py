@@ -1,0 +1,44 @@
+"""How many processes write into one store."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from uqeval.errors import UsageError
+
+#: What to say where one process expects to be alone and may not be.
+HINT = "If several processes write into this store, give each of them ranks=N, their number."
+
+
+def process_count(ranks: int | None) -> int:
+    """Return how many processes write into a store.
+
+    `ranks` if given, else the size of the default group of `torch.distributed` where that is
+    imported and initialised, else the environment variable WORLD_SIZE, else 1. Raises `UsageError`
+    for what is no whole number from 1 on.
+    """
+    if ranks is not None:
+        return _checked(ranks, f"ranks={ranks!r}")
+    if (size := _group_size()) is not None:
+        return size
+    text = os.environ.get("WORLD_SIZE") or "1"
+    return _checked(int(text) if text.strip().isdecimal() else text, f"WORLD_SIZE={text}")
+
+
+def _group_size() -> int | None:
+    """Return the size of torch's default process group; None without one. Never import torch."""
+    distributed: Any = sys.modules.get("torch.distributed")
+    if distributed is None or not distributed.is_available():
+        return None
+    return int(distributed.get_world_size()) if distributed.is_initialized() else None
+
+
+def _checked(value: Any, shown: str) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UsageError(
+            f"{shown}: expected the number of processes that write into the store, 1 or more; give "
+            "ranks=N."
+        )
+    return value
