@@ -54,14 +54,13 @@ def merge(
     """
     from uqeval.run import cut_options
     from uqeval.statistics.joined import Joined
-    from uqeval.stores.states import SavedStates
 
     began = time.perf_counter()
     options = cut_options(
         ci=ci, draws=draws, seed=seed, slices=slices, slice_by=tuple(slice_by), group_by=group_by
     )
     given = [reports] if isinstance(reports, str | Path) else list(reports)
-    files = [SavedStates(path) for path in states_of(given)]
+    files = states_of(given)
     try:
         joined = Joined(files)
     except (KeyError, TypeError, AttributeError) as error:
@@ -84,9 +83,8 @@ def merge(
         from uqeval.recutting import recut
 
         record = recut(joined, record, str(threshold))
-    if states is not None:
-        _write(joined, states)
-    report = _report(joined, record, time.perf_counter() - began, states)
+    digest = None if states is None else _write(joined, states)
+    report = _report(joined, record, time.perf_counter() - began, states, digest)
     if options is None:
         return report
     from uqeval.statistics.cut import cut
@@ -95,39 +93,34 @@ def merge(
     return cut(report, Scoring(joined), options)
 
 
-def states_of(given: Sequence[str | Path]) -> list[Path]:
-    """The states files of reports, of states files and of folders of them.
+def states_of(given: Sequence[str | Path]) -> list[SavedStates]:
+    """Open the states files of reports, of states files and of folders of them.
 
-    Raises `StoreError` where there are none, `UsageError` for one that is given twice.
+    Raises `StoreError` where there are none, or where they are not those of their report;
+    `UsageError` for one that is given twice.
     """
-    found: list[Path] = []
+    from uqeval.statistics.from_states import states_of as states_of_report
+    from uqeval.stores.states import SavedStates
+
+    found: list[SavedStates] = []
     for path in map(Path, given):
         if path.is_dir():
             own = sorted(p for p in path.glob(f"*{SUFFIX}") if not p.name.startswith("."))
             if not own:
                 raise StoreError(f"{path}: holds no states files (*{SUFFIX}).")
-            found += own
+            found += map(SavedStates, own)
+        elif path.suffix == ".zip":
+            found.append(SavedStates(path))
         else:
-            found.append(path if path.suffix == ".zip" else _beside(path))
+            found.append(states_of_report(path, Report.load(path)))
     if not found:
         raise UsageError("nothing to merge; give states files, or reports with states beside them.")
     seen: dict[Path, Path] = {}
-    for path in found:
+    for path in (file.path for file in found):
         if (same := path.resolve()) in seen:
             raise UsageError(f"{path} is given twice.")
         seen[same] = path
     return found
-
-
-def _beside(path: Path) -> Path:
-    report = Report.load(path)
-    if report.states is None:
-        raise StoreError(f"{path}: has no states beside it; evaluate again with --states.")
-    # By its name alone: what a report says may not lead out of its folder.
-    states = path.parent / Path(report.states).name
-    if not states.exists():
-        raise StoreError(f"{states}: the states of {path} are gone; evaluate again with --states.")
-    return states
 
 
 def _recorded(file: SavedStates) -> dict[str, Any]:
@@ -297,7 +290,11 @@ def _mark(metrics: dict[str, Any], family: Family, key: str, again: Again | None
 
 
 def _report(
-    joined: Joined, record: Mapping[str, Any], seconds: float, states: str | Path | None
+    joined: Joined,
+    record: Mapping[str, Any],
+    seconds: float,
+    states: str | Path | None,
+    digest: str | None,
 ) -> Report:
     from uqeval.assembling import now
 
@@ -312,6 +309,7 @@ def _report(
             "uqeval_version": index["uqeval_version"],
             "inputs": index["inputs"],
             "states": None if states is None else str(states),
+            "states_digest": digest,
             "partial": index["partial"],
             "warnings": warnings,
             "timing": {
@@ -325,15 +323,15 @@ def _report(
     )
 
 
-def _write(joined: Joined, path: str | Path) -> None:
-    """The states of all as one file, in the order of items."""
+def _write(joined: Joined, path: str | Path) -> str:
+    """Write the states of all as one file, in the order of items; return its digest."""
     from uqeval.stores.states import StatesWriter
 
     with StatesWriter(path) as writer:
         for item, states in _by_item(joined):
             for parameters, data in states:
                 writer.add(parameters, item, data)
-        writer.finish(joined.index)
+        return writer.finish(joined.index)
 
 
 def _by_item(joined: Joined) -> Iterator[tuple[int, list[tuple[dict[str, Any], bytes]]]]:

@@ -137,7 +137,8 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     if options.cut is not None and options.states is None:
         with tempfile.TemporaryDirectory(prefix="uqeval-") as folder:
             kept = dataclasses.replace(options, states=Path(folder) / "run.states.zip")
-            return run(inputs, families, kept).model_copy(update={"states": None})
+            report = run(inputs, families, kept)
+            return report.model_copy(update={"states": None, "states_digest": None})
     if options.cut is not None:
         options.cut.check(inputs.source.names)
     facts = inputs.facts()
@@ -162,7 +163,8 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         if states is not None:
             fitted = {key: section.fitted for key, section in sections.items()}
             index = states_index(report, facts, fitted, inputs.fingerprint)
-            states.finish(index | {"warnings": list(inputs.warnings)})
+            digest = states.finish(index | {"warnings": list(inputs.warnings)})
+            report = report.model_copy(update={"states_digest": digest})
     if options.cut is not None and options.states is not None:
         return _cut(report, options.states, options.cut)
     return report

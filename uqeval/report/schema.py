@@ -35,6 +35,7 @@ class Report(BaseModel):
     intervals: dict[str, dict[str, Any]] = {}
     slices: dict[str, dict[str, Any]] = {}
     states: str | None = None
+    states_digest: str | None = None
     numerics: dict[str, Any] = {}
     metrics: dict[str, dict[str, Any]] = {}
     partial: bool = False

@@ -152,16 +152,18 @@ def states_of(report: Path, loaded: Report) -> SavedStates:
     if not path.is_file():
         raise StoreError(f"{path}: the states of {report} are gone; evaluate again with --states.")
     saved = SavedStates(path)
-    if not _is_of(saved.index, loaded):
+    if not _is_of(saved, loaded):
         raise StoreError(f"{path}: are not the states of {report}; evaluate again with --states.")
     return saved
 
 
-def _is_of(index: Mapping[str, Any], loaded: Report) -> bool:
-    """Whether states are those of a report: of the same items, stores, settings and results."""
+def _is_of(saved: SavedStates, loaded: Report) -> bool:
+    """Return whether states are those of a report: its digest, items, stores, settings, results."""
+    index = saved.index
     settings = index["settings"].items()
     return (
-        [item.get("name") for item in loaded.items] == list(index["items"])
+        loaded.states_digest in (None, saved.digest)
+        and [item.get("name") for item in loaded.items] == list(index["items"])
         and all(loaded.settings.get(key) == own for key, own in settings if key != "intervals")
         and _fingerprints(index["inputs"]) == _fingerprints(loaded.inputs)
         and all(loaded.results.get(key) == own for key, own in index["results"].items())

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from uqeval.errors import StoreError
-from uqeval.stores.states import SavedStates, tally_key
-
-#: What a states file raises that is not what it was.
-_DAMAGED = (OSError, KeyError, ValueError, zipfile.BadZipFile)
+from uqeval.stores.states import DAMAGED, SavedStates, tally_key
 
 
 class Earlier:
@@ -55,7 +51,7 @@ class Earlier:
             return None
         try:
             return self._saved.total(key)
-        except _DAMAGED:
+        except DAMAGED:
             return None
 
 
@@ -69,7 +65,7 @@ class _States(Mapping[int, bytes]):
     def __getitem__(self, item: int) -> bytes:
         try:
             return self._saved.state(self._key, self._places[item])
-        except _DAMAGED as error:
+        except DAMAGED as error:
             raise KeyError(item) from error
 
     def __contains__(self, item: object) -> bool:

@@ -3,7 +3,8 @@
 What it holds: `tallies/<number>.json`, the id and parameters of each tally; `<number>/<item>`, the
 states as the tally packed them; `totals/<tally>`, those of all items together of tallies that are
 too large to be kept by item; and last `index.json` with the schema, the item names and records,
-the fingerprint of what was counted and all that it takes to read scores off the states again.
+the fingerprint of what was counted and all that it takes to read scores off the states again. The
+zip's comment holds the digest of the file, which the report names too.
 
 While a run goes on the file grows as `.<name>.partial`; what a killed run has left there is whole
 but for its last entry, and is what `--resume` goes on from.
@@ -15,36 +16,35 @@ import hashlib
 import json
 import os
 import struct
+import weakref
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import OutputError, StoreError, UsageError
 from uqeval.stores.leftovers import clear, hold, own_name
+from uqeval.stores.states_entries import INDEX, LOCAL, MOST, Kept, check_seal, entries_of, seal
 
 if TYPE_CHECKING:
     from uqeval.stores.earlier import Earlier
 
 SCHEMA = "uqeval.states/3"
-_Key = TypeVar("_Key")
 _RUN = "run.json"
-_INDEX = "index.json"
 _TOTALS = "totals"
-#: A zip's local header: signature, three words, time and date, CRC, two sizes, two lengths.
-_LOCAL = struct.Struct("<4sHHHHHIIIHH")
-#: More than this no index and no state of one item can be.
-_MOST = 1 << 30
-
-
 #: What an index holds, as JSON has it.
 _KINDS: dict[str, type] = {
     "items": list, "records": list, "settings": dict, "fitted": dict, "facts": dict,
     "metrics": dict, "inputs": dict, "results": dict, "stamps": list,
 }  # fmt: skip
+#: What reading a damaged file raises, which any bytes may be.
+DAMAGED = (
+    OSError, KeyError, ValueError, IndexError, struct.error, zipfile.BadZipFile, zlib.error,
+    NotImplementedError, RuntimeError, OverflowError, RecursionError, EOFError,
+)  # fmt: skip
 
 
 def partial_path(path: str | Path) -> Path:
@@ -73,13 +73,13 @@ class StatesWriter:
         self.path = Path(path)
         self._before = before
         self.partial = partial_path(path)
-        self.found: dict[str, _Kept[int]] = {}
+        self.found: dict[str, Kept[int]] = {}
         self._resumable = run is not None
         self.stamps: list[str | None] = list((run or {}).get("stamps", ()))
         self._numbers: dict[str, int] = {}
         self._held: set[str] = set()
         head = json.dumps(dict(run or {}), sort_keys=True).encode()
-        earlier = _entries_of(self.partial) if resume and self.partial.exists() else iter(())
+        earlier = entries_of(self.partial) if resume and self.partial.exists() else iter(())
         name, left = next(earlier, (_RUN, head))
         if name != _RUN or not self._goes_on(left, head):
             raise UsageError(
@@ -96,8 +96,8 @@ class StatesWriter:
             self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_STORED)
             self._write(_RUN, head)
             for key, own in (before.states() if before else {}).items():
-                self.found[key] = _Kept(self._file.fileno(), own)
-            self._totals: _Kept[str] = _Kept(self._file.fileno())
+                self.found[key] = Kept(self._file.fileno(), own)
+            self._totals: Kept[str] = Kept(self._file.fileno())
             self._take(earlier)
             self._file.flush()
             self._ino = os.fstat(self._file.fileno()).st_ino
@@ -160,12 +160,14 @@ class StatesWriter:
             self._write(name, data)
             self._file.flush()
 
-    def finish(self, index: Mapping[str, Any]) -> None:
-        """Write the index and rename the file into place."""
-        text = json.dumps({"schema": SCHEMA, "stamps": self.stamps, **index}, allow_nan=False)
+    def finish(self, index: Mapping[str, Any]) -> str:
+        """Write the index and rename the file into place; return the digest of the file."""
+        whole = {"schema": SCHEMA, "stamps": self.stamps, **index, "sealed": True}
+        text = json.dumps(whole, allow_nan=False)
         try:
-            self._write(_INDEX, text.encode())
+            self._write(INDEX, text.encode())
             self._zip.close()
+            digest = seal(self._file)
             self._file.close()
             if not self._is_mine():
                 raise OutputError(f"{self.path}: another run writes to it; give each its own -o.")
@@ -175,6 +177,7 @@ class StatesWriter:
             self.partial.replace(self.path)
         except OSError as error:
             raise OutputError(f"{self.path}: cannot be written: {error.strerror}.") from error
+        return digest
 
     def __exit__(
         self,
@@ -208,7 +211,7 @@ class StatesWriter:
         # A fixed date, so that the same states give the same file.
         info = zipfile.ZipInfo(name)
         self._zip.writestr(info, data)
-        return info.header_offset + _LOCAL.size + len(name.encode()), len(data)
+        return info.header_offset + LOCAL.size + len(name.encode()), len(data)
 
     def _take(self, entries: Iterator[tuple[str, bytes]]) -> None:
         """Copy what an interrupted run has left, as far as it is in order."""
@@ -226,36 +229,10 @@ class StatesWriter:
             if first == "tallies":
                 keys[number] = key = data.decode()
                 self._numbers[key] = int(number)
-                self.found.setdefault(key, _Kept(self._file.fileno()))
+                self.found.setdefault(key, Kept(self._file.fileno()))
             else:
                 self.found[keys[first]].places[int(number)] = place
                 self._held.add(name)
-
-
-class _Kept(Mapping[_Key, bytes]):
-    """States by item or by tally that lie in a file, or `elsewhere`; read when asked for, by any
-    thread."""
-
-    def __init__(self, file: int, elsewhere: Mapping[_Key, bytes] | None = None) -> None:
-        self.places: dict[_Key, tuple[int, int]] = {}
-        self._file = file
-        self._elsewhere: Mapping[_Key, bytes] = elsewhere or {}
-
-    def __getitem__(self, item: _Key) -> bytes:
-        if item not in self.places:
-            return self._elsewhere[item]
-        at, size = self.places[item]
-        return os.pread(self._file, size, at)
-
-    def __contains__(self, item: object) -> bool:
-        return item in self.places or item in self._elsewhere
-
-    def __iter__(self) -> Iterator[_Key]:
-        yield from self.places
-        yield from (key for key in self._elsewhere if key not in self.places)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 def tally_key(parameters: Mapping[str, Any]) -> str:
@@ -267,46 +244,33 @@ def _digest(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
-def _entries_of(path: Path) -> Iterator[tuple[str, bytes]]:
-    """The whole entries of a zip that may have been cut short; the rest is left out."""
-    try:
-        with path.open("rb") as file:
-            while len(head := file.read(_LOCAL.size)) == _LOCAL.size:
-                mark, *_, crc, size, whole, name_size, extra_size = _LOCAL.unpack(head)
-                # Until its data are written an entry's header has CRC and first size 0.
-                if mark != b"PK\x03\x04" or size != whole or size > _MOST:
-                    return
-                name = file.read(name_size).decode("utf-8", "replace")
-                file.seek(extra_size, os.SEEK_CUR)
-                data = file.read(size)
-                if len(data) < size or zlib.crc32(data) != crc or name == _INDEX:
-                    return
-                yield name, data
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from None
-
-
 class SavedStates:
     """A states file, opened: `index` as it was finished, and the packed states of each tally.
 
-    Raises `StoreError` if it is none, of another schema, or cut short.
+    `digest`: of the whole file, None for a file of an earlier version. Raises `StoreError` if it is
+    no states file, of another schema, cut short, or changed after it was written.
     """
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         try:
-            self._zip = zipfile.ZipFile(self.path)
-            index = json.loads(self._read(_INDEX))
+            file = self.path.open("rb")
+            weakref.finalize(self, file.close)
+            self.digest = check_seal(file, self.path)
+            self._zip = zipfile.ZipFile(file)
+            index = json.loads(self._read(INDEX))
         except FileNotFoundError as error:
             raise StoreError(
                 f"{path}: {error.strerror}; expected the states that a run leaves beside its "
                 "report, as -o FILE.json writes it."
             ) from None
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        except DAMAGED as error:
             raise StoreError(f"{path}: is no states file: {error}.") from None
         if not isinstance(index, dict) or index.get("schema") != SCHEMA:
             said = index.get("schema") if isinstance(index, dict) else None
             raise StoreError(f"{path}: states of schema {said!r}; this uqeval reads {SCHEMA!r}.")
+        if index.get("sealed") and self.digest is None:  # files of earlier versions have none
+            raise StoreError(f"{path}: is no states file: it lacks its checksum, cut short.")
         for key, kind in _KINDS.items():
             if key in index and not isinstance(index[key], kind):
                 raise StoreError(f"{path}: is damaged: `{key}` is {index[key]!r:.60}.")
@@ -318,8 +282,10 @@ class SavedStates:
                 if name.startswith("tallies/")
             }
             self._known = [json.loads(key) for key in self._numbers]
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        except DAMAGED as error:
             raise StoreError(f"{path}: is no states file: {error}.") from None
+        if not all(isinstance(own, dict) for own in self._known):
+            raise StoreError(f"{path}: is no states file: a tally's parameters are no object.")
 
     def holds(self, parameters: Mapping[str, Any]) -> bool:
         """Whether there are states of a tally of these parameters."""
@@ -336,7 +302,7 @@ class SavedStates:
         for item in range(len(self.index["items"])):
             try:
                 yield self._read(f"{number}/{item}")
-            except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+            except DAMAGED as error:
                 raise StoreError(
                     f"{self.path}: has no state {number}/{item}: {error}. Run the evaluation again."
                 ) from None
@@ -359,6 +325,6 @@ class SavedStates:
     def _read(self, name: str) -> bytes:
         info = self._zip.getinfo(name)
         # Stored as they are, so that nothing can be larger than the file.
-        if info.compress_type != zipfile.ZIP_STORED or info.file_size > _MOST:
+        if info.compress_type != zipfile.ZIP_STORED or info.file_size > MOST:
             raise ValueError(f"{name} is compressed, or claims too much: {info.file_size} bytes")
         return self._zip.read(info)

@@ -1,0 +1,113 @@
+"""Entries of a states file: where they lie, what of a file that was cut short is whole, its digest.
+
+The digest of a finished file is the SHA-256 of its bytes without the zip's comment; the comment
+holds it. A report names the digest of its states, so that no other states pass for them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import BinaryIO, TypeVar
+
+from uqeval.errors import StoreError
+
+_Key = TypeVar("_Key")
+INDEX = "index.json"
+#: A zip's local header: signature, three words, time and date, CRC, two sizes, two lengths.
+LOCAL = struct.Struct("<4sHHHHHIIIHH")
+#: More than this no index and no state of one item can be.
+MOST = 1 << 30
+#: What a comment begins with that holds a digest.
+_MARK = b"sha256:"
+_COMMENT = len(_MARK) + 64
+_BLOCK = 1 << 20
+
+
+def seal(file: BinaryIO) -> str:
+    """Append the digest to a finished zip that has no comment; return the digest."""
+    digest = _digest_of(file, os.fstat(file.fileno()).st_size)
+    file.seek(-2, os.SEEK_END)  # the length of the comment, 0 until now
+    file.write(_COMMENT.to_bytes(2, "little") + _MARK + digest.encode())
+    file.flush()
+    return digest
+
+
+def check_seal(file: BinaryIO, path: Path) -> str | None:
+    """Return the digest of a states file; None for one of an earlier version, which has none.
+
+    Raises `StoreError` where the file does not have the bytes that were written.
+    """
+    size = os.fstat(file.fileno()).st_size
+    file.seek(max(size - _COMMENT, 0))
+    comment = file.read()
+    if not comment.startswith(_MARK):
+        return None
+    digest = _digest_of(file, size - _COMMENT)
+    if comment.removeprefix(_MARK) != digest.encode():
+        raise StoreError(
+            f"{path}: the states were changed or damaged after they were written: their checksum "
+            "does not fit. Run the evaluation again."
+        )
+    return digest
+
+
+def _digest_of(file: BinaryIO, size: int) -> str:
+    """The SHA-256 of the first `size` bytes, the last two, a comment's length, as zeros."""
+    digest = hashlib.sha256()
+    file.seek(0)
+    left = max(size - 2, 0)
+    while left and (data := file.read(min(left, _BLOCK))):
+        digest.update(data)
+        left -= len(data)
+    digest.update(bytes(2))
+    return digest.hexdigest()
+
+
+def entries_of(path: Path) -> Iterator[tuple[str, bytes]]:
+    """The whole entries of a zip that may have been cut short; the rest is left out."""
+    try:
+        with path.open("rb") as file:
+            while len(head := file.read(LOCAL.size)) == LOCAL.size:
+                mark, *_, crc, size, whole, name_size, extra_size = LOCAL.unpack(head)
+                # Until its data are written an entry's header has CRC and first size 0.
+                if mark != b"PK\x03\x04" or size != whole or size > MOST:
+                    return
+                name = file.read(name_size).decode("utf-8", "replace")
+                file.seek(extra_size, os.SEEK_CUR)
+                data = file.read(size)
+                if len(data) < size or zlib.crc32(data) != crc or name == INDEX:
+                    return
+                yield name, data
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from None
+
+
+class Kept(Mapping[_Key, bytes]):
+    """States by item or by tally that lie in a file, or `elsewhere`; read when asked for, by any
+    thread."""
+
+    def __init__(self, file: int, elsewhere: Mapping[_Key, bytes] | None = None) -> None:
+        self.places: dict[_Key, tuple[int, int]] = {}
+        self._file = file
+        self._elsewhere: Mapping[_Key, bytes] = elsewhere or {}
+
+    def __getitem__(self, item: _Key) -> bytes:
+        if item not in self.places:
+            return self._elsewhere[item]
+        at, size = self.places[item]
+        return os.pread(self._file, size, at)
+
+    def __contains__(self, item: object) -> bool:
+        return item in self.places or item in self._elsewhere
+
+    def __iter__(self) -> Iterator[_Key]:
+        yield from self.places
+        yield from (key for key in self._elsewhere if key not in self.places)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
