@@ -29,8 +29,9 @@ HOMES = {
 
 #: What a room imports of others when it runs (not for types): rooms, or single modules of them.
 ARROWS = {
+    "publishing": {"stores.leftovers"},
     "kernels": set(),
-    "stores": {"errors"},
+    "stores": {"errors", "publishing"},
     "maps": {"errors", "kernels", "stores"},
     "tallies": {"errors", "kernels", "maps.names", "maps.video_names"},
     # The last two read small files that an option names: a report, a list of items.
@@ -44,7 +45,7 @@ ARROWS = {
     },
     "engine": {"errors", "maps", "tallies", "stores"},
     # A report keys its intervals by address.
-    "report": {"errors", "gate.addresses"},
+    "report": {"errors", "publishing", "gate.addresses"},
     "gate": {"errors", "report"},
     "compare": {"errors", "report", "gate", "statistics.together"},
     "config": {"errors", "metrics", "gate"},
@@ -66,6 +67,7 @@ NEVER = {
     "compare": {"numpy", "numba", "zarr", "numcodecs", "cv2", "PIL"},
     "config": {"numpy", "numba", "zarr", "numcodecs", "cv2", "PIL"},
     "errors": {"numpy", "pydantic"},
+    "publishing": {"numpy", "zarr"},
 }
 
 #: Rooms that import these inside functions only, so that listing metrics loads neither.

@@ -8,6 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from uqeval.errors import OutputError
+from uqeval.publishing import sync_tree, write_file
 from uqeval.run import Progress, Silent
 from uqeval.running import Listener, Outcome, run_config
 
@@ -51,6 +52,7 @@ def demo(
     """
     from uqeval.demo.depth import save_depth
     from uqeval.demo.film import save_film
+    from uqeval.stores.zarr_writer import writing
 
     home = Path(folder)
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
@@ -64,7 +66,9 @@ def demo(
     half = size[0] // 2, size[1] // 2
     save_depth(home / "depth.npz", items, half, seed)
     save_film(home / "film", items, half, seed)
-    (home / "uqeval.yaml").write_text(_ASKED, "utf-8")
+    with writing(home):
+        sync_tree(home)
+        write_file(home / "uqeval.yaml", _ASKED.encode())
     return run_config(
         home / "uqeval.yaml", workers=workers, progress=progress, listener=listener or Listener()
     )

@@ -1,12 +1,12 @@
-"""Writing results: beside the target, then renamed, so that no half-written file is ever seen."""
+"""Output files: check that they can be written, and write them."""
 
 from __future__ import annotations
 
 import os
-import tempfile
 from pathlib import Path
 
 from uqeval.errors import OutputError
+from uqeval.publishing import write_file
 
 
 def check_writable(path: str | Path) -> None:
@@ -37,25 +37,14 @@ def is_part_of(output: str | Path, source: str | Path) -> bool:
 
 
 def write(path: str | Path, content: str | bytes) -> None:
-    """Replace `path` by `content`, whole or not at all. Raises `OutputError`."""
+    """Replace `path` by `content`, synced to disk, or not at all. Raises `OutputError`."""
     target = Path(path)
     # Names may hold half a character (a lone surrogate), which UTF-8 cannot say.
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
-    temporary = None
     try:
         if target.exists() and not target.is_file():  # /dev/stdout, a named pipe
             target.write_bytes(data)
-            return
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(temporary).chmod(0o666 & ~mask)
-        Path(temporary).replace(target.resolve())
+        else:
+            write_file(target, data)
     except OSError as error:
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
         raise OutputError(f"{path}: cannot be written: {error.strerror or error}.") from error

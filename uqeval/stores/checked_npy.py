@@ -7,10 +7,8 @@ Several processes may share a folder.
 from __future__ import annotations
 
 import io
-import os
 import shutil
 import zlib
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,6 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from uqeval.errors import OutputError
+from uqeval.publishing import beside, new_file
 
 #: Disk that is left free for others.
 SPARE = 1 << 30
@@ -28,7 +27,7 @@ def folder_for(what: str, folder: str | Path) -> Path:
     made = Path(folder)
     try:
         made.mkdir(parents=True, exist_ok=True)
-        trial = _beside(made / "trial")
+        trial = beside(made / "trial")
         trial.touch()
         trial.unlink()
     except OSError as error:
@@ -66,24 +65,15 @@ def write_checked(path: Path, values: NDArray[Any]) -> bool:
 
     Nothing is where the disk is full, or nearly so, or cannot be written.
     """
-    beside = _beside(path)
     try:
         path.parent.mkdir(exist_ok=True)
         if not has_room(path.parent, values.nbytes):
             return False
-        with beside.open("xb") as file:
+        with new_file(path) as file:
             _put(file, path, np.ascontiguousarray(values, values.dtype.newbyteorder("<")))
-        beside.replace(path)
     except OSError:
-        with suppress(OSError):
-            beside.unlink(missing_ok=True)
         return False
     return True
-
-
-def _beside(path: Path) -> Path:
-    """A name of its own for a file that is not whole yet."""
-    return path.with_name(f".{path.stem[:8]}.{os.urandom(4).hex()}")
 
 
 def _put(file: IO[bytes], path: Path, values: NDArray[Any]) -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.errors import OutputError
+from uqeval.publishing import sync_tree
 from uqeval.stores.processes import HINT
 from uqeval.stores.zarr_writer import (
     HIDDEN,
@@ -51,6 +52,8 @@ def begin(
             try:
                 create(beside)
                 claims.create(settings)
+                with writing(beside):
+                    sync_tree(beside)
                 if put_in_place(beside, root):
                     claims.moved(root)
                     return claims, set()

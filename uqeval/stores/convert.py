@@ -63,13 +63,12 @@ def convert(
         raise OutputError(
             f"{destination}: stores are written to local folders. Copy or zip it then."
         )
-    if zw.is_taken(target):
-        if not overwrite:
-            raise OutputError(
-                f"{destination}: exists already. Choose another path, or give --overwrite "
-                "(overwrite=True)."
-            )
-        zw.check_replaceable(target)
+    zw.check_replaceable(target)
+    if zw.is_taken(target) and not overwrite:
+        raise OutputError(
+            f"{destination}: exists already. Choose another path, or give --overwrite "
+            "(overwrite=True)."
+        )
     pieces = find_pieces(os.fspath(source), kind, names, axes, key, fill_missing)
     if labels is not None:
         store = open_store(

@@ -26,6 +26,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import OutputError, StoreError, UsageError
+from uqeval.publishing import put_file
 from uqeval.stores.leftovers import clear, hold, own_name
 from uqeval.stores.states_entries import INDEX, LOCAL, MOST, Kept, check_seal, entries_of, seal
 
@@ -168,13 +169,10 @@ class StatesWriter:
             self._write(INDEX, text.encode())
             self._zip.close()
             digest = seal(self._file)
-            self._file.close()
             if not self._is_mine():
                 raise OutputError(f"{self.path}: another run writes to it; give each its own -o.")
-            mask = os.umask(0)
-            os.umask(mask)
-            self.partial.chmod(0o666 & ~mask)
-            self.partial.replace(self.path)
+            put_file(self._file, self.partial, self.path)
+            self._file.close()
         except OSError as error:
             raise OutputError(f"{self.path}: cannot be written: {error.strerror}.") from error
         return digest

@@ -23,6 +23,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from uqeval.errors import OutputError
+from uqeval.publishing import publish_folder, restore_folder, sync_tree, write_file
 
 #: How often, and how many seconds apart, it is looked whether an unfinished store has gone.
 _TRIES, _MOMENT = 40, 0.05
@@ -100,13 +101,13 @@ def create_group(folder: Path, attributes: Mapping[str, Any]) -> None:
 
 
 def mark_complete(folder: Path) -> None:
-    """Says that the store at `folder` is all there; raises `OutputError` if that fails."""
-    import zarr
-
+    """Sync the store at `folder` to disk, then say that it is all there. Raises `OutputError`."""
+    document = folder / "zarr.json"
     with writing(folder):
-        group = zarr.open_group(str(folder), mode="r+", zarr_format=3, use_consolidated=False)
-        # One write of the whole document, renamed into place: there is no state in between.
-        group.update_attributes({"uqeval": dict(group.attrs["uqeval"]) | {"complete": True}})
+        sync_tree(folder)
+        known = json.loads(document.read_text(encoding="utf-8"))
+        known["attributes"]["uqeval"]["complete"] = True
+        write_file(document, json.dumps(known, indent=2).encode())
 
 
 def create_array(
@@ -189,7 +190,12 @@ def is_taken(path: Path) -> bool:
 
 
 def check_replaceable(path: Path) -> None:
-    """Raises `OutputError` if what is at `path` is no Zarr store, and so is never overwritten."""
+    """Raises `OutputError` if what is at `path` is no Zarr store, and so is never overwritten.
+
+    A store that a killed process had moved aside is put back first.
+    """
+    with writing(path):
+        restore_folder(path)
     stores = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
     if is_taken(path) and not any((path / name).is_file() for name in stores):
         raise OutputError(
@@ -209,21 +215,10 @@ def discard(new: Path) -> None:
 
 
 def publish(new: Path, path: Path) -> None:
-    """Moves the finished store `new` to `path`; what was there goes only once the new one is in
-    place. Raises `OutputError` if that fails."""
-    old = path.with_name(f".{path.name}.old")
+    """Move the finished store `new` to `path`; an older store there is removed once the new one is
+    safe on disk. Raises `OutputError`."""
     with writing(path):
-        replaced = path.exists()
-        if replaced:
-            shutil.rmtree(old, ignore_errors=True)
-            path.rename(old)
-        try:
-            new.rename(path)
-        except OSError:
-            if replaced:
-                old.rename(path)
-            raise
-        shutil.rmtree(old, ignore_errors=True)
+        publish_folder(new, path)
 
 
 def is_complete(folder: Path) -> bool | None:

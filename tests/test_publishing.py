@@ -1,0 +1,135 @@
+"""Files and folders come to their final names whole, and synced before that."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from uqeval import publishing as p
+from uqeval.report.files import write
+from uqeval.stores import zarr_writer as zw
+from uqeval.stores.checked_npy import read_checked, write_checked
+from uqeval.stores.states import StatesWriter
+
+
+@pytest.fixture
+def calls(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """What is synced and renamed and removed, in order, by the name of the file or folder."""
+    made: list[tuple[str, str]] = []
+    replace, rename = Path.replace, Path.rename
+    fsync, exchange, remove = os.fsync, p._exchange, p.shutil.rmtree
+
+    def synced(file: int) -> None:
+        made.append(("sync", Path(f"/proc/self/fd/{file}").readlink().name))
+        fsync(file)
+
+    def noted(kind: str, then: Callable[..., Any]) -> Callable[..., Any]:
+        def call(self: Path, *rest: Any, **options: Any) -> Any:
+            made.append((kind, Path(rest[0] if kind == "rename" else self).name))
+            return then(self, *rest, **options)
+
+        return call
+
+    monkeypatch.setattr(os, "fsync", synced)
+    monkeypatch.setattr(Path, "replace", noted("rename", replace))
+    monkeypatch.setattr(Path, "rename", noted("rename", rename))
+    monkeypatch.setattr(p, "_exchange", noted("rename", exchange))
+    monkeypatch.setattr(p.shutil, "rmtree", noted("remove", remove))
+    return made
+
+
+def _report(path: Path) -> None:
+    write(path, "text")
+
+
+def _array(path: Path) -> None:
+    assert write_checked(path, np.ones(3))
+    assert read_checked(path, (3,), "f8") is not None
+
+
+def _states(path: Path) -> None:
+    with StatesWriter(path) as states:
+        states.add({"id": "x"}, 0, b"state")
+        states.finish({"items": ["a"]})
+
+
+@pytest.mark.parametrize("make", [_report, _array, _states])
+def test_a_file_is_synced_then_renamed_then_its_folder_synced(
+    tmp_path: Path, calls: list[tuple[str, str]], make: Callable[[Path], None]
+) -> None:
+    make(tmp_path / "out")
+    (synced, name), *rest = calls[-3:]
+    assert synced == "sync" and name.startswith(".out.")
+    assert rest == [("rename", "out"), ("sync", tmp_path.name)]
+    assert [own.name for own in tmp_path.iterdir()] == ["out"]
+    assert (tmp_path / "out").stat().st_mode & 0o777 == 0o666 & ~_umask()
+
+
+def _umask() -> int:
+    mask = os.umask(0)
+    os.umask(mask)
+    return mask
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_an_older_store_goes_last(
+    tmp_path: Path, calls: list[tuple[str, str]], monkeypatch: pytest.MonkeyPatch, exchange: bool
+) -> None:
+    new, path = tmp_path / ".s.new", tmp_path / "s"
+    for folder, what in ((path, "old"), (new, "new")):
+        zw.create_group(folder, zw.group_attributes("predictions", which=what))
+    if not exchange:
+        monkeypatch.setattr(p, "_renameat2", lambda: None)
+    calls.clear()
+    zw.mark_complete(new)
+    zw.publish(new, path)
+    kinds = [kind for kind, _ in calls]
+    assert ("sync", "zarr.json") in calls[: kinds.index("rename")]  # of what is in it
+    last = [call for call in calls[-4:] if call[0] != "rename"]
+    assert last[-2:] == [("sync", tmp_path.name), ("remove", ".s.new" if exchange else ".s.old")]
+    assert '"complete": true' in (path / "zarr.json").read_text()
+    assert [own.name for own in tmp_path.iterdir()] == ["s"]
+
+
+@pytest.mark.parametrize("exchange", [True, False])
+def test_a_folder_that_cannot_be_synced_leaves_the_older_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exchange: bool
+) -> None:
+    new, path = tmp_path / "new", tmp_path / "s"
+    for folder in (new, path):
+        folder.mkdir()
+        (folder / folder.name).touch()
+    if not exchange:
+        monkeypatch.setattr(p, "_renameat2", lambda: None)
+
+    def fails(folder: Path) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(p, "sync_folder", fails)
+    with pytest.raises(OSError, match="Input/output"):
+        p.publish_folder(new, path)
+    assert (path / "s").exists() and (new / "new").exists()
+
+
+def test_a_store_moved_aside_by_a_killed_process_is_put_back(tmp_path: Path) -> None:
+    zw.create_group(tmp_path / ".s.old", {})
+    zw.check_replaceable(tmp_path / "s")
+    assert [own.name for own in tmp_path.iterdir()] == ["s"]
+
+
+def test_nothing_is_left_of_a_file_that_fails(tmp_path: Path) -> None:
+    (tmp_path / "out").write_text("old")
+    (tmp_path / "link").symlink_to("out")
+    with pytest.raises(RuntimeError), p.new_file(tmp_path / "link") as file:
+        file.write(b"half")
+        raise RuntimeError
+    assert (tmp_path / "out").read_text() == "old"
+    p.write_file(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink() and (tmp_path / "out").read_text() == "new"
+    p.write_file(tmp_path / ("x" * 255), b"a long name")
+    assert len(list(tmp_path.iterdir())) == 3

@@ -1,0 +1,192 @@
+"""The only way in which a file or a folder comes to its final name: written beside, then renamed.
+
+Whoever looks at the final name sees the old content or the new one, whole. That also holds after a
+crash or a power loss: content is synced to disk before the rename, and the folder after it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import itertools
+import os
+import shutil
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+from uqeval.stores.leftovers import hold
+
+#: What a file system answers that cannot sync folders.
+_NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES})
+#: What a system answers that cannot exchange two names.
+_NO_EXCHANGE = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV})
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+#: Syncs wait for the disk; several at once share one commit of its journal.
+_SYNCS = 8
+#: Bytes of a final name that the temporary name repeats: names are limited to 255 bytes.
+_NAME_BYTES = 200
+
+_numbers = itertools.count()
+
+
+@contextmanager
+def new_file(path: str | Path) -> Iterator[IO[bytes]]:
+    """Yield a file whose content replaces `path` when the context ends without an exception.
+
+    A link is followed: the file that it names is replaced. After an exception the old content is
+    as it was and nothing else is left. Raises `OSError`.
+    """
+    target = Path(path).resolve()
+    temporary = beside(target)
+    file = temporary.open("xb")
+    try:
+        with file:
+            hold(file.fileno())
+            yield file
+            put_file(file, temporary, target)
+    except BaseException:  # an interrupt, too
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_file(path: str | Path, data: bytes) -> None:
+    """Replace the content of `path` by `data`; see `new_file`. Raises `OSError`."""
+    with new_file(path) as file:
+        file.write(data)
+
+
+def put_file(file: IO[Any], temporary: Path, path: Path) -> None:
+    """Rename the open file `temporary` to `path`, its content and the rename synced to disk.
+
+    Raises `OSError`.
+    """
+    file.flush()
+    os.fsync(file.fileno())
+    temporary.replace(path)
+    sync_folder(path.parent)
+
+
+def publish_folder(new: Path, path: Path) -> None:
+    """Move the folder `new` to `path`; an older folder there is removed once the new one is safe.
+
+    The content of `new` must be synced (`sync_tree`). Both are in the same folder. If it fails the
+    older folder is at `path` again. Raises `OSError`.
+    """
+    if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
+        new.rename(path)
+        sync_folder(path.parent)
+        return
+    old = new if _exchange(new, path) else _rename_both(new, path)
+    try:
+        sync_folder(path.parent)
+    except OSError:
+        with suppress(OSError):
+            if old != new or not _exchange(new, path):
+                path.rename(new)
+                old.rename(path)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def restore_folder(path: Path) -> None:
+    """Put back the folder at `path` if a killed process had moved it aside and put none there.
+
+    Only needed where two names cannot be exchanged in one step. Raises `OSError`.
+    """
+    old = _aside(path)
+    if old.is_dir() and not os.path.lexists(path):
+        old.rename(path)
+        sync_folder(path.parent)
+
+
+def sync_tree(folder: Path) -> None:
+    """Sync every file and folder below `folder`, and `folder` itself. Raises `OSError`."""
+    folders, files = [], []
+    for root, _, names in os.walk(folder, onerror=_raise):
+        folders.append(Path(root))
+        files += [Path(root, name) for name in names]
+    with ThreadPoolExecutor(_SYNCS) as threads:
+        for _ in threads.map(_sync_file, files):
+            pass
+    for one in reversed(folders):
+        sync_folder(one)
+
+
+def sync_folder(folder: Path) -> None:
+    """Sync the names in a folder, so that a rename survives a power loss. Raises `OSError`."""
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
+    finally:
+        os.close(file)
+
+
+def beside(path: Path) -> Path:
+    """A hidden name in the folder of `path`, unique to this process and call.
+
+    `uqeval.stores.leftovers` finds by it what a killed process has left.
+    """
+    name = os.fsencode(path.name)[:_NAME_BYTES].decode(errors="ignore")
+    return path.with_name(f".{name}.{os.getpid()}-{next(_numbers)}")
+
+
+def _sync_file(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.old")
+
+
+def _rename_both(new: Path, path: Path) -> Path:
+    """Rename `path` aside and `new` to `path`; return where the older one is."""
+    old = _aside(path)
+    shutil.rmtree(old, ignore_errors=True)
+    path.rename(old)
+    try:
+        new.rename(path)
+    except OSError:
+        old.rename(path)
+        raise
+    return old
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two names in one step; False where the system cannot. Raises `OSError`."""
+    rename = _renameat2()
+    if rename is None:
+        return False
+    names = os.fsencode(one), os.fsencode(other)
+    if rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _NO_EXCHANGE:
+        return False
+    raise OSError(number, os.strerror(number), str(other))
+
+
+@cache
+def _renameat2() -> Any:
+    """Linux's renameat2, or None elsewhere."""
+    try:
+        found = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return None
+    found.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+    return found
