@@ -99,6 +99,7 @@ class Jaxlike(WithArray):
         return Jaxlike(self._values, dtype=dtype)
 
 
+@pytest.mark.filterwarnings("ignore:.*bfloat16")
 @pytest.mark.parametrize(
     "tensor",
     [

@@ -12,6 +12,7 @@ from uqeval.inputs import Inputs
 from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, UNCERTAINTIES, void_of
 from uqeval.maps.sources import Source, with_samples
 from uqeval.run import RunOptions
+from uqeval.stores.bfloat16 import SOURCE, is_coarse
 
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
@@ -71,6 +72,8 @@ def reduce(
     source.want(wanted)
     workers = workers_within(source, Resources(options.threads(), options.memory))
 
+    stack = getattr(source, "stack", None)
+    coarse = SOURCE if stack is not None and any(map(is_coarse, stack.arrays)) else None
     attributes = zw.group_attributes("maps", samples=source.samples, classes=source.classes)
     attributes |= {
         "class_names": list(inputs.class_names),
@@ -97,7 +100,8 @@ def reduce(
         for batch, found in in_order(source.batches(), work, workers):
             for item, values in zip(batch, found, strict=True):
                 for name in wanted:
-                    store.put(item, _STORED.get(name, name), values[name])
+                    own = coarse if name == "mean_probs" else None
+                    store.put(item, _STORED.get(name, name), values[name], own)
         shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
         zw.mark_complete(new)
         zw.publish(new, target)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from functools import partial
 from types import TracebackType
@@ -12,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import DataError, UsageError
+from uqeval.stores import bfloat16
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.draft import Draft
 from uqeval.stores.gathered import Gathered
@@ -79,6 +81,7 @@ class PredictionWriter:
         self._mean_probs = mean_probs
         self._index = {name: index for index, name in enumerate(self.names)}
         self._gathered = Gathered(samples)
+        self._coarse = False
         maps = keep == "maps"
         attributes: dict[str, Any] = zw.group_attributes(
             "maps" if maps else "predictions",
@@ -184,6 +187,7 @@ class PredictionWriter:
         where = f"item {self.names[index]!r}"
         stack = as_stack(values, (self.samples, self.classes), self.size, sample, where)
         first, together = sample or 0, len(stack) == self.samples
+        self._note_coarse(stack, where)
         if index in self._draft.kept:
             return False
         if self.keep == "maps":
@@ -215,7 +219,8 @@ class PredictionWriter:
         chunks = (samples, classes, *zw.pixel_chunks(pixel_bytes, height, width))
         shape = (self.samples, classes, height, width)
         axes = ("sample", "class", "y", "x")
-        return self._store.array(index, self.kind, shape, self.dtype, chunks, axes)[0]
+        own = bfloat16.SOURCE if self.kind == "probs" and bfloat16.is_coarse(stack) else None
+        return self._store.array(index, self.kind, shape, self.dtype, chunks, axes, own)[0]
 
     def _write_stack(self, index: int, stack: NDArray[Any], first: int) -> None:
         self._store.write(index, self.kind, self._checked(index, stack, first), first)
@@ -263,9 +268,17 @@ class PredictionWriter:
             stack = softmax(stack) if self.classes > 1 else sigmoid(stack)
         if self.classes == 1:
             stack = foreground(stack)
-        maps = reduce_array(stack, sorted(wanted))
+        tolerance = bfloat16.TOLERANCE if self._coarse else None
+        maps = reduce_array(stack, sorted(wanted), tolerance)
         for kind, values in maps.items():
-            self._store.put(index, kind, values)
+            own = bfloat16.SOURCE if kind == "mean_probs" and self._coarse else None
+            self._store.put(index, kind, values, own)
+
+    def _note_coarse(self, stack: NDArray[Any], where: str) -> None:
+        """Warn of the first probabilities that were bfloat16."""
+        if self.kind == "probs" and not self._coarse and bfloat16.is_coarse(stack):
+            self._coarse = True
+            warnings.warn(bfloat16.warning(f"{self.path}: {where}"), UserWarning, stacklevel=4)
 
 
 def _one_of(option: str, value: object, *allowed: str) -> None:

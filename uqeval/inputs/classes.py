@@ -17,6 +17,7 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.given import Given, InputOptions, Inputs
 from uqeval.inputs.part import chosen_items, store_of
+from uqeval.stores.bfloat16 import warnings_of
 from uqeval.stores.kinds import PREDICTIONS_EXPECTED
 
 if TYPE_CHECKING:
@@ -66,6 +67,10 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
     warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
     names = tuple(options.class_names or class_names(stores[0], label_store, classes))
     warnings += _shared_names(names, where) + _unlike(own, kind)
+    of_probs = (
+        stack.arrays if stack else [part.array for part in own[0].arrays.get("mean_probs", ())]
+    )
+    warnings += warnings_of(of_probs) if kind != "logits" else []
     record = {
         "predictions": [
             record_of(store, [kind] if kind else sorted(stored), given_as)

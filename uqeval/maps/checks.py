@@ -10,9 +10,6 @@ from numpy.typing import NDArray
 
 from uqeval.errors import DataError
 
-#: |Σ_c p - 1| allowed by default, by dtype; integers: the number of classes times their scale.
-TOLERANCE = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
-
 
 @dataclass(frozen=True)
 class SumCheck:

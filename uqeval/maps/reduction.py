@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from uqeval import kernels
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, form_of, void_of
+from uqeval.stores.incoming import tolerance_of
 
 Maps = dict[str, NDArray[Any]]
 
@@ -276,13 +277,16 @@ def on_grid(p: NDArray[Any]) -> NDArray[Any]:
     return grid
 
 
-def reduce_array(probs: NDArray[Any], names: Sequence[str] | None = None) -> Maps:
+def reduce_array(
+    probs: NDArray[Any], names: Sequence[str] | None = None, tolerance: float | None = None
+) -> Maps:
     """Maps of one item held in memory.
 
     `probs`: [sample, class, y, x] (or [class, y, x]), float16, float32 or float64. Returns
     `predictions` [y, x] (uint8, or uint16 from 256 classes on) and the named maps, float32 [y, x]
-    (`mean_probs` [class, y, x]); by default all that are defined for the number of samples. Raises
-    `DataError` where the numbers are no probabilities.
+    (`mean_probs` [class, y, x]); by default all that are defined for the number of samples.
+    `tolerance`: the allowed |Σ_c p - 1| (default: that of the dtype). Raises `DataError` where the
+    numbers are no probabilities.
     """
     values = probs[None] if probs.ndim == 3 else probs
     samples, classes, height, width = values.shape
@@ -292,7 +296,8 @@ def reduce_array(probs: NDArray[Any], names: Sequence[str] | None = None) -> Map
     if values.dtype == np.float64 and samples > 1:
         values = on_grid(values)
     tile = kernel_view(values)
-    tolerance = 2e-3 if probs.dtype == np.float16 else 1e-4
+    if tolerance is None:
+        tolerance = tolerance_of(probs, probs.dtype.name)
     form = Form(samples, classes, tile.dtype, 1.0, tolerance, wanted)
     check = SumCheck(
         classes, form.tolerance, form.sum_unit, form.total_dtype, "array in memory", width

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import DataError, StoreError, UsageError
-from uqeval.maps.checks import TOLERANCE, SumCheck
+from uqeval.maps.checks import SumCheck
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.labels import label_map
 from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, id_dtype
@@ -27,6 +27,7 @@ from uqeval.maps.reduction import (
     softmax,
 )
 from uqeval.maps.stored_maps import StoredMaps
+from uqeval.stores.incoming import tolerance_of
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack, Tile
 
@@ -218,7 +219,7 @@ class Source:
         else:
             dtype = next(iter(stack.dtypes))
         tolerances = [
-            stack.classes * stack.scale(a) if a.dtype.kind == "u" else TOLERANCE[a.dtype.name]
+            stack.classes * stack.scale(a) if a.dtype.kind == "u" else tolerance_of(a, a.dtype.name)
             for a in stack.arrays
         ]
         computed = self.wanted & set(COMPUTED + OF_LABELS) - {"label"}

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from uqeval.errors import DataError, OutputError, StoreError
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.array import ItemArray
+from uqeval.stores.bfloat16 import SOURCE, FromBfloat16
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
 from uqeval.stores.new_store import NewStore
 from uqeval.stores.pieces import Piece, Pieces, find_pieces, item_axes
@@ -171,7 +172,7 @@ def _copy(
             batch = max(1, min(batch, len(parts) - first, _TILE_BYTES // (rows * row_bytes)))
         rows *= max(1, _TILE_BYTES // (batch * rows * row_bytes))
         for index in range(first, first + batch):
-            attributes = {k: v for k, v in array.attributes.items() if k == "scale"}
+            attributes = {k: v for k, v in array.attributes.items() if k in ("scale", *SOURCE)}
             store.array(index, kind, form.shape, dtype, form.chunks, form.axes, attributes)
         for y in range(0, form.size("y"), rows):
             block = _read(part, form, batch, y, rows)
@@ -223,7 +224,8 @@ class _Checks:
             at = f"{where}, sample {sample}" if values.ndim == 4 else where
             if values.dtype.kind == "f":
                 form = "logits" if kind == "logits" else "probs"
-                checked_floats(one, values.dtype.name, form, at, row)
+                marked = one.view(FromBfloat16) if SOURCE.items() <= attributes.items() else one
+                checked_floats(marked, values.dtype.name, form, at, row)
             else:
                 _check_scaled(one, attributes.get("scale"), at, row)
         return values

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import DataError
+from uqeval.stores import bfloat16
 from uqeval.stores.halves import to_half, to_single
 
 #: |Σ_c p - 1| that readers allow, by stored dtype.
@@ -18,22 +19,23 @@ def as_array(values: Any, where: str) -> NDArray[Any]:
     """`values` of NumPy, PyTorch, JAX or any other framework as a NumPy array, uncopied if may be.
 
     Whatever has DLPack or `__array__` is taken: tensors that need gradients or lie on a GPU, and
-    bfloat16 (which NumPy lacks) as float32. Raises `DataError` naming `where` for anything else.
+    bfloat16 (which NumPy lacks) as float32, marked as `FromBfloat16`. Raises `DataError` naming
+    `where` for anything else.
     """
-    if isinstance(values, np.ndarray):
+    coarse = bfloat16.is_bfloat16(values)
+    if isinstance(values, np.ndarray) and not coarse:
         return values
     # Asked by name and never imported: the same few methods mean the same thing everywhere.
     for method in ("detach", "cpu"):
         if callable(step := getattr(values, method, None)):
             values = step()
-    if "bfloat16" in str(getattr(values, "dtype", "")):
-        wide = getattr(values, "float", None)
-        values = wide() if callable(wide) else values.astype("float32")
+    if coarse:
+        values = bfloat16.as_single(values, where)
     try:
-        if hasattr(values, "__array__"):
-            return np.asarray(values)
-        if hasattr(values, "__dlpack__"):
-            return np.from_dlpack(values)
+        if hasattr(values, "__array__") or hasattr(values, "__dlpack__"):
+            plain = hasattr(values, "__array__")
+            array = np.asarray(values) if plain else np.from_dlpack(values)
+            return array.view(bfloat16.FromBfloat16) if coarse else array
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise DataError(
             f"{where}: {type(values).__name__} cannot be read as a NumPy array ({error}). Copy it "
@@ -91,14 +93,25 @@ def checked_floats(
         return stored
     if values.size == 0:
         return values.astype(dtype)
+    allowed = tolerance_of(values, dtype)
+    of = "bfloat16" if bfloat16.is_coarse(values) else dtype
+    values = np.asarray(values)
     off = _off(values)
     if off <= 0.5:  # so that all values are in [0, 2): anything else, NaN too, is refused
         rounded = _rounded(values, np.dtype(dtype))
-        if _is_sure(values, rounded, off) or _off(rounded) <= TOLERANCE[dtype]:
+        if _is_sure(values, rounded, off, allowed) or _off(rounded) <= allowed:
             return rounded
     with np.errstate(over="ignore"):
-        problem = _explain(values, values.astype(dtype), row)
+        problem = _explain(values, values.astype(dtype), row, allowed, of)
     raise DataError(f"{where}: {problem}")
+
+
+def tolerance_of(values: Any, dtype: str) -> float:
+    """Return the |Σ_c p - 1| that probabilities stored as `dtype` may have.
+
+    `values`: the array in memory or the stored one, of which it counts whether they were bfloat16.
+    """
+    return bfloat16.TOLERANCE if bfloat16.is_coarse(values) else TOLERANCE[dtype]
 
 
 def _off(values: NDArray[Any]) -> float:
@@ -121,16 +134,18 @@ def _rounded(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
     return to_half(values.astype(np.float32, copy=False))
 
 
-def _is_sure(values: NDArray[Any], rounded: NDArray[Any], off: float) -> bool:
+def _is_sure(values: NDArray[Any], rounded: NDArray[Any], off: float, allowed: float) -> bool:
     """Whether sums that are `off` before rounding need no second look.
 
     To float16, a sum near 1 moves by 2^-11 at most, and 2^-25 a class where it underflows.
     """
     moved = 0.0 if values.dtype == rounded.dtype else 2**-10.9 + len(values) * 2**-25
-    return off <= TOLERANCE[rounded.dtype.name] - moved
+    return off <= allowed - moved
 
 
-def _explain(values: NDArray[Any], stored: NDArray[Any], row: int) -> str:
+def _explain(
+    values: NDArray[Any], stored: NDArray[Any], row: int, tolerance: float, of: str
+) -> str:
     """Says what is wrong with probabilities; slow, and only called once something is."""
     exact = values.astype(np.float64)
     for bad, what in ((np.isnan(exact), "NaN"), (np.isinf(exact), "infinite")):
@@ -141,7 +156,6 @@ def _explain(values: NDArray[Any], stored: NDArray[Any], row: int) -> str:
                 f"row {row + y}, column {x}. A probability is a finite number."
             )
     low, high = float(exact.min()), float(exact.max())
-    tolerance = TOLERANCE[stored.dtype.name]
     if low < 0 or high > 1 + tolerance or len(values) == 1:
         return (
             f"values from {low:.4g} to {high:.4g} are no probabilities. Are they logits? Give the "
@@ -157,8 +171,8 @@ def _explain(values: NDArray[Any], stored: NDArray[Any], row: int) -> str:
     )
     return (
         f"the class probabilities of {count} of {off.size} pixels do not sum to 1, the worst to "
-        f"{sums[y, x]:.6g} in row {row + y}, column {x} (tolerance {tolerance:g} for "
-        f"{stored.dtype}). {hint}."
+        f"{sums[y, x]:.6g} in row {row + y}, column {x} (tolerance {tolerance:g} for {of}). "
+        f"{hint}."
     )
 
 

@@ -64,6 +64,11 @@ class NewStore:
                 self._arrays.clear()
             self._arrays[folder] = zw.open_array(folder)
         array, first = self._arrays[folder], int(self.dense)
+        if attributes and not attributes.items() <= dict(array.attrs).items():
+            raise DataError(
+                f"{kind} of item {self.label(index)}: are of {dict(attributes)}; what was written "
+                "before is not. Write all items of a store in one dtype."
+            )
         if array.shape[first:] != shape:
             there = ", ".join(map(str, array.shape[first:]))
             raise DataError(
@@ -72,7 +77,13 @@ class NewStore:
             )
         return tuple(array.chunks[first:])
 
-    def put(self, index: int, kind: str, values: NDArray[Any]) -> None:
+    def put(
+        self,
+        index: int,
+        kind: str,
+        values: NDArray[Any],
+        attributes: Mapping[str, Any] | None = None,
+    ) -> None:
         """Writes a whole map [y, x] (or [class, y, x]) of an item, in an array made to fit.
 
         Raises `OutputError`, and `DataError` as `array` does.
@@ -80,7 +91,8 @@ class NewStore:
         *classes, height, width = values.shape
         chunks = zw.pixel_chunks(values.itemsize * math.prod(classes), height, width)
         axes = ("class", "y", "x")[-values.ndim :]
-        self.array(index, kind, values.shape, values.dtype, (*classes, *chunks), axes)
+        chunks = (*classes, *chunks)
+        self.array(index, kind, values.shape, values.dtype, chunks, axes, attributes)
         self.write(index, kind, values)
 
     def write(self, index: int, kind: str, values: NDArray[Any], *start: int) -> None:

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
 from uqeval.stores.array import Region, StoredArray
+from uqeval.stores.bfloat16 import SOURCE, is_coarse
 from uqeval.stores.stamps import file_stamp, joined
 
 _TILE_BYTES = 8 * 2**20
@@ -44,10 +45,10 @@ class NumpyArray(StoredArray):
         file: str | None = None,
     ) -> None:
         if dtype.kind not in "biufU":
-            raise StoreError(
-                f"{where}: holds {dtype}, neither numbers nor text. Save float, integer or bool "
-                "values; pickled objects are never read."
-            )
+            hint = "Save float, integer or bool values; pickled objects are never read."
+            if dtype.kind == "V" and dtype.itemsize == 2:
+                hint = "numpy.save writes bfloat16 so: save array.astype('float32')."
+            raise StoreError(f"{where}: holds {dtype}, neither numbers nor text. {hint}")
         self.where = where
         self.shape = shape
         self.dtype = dtype.newbyteorder("=")
@@ -133,7 +134,9 @@ class NumpyArray(StoredArray):
 
 def in_memory(values: NDArray[Any], where: str = "array in memory") -> NumpyArray:
     """An array that is in memory; raises `StoreError` for objects."""
-    return NumpyArray(where, values.shape, values.dtype, lambda: values)
+    array = NumpyArray(where, values.shape, values.dtype, lambda: np.asarray(values))
+    array.attributes = dict(SOURCE) if is_coarse(values) else {}
+    return array
 
 
 def open_npy(path: str) -> NumpyArray:

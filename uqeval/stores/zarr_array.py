@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
 from uqeval.stores.array import Region, StoredArray
+from uqeval.stores.bfloat16 import widened
 from uqeval.stores.codecs import DamagedChunk, checked_crc32c
 from uqeval.stores.sources import Buffer, Entry, Source
 from uqeval.stores.stamps import joined
@@ -37,7 +38,7 @@ class ZarrArray(StoredArray):
     ) -> None:
         self.where = array_place(source, name)
         self.shape = layout.shape
-        self.dtype = layout.dtype
+        self.dtype = np.dtype(np.float32) if layout.coarse else layout.dtype
         self.chunks = layout.chunks
         self.attributes = layout.attributes
         self.dimension_names = layout.dimension_names
@@ -198,7 +199,8 @@ class ZarrArray(StoredArray):
                 data = self._fetch_inner(position, shard, shards)
             if data is None:
                 return self._absent(key)
-            return self._layout.codec.decode(data)
+            values = self._layout.codec.decode(data)
+            return widened(values) if self._layout.coarse else values
         except DamagedChunk as damage:
             raise StoreError(
                 f"{self.where}: chunk {key} is damaged: {damage}. Copy it again from where it was "

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.errors import StoreError
+from uqeval.stores.bfloat16 import SOURCE, widened
 from uqeval.stores.codecs import ChunkCodec, codec_v2, codec_v3
 from uqeval.stores.sources import Source
 
@@ -22,6 +23,9 @@ _NUMBERS = frozenset(
     {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
     | {"float16", "float32", "float64"}
 )
+
+#: Not NumPy's: the upper half of a float32, as tensorstore writes it.
+_BFLOAT16 = "bfloat16"
 
 
 @dataclass(frozen=True)
@@ -56,6 +60,8 @@ class Layout:
     document: bytes
     #: What the metadata say beside the shape, as one text.
     form: str
+    #: Whether `dtype` are the bits of bfloat16.
+    coarse: bool = False
 
     @property
     def text(self) -> bool:
@@ -134,6 +140,7 @@ def _v3(document: dict[str, Any], raw: bytes, where: str) -> Layout:
         raise StoreError(f"{where}: zarr_format is {document.get('zarr_format')!r}, expected 3.")
     shape = _sizes(document["shape"], 0, "shape", where)
     dtype, text = _dtype_v3(document["data_type"], where)
+    coarse = document["data_type"] == _BFLOAT16
     grid = document["chunk_grid"]
     if grid["name"] != "regular":
         raise StoreError(f"{where}: a {grid['name']!r} chunk grid is not read; use a regular one.")
@@ -163,11 +170,12 @@ def _v3(document: dict[str, Any], raw: bytes, where: str) -> Layout:
         codec=codec_v3(document, codecs, dtype, chunks, text, where),
         prefix="c" if default else "",
         separator=separator,
-        fill_value=_fill(document.get("fill_value"), dtype),
+        fill_value=_fill(document.get("fill_value"), dtype, coarse),
         dimension_names=tuple(names) if names else None,
-        attributes=dict(document.get("attributes") or {}),
+        attributes=dict(document.get("attributes") or {}) | (dict(SOURCE) if coarse else {}),
         document=raw,
         form=_form(document),
+        coarse=coarse,
     )
 
 
@@ -177,7 +185,9 @@ def _v2(document: dict[str, Any], attributes: dict[str, Any], raw: bytes, where:
     spelled = document["dtype"]
     filters = [config.get("id") for config in document.get("filters") or ()]
     text = spelled == "|O" and "vlen-utf8" in filters
-    dtype = np.dtype(object) if text else np.dtype(spelled) if isinstance(spelled, str) else None
+    coarse = spelled == _BFLOAT16
+    numbers = np.dtype("<u2" if coarse else spelled) if isinstance(spelled, str) else None
+    dtype = np.dtype(object) if text else numbers
     if dtype is None or (not text and dtype.kind not in "biufU"):
         raise StoreError(
             f"{where}: holds {spelled!r}, neither numbers nor text. Store float, integer or bool "
@@ -192,11 +202,13 @@ def _v2(document: dict[str, Any], attributes: dict[str, Any], raw: bytes, where:
         codec=codec_v2(document, dtype, chunks, text, where),
         prefix="",
         separator=document.get("dimension_separator", "."),
-        fill_value=_fill(document.get("fill_value"), dtype),
+        fill_value=_fill(document.get("fill_value"), dtype, coarse),
         dimension_names=tuple(names) if names else None,
-        attributes={k: v for k, v in attributes.items() if k != "_ARRAY_DIMENSIONS"},
+        attributes={k: v for k, v in attributes.items() if k != "_ARRAY_DIMENSIONS"}
+        | (dict(SOURCE) if coarse else {}),
         document=raw,
         form=_form(document | {"attributes": attributes}),
+        coarse=coarse,
     )
 
 
@@ -234,6 +246,8 @@ def _shards(
 def _dtype_v3(spelled: Any, where: str) -> tuple[np.dtype[Any], bool]:
     if isinstance(spelled, str) and spelled in _NUMBERS:
         return np.dtype(spelled), False
+    if spelled == _BFLOAT16:
+        return np.dtype(np.uint16), False
     if spelled == "string" or (isinstance(spelled, dict) and spelled.get("name") == "string"):
         return np.dtype(object), True
     if isinstance(spelled, dict) and spelled.get("name") == "fixed_length_utf32":
@@ -244,10 +258,14 @@ def _dtype_v3(spelled: Any, where: str) -> tuple[np.dtype[Any], bool]:
     )
 
 
-def _fill(value: Any, dtype: np.dtype[Any]) -> Any:
+def _fill(value: Any, dtype: np.dtype[Any], coarse: bool = False) -> Any:
     """The fill value; only ever used where missing chunks are allowed, so None stands for zero."""
     if dtype.kind in "OU":
         return value if isinstance(value, str) else ""
+    if coarse:
+        if isinstance(value, str) and value.startswith("0x"):
+            return widened(np.array([int(value, 16)], np.uint16))[0]
+        dtype = np.dtype(np.float32)
     if value is None:
         return dtype.type(0)
     if isinstance(value, str) and value.startswith("0x"):

@@ -1,0 +1,81 @@
+"""bfloat16: 8 significant bits, which NumPy lacks; read as float32 that remembers where it is from.
+
+Probabilities that were rounded to bfloat16 sum to 1 within 2^-9, and within 2^-7 where exponential,
+sum, division and mean over the samples were each rounded to it. They are held to 2^-7 wherever they
+are stored and read, so that sharpness and number of classes do not decide whether they pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import DataError
+
+#: |Σ_c p - 1| that is allowed where the probabilities were bfloat16.
+TOLERANCE = 2.0**-7
+#: The attribute of arrays whose numbers were bfloat16.
+SOURCE: Mapping[str, str] = {"source_dtype": "bfloat16"}
+
+WAY_OUT = (
+    "Take the softmax in float32, `logits.float().softmax(dim)` in PyTorch, or store the logits "
+    "with kind='logits'."
+)
+
+
+class FromBfloat16(np.ndarray[Any, np.dtype[np.float32]]):
+    """A float32 array whose numbers were bfloat16; its views and copies are too."""
+
+
+def is_coarse(array: Any) -> bool:
+    """Return whether an array in memory, or a stored one by its attributes, was bfloat16."""
+    if isinstance(array, np.ndarray):
+        return isinstance(array, FromBfloat16)
+    return SOURCE.items() <= getattr(array, "attributes", {}).items()
+
+
+def is_bfloat16(values: Any) -> bool:
+    """Return whether an array of any framework is bfloat16."""
+    return "bfloat16" in str(getattr(values, "dtype", ""))
+
+
+def as_single(values: Any, where: str) -> Any:
+    """Return a bfloat16 array of any framework as float32, by its own conversion.
+
+    Raises `DataError` naming `where` if it has none.
+    """
+    if callable(widen := getattr(values, "float", None)):
+        return widen()
+    if callable(convert := getattr(values, "astype", None)):
+        return convert("float32")
+    raise DataError(
+        f"{where}: is a {type(values).__name__} of bfloat16, which NumPy does not read. Convert it "
+        "to float32 first."
+    )
+
+
+def widened(bits: NDArray[np.uint16]) -> NDArray[np.float32]:
+    """Return the float32 numbers whose upper 16 bits are `bits`."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def warning(where: str) -> str:
+    """Return what to say of class probabilities that were bfloat16."""
+    return (
+        f"{where}: the class probabilities were computed in bfloat16, of 8 significant bits: a "
+        "confidence near 1 is 0.992, 0.996 or 1, and sums are accepted within 0.0078 of 1. "
+        f"{WAY_OUT}"
+    )
+
+
+def warnings_of(arrays: Iterable[Any]) -> list[str]:
+    """Return a warning of the stored arrays of probabilities that were bfloat16, if there are any.
+
+    One for all: an ensemble, or a store of items of different sizes, has many arrays.
+    """
+    coarse = list(dict.fromkeys(array.where for array in arrays if is_coarse(array)))
+    more = f" and {len(coarse) - 1} more" if coarse[1:] else ""
+    return [warning(f"{coarse[0]}{more}")] if coarse else []
