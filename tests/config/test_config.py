@@ -104,11 +104,8 @@ def test_links_in_the_folder_are_followed(tmp_path: Path) -> None:
     assert config.stores["a"].predictions == str(folder / "link/x.zarr")
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/etc/passwd", "../x", "a/../../x", "~/x", "C:\\x", "file:///etc/passwd", "a\\0b", ".."],
-)
-@pytest.mark.parametrize(
+#: Every place of a file that holds a path.
+PLACES = pytest.mark.parametrize(
     "where",
     [
         "stores: {{a: {{predictions: {0}}}}}", "stores: {{a: {{predictions: [x, {0}]}}}}",
@@ -119,9 +116,35 @@ def test_links_in_the_folder_are_followed(tmp_path: Path) -> None:
         "output: {0}", "slices: {{table: {0}, by: [a]}}",
     ],
 )  # fmt: skip
-def test_paths_that_leave_the_folder(tmp_path: Path, where: str, path: str) -> None:
-    with pytest.raises(UsageError, match=r"uqeval.yaml:\d: .*(absolute|leaves|zero)"):
+
+
+@PLACES
+@pytest.mark.parametrize("path", ["C:\\x", "file:///etc/x", "a\\0b", "~nobody-here/x"])
+def test_what_is_no_path_of_this_machine(tmp_path: Path, where: str, path: str) -> None:
+    with pytest.raises(UsageError, match=r"uqeval.yaml:\d: .*(Windows|'/etc/x'|zero|not known)"):
         load(tmp_path, where.format(f'"{path}"' if "\\0" in path else f"'{path}'"))
+
+
+@PLACES
+@pytest.mark.parametrize("path", ["/data/x", "../x", "a/../../x", "~/x", "s3://bucket/x"])
+def test_data_lie_anywhere(tmp_path: Path, where: str, path: str, monkeypatch: Any) -> None:
+    monkeypatch.setenv("HOME", "/home/me")
+    config = load(tmp_path, where.format(f"'{path}'"))
+    there = [path for store in config.stores.values() for path in store.paths()]
+    there += [str(config.output), config.slices.table if config.slices else ""]
+    for options in (config.metrics_of(name) for name in config.evaluate):
+        there += [str(value) for own in (options or {}).values() for value in own.values()]
+    expected = {"/data/x": "/data/x", "~/x": "/home/me/x", "s3://bucket/x": "s3://bucket/x"}
+    assert expected.get(path, str(tmp_path / path)) in there
+
+
+def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
+    text = "stores:\n  a: {predictions: ['C:\\x', 'file:///y'], labels: /z}\noutput: 'D:\\w'\n"
+    with pytest.raises(UsageError) as caught:
+        load(tmp_path, text)
+    message = str(caught.value)
+    assert message.count("uqeval.yaml:2: stores.a.predictions: ") == 2
+    assert message.count("uqeval.yaml:3: output: ") == 1 and "labels" not in message
 
 
 @pytest.mark.parametrize(
@@ -150,7 +173,7 @@ def test_paths_that_leave_the_folder(tmp_path: Path, where: str, path: str) -> N
         ("slices: {table: m.csv, by: 3}", "slices.by: input should be a valid list, not 3."),
         ("slices: 3", ":1: slices: expected a path, or {table: PATH, by: [COLUMN, ...]}, not 3."),
         ("slices: [m.csv]", ":1: slices: expected a path, or {table: PATH, by: [COLUMN, ...]}."),
-        ("slices: ../m.csv", "leaves this file's folder"),
+        ("slices: 'C:\\m.csv'", "is a path of Windows"),
         ("", "is empty"),
         ("- a", "holds a list"),
         ("3", "holds a int"),

@@ -157,15 +157,23 @@ def _check_options(document: Document, place: Place, options: dict[str, Any]) ->
 
 
 def _anchored(document: Document, config: Config) -> Config:
-    """The same with every path from the working folder on."""
+    """Return the same with every path from the working folder on.
+
+    Raises one `UsageError` for all paths that are none.
+    """
+    bad: list[str] = []
+
+    def one(path: str, *place: str) -> str:
+        try:
+            return anchored(path, document.path.parent)
+        except ValueError as error:
+            bad.append(f"{document.at(place)}: {error}.")
+            return path
 
     def fixed(value: Any, *place: str) -> Any:
-        try:
-            if isinstance(value, list):
-                return [anchored(path, document.path.parent) for path in value]
-            return None if value is None else anchored(str(value), document.path.parent)
-        except ValueError as error:
-            raise UsageError(f"{document.at(place)}: {error}.") from None
+        if isinstance(value, list):
+            return [one(str(path), *place) for path in value]
+        return None if value is None else one(str(value), *place)
 
     def fix(model: BaseModel, names: tuple[str, ...], *place: str) -> None:
         for name in names:
@@ -181,6 +189,8 @@ def _anchored(document: Document, config: Config) -> Config:
     fix(config, ("output",))
     if config.slices is not None:
         fix(config.slices, ("table",), "slices")
+    if bad:
+        raise UsageError(" ".join(bad))
     return config
 
 

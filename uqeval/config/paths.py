@@ -1,25 +1,31 @@
-"""Paths that a file names stay in its folder; links in there are followed."""
+"""Paths in a settings file: relative to its folder, absolute, from a home folder, or URLs."""
 
 from __future__ import annotations
 
-from pathlib import Path, PurePosixPath, PureWindowsPath
+from pathlib import Path, PureWindowsPath
 
 
 def is_url(path: str) -> bool:
-    """Whether a path is a URL, which is taken as it stands."""
+    """Return whether a path is a URL, which is taken as it stands."""
     scheme, mark, _ = path.partition("://")
     return bool(mark) and scheme.isascii() and scheme.isalnum() and scheme.lower() != "file"
 
 
 def anchored(path: str, folder: Path) -> str:
-    """A path of a file in `folder`, from the working folder on. Raises `ValueError`."""
+    """Return a path of a file in `folder` as seen from the working folder.
+
+    Raises `ValueError` for what is no path of this machine.
+    """
     if is_url(path):
         return path
-    parts = PurePosixPath(path).parts
     if "\0" in path:
-        raise ValueError("no path holds a zero character")
-    if PurePosixPath(path).is_absolute() or PureWindowsPath(path).drive or path.startswith("~"):
-        raise ValueError(f"{path!r} is absolute; write it from this file's folder on")
-    if ".." in parts or "://" in path:
-        raise ValueError(f"{path!r} leaves this file's folder; move the file up, or link to it")
-    return str(folder / path)
+        raise ValueError(f"{path!r} holds a zero character, which no path can")
+    if "://" in path:
+        plain = path.partition("://")[2]
+        raise ValueError(f"{path!r} is neither a path nor a URL that is read; write {plain!r}")
+    if PureWindowsPath(path).drive:
+        raise ValueError(f"{path!r} is a path of Windows; write it as this machine has it")
+    try:
+        return str(folder / Path(path).expanduser())
+    except RuntimeError:
+        raise ValueError(f"{path!r} is in the home of a user who is not known here") from None

@@ -5,10 +5,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Config, Store
-from uqeval.errors import UqevalError, UsageError
+from uqeval.errors import StoreError, UqevalError, UsageError
 from uqeval.inputs import Inputs, beside_reference, open_inputs
 from uqeval.planning import check_family, everything, input_options
 from uqeval.running.foretold import metric_keys, table_of
@@ -43,6 +44,7 @@ def opened(config: Config, name: str, chosen: RunSettings) -> Task:
     families: dict[str, Mapping[str, Any]] = dict(asked or {})
     sweep = families.pop("sweep", None)
     try:
+        _refuse_missing(store)
         inputs = _open(store, chosen, families)
         if asked is None:
             families, told = everything(inputs)
@@ -64,6 +66,18 @@ def opened(config: Config, name: str, chosen: RunSettings) -> Task:
     if families and inputs.source.kind == "classes" and inputs.record.get("labels"):
         families = {"segmentation": {}, **families}
     return Task(name, store, inputs, families, None if sweep is None else dict(sweep))
+
+
+def _refuse_missing(store: Store) -> None:
+    """Raise `StoreError` that names all paths of a store where several are not there.
+
+    A single one is left to who opens it, and knows what it should be.
+    """
+    caches = (store.flow_cache, store.map_cache)
+    local = [path for path in store.paths() if path not in caches and "://" not in path]
+    gone = [path for path in local if not Path(path.partition("::")[0]).exists()]
+    if len(gone) > 1:
+        raise StoreError(f"there is nothing at {', '.join(gone)}. Check the paths.")
 
 
 def with_cuts(
