@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UqevalError
+from uqeval.errors import UqevalError, listed, number_of
 from uqeval.inputs import Given, InputOptions, Inputs, open_inputs
 from uqeval.maps.names import void_of
 from uqeval.maps.sources import Source
@@ -119,11 +119,18 @@ def _facts(store: Store, fill: bool) -> Inspection:
         distinct: list[StoredArray] = list({id(p.array): p.array for p in parts}.values())
         first = distinct[0]
         missing = 0
+        wrong: list[str] = []
         for array in distinct:
             try:
                 missing += len(array.missing())
+                wrong += [f"{array.where}: {text}" for text in array.wrong_lengths()]
             except UqevalError as error:
                 problems.append(str(error))
+        if wrong:
+            problems.append(
+                f"{number_of(len(wrong), 'chunk')} of a wrong length: {listed(wrong, 3)}. Copy them "
+                "again from where they were written, or write them again."
+            )
         if missing:
             total = sum(
                 math.prod(-(-n // c) for n, c in zip(a.shape, a.chunks, strict=True))

@@ -36,8 +36,10 @@ class PredictionWriter:
     `repeated`: "error", or "skip" what is there already, as distributed samplers' padding needs.
     `ranks`: how many processes write into this store, all with the same settings (default: the size
     of the initialised group of `torch.distributed`, else the environment's WORLD_SIZE, else 1).
-    `resume` goes on where an earlier job ended: items that are all there are kept (see `done`),
-    others written again. `overwrite` writes beside an older store, and replaces it once complete.
+    `resume` goes on where an earlier job ended: items that are whole on disk are kept (see
+    `done`), others are written again; a finished store stays as it is, and `complete` is true at
+    once. `overwrite` writes beside an older store, and replaces it once complete. Both together
+    resume an unfinished store; a finished one is replaced.
 
     Raises `UsageError` for settings that make no sense, `OutputError` where nothing can be written.
     """
@@ -102,6 +104,7 @@ class PredictionWriter:
             settings={
                 "size": self.size, "kind": kind, "dtype": self.dtype, "mean_probs": mean_probs,
             },
+            kinds=self._kinds() if maps else {kind},
             compression=compression,
             skip=repeated == "skip",
             ranks=process_count(ranks),
@@ -163,6 +166,12 @@ class PredictionWriter:
     def done(self, name: str, sample: int | None = None) -> bool:
         """Whether all samples of an item, or one of them, are written, by whichever process."""
         return self._draft.done(self._place(name), sample)
+
+    @property
+    def complete(self) -> bool:
+        """Whether the store was finished already when it was opened with `resume`; every `add`
+        then returns False."""
+        return self._draft.finished
 
     def missing(self) -> list[str]:
         """The items whose samples (or labels, once one item has some) are not all written."""
@@ -254,22 +263,25 @@ class PredictionWriter:
             self._draft.write(part, partial(self._write_maps, index, full))
         return True
 
+    def _kinds(self) -> set[str]:
+        """The maps that `keep="maps"` stores."""
+        from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES
+
+        kinds = set(COMPUTED) - (set() if self._mean_probs else {"mean_probs"})
+        return kinds - OF_SEVERAL_SAMPLES if self.samples == 1 else kinds
+
     def _write_whole(self, index: int, stack: NDArray[Any]) -> None:
         self._write_maps(index, self._checked(index, stack, 0))
 
     def _write_maps(self, index: int, stack: NDArray[Any]) -> None:
-        from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES
         from uqeval.maps.reduction import foreground, reduce_array, sigmoid, softmax
 
-        wanted = set(COMPUTED) - (set() if self._mean_probs else {"mean_probs"})
-        if self.samples == 1:
-            wanted -= OF_SEVERAL_SAMPLES
         if self.kind == "logits":
             stack = softmax(stack) if self.classes > 1 else sigmoid(stack)
         if self.classes == 1:
             stack = foreground(stack)
         tolerance = bfloat16.TOLERANCE if self._coarse else None
-        maps = reduce_array(stack, sorted(wanted), tolerance)
+        maps = reduce_array(stack, sorted(self._kinds()), tolerance)
         for kind, values in maps.items():
             own = bfloat16.SOURCE if kind == "mean_probs" and self._coarse else None
             self._store.put(index, kind, values, own)

@@ -89,6 +89,11 @@ class StoredArray(ABC):
         """Grid positions of the chunks that the store does not hold (they would read as fill)."""
         return []
 
+    def wrong_lengths(self) -> list[str]:
+        """Stored chunks whose length cannot be right, each with what is wrong; may read a few bytes
+        of each. Raises `StoreError`."""
+        return []
+
     @abstractmethod
     def stored_bytes(self) -> int:
         """How many bytes the array takes on disk."""

@@ -39,6 +39,7 @@ def begin(
     shared: bool,
     resume: bool,
     restart: bool,
+    damaged: Callable[[set[str]], set[str]],
 ) -> tuple[Claims, set[str]]:
     """Creates the store at `root`, or joins those who write it; with the parts that are written.
 
@@ -67,9 +68,16 @@ def begin(
                 "path."
             )
         claims = Claims(root)
-        parts = claims.join(settings, shared=shared, resume=resume, restart=restart)
+        parts = claims.join(
+            settings, shared=shared, resume=resume, restart=restart, damaged=damaged
+        )
         if parts is not None:
             return claims, parts
+        if is_complete(root) is False and not (root / HIDDEN).exists():
+            raise OutputError(
+                f"{root}: is unfinished, and not of this kind of writer. Choose another path, or "
+                "say overwrite=True."
+            )
 
 
 class Claims:
@@ -95,14 +103,16 @@ class Claims:
         self.root, self.folder = root, root / HIDDEN
 
     def join(
-        self, settings: Mapping[str, Any], *, shared: bool, resume: bool, restart: bool
-    ) -> set[str] | None:
+        self, settings: Mapping[str, Any], *, shared: bool, resume: bool, restart: bool,
+        damaged: Callable[[set[str]], set[str]],
+    ) -> set[str] | None:  # fmt: skip
         """Joins the writers of an unfinished store; gives the parts that are written already.
 
         `shared`: other processes are expected. `resume`: what a dead writer claimed and did not
-        write is free again. `restart`: a store that nobody works on is removed. None if there is
-        no store to join (any more). Raises `OutputError` for a store with other settings, and for
-        one that nobody works on, unless told what to do with it.
+        write is free again, and so are written parts that are `damaged`. `restart`: a store that
+        nobody works on is removed. None if there is no store to join (any more). Raises
+        `OutputError` for a store with other settings, and for one that nobody works on, unless told
+        what to do with it.
         """
         try:
             with self._exclusively():
@@ -124,6 +134,9 @@ class Claims:
                     self._free(living)
                     for writer in dead:
                         (self.folder / "writers" / writer).unlink(missing_ok=True)
+                    if not living:  # else a living writer has checked them when it joined
+                        for part in damaged(self.written()):
+                            self.release(part)
                 self._register()
                 return self.written()
         except FileNotFoundError:

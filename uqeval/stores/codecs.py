@@ -11,7 +11,7 @@ import gzip
 import io
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -89,6 +89,30 @@ class ChunkCodec:
     def checksum_last(self) -> bool:
         """Whether the last four bytes of a chunk are a checksum of the others."""
         return bool(self.steps) and self.steps[-1].id == "crc32c"
+
+    def check_length(self, length: int, head: Callable[[int], Buffer | None] | None) -> None:
+        """Reject a chunk of `length` bytes as stored: `DamagedChunk`.
+
+        The length is known without compression, and with Blosc as the last compressor, whose header
+        says it; of other chunks only empty ones are found. `head` returns the first bytes of the
+        chunk; None where to read them costs too much.
+        """
+        if length == 0:
+            raise DamagedChunk("is empty")
+        steps = list(self.steps)
+        body = length
+        while steps and steps[-1].id == "crc32c" and steps[-1].codec is None:
+            steps.pop()
+            body -= 4
+        needed = None
+        if not steps and not self.text and self.rest is None:
+            needed = math.prod(self.shape) * self.dtype.itemsize
+        elif steps and steps[-1].id == "blosc" and head is not None:
+            first = memoryview(head(16) or b"")
+            needed = int.from_bytes(first[12:16], "little") if len(first) == 16 else 16
+        if body != needed and (needed is not None or body <= 0):
+            expected = f"expected {length - body + needed}" if needed else "too few"
+            raise DamagedChunk(f"has {length} bytes, {expected}")
 
     def decode(self, data: Buffer) -> NDArray[Any]:
         """The values of one chunk, in native byte order, perhaps read-only.

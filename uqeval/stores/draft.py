@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import shutil
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
 from uqeval.errors import DataError, OutputError, listed
 from uqeval.stores import zarr_writer as zw
-from uqeval.stores.claims import begin
+from uqeval.stores.claims import Claims, begin
 from uqeval.stores.new_store import NewStore
 from uqeval.stores.processes import HINT
+from uqeval.stores.verification import check_same_settings, damaged_parts
 
 
 class Draft:
@@ -21,8 +24,9 @@ class Draft:
     `<index>.labels`. `attributes` are the store's; they, `settings`, names and compression must be
     the same for all writers. `skip`, `ranks`, `resume`, `overwrite`: see `PredictionWriter`.
 
-    `store` takes the arrays; `kept` are the items that were all there when it was opened. Raises
-    `OutputError` where the store can be neither created nor joined.
+    `kinds`: the arrays of every item, without labels. `store` takes the arrays; `kept` are the
+    items that were all there when it was opened. `finished`: a finished store was resumed; nothing
+    is written. Raises `OutputError` where the store can be neither created nor joined.
     """
 
     def __init__(
@@ -34,6 +38,7 @@ class Draft:
         dense: bool,
         attributes: Mapping[str, Any],
         settings: Mapping[str, Any],
+        kinds: Collection[str],
         compression: zw.Compression,
         skip: bool,
         ranks: int,
@@ -46,7 +51,20 @@ class Draft:
         self._samples, self._skip, self._ranks = samples, skip, ranks
         self._final = Path(path).expanduser().resolve()
         zw.check_replaceable(self._final)
+        self.finished = resume and not overwrite and zw.is_complete(self._final) is True
+        if overwrite and resume and zw.is_complete(self._final) is False:
+            overwrite = False
         root = self._final.with_name(f".{self._final.name}.new") if overwrite else self._final
+        self.store = NewStore(root, len(names), names, dense, compression)
+        if self.finished:
+            check_same_settings(root, attributes, names, kinds, dense)
+            # Its writer may have been killed before it removed this.
+            shutil.rmtree(root / zw.HIDDEN, ignore_errors=True)
+            self._claims, self._earlier = Claims(root), set[str]()
+            self.kept = set(range(len(names)))
+            return
+        if overwrite and not self._is_unfinished(root):
+            shutil.rmtree(root, ignore_errors=True)  # an older store that was replaced
 
         def create(folder: Path) -> None:
             NewStore(folder, len(names), names, dense).create(attributes)
@@ -58,8 +76,8 @@ class Draft:
             shared=ranks > 1,
             resume=resume,
             restart=overwrite,
+            damaged=partial(damaged_parts, root, names, kinds, dense),
         )
-        self.store = NewStore(root, len(names), names, dense, compression)
         self.kept = {i for i in range(len(names)) if self._all_of(i, self._earlier)}
 
     def once(self, part: str, what: str, write: Callable[[], None]) -> bool:
@@ -76,7 +94,9 @@ class Draft:
     def labels(self, index: int, what: str, write: Callable[[], None]) -> bool:
         """Writes an item's labels as `once` does; False too if an earlier job has."""
         part = f"{index}.labels"
-        return part not in self._earlier and self.once(part, what, write)
+        if self.finished or part in self._earlier:
+            return False
+        return self.once(part, what, write)
 
     def claim(self, part: str, what: str) -> bool:
         """Claims a part that `write` comes to later; see `once`."""
@@ -158,6 +178,11 @@ class Draft:
             if self.store.root != self._final:
                 zw.publish(self.store.root, self._final)
                 self._claims.moved(self._final)
+
+    @staticmethod
+    def _is_unfinished(root: Path) -> bool:
+        """Whether writers work on the store at `root`, or have left it before it was in place."""
+        return (root / zw.HIDDEN).is_dir()
 
     def _all_of(self, index: int, parts: set[str]) -> bool:
         return f"{index}.all" in parts or all(f"{index}.{t}" in parts for t in range(self._samples))

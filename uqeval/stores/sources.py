@@ -41,6 +41,8 @@ class Source(ABC):
     path: str
     #: Whether `children` and `entries` know anything; web servers do not tell what they hold.
     listable = True
+    #: Whether a few bytes of an object are read as fast as the object is found.
+    local = True
 
     @abstractmethod
     def get(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
@@ -229,6 +231,8 @@ class ZipSource(Source):
 
 class ObjectSource(Source):
     """An object store or web server, through obstore; credentials come from the environment."""
+
+    local = False
 
     def __init__(self, path: str) -> None:
         self.path = path

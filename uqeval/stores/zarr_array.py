@@ -10,6 +10,8 @@ import hashlib
 import itertools
 import math
 import threading
+from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -124,6 +126,50 @@ class ZarrArray(StoredArray):
                 "the writer never ran to its end, or the shape in the metadata is wrong."
             )
         return [tuple(map(int, position)) for position in np.argwhere(absent)]
+
+    def positions(self, first: int | None = None) -> Iterator[Position]:
+        """All grid positions of chunks, or those with `first` on the first axis."""
+        grid = [range(count) for count in self._grid(self.chunks)]
+        if first is not None:
+            grid[0] = range(first, first + 1)
+        return itertools.product(*grid)
+
+    def is_whole(self, position: Position) -> bool:
+        """Whether the chunk at a position of an array without shards is there and undamaged, as
+        far as its checksum tells, or where it has none, its decoder."""
+        codec = self._layout.codec
+        try:
+            data = self._fetch(self._layout.key(position))
+            if data is None:
+                return False
+            (checked_crc32c if codec.checksum_last else codec.decode)(data)
+        except DamagedChunk:
+            return False
+        return True
+
+    def wrong_lengths(self) -> list[str]:
+        """The keys of stored chunks whose length cannot be right, each with what is wrong.
+
+        Raises `StoreError` where a shard's index is damaged.
+        """
+        found = []
+        for position, entry in sorted(self._entries().items()):
+            key, chunks = self._layout.key(position), [(0, entry.size)]
+            if self._layout.shards is not None and entry.size:
+                index = self._index(position)
+                assert index is not None  # it is among the entries
+                chunks = [(a, b) for a, b in index.reshape(-1, 2).tolist() if b != _ABSENT]
+            for start, length in chunks:
+                try:
+                    if start + length > entry.size:
+                        raise DamagedChunk(f"has {entry.size} bytes, expected {start + length}")
+                    head = partial(self._source.get, self._path(key), start)
+                    local = self._source.local
+                    self._layout.codec.check_length(length, head if local else None)
+                except DamagedChunk as damage:
+                    found.append(f"{key} {damage}")
+                    break
+        return found
 
     def stored_bytes(self) -> int:
         """The size of all chunks together, as stored; raises `StoreError` if listing fails."""

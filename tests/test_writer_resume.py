@@ -1,0 +1,196 @@
+"""What `resume=True` makes of stores that were finished, damaged by a power loss, or replaced."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from written import ABOUT, NAMES, SAMPLES, STACK, fill, stored
+
+from uqeval.errors import OutputError
+from uqeval.publishing import publish_folder
+from uqeval.stores import zarr_writer as zw
+from uqeval.writer import PredictionWriter
+
+LABELS = np.zeros((6, 10), np.uint8)
+
+
+def unfinished(path: Path, one_by_one: bool = False, **options: object) -> None:
+    """A store with items a and b and their labels, left by a job that ended."""
+    writer = PredictionWriter(path, **ABOUT | options)
+    for name in ("a", "b"):
+        for t in range(SAMPLES) if one_by_one else ():
+            writer.add(name, STACK[NAMES.index(name), t], sample=t)
+        if not one_by_one:
+            fill(writer, (name,))
+        writer.add_labels(name, LABELS)
+    writer._draft.abandon()
+
+
+def files_of(path: Path, *parts: str) -> list[Path]:
+    return sorted(file for file in path.joinpath(*parts).rglob("*") if file.is_file())
+
+
+def test_a_finished_store_is_resumed_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    with PredictionWriter(path, **ABOUT) as writer:
+        fill(writer)
+        assert not writer.complete
+    (path / zw.HIDDEN / "parts").mkdir(parents=True)  # killed before it removed this
+    before = {file: file.stat().st_mtime_ns for file in files_of(path)}
+    with PredictionWriter(path, **ABOUT, resume=True) as writer:
+        assert writer.complete and writer.done("a") and writer.missing() == []
+        assert not writer.add("a", STACK[1])
+        assert not writer.add("b", STACK[1, 0], sample=0)
+        assert not writer.add_labels("a", LABELS)
+        assert writer.add_batch(["a", "b"], STACK[:2]) == 0
+    assert {file: file.stat().st_mtime_ns for file in files_of(path)} == before
+    assert not (path / zw.HIDDEN).exists()
+    for other in ({"samples": 5}, {"names": ("a", "b", "d")}, {"keep": "maps"}, {"kind": "logits"}):
+        with pytest.raises(OutputError, match="finished store with other settings"):
+            PredictionWriter(path, **ABOUT | other, resume=True)
+
+
+def test_overwrite_with_resume_replaces_what_is_finished(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    with PredictionWriter(path, **ABOUT) as writer:
+        fill(writer)
+    both = {**ABOUT, "overwrite": True, "resume": True}
+    with pytest.raises(RuntimeError), PredictionWriter(path, **both) as writer:
+        writer.add("a", STACK[2])
+        raise RuntimeError
+    np.testing.assert_array_equal(np.stack(stored(path)), STACK.astype("f2"))
+    with PredictionWriter(path, **both) as writer:  # goes on with the replacement
+        assert [writer.done(name) for name in NAMES] == [True, False, False]
+        writer.add("b", STACK[1])
+        writer.add("c", STACK[0])
+    np.testing.assert_array_equal(np.stack(stored(path)), STACK[[2, 1, 0]].astype("f2"))
+    assert [own.name for own in tmp_path.iterdir()] == ["p.zarr"]
+
+
+def test_overwrite_with_resume_goes_on_with_what_is_unfinished(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    unfinished(path)
+    with PredictionWriter(path, **ABOUT, overwrite=True, resume=True) as writer:
+        assert [writer.done(name) for name in NAMES] == [True, True, False]
+        writer.add("c", STACK[2])
+        writer.add_labels("c", LABELS)
+    assert [own.name for own in tmp_path.iterdir()] == ["p.zarr"]
+
+
+@pytest.mark.parametrize("resume", [True, False])
+def test_killed_before_the_older_store_was_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, resume: bool
+) -> None:
+    path = tmp_path / "p.zarr"
+    with PredictionWriter(path, **ABOUT) as writer:
+        fill(writer)
+    with monkeypatch.context() as patch:
+        patch.setattr("uqeval.publishing.shutil.rmtree", lambda *_, **__: None)
+        with PredictionWriter(path, **ABOUT, overwrite=True) as writer:
+            fill(writer)
+    assert sorted(own.name for own in tmp_path.iterdir()) == [".p.zarr.new", "p.zarr"]
+    with PredictionWriter(path, **ABOUT, overwrite=True, resume=resume) as writer:
+        assert not any(map(writer.done, NAMES))
+        fill(writer)
+    assert [own.name for own in tmp_path.iterdir()] == ["p.zarr"]
+
+
+def test_killed_before_the_replacement_was_put_in_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "p.zarr"
+    with PredictionWriter(path, **ABOUT) as writer:
+        fill(writer)
+
+    def fails(new: Path, path: Path) -> None:
+        raise OSError(5, os.strerror(5))
+
+    with monkeypatch.context() as patch:
+        patch.setattr("uqeval.stores.zarr_writer.publish_folder", fails)
+        with pytest.raises(OutputError), PredictionWriter(path, **ABOUT, overwrite=True) as writer:
+            for name in NAMES:
+                writer.add(name, STACK[0])
+    assert publish_folder is not fails
+    with PredictionWriter(path, **ABOUT, overwrite=True, resume=True) as writer:
+        assert writer.missing() == []
+    np.testing.assert_array_equal(np.stack(stored(path)), STACK[[0, 0, 0]].astype("f2"))
+
+
+def test_unfinished_and_of_no_writer_is_no_endless_loop(tmp_path: Path) -> None:
+    zw.create_group(tmp_path / "p.zarr", zw.group_attributes("predictions"))
+    for resume in (True, False):
+        with pytest.raises(OutputError, match="not of this kind of writer"):
+            PredictionWriter(tmp_path / "p.zarr", **ABOUT, resume=resume)
+
+
+def _empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+def _short(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[:-7])
+
+
+def _zeros(file: Path) -> None:
+    file.write_bytes(bytes(file.stat().st_size))
+
+
+@pytest.mark.parametrize("damage", [_empty, _short, _zeros, Path.unlink])
+@pytest.mark.parametrize("compression", ["lz4", "none"])
+def test_a_damaged_chunk_is_written_again(
+    tmp_path: Path, damage: Callable[[Path], None], compression: str
+) -> None:
+    path = tmp_path / "p.zarr"
+    unfinished(path, compression=compression)
+    damage(path / "probs" / "c" / "1" / "0" / "0" / "0" / "0")
+    damage(path / "labels" / "c" / "0" / "0" / "0")
+    with PredictionWriter(path, **ABOUT, compression=compression, resume=True) as writer:
+        assert [writer.done(name) for name in NAMES] == [True, False, False]
+        assert not writer.add("a", STACK[0])
+        assert writer.add("b", STACK[1]) and writer.add("c", STACK[2])
+        assert writer.add_labels("a", LABELS) and writer.add_labels("c", LABELS)
+        assert not writer.add_labels("b", LABELS)
+    np.testing.assert_array_equal(np.stack(stored(path)), STACK.astype("f2"))
+
+
+def test_one_damaged_sample_is_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "p.zarr"
+    unfinished(path, one_by_one=True)
+    _empty(path / "probs" / "c" / "1" / "2" / "0" / "0" / "0")
+    writer = PredictionWriter(path, **ABOUT, resume=True)
+    assert [writer.done("b", t) for t in range(SAMPLES)] == [True, True, False, True]
+
+
+@pytest.mark.parametrize("size", [(6, 10), None])
+@pytest.mark.parametrize("keep", ["samples", "maps"])
+def test_damaged_metadata_are_written_again(
+    tmp_path: Path, size: tuple[int, int] | None, keep: str
+) -> None:
+    about = ABOUT | {"size": size, "keep": keep}
+    whole, path = tmp_path / "whole.zarr", tmp_path / "p.zarr"
+    with PredictionWriter(whole, **about) as writer:
+        fill(writer)
+        for name in NAMES:
+            writer.add_labels(name, LABELS)
+    unfinished(path, size=size, keep=keep)
+    shutil.copytree(path, tmp_path / "copy")
+    metadata = [file for file in files_of(path) if file.name == "zarr.json"]
+    for file in metadata:
+        where = file.relative_to(path).parts
+        if len(where) == 1 or where[:-1] == ("items",):  # synced when the store is begun
+            continue
+        shutil.rmtree(path)
+        shutil.copytree(tmp_path / "copy", path)
+        _empty(file)
+        with PredictionWriter(path, **about, resume=True) as writer:
+            assert not all(map(writer.done, ("a", "b"))) or "labels" in where
+            for name in NAMES:
+                writer.add(name, STACK[NAMES.index(name)])
+                writer.add_labels(name, LABELS)
+        there = {str(own.relative_to(path)): own.read_bytes() for own in files_of(path)}
+        assert there == {str(own.relative_to(whole)): own.read_bytes() for own in files_of(whole)}
