@@ -10,7 +10,7 @@ import pytest
 import scenes
 
 import uqeval
-from uqeval.errors import UsageError
+from uqeval.errors import UqevalError, UsageError
 
 PROBS, LABEL = scenes.softmax(0, 2, 3, 4, 8, 12), scenes.labels(0, 2, 8, 12, classes=4)
 
@@ -66,8 +66,8 @@ def test_tensors_stand_for_targets(tmp_path: Path) -> None:
     np.savez(tmp_path / "r.npz", mean=mean, std=mean)
     report = uqeval.evaluate(tmp_path / "r.npz", Tensor(target), ("regression",))
     assert report.results["regression"]["mae"] == 1
-    with pytest.raises(UsageError, match="predictions: is a dict; expected an array"):
-        miou({"mean": mean}, Tensor(target))
+    with pytest.raises(UsageError, match="predictions: is a set; expected an array"):
+        miou({"mean"}, Tensor(target))
 
 
 def test_no_array() -> None:
@@ -129,3 +129,57 @@ def test_repr() -> None:
     text = repr(report)
     assert text == str(report)
     assert "2 items; segmentation, calibration; 1 warning>" in text and len(text) < 200
+
+
+@pytest.mark.parametrize("kind", [np.asarray, Tensor, Capsule])
+def test_mappings_of_arrays_stand_for_stores(kind: Any) -> None:
+    expected = miou(PROBS, LABEL)
+    names = {"names": ["a", "b"], "class_names": ("road", "car", "tree", "sky")}
+    given = {"probs": kind(PROBS), "labels": kind(LABEL), **names}
+    report = uqeval.evaluate(given, metrics=("segmentation",))
+    assert [item["name"] for item in report.items] == ["a", "b"]
+    assert report.results["segmentation"]["per_class"][1]["name"] == "car"
+    assert report.results["segmentation"]["miou"] == expected["miou"]
+    members = [{"probs": kind(PROBS[:, :1])}, {"probs": kind(PROBS[:, 1:])}]
+    assert miou(members, kind(LABEL)) == expected
+    logs = {"logits": kind(np.log(np.maximum(PROBS, 1e-30))), "labels": kind(LABEL)}
+    assert miou(logs)["miou"] == pytest.approx(expected["miou"])
+    scaled = np.floor(PROBS * 255).astype(np.uint8)
+    scaled[:, :, 0] += 255 - scaled.sum(2, dtype=np.uint8)
+    assert miou({"probs": scaled, "scale": 1 / 255, "labels": LABEL})["miou"] is not None
+
+
+def test_mappings_of_numbers(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    mean, target = rng.normal(5, 1, (2, 2, 6, 7))
+    std = np.ones_like(mean)
+
+    def rmse(*given: Any) -> float:
+        report = uqeval.evaluate(*given, metrics=("regression",))
+        value: float = report.results["regression"]["rmse"]
+        return value
+
+    expected = np.sqrt(((mean - target) ** 2).mean())
+    assert rmse({"mean": mean, "std": std, "target": target}) == pytest.approx(expected)
+    assert rmse({"mean": mean, "variance": std}, target) == pytest.approx(expected)
+    assert rmse({"mean": mean, "std": std}, {"target": target}) == pytest.approx(expected)
+    samples = np.stack([mean - 1, mean + 1], 1)
+    assert rmse({"samples": samples, "target": target}) == pytest.approx(expected)
+    valid = np.zeros(mean.shape, bool)
+    valid[0] = True
+    masked = rmse({"mean": mean, "std": std, "target": target, "valid": valid})
+    assert masked == pytest.approx(np.sqrt(((mean - target)[0] ** 2).mean()))
+    one = {"mean": mean[0], "std": std[0], "target": target[0]}
+    assert uqeval.evaluate(one, metrics=("regression",)).inputs["items"] == 1
+
+
+def test_mappings_that_are_no_stores() -> None:
+    for given, says in [
+        ({}, "no arrays; expected probs or logits"),
+        ({"probs": "preds.zarr"}, "'probs': is a str; expected an array"),
+        ({"probs": PROBS, "class_names": [1, 2]}, "class_names must be a list of texts"),
+        ({"probs": PROBS, "names": ["a"]}, "1 names for 2 items"),
+        ({"entropy": PROBS[:, 0, 0]}, "holds entropy; expected probs or logits"),
+    ]:
+        with pytest.raises(UqevalError, match=says):
+            uqeval.evaluate(given, LABEL)

@@ -97,7 +97,8 @@ def evaluate(
 ) -> Report:
     """Evaluate saved predictions; the report is the one that the commands write.
 
-    `predictions`: a store (Zarr group, `.npy`, `.npz`, or an array in memory [N, T, C, H, W]), or
+    `predictions`: a store (Zarr group, `.npy`, `.npz`, an array in memory [N, T, C, H, W] or
+    [N, C], or a mapping of arrays: {"probs": …, "labels": …}, {"mean": …, "std": …}), or
     several, the members of one ensemble; arrays and tensors of any framework may stand for both,
     whatever has DLPack or `__array__`; `labels`: a store or a folder of label PNGs, where the
     predictions' store holds none. `metrics`: families ("segmentation", "pavpu"), or families with

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uqeval.stores.states import StatesWriter
 
 #: What a run was told of its data that the states of an item depend on.
-_OPTIONS = ("label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize")
+_OPTIONS = ("kind", "axes", "label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize")
 
 
 def states_of_run(

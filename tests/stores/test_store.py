@@ -86,7 +86,7 @@ def test_bare_arrays(tmp_path: Path, form: str, data: np.ndarray, role: Any, kin
 @pytest.mark.parametrize(
     ("data", "role"),
     [
-        (probs(C, H, W), "predictions"),
+        (probs(H), "predictions"),
         (probs(N, H, W), "labels"),
         (ids(H, W), "labels"),
         (ids(H, W), "predictions"),

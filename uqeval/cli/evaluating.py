@@ -16,9 +16,11 @@ from uqeval.errors import UsageError
 
 #: Shared options that make sense for one kind of data only.
 _ONLY = {
-    "classes": ("ignore_index", "classes", "class_names", "label_map", "sum_tolerance"),
+    "classes": (
+        "ignore_index", "classes", "class_names", "kind", "label_map", "sum_tolerance",
+    ),
     "regression": ("nan_samples",),
-}
+}  # fmt: skip
 #: What is read.
 _PATHS = (
     "predictions", "labels", "reference", "video", "pseudo_labels", "names", "flow_path",

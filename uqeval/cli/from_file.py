@@ -61,9 +61,9 @@ def from_file(command: str, needs: str, wanted: str | None) -> Said:
     (name,) = names
     store = config.stores[name]
     where = config.at("stores", name)
-    if store.kind not in (None, *_kinds(command)):
+    if store.data not in (None, *_kinds(command)):
         kinds = " or ".join(_kinds(command))
-        raise UsageError(f"{where}holds {store.kind} data; {command} takes {kinds} only.")
+        raise UsageError(f"{where}holds {store.data} data; {command} takes {kinds} only.")
     if command in _NEED_REFERENCE and store.reference is None:
         raise UsageError(f"{where}names no reference; give it there, or {needs} here.")
     data = {"predictions": store.predictions, "labels": store.truth} | store.options()
@@ -122,8 +122,8 @@ def _fits(command: str, store: Store) -> bool:
 
 def _kind(store: Store) -> str:
     """The kind of a store's data, from the file or from what the store holds."""
-    if store.kind is not None:
-        return store.kind
+    if store.data is not None:
+        return store.data
     from uqeval.inputs.common import open_predictions
     from uqeval.inputs.regression import is_regression
     from uqeval.planning import input_options

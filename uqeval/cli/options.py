@@ -30,6 +30,14 @@ class NanSamples(StrEnum):
     skip = "skip"
 
 
+class Kind(StrEnum):
+    """What predictions hold whose arrays have no names."""
+
+    probs = "probs"
+    logits = "logits"
+    predictions = "predictions"
+
+
 class Missing(StrEnum):
     """What to do about chunks that a store does not hold."""
 
@@ -97,6 +105,14 @@ class Shared:
     class_names: Annotated[str | None, typer.Option(
         metavar="A,B,…", show_default=False, rich_help_panel=_IN,
         help="Class names, with commas between.")] = None
+    kind: Annotated[Kind | None, typer.Option(
+        show_default=False, rich_help_panel=_IN,
+        help="What predictions hold whose arrays have no names (default: probs; integers: "
+        "predicted ids).")] = None
+    axes: Annotated[str | None, typer.Option(
+        metavar="NTCHW", show_default=False, rich_help_panel=_IN,
+        help="Order of the axes of predictions without names of axes: items N (or slices Z), "
+        "samples T, classes C, H, W; such as NHWC.")] = None
     label_map: Annotated[str | None, typer.Option(
         metavar="cityscapes", show_default=False, rich_help_panel=_IN,
         help="Turn label ids into train ids.")] = None
@@ -166,7 +182,8 @@ class Shared:
 OUTPUTS = ("output", "csv", "format", "states", "quiet")
 #: How stores are read.
 READING = (
-    "ignore_index", "names", "classes", "label_map", "sum_tolerance", "missing_chunks",
+    "ignore_index", "names", "classes", "kind", "axes", "label_map", "sum_tolerance",
+    "missing_chunks",
 )  # fmt: skip
 #: The same, and which items.
 INPUTS = (*READING, "class_names", "nan_samples", "limit", "part", "map_cache")
@@ -201,7 +218,7 @@ def split_paths(paths: list[str], labels_alone: bool = False) -> tuple[list[str]
             f"{paths[0]} holds {_noun(paths[0])}; give the predictions before them."
             + _how_to_pack(paths)
         )
-    if any(kinds[:-1]):
+    if any(kinds[:-1]) and not _predictions_of(paths):
         wrong = paths[kinds.index(True)]
         noun = _noun(wrong)
         raise UsageError(
@@ -211,6 +228,25 @@ def split_paths(paths: list[str], labels_alone: bool = False) -> tuple[list[str]
     if kinds[-1]:
         return paths[:-1], paths[-1]
     return paths, None
+
+
+def _predictions_of(paths: list[str]) -> bool:
+    """Whether all paths but the last are predictions of classes, and the last one their labels.
+
+    Decided together, since each of them alone may be either: ids before ids are predicted;
+    numbers [N, C] or [N, T, C] before ids are class probabilities.
+    """
+    from uqeval.stores.store import looks_like_labels, looks_like_truth, may_be_predictions
+
+    *before, last = paths
+    if not looks_like_labels(last):
+        return False
+    if looks_like_labels(before[0]):
+        return len(before) == 1 and may_be_predictions(before[0])
+    return all(
+        not looks_like_truth(path) or (may_be_predictions(path) and not looks_like_labels(path))
+        for path in before
+    )
 
 
 def _how_to_pack(paths: list[str]) -> str:
@@ -227,6 +263,8 @@ def _how_to_pack(paths: list[str]) -> str:
             f" An array without a class axis is a target, and this one has the shape {shape}; "
             "class probabilities have 4 or 5 axes, [item, (sample,) class, y, x]"
             + (": is the item axis missing?" if len(shape) == 3 else ".")
+            + " Those of image classification, [N, C] or [N, T, C], need their labels [N] after "
+            "them."
         )
     return hint + (
         " Predicted numbers are one store with `mean` and `std` (or `variance`, or `samples`), "

@@ -42,6 +42,10 @@ class Store(BaseModel):
     ignore_index: int | None = Field(None, description="Label that means void.")
     classes: int | None = Field(None, description="Number of classes, where nothing says it.")
     class_names: list[Name] | None = Field(None, description="A name for each class.")
+    kind: Literal["probs", "logits", "predictions"] | None = Field(
+        None, description="What predictions are whose arrays have no names (default: probs)."
+    )
+    axes: str | None = Field(None, description="Order of their axes, as letters: NHWC.")
     missing_chunks: Literal["error", "fill"] = "error"
     label_map: str | None = Field(None, description="Turn label ids into train ids: cityscapes.")
     sum_tolerance: float | None = Field(None, description="How far probabilities are from 1.")
@@ -60,7 +64,7 @@ class Store(BaseModel):
         return self.labels if self.labels is not None else self.target
 
     @property
-    def kind(self) -> str | None:
+    def data(self) -> str | None:
         """The kind of data, where the fields say it."""
         kinds = {"video": "video", "labels": "classes", "target": "regression"}
         return next((kind for name, kind in kinds.items() if getattr(self, name)), None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -48,21 +48,28 @@ def open_predictions(predictions: Given | Sequence[Given], options: InputOptions
     if isinstance(names, str | Path):
         names = read_names_file(names)
     stores = [
-        open_store(path, role="predictions", names=names, fill_missing=options.fill)
+        open_store(
+            path,
+            role="predictions",
+            names=names,
+            fill_missing=options.fill,
+            kind=options.kind,
+            axes=options.axes,
+        )
         for path in given
     ]
     return Opened(given, stores, _item_names(stores))
 
 
 def as_store(given: Any, what: str) -> Given:
-    """What stands for a store: a path, a URL, or an array in memory.
+    """What stands for a store: a path, a URL, an array in memory, or a mapping of arrays by name.
 
     Arrays and tensors of any framework become arrays of NumPy. Raises `UsageError` for what is no
     array either.
     """
     from uqeval.stores.incoming import as_array
 
-    if isinstance(given, str | Path):
+    if isinstance(given, str | Path | Mapping):
         return given
     if isinstance(given, os.PathLike):
         return Path(given)

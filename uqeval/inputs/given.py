@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from uqeval.maps.contract import MapSource
 
-#: What stands for a store: a path, a URL, or an array in memory.
-Given: TypeAlias = "str | Path | NDArray[Any]"
+#: What stands for a store: a path, a URL, an array in memory, or a mapping of such by name.
+Given: TypeAlias = "str | Path | NDArray[Any] | Mapping[str, Any]"
 #: Gives text that changes when a part of a store does, or None where that cannot be told.
 Stamp: TypeAlias = "Callable[[], str | None]"
 
@@ -29,6 +29,8 @@ _CHOICES = {
     "nan_samples": ("error", "skip"),
     "resize": ("none", "nearest"),
 }
+#: What `kind` may say of predictions.
+KINDS_DECLARED = ("probs", "logits", "predictions")
 #: Of a video only.
 OF_VIDEO = ("video", "pseudo_labels", "flow_path", "flow_forward_path", "flow_cache", "resize")
 
@@ -42,6 +44,9 @@ class InputOptions:
     classes: int | None = None
     class_names: Sequence[str] | None = None
     missing_chunks: str = "error"
+    #: What predictions without names of arrays are: their kind, and the order of their axes.
+    kind: str | None = None
+    axes: str | None = None
     label_map: str | None = None
     sum_tolerance: float | None = None
     nan_samples: str = "error"
@@ -65,6 +70,9 @@ class InputOptions:
                     f"--{name.replace('_', '-')} {getattr(self, name)!r}; expected "
                     f"{' or '.join(choices)}."
                 )
+        if self.kind not in (None, *KINDS_DECLARED):
+            expected = " or ".join(KINDS_DECLARED)
+            raise UsageError(f"--kind {self.kind!r}; expected {expected}.")
         if self.limit is not None and self.limit < 1:
             raise UsageError(f"--limit {self.limit}; expected at least 1 item.")
         named = self.class_names

@@ -84,7 +84,10 @@ def open_ids(
             return Ids(store, (kind,), found.parts, None, (), given, found.warnings)
         store = open_label_folder(path, names, kind=kind)
         return Ids(store, (kind,), store.arrays[kind], None, (), given)
-    opened = open_predictions(given, replace(options, names=None))
+    reading = replace(options, names=None)
+    if label:
+        reading = replace(reading, kind=None, axes=None)
+    opened = open_predictions(given, reading)
     (store,) = opened.stores
     kinds = ("labels", "predictions") if label else ("predictions",)
     probabilities = [kind for kind in ("probs", "logits") if kind in store.arrays]

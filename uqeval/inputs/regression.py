@@ -96,7 +96,7 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
 
 
 def _refuse_class_options(opened: Opened, options: InputOptions) -> None:
-    for name in ("classes", "class_names", "label_map", "ignore_index", "sum_tolerance"):
+    for name in ("classes", "class_names", "kind", "label_map", "ignore_index", "sum_tolerance"):
         if getattr(options, name) is not None:
             raise UsageError(
                 f"--{name.replace('_', '-')} is for classes; {opened.where} holds numbers with a "

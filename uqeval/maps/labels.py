@@ -26,6 +26,11 @@ def check_size(
     hint = "Resize labels by nearest neighbour."
     if found == (classes, size[0]):
         hint = "The predictions look stored with the class axis last: say so in dimension_names."
+    elif size == (1, 1):
+        hint = (
+            "The predictions were read as image classification, [N, C] or [N, T, C]. For one image "
+            "say the order of its axes (--axes CHW or TCHW)."
+        )
     elif found == size[::-1]:
         hint = SWAPPED
     raise StoreError(

@@ -222,6 +222,12 @@ def settings_of(options: Mapping[str, Any], facts: Facts) -> dict[str, PavpuSett
             raise UsageError(
                 f"--top-k {own.top_k} of {facts.classes} classes: every pixel would be right."
             )
+        if own.window > 1 and set(facts.sizes) == {(1, 1)}:
+            raise UsageError(
+                f"--window {own.window}: {facts.where} holds items of one pixel (image "
+                f"classification), and a patch of {own.window}×{own.window} pixels needs "
+                "neighbours. Give --window 1, or evaluate calibration and failure."
+            )
         for name, (height, width) in zip(facts.names, facts.sizes, strict=True):
             if own.border == "drop" and own.window > min(height, width):
                 raise UsageError(

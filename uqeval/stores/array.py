@@ -85,6 +85,10 @@ class StoredArray(ABC):
         may be a read-only view.
         """
 
+    def suit(self, axes: tuple[str, ...]) -> None:
+        """Choose `chunks` for these axes, where the format stores none of its own."""
+        return
+
     def missing(self) -> list[tuple[int, ...]]:
         """Grid positions of the chunks that the store does not hold (they would read as fill)."""
         return []

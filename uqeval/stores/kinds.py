@@ -96,3 +96,4 @@ def resolve(array: StoredArray, kind: str, *, single: bool = False) -> None:
             "again."
         )
     array.axes = axes_of(array, kind, single=single)
+    array.suit(array.axes)

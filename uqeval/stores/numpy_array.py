@@ -22,6 +22,8 @@ from uqeval.stores.bfloat16 import SOURCE, is_coarse
 from uqeval.stores.stamps import file_stamp, joined
 
 _TILE_BYTES = 8 * 2**20
+#: Of items of one pixel, which cost more to count than to read.
+_ROWS_BYTES = 64 * 2**10
 #: Bytes read of a mapped file, after which its pages are given back: they count as memory in use.
 _TOUCHED = 64 * 2**20
 _BLOCK = 4096
@@ -74,6 +76,10 @@ class NumpyArray(StoredArray):
                 self._touched = 0
                 self._give_back()
         return found
+
+    def suit(self, axes: tuple[str, ...]) -> None:
+        """Made-up chunks can be any: those of few rows of one item."""
+        self.chunks = _chunks_for(axes, self.shape, self.dtype.itemsize)
 
     def reshaped(self, shape: tuple[int, ...]) -> NumpyArray:
         """The same numbers in another shape; still mapped when they are first read."""
@@ -283,6 +289,19 @@ def _map(
         name = file if isinstance(file, str) else "temporary file"
         raise StoreError(f"{name}: cannot be mapped: {error}. Copy or save it again.") from error
     return np.asarray(mapped)
+
+
+def _chunks_for(axes: tuple[str, ...], shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
+    """Bands of rows of one item with all its samples and classes, wherever these axes are.
+
+    Items without rows (image classification) come many at a time.
+    """
+    along, most = ("y", _TILE_BYTES) if "y" in axes else ("item", _ROWS_BYTES)
+    sizes = dict(zip(axes, shape, strict=True))
+    rest = math.prod(size for axis, size in sizes.items() if axis not in ("item", along))
+    chunks = {axis: max(1, size) for axis, size in sizes.items()} | {"item": 1}
+    chunks[along] = max(1, min(sizes.get(along, 1), most // max(1, rest * itemsize)))
+    return tuple(chunks[axis] for axis in axes)
 
 
 def _bands(shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:

@@ -33,7 +33,7 @@ def looks_like_labels(path: str | Path) -> bool:
     """
     bare, kinds = _held(str(path))
     if bare is not None:
-        return bare.dtype.kind in "biu" and len(bare.shape) == 3
+        return bare.dtype.kind in "biu" and len(bare.shape) in (1, 3)
     if kinds is not None:
         return "labels" in kinds and not kinds & PREDICTIONS
     return Path(path).is_dir() and bool(png_files(path))
@@ -51,6 +51,18 @@ def looks_like_truth(path: str | Path) -> bool:
     if kinds is not None:
         return bool(kinds & {"labels", "target"}) and not kinds & PREDICTIONS
     return Path(path).is_dir() and bool(target_files(path))
+
+
+def may_be_predictions(path: str | Path) -> bool:
+    """Whether what looks like ground truth at `path` may be predictions as well.
+
+    Files or arrays of class ids may be predicted; numbers [N, C] or [N, T, C] may be probabilities
+    of image classification. Raises `StoreError` as `open_store` does.
+    """
+    bare, kinds = _held(str(path))
+    if bare is not None:
+        return len(bare.shape) in (2, 3) or bare.dtype.kind in "biu"
+    return kinds is None and looks_like_labels(path)
 
 
 def _held(path: str) -> tuple[StoredArray | None, set[str] | None]:

@@ -1,0 +1,118 @@
+"""Image classification: [N, C] and [N, T, C] with labels [N] are items of one pixel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import zarr
+
+import uqeval
+from uqeval.cli.options import split_paths
+from uqeval.errors import StoreError, UsageError
+
+N, T, C = 60, 3, 4
+RNG = np.random.default_rng(3)
+LOGITS = RNG.normal(0, 2, (N, T, C))
+PROBS = np.exp(LOGITS) / np.exp(LOGITS).sum(-1, keepdims=True)
+MEAN = PROBS.mean(1)
+LABELS = np.array([RNG.choice(C, p=p / p.sum()) for p in MEAN])
+
+
+def ece_of(probs: np.ndarray, bins: int = 15) -> float:
+    """ECE by its definition, in plain NumPy."""
+    confidence, right = probs.max(1), probs.argmax(1) == LABELS
+    bin_of = np.clip(np.ceil(confidence * bins).astype(int) - 1, 0, bins - 1)
+    return sum(
+        abs(confidence[own].sum() - right[own].sum()) / len(probs)
+        for own in (bin_of == b for b in range(bins))
+    )
+
+
+def saved(folder: Path, form: str) -> tuple[Any, Any]:
+    """Predictions and labels in one of the forms that are read."""
+    samples = PROBS if "samples" in form else MEAN
+    if form.startswith("npy"):
+        np.save(folder / "p.npy", samples)
+        np.save(folder / "l.npy", LABELS)
+        return folder / "p.npy", folder / "l.npy"
+    if form.startswith("npz"):
+        np.savez(folder / "p.npz", probs=samples, labels=LABELS)
+        return folder / "p.npz", None
+    if form.startswith("zarr"):
+        group = zarr.create_group(str(folder / "p.zarr"))
+        group.create_array("probs", data=samples, chunks=(7, *samples.shape[1:]))
+        group.create_array("labels", data=LABELS, chunks=(11,))
+        return folder / "p.zarr", None
+    return {"probs": samples, "labels": LABELS}, None
+
+
+@pytest.mark.parametrize("form", ["npy", "npy samples", "npz", "zarr", "zarr samples", "memory"])
+def test_ece_and_auroc_are_those_of_the_definition(tmp_path: Path, form: str) -> None:
+    metrics = pytest.importorskip("sklearn.metrics")
+    predictions, labels = saved(tmp_path, form)
+    report = uqeval.evaluate(predictions, labels, metrics=("calibration", "failure"))
+    wrong = MEAN.argmax(1) != LABELS
+    entropy = -(MEAN * np.log(MEAN)).sum(1)
+    assert report.results["calibration"]["ece"] == pytest.approx(ece_of(MEAN), rel=1e-6)
+    expected = metrics.roc_auc_score(wrong, entropy)
+    assert report.results["failure"]["auroc"] == pytest.approx(expected, rel=1e-6)
+    assert [item["name"] for item in report.items][:3] == ["0", "1", "2"]
+
+
+def test_logits_and_axes_are_declared(tmp_path: Path) -> None:
+    np.save(tmp_path / "z.npy", LOGITS.transpose(2, 0, 1))
+    report = uqeval.evaluate(
+        tmp_path / "z.npy", LABELS, metrics=("calibration",), kind="logits", axes="CNT"
+    )
+    assert report.results["calibration"]["ece"] == pytest.approx(ece_of(MEAN), rel=1e-5)
+    with pytest.raises(UsageError, match=r"axes 'NC' are 2, but .*z\.npy has the shape"):
+        uqeval.evaluate(tmp_path / "z.npy", LABELS, axes="NC")
+    with pytest.raises(UsageError, match="expected letters of NTCHW"):
+        uqeval.evaluate(tmp_path / "z.npy", LABELS, axes="NCQ")
+    with pytest.raises(UsageError, match="--kind 'probabilities'; expected probs or logits"):
+        uqeval.evaluate(tmp_path / "z.npy", LABELS, kind="probabilities")
+    with pytest.raises(UsageError, match="names its arrays"):
+        uqeval.evaluate({"probs": MEAN, "labels": LABELS}, kind="logits")
+    with pytest.raises(UsageError, match="has no predictions with 4 axes"):
+        uqeval.evaluate({"probs": MEAN, "labels": LABELS}, axes="NCHW")
+
+
+def test_what_needs_neighbours_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"one pixel \(image classification\).*needs neighbours"):
+        uqeval.evaluate(MEAN, LABELS, metrics=("pavpu",))
+    single = uqeval.evaluate(MEAN, LABELS, metrics={"pavpu": {"window": 1}})
+    assert single.results["pavpu"]["pavpu"] is not None
+    everything = uqeval.evaluate(MEAN, LABELS, metrics="all")
+    assert "ece" in everything.results["calibration"] and "pavpu" not in everything.results
+    assert any("needs neighbours" in text for text in everything.warnings)
+
+
+def test_one_image_without_item_axis_says_what_to_do() -> None:
+    image = np.moveaxis(RNG.dirichlet(np.ones(C), (4, 6)), -1, 0)
+    labels = np.zeros((C, 4, 6), np.uint8)
+    with pytest.raises(StoreError, match=r"read as image classification.*--axes CHW"):
+        uqeval.evaluate(image, labels)
+    one = uqeval.evaluate(image, labels[:1], metrics=("segmentation",), axes="CHW")
+    assert one.inputs["items"] == 1
+
+
+def test_paths_are_told_apart_together(tmp_path: Path) -> None:
+    for name, values in {
+        "probs": MEAN, "samples": PROBS, "labels": LABELS, "planes": np.zeros((2, 4, 5)),
+        "ids": np.zeros((2, 4, 5), np.uint8),
+    }.items():  # fmt: skip
+        np.save(tmp_path / f"{name}.npy", values)
+    at = {name: str(tmp_path / f"{name}.npy") for name in ("probs", "samples", "labels", "planes")}
+    ids = str(tmp_path / "ids.npy")
+    assert split_paths([at["probs"], at["labels"]]) == ([at["probs"]], at["labels"])
+    both = [at["probs"], at["samples"]]
+    assert split_paths([*both, at["labels"]]) == (both, at["labels"])
+    assert split_paths([ids, ids]) == ([ids], ids)
+    for wrong in ([at["labels"], at["probs"]], [at["planes"], at["planes"]], [ids, ids, ids]):
+        with pytest.raises(UsageError, match="after all predictions"):
+            split_paths(wrong)
+    with pytest.raises(UsageError, match=r"\[N, C\] or \[N, T, C\], need their labels"):
+        split_paths([at["probs"]])

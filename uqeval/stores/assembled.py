@@ -1,0 +1,178 @@
+"""Opened arrays as a store: what each is, in which order its axes are, cut into items."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from uqeval.errors import StoreError, listed
+from uqeval.stores.array import ItemArray, Store, StoredArray
+from uqeval.stores.declared import Declared, kind_of_bare, not_one_of, with_scale
+from uqeval.stores.kinds import (
+    FLOWS,
+    KNOWN,
+    PREDICTIONS_EXPECTED,
+    REGRESSION,
+    known_as,
+    resolve,
+)
+from uqeval.stores.names import checked_names
+from uqeval.stores.numpy_array import NumpyArray
+from uqeval.stores.one_pixel import with_pixel
+
+Role: TypeAlias = Literal["predictions", "labels", "target", "frames", "flow", "flow_forward"]
+
+#: What a bare array is expected to be, by role.
+_BARE_EXPECTED = {
+    "predictions": "[N, T, C, H, W] or [N, C, H, W] probabilities (of images without pixels "
+    "[N, C] or [N, T, C]), or [N, H, W] predicted ids",
+    "labels": "[N, H, W] integers for labels (of images without pixels [N])",
+    "target": "[N, H, W], [H, W] or [N] numbers for a target",
+}
+_VIDEO_RANKS = {
+    "frames": "[N, H, W, 3] bytes for frames",
+    "flow": "[N-1, H, W, 2] numbers for optical flow",
+    "flow_forward": "[N-1, H, W, 2] numbers for optical flow",
+}
+
+
+@dataclass(frozen=True)
+class Opening:
+    """How a store is opened; see `uqeval.stores.store.open_store`."""
+
+    role: Role
+    names: Sequence[str] | None = None
+    fill_missing: bool = False
+    label_map: str | None = None
+    declared: Declared = field(default_factory=Declared)
+
+
+def store_of_named(
+    path: str, members: Mapping[str, StoredArray], attributes: dict[str, Any], how: Opening
+) -> Store:
+    """A store of named arrays that lie in one file, or in memory."""
+    arrays: dict[str, StoredArray] = {}
+    for kind, array in members.items():
+        known = known_as(kind, array)
+        if known in arrays:
+            raise StoreError(f"{path}: holds {known!r} twice, once as {kind!r}. Keep one of them.")
+        if array.dtype.kind != "U":
+            arrays[known] = array
+    arrays = how.declared.of_named(with_scale(arrays), path)
+    arrays, single = _one_item(arrays)
+    own = None if single else own_names(members, attributes, path)
+    return assemble(path, arrays, how.names, own, attributes, single=single, held=tuple(members))
+
+
+def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], bool]:
+    """Arrays of numbers with a target as those of one image where they have no item axis.
+
+    Tables, [N] or members [M, N], become images of one row.
+    """
+    ranks = {kind: len(array.shape) for kind, array in arrays.items() if kind in REGRESSION}
+    planes = [rank for kind, rank in ranks.items() if kind != "samples"]
+    least = min(planes, default=ranks.get("samples", 4) - 1)
+    if not ranks or least > 2:
+        return arrays, False
+    if least == 1:
+        return {
+            kind: a.reshaped((*a.shape[:-1], 1, a.shape[-1])) if isinstance(a, NumpyArray) else a
+            for kind, a in arrays.items()
+        }, True
+    return arrays, True
+
+
+def store_of_one(array: StoredArray, how: Opening) -> Store:
+    """A store of one array that has no name, so that its role and rank say what it is."""
+    role, rank = how.role, len(array.shape)
+    kind: str | None = role
+    if role in _VIDEO_RANKS:
+        expected = _VIDEO_RANKS[role]
+        good = rank == 4 and array.dtype.kind in "biuf"
+    else:
+        how.declared.name_axes(array)
+        kind = kind_of_bare(array, role, how.declared)
+        good, expected = kind is not None, _BARE_EXPECTED[role]
+    if not good or kind is None:
+        raise not_one_of(array, expected)
+    single = role == "target" and rank < 3
+    if single and rank == 1 and isinstance(array, NumpyArray):
+        array = array.reshaped((1, *array.shape))
+    return assemble(
+        array.where, {kind: array}, how.names, None, dict(array.attributes), single=single
+    )
+
+
+def assemble(
+    path: str,
+    arrays: Mapping[str, StoredArray],
+    given: Sequence[str] | None,
+    own: tuple[str, ...] | None,
+    attributes: dict[str, Any],
+    warnings: Sequence[str] = (),
+    single: bool = False,
+    held: Sequence[str] = (),
+) -> Store:
+    """Arrays as a store, once their axes, counts and names agree; `single`: of one item.
+
+    `held`: what the store calls its arrays, if not as they are called here.
+    """
+    held = tuple(held or arrays)
+    parts: dict[str, tuple[ItemArray, ...]] = {}
+    warned = list(warnings)
+    for kind, array in arrays.items():
+        if kind not in KNOWN and len(array.shape) < (2 if single else 3):
+            continue  # coordinates and the like, which xarray stores beside the data
+        try:
+            array = with_pixel(array, kind, single=single)
+            resolve(array, kind, single=single)
+        except StoreError as error:
+            if kind in KNOWN:
+                raise
+            warned.append(f"left out: {error}")
+            continue
+        if "item" in array.axes:
+            count = array.shape[array.axes.index("item")]
+            parts[kind] = tuple(ItemArray(array, index) for index in range(count))
+        else:
+            parts[kind] = (ItemArray(array, None),)
+    if not parts:
+        found = f"only {listed(sorted(held))}" if held else "no arrays"
+        raise StoreError(f"{path}: holds {found}; expected {PREDICTIONS_EXPECTED}.")
+    count = _count(parts, path)
+    if given is not None:
+        names: tuple[str, ...] | None = checked_names(list(given), f"{path}: --names", count)
+    else:
+        names = None if own is None else checked_names(own, path, count)
+    return Store(path, parts, names, attributes, tuple(warned), held)
+
+
+def _count(parts: Mapping[str, tuple[ItemArray, ...]], path: str) -> int:
+    # Flow lies between items and says nothing about their number, unless it is alone.
+    alone = parts.keys() <= FLOWS
+    counts = {kind: len(part) for kind, part in parts.items() if alone or kind not in FLOWS}
+    first, count = next(iter(counts.items()))
+    for kind, other in counts.items():
+        if other != count:
+            raise StoreError(
+                f"{path}: {first!r} has {count} items and {kind!r} has {other}. Write both for the "
+                "same items, in the same order."
+            )
+    if count == 0:
+        raise StoreError(f"{path}: {first!r} has no items. Was anything written?")
+    return count
+
+
+def own_names(
+    arrays: Mapping[str, StoredArray], attributes: Mapping[str, Any], path: str
+) -> tuple[str, ...] | None:
+    array = arrays.get("names")
+    if array is None:
+        values = attributes.get("names")
+        return None if values is None else checked_names(values, f"{path}: attribute names")
+    if len(array.shape) != 1 or (array.dtype.kind not in "UO"):
+        raise StoreError(
+            f"{array.where}: holds {array.dtype} of shape {array.shape}, expected one text an item."
+        )
+    return checked_names([str(v) for v in array.read((slice(None),)).tolist()], array.where)

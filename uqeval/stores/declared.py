@@ -1,0 +1,123 @@
+"""What a user declares of arrays that carry no names: their kind, and the order of their axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from uqeval.errors import StoreError, UsageError
+from uqeval.stores.array import StoredArray, canonical_axes
+
+#: Each letter of `axes`; a medical volume's slices Z are its items.
+LETTERS = {
+    "N": "item", "Z": "item", "T": "sample", "C": "class", "H": "y", "Y": "y", "W": "x", "X": "x",
+}  # fmt: skip
+#: Ground truth, whose axes are not those of predictions.
+_TRUTH = frozenset({"labels", "target", "valid", "names"})
+
+
+@dataclass(frozen=True)
+class Declared:
+    """`kind`: what an array holds, "probs" or "logits". `axes`: its axes as letters of NTCHW."""
+
+    kind: str | None = None
+    axes: str | None = None
+
+    @property
+    def names(self) -> tuple[str, ...] | None:
+        """The canonical names of `axes`. Raises `UsageError` for letters that are none."""
+        if self.axes is None:
+            return None
+        letters = self.axes.upper()
+        names = tuple(LETTERS.get(letter, "") for letter in letters)
+        if not letters or "" in names or len(set(names)) != len(names):
+            raise UsageError(
+                f"axes {self.axes!r}: expected letters of NTCHW, each at most once (items N or Z, "
+                "samples T, classes C, rows H or Y, columns W or X), such as --axes NHWC."
+            )
+        return names
+
+    def name_axes(self, array: StoredArray) -> None:
+        """Give the array its declared axes. Raises `UsageError` if it has more or fewer."""
+        if (names := self.names) is None:
+            return
+        if len(names) != len(array.shape):
+            raise UsageError(
+                f"axes {self.axes!r} are {len(names)}, but {array.where} has the shape "
+                f"{array.shape}; give one letter an axis."
+            )
+        array.dimension_names = names
+
+    def of_named(self, arrays: Mapping[str, StoredArray], path: str) -> dict[str, StoredArray]:
+        """Arrays that have names, with what is declared of them.
+
+        `axes` are those of predictions of this rank; `kind` renames a single array whose name says
+        nothing. Raises `UsageError` where they would have no effect.
+        """
+        found = dict(arrays)
+        if self.kind is not None and self.kind not in found:
+            if len(found) != 1 or {"probs", "logits"} & found.keys():
+                raise UsageError(
+                    f"--kind {self.kind}: {path} names its arrays ({', '.join(sorted(found))}). "
+                    "Leave out --kind."
+                )
+            found = {self.kind: next(iter(found.values()))}
+        if (names := self.names) is not None:
+            fits = [
+                array
+                for kind, array in found.items()
+                if kind not in _TRUTH and len(array.shape) == len(names)
+            ]
+            if not fits:
+                shapes = ", ".join(f"{kind} {array.shape}" for kind, array in found.items())
+                raise UsageError(
+                    f"--axes {self.axes}: {path} has no predictions with {len(names)} axes; it "
+                    f"holds {shapes}."
+                )
+            for array in fits:
+                self.name_axes(array)
+        return found
+
+
+def kind_of_bare(array: StoredArray, role: str, declared: Declared) -> str | None:
+    """The kind of an array without a name: by its `role`, its axes and its dtype, not its values.
+
+    None where they fit no kind. `role`: "predictions", "labels" or "target".
+    """
+    rank, dtype = len(array.shape), array.dtype.kind
+    if role == "target":
+        return "target" if rank in (1, 2, 3) and dtype in "biuf" else None
+    if role == "labels":
+        return "labels" if rank in (1, 3) and dtype in "biu" else None
+    if declared.kind is not None:
+        return declared.kind
+    if array.dimension_names and any(array.dimension_names):
+        if "class" in canonical_axes(array.dimension_names, array.where):
+            return "probs"
+        return "predictions" if dtype in "biu" else None
+    if rank in (1, 3) and dtype in "biu" and "scale" not in array.attributes:
+        return "predictions"
+    numbers = dtype == "f" or rank > 3 or (dtype == "u" and "scale" in array.attributes)
+    return "probs" if 2 <= rank <= 5 and numbers else None
+
+
+def with_scale(arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
+    """The arrays less a number `scale`, which becomes an attribute of integer probabilities."""
+    found = dict(arrays)
+    scale = found.get("scale")
+    if scale is None or scale.shape not in ((), (1,)):
+        return found
+    del found["scale"]
+    value = float(scale.read((slice(None),) * len(scale.shape)).reshape(-1)[0])
+    for kind in ("probs", "mean_probs"):
+        if kind in found and found[kind].dtype.kind == "u":
+            found[kind].attributes = {**found[kind].attributes, "scale": value}
+    return found
+
+
+def not_one_of(array: StoredArray, expected: str) -> StoreError:
+    """What to raise for an array without a name that fits no kind."""
+    return StoreError(
+        f"{array.where}: has the shape {array.shape} of {array.dtype}, expected {expected}. "
+        "Add the axes that are missing, or save a Zarr group that names its arrays."
+    )
