@@ -433,7 +433,7 @@ def _item_patch_counts(tally: Any, items: Sequence[Maps]) -> State:
         try:
             limit = naive.threshold(wanted, found, pixels, tally.accuracy_threshold, *ops)
         except ValueError:  # the Surplus is undefined everywhere
-            limit = float(pixels.max())
+            limit = float("nan")
         ends = (float(pixels.min()), float(pixels.max()))
         one = PatchCounts(tally.patches, (limit,), (ends,), tally.accuracy_threshold, *ops)
         for name, values in _patch_counts(one, [maps]).items():

@@ -8,23 +8,21 @@ inside a bin, which take another look at the pixels), its scores are read off by
 from __future__ import annotations
 
 import time
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError
+from uqeval.replaying import counted, left_out, replay
 from uqeval.report.schema import Report
 
 if TYPE_CHECKING:
     from uqeval.metrics import Family
     from uqeval.metrics._again import Again
     from uqeval.metrics._family import Facts
-    from uqeval.metrics._plan import Counted, Section
+    from uqeval.metrics._plan import Section
     from uqeval.statistics.joined import Joined
     from uqeval.stores.states import SavedStates
-    from uqeval.tallies import Tally
-
-Found = TypeVar("Found")
 
 SUFFIX = ".states.zip"
 _UNKNOWN = "takes another look at the pixels of all items, which saved states do not hold"
@@ -170,53 +168,28 @@ def _merged(joined: Joined) -> dict[str, Any]:
     }
 
 
-def replay(plan: Generator[tuple[Tally, ...], Any, Found], states: Joined) -> Found | None:
-    """What a plan returns when it is sent saved states; None if it asks for others."""
-    try:
-        asked = next(plan)
-        while all(states.holds(tally.parameters()) for tally in asked):
-            asked = plan.send({tally: counted(tally, states) for tally in asked})
-    except StopIteration as stop:
-        found: Found = stop.value
-        return found
-    plan.close()
-    return None
-
-
-def left_out(joined: Joined, key: str, again: Again, tally: Tally) -> set[int]:
-    """The items whose states of a tally are in none of the scores under a key."""
-    if again.leaves_out is None or tally not in again.kept_only:
-        return set()
-    records = enumerate(joined.index["records"])
-    return {i for i, record in records if record.get(key, {}).get(again.leaves_out)}
-
-
-def counted(tally: Tally, states: Joined, without: Collection[int] = ()) -> Counted:
-    """The states of a tally, folded in the order of items, `without` some. Raises `StoreError`."""
-    from uqeval.metrics._plan import Counted
-
-    total, items = tally.empty(), []
-    for item, data in enumerate(states.states(tally.parameters())):
-        if item in without:
-            continue
-        try:
-            tally.fold(total, tally.thin(tally.unpack(data)))
-        except ValueError as error:
-            raise StoreError(f"{states.path}: {error}.") from None
-        if tally.keeps_items:
-            items.append(data)
-    return Counted(total, items)
-
-
 def _refuse_other_thresholds(
     joined: Joined, variants: Sequence[tuple[str, Family, Any]], facts: Facts
 ) -> None:
     """Raise `UsageError` with the pooled numbers where parts fitted thresholds of their own."""
+    from uqeval.metrics.thresholds import lacks_threshold
+
     for key, family, settings in variants:
-        if family.pooled is None or not joined.differ(key):
+        differ = joined.differ(key)
+        if family.pooled is None or not (
+            differ or lacks_threshold(joined.index["fitted"].get(key))
+        ):
             continue
         pooled = replay(family.pooled(settings, facts), joined)
-        if pooled is None:
+        undefined = pooled is not None and pooled.get("threshold", "") is None
+        if undefined and not differ:
+            continue
+        if undefined:
+            how = (
+                "The threshold of all items is undefined: evaluate each of them again with "
+                "--threshold and one number for all"
+            )
+        elif pooled is None:
             how = (
                 "The states do not hold that of all items: evaluate each of them again with "
                 "--threshold and one number for all"

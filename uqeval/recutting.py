@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
-from uqeval.merging import counted, replay
+from uqeval.replaying import counted, replay
 
 if TYPE_CHECKING:
     from uqeval.metrics._again import Again
@@ -56,6 +56,7 @@ def recut(joined: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any
             )
         fitted[key] = new
         settings[key] = _settings(settings[key], rule, "counted_at" in new)
+        own = settings_of(family.settings_type, settings[key])
         again = family.again(key, own, facts, fitted)[key]
         parts = {part.partition("/")[2] for part in fitted if part.startswith(f"{key}/")}
         results[key] = _scores(joined, again) | {n: before[n] for n in parts if n in before}
@@ -63,10 +64,10 @@ def recut(joined: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any
         ties = results[key]["ties"]
         numerics[key] = {f"ties_{n}": v for n, v in ties.items() if isinstance(v, int)}
         if "counted_at" in new:
+            at, before_at = (_shown(new[name][0]) for name in ("threshold", "counted_at"))
             warnings.append(
-                f"{key}: cut again at the threshold {new['threshold'][0]!r} ({rule}) from saved "
-                f"states; it was evaluated at {new['counted_at'][0]!r} "
-                f"({settings[key]['recut_from']})."
+                f"{key}: cut again at the threshold {at} ({rule}) from saved states; it was "
+                f"evaluated at {before_at} ({settings[key]['recut_from']})."
             )
     found = {
         "results": results, "items": items, "settings": settings, "numerics": numerics,
@@ -74,6 +75,10 @@ def recut(joined: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any
     index |= {"results": results, "records": items, "numerics": numerics, "fitted": fitted}
     index["settings"] = settings
     return {**record, **found, "warnings": [*record["warnings"], *warnings]}
+
+
+def _shown(threshold: float | None) -> str:
+    return "null" if threshold is None else repr(threshold)
 
 
 def _of_its_own(key: str) -> bool:

@@ -13,6 +13,7 @@ from scenes import item_maps, zarr_group
 
 import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
+from uqeval.metrics.patch_scores import METRICS
 
 CLASSES = 4
 GOLDEN = json.loads((Path(__file__).parents[1] / "golden" / "figure2.json").read_text())
@@ -267,6 +268,16 @@ def flat(tmp_path: Path, right: bool, value: float = 0.5) -> Path:
     return zarr_group(tmp_path / "flat", arrays, class_names=["a", "b"])
 
 
+def without_threshold(found: dict[str, Any], word: str = "no Surplus is defined") -> None:
+    """Assert that everything that needs the undefined threshold is null with its reason."""
+    needed = {"uncertainty_threshold", "n_ac", "n_au", "n_ic", "n_iu", "accuracy_curve"}
+    needed |= {metric.field for metric in METRICS} - {"p_accurate"}
+    for name in needed & found.keys():
+        assert found[name] is None, name
+        assert word in found[f"{name}_reason"], name
+    assert found["p_accurate"] in (0.0, 1.0, None)
+
+
 @pytest.mark.parametrize("rule", ["mean", "median", "range:0.5", "max-surplus"])
 def test_without_errors_much_is_undefined(tmp_path: Path, rule: str) -> None:
     report = uqeval.evaluate(flat(tmp_path, True), metrics={"pavpu": {"threshold": rule}})
@@ -278,6 +289,9 @@ def test_without_errors_much_is_undefined(tmp_path: Path, rule: str) -> None:
     assert found["surplus_peak_reason"]
     assert found["curve"]["surplus"] == [None] * 101
     assert found["curve"]["misleading"] == [False] * 101
+    if rule == "max-surplus":  # there is no Surplus, and so no threshold
+        without_threshold(found)
+        return
     assert found["uncertainty_threshold"] == 0.5
     assert found["pavpu"] == 1.0
     assert found["ties"] == {"accuracy": 0, "uncertainty": 4}
@@ -312,8 +326,14 @@ def test_no_patch_with_a_valid_pixel(tmp_path: Path) -> None:
     found = uqeval.evaluate(path).results["pavpu"]
     assert found["pavpu"] is None
     assert found["pavpu_reason"] == "no patch"
-    with pytest.raises(UsageError, match="no patch has a valid pixel"):
-        uqeval.evaluate(path, metrics={"pavpu": {"threshold": "median"}})
+    for rule in ("median", "max-surplus"):
+        options = {"threshold": rule}
+        report = uqeval.evaluate(path, metrics={"pavpu": options, "failure": options})
+        for name in ("pavpu", "failure"):
+            assert report.results[name]["uncertainty_threshold"] is None
+            assert report.results[name]["uncertainty_threshold_reason"]
+        assert report.results["failure"]["undetected_error_rate"] is None
+        assert report.results["failure"]["aurc"] == 0
 
 
 def test_one_row_one_column_one_pixel(tmp_path: Path) -> None:

@@ -47,5 +47,5 @@ class Last(tuple["Tally", ...]):
 Plan = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Section]
 #: Returns what is fitted, as a section has it.
 Recutting = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", "dict[str, Any]"]
-#: Returns options of a command, as a user would give them.
-Pooling = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", "dict[str, str]"]
+#: Returns options of a command, as a user would give them; None for a threshold that is undefined.
+Pooling = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", "dict[str, str | None]"]

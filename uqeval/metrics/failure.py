@@ -99,6 +99,7 @@ def plan(settings: FailureSettings, classes: int, class_names: Sequence[str]) ->
             asked = fitting.send(counted)
         except StopIteration as stop:
             threshold = stop.value.threshold[0]
+            lacking = Rule.parse(settings.threshold).undefined if threshold is None else ""
             break
         counted = yield asked
 
@@ -129,7 +130,7 @@ def plan(settings: FailureSettings, classes: int, class_names: Sequence[str]) ->
     return Section(
         results,
         [
-            _item(own, data, undetected.unpack(low)["counts"].sum(axis=0).tolist())
+            _item(own, data, undetected.unpack(low)["counts"].sum(axis=0), lacking)
             for data, low in zip(items, hidden.items, strict=True)
         ],
         settings=dataclasses.asdict(settings),
@@ -151,7 +152,7 @@ def _again(
     pooled = _pooled(uncertainty, facts.classes)
     threshold = fitted.get(key, {}).get("threshold")
     held: tuple[Tally, ...] = ()
-    if threshold is not None:
+    if "threshold" in fitted.get(key, {}):
         held = (Undetected(uncertainty, facts.classes, threshold),)
 
     def scores(states: Mapping[Tally, State], whole: bool) -> dict[str, Any]:
@@ -176,7 +177,8 @@ def _pooled_threshold(settings: FailureSettings, facts: Facts) -> Pooling:
 
     patches = Patches(settings.ranked(facts.classes), facts.classes)
     fitted = yield from fit(Rule.parse(settings.threshold), patches, False)
-    return {"threshold": repr(fitted.threshold[0])}
+    threshold = fitted.threshold[0]
+    return {"threshold": None if threshold is None else repr(threshold)}
 
 
 def _pooled(uncertainty: Uncertainty, classes: int) -> RankedErrors:
@@ -188,7 +190,7 @@ def _pooled(uncertainty: Uncertainty, classes: int) -> RankedErrors:
 
 def _results(
     settings: FailureSettings,
-    threshold: float,
+    threshold: float | None,
     hidden: State,
     class_names: Sequence[str],
     pooled: Mapping[str, Any],
@@ -196,16 +198,15 @@ def _results(
 ) -> dict[str, Any]:
     """What counts of `Undetected` and scores by rank, of the set and of each class, say."""
     counts = hidden["counts"]
-    return {
-        "uncertainty": settings.uncertainty,
-        "uncertainty_threshold": threshold,
-        **_record(pooled, *counts.sum(axis=0).tolist()),
+    lacking = Rule.parse(settings.threshold).undefined if threshold is None else ""
+    results: dict[str, Any] = {"uncertainty": settings.uncertainty}
+    put(results, "uncertainty_threshold", threshold, lacking)
+    return results | {
+        **_record(pooled, counts.sum(axis=0), lacking),
         "per_class_by": "label",
         "per_class": [
-            {"class": c, "name": name, **_record(ranked, *own)}
-            for c, (name, own, ranked) in enumerate(
-                zip(class_names, counts.tolist(), each, strict=True)
-            )
+            {"class": c, "name": name, **_record(ranked, own, lacking)}
+            for c, (name, own, ranked) in enumerate(zip(class_names, counts, each, strict=True))
         ],
     }
 
@@ -260,15 +261,26 @@ def _split(
                 ladders[key] = ladders[key].with_split(finer, POOLED_BITS, mine)
 
 
-def _record(ranked: Mapping[str, Any], pixels: int, wrong: int, undetected: int) -> dict[str, Any]:
+def _record(ranked: Mapping[str, Any], counts: Any, lacking: str) -> dict[str, Any]:
+    """Return scores by rank with those of counts of `Undetected` [3].
+
+    `lacking`: why there is no threshold, "" where there is one.
+    """
+    pixels, wrong, _ = counts.tolist()
     record = {"pixels": pixels, "errors": wrong, **ranked}
-    metric = failure_scores.BY_FIELD["undetected_error_rate"]
-    put(record, metric.field, metric.formula(pixels, undetected), metric.undefined)
+    _put_undetected(record, counts, lacking)
     return record
 
 
-def _item(tally: ItemFailure, data: bytes, counts: Sequence[int]) -> dict[str, Any]:
-    """The scores of one item by itself, exact."""
+def _put_undetected(record: dict[str, Any], counts: Any, lacking: str) -> None:
+    metric = failure_scores.BY_FIELD["undetected_error_rate"]
+    pixels, _, undetected = counts.tolist()
+    value = None if lacking else metric.formula(pixels, undetected)
+    put(record, metric.field, value, lacking or metric.undefined)
+
+
+def _item(tally: ItemFailure, data: bytes, counts: Any, lacking: str) -> dict[str, Any]:
+    """The scores of one item by itself, exact; `counts` and `lacking` as of `_record`."""
     state = tally.unpack(data)
     pixels, wrong, flagged = state["counts"].tolist()
     pairs, ordered = state["pairs"].tolist()
@@ -282,11 +294,11 @@ def _item(tally: ItemFailure, data: bytes, counts: Sequence[int]) -> dict[str, A
         "aurc": risks / pixels if pixels else None,
         "e_aurc": risks / pixels - failure_scores.best_aurc(pixels, wrong) if pixels else None,
         "augrc": (pairs - ordered / 2 + wrong**2 / 2) / pixels**2 if pixels else None,
-        "undetected_error_rate": counts[2] / pixels if pixels else None,
     }
     record: dict[str, Any] = {"pixels": pixels, "errors": wrong}
     for field, value in values.items():
         put(record, field, value, failure_scores.BY_FIELD[field].undefined)
+    _put_undetected(record, counts, lacking)
     return record
 
 

@@ -131,6 +131,22 @@ COUNTS = ("n_ac", "n_au", "n_ic", "n_iu")
 BY_FIELD = {metric.field: metric for metric in METRICS}
 
 
+def scores_of_accuracy(accurate: int, inaccurate: int, reason: str) -> dict[str, Any]:
+    """Return the record of `scores` where no uncertainty threshold is defined.
+
+    Only the share of accurate patches needs none. All else is None with the `reason`.
+    """
+    record: dict[str, Any] = {}
+    for name in COUNTS:
+        put(record, name, None, reason)
+    for metric in METRICS:
+        if metric.field == "p_accurate":
+            put(record, metric.field, p_accurate(accurate, 0, inaccurate, 0), metric.undefined)
+        else:
+            put(record, metric.field, None, reason)
+    return record
+
+
 def scores(ac: int, au: int, ic: int, iu: int) -> dict[str, Any]:
     """The four counts and all scores, undefined ones None with their reason."""
     record: dict[str, Any] = dict(zip(COUNTS, (ac, au, ic, iu), strict=True))

@@ -45,12 +45,13 @@ def plan(settings: PavpuSettings, classes: int, class_names: Sequence[str]) -> P
     tally = _tally(settings, classes, fitted)
     counted = (yield (tally,))[tally]
     results = results_of(settings, fitted, counted.total, class_names)
-    items = [item_of(tally, data, scope == "item") for data in counted.items]
+    states = map(tally.unpack, counted.items)
+    items = [item_of(settings, fitted, state, class_names) for state in states]
     return Section(
         results,
         items,
         settings=dataclasses.asdict(settings),
-        numerics={f"ties_{k}": v for k, v in results["ties"].items()},
+        numerics={f"ties_{k}": v for k, v in results["ties"].items() if isinstance(v, int)},
         warnings=_warnings(results),
         fitted=dataclasses.asdict(fitted) if fitted else {},
     )
@@ -63,6 +64,8 @@ def _pooled(settings: PavpuSettings, facts: Facts) -> Pooling:
     patches, rule = settings.patches(facts.classes), Rule.parse(settings.threshold)
     fitted = yield from fit(rule, patches, False, settings.ends(), **_operators(settings))
     low, high = fitted.ends[0]
+    if fitted.threshold[0] is None:
+        return {"threshold": None}
     return {"threshold": repr(fitted.threshold[0]), "curve_range": f"{low!r}:{high!r}"}
 
 
@@ -126,17 +129,17 @@ def _recut(
     wanted, own = Rule.parse(rule), Fitted.of(fitted)
     counted = tuple(fitted.get("counted_at", own.threshold))
     held = Fitted(counted, own.ends)
-    value = wanted.value
+    value: float | None = wanted.value
     if wanted.kind == "max-surplus":
         tally = _tally(settings, facts.classes, held)
         value = best((yield (tally,))[tally].total["by_threshold"], *own.ends[0])
     elif wanted.kind != "value":
         patches = settings.patches(facts.classes)
         value = (yield from fit(wanted, patches, False)).threshold[0]
-    if is_same(value, counted[0]):
+    if is_same(value, counted[0]) or (value is None and counted[0] is None):
         return {"threshold": list(counted), "ends": fitted["ends"]}
     step = step_of(held, value)
-    if step is None:
+    if step is None and value is not None:
         refuse_not_held(rule, value, held)
     return {"threshold": [value], "ends": fitted["ends"], "counted_at": list(counted)}
 

@@ -6,14 +6,14 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from uqeval.errors import listed
 from uqeval.metrics import patch_scores
 from uqeval.metrics._contract import put
 from uqeval.metrics.patch_scores import METRICS
 from uqeval.metrics.pavpu_settings import PavpuSettings
-from uqeval.metrics.thresholds import Fitted
+from uqeval.metrics.thresholds import Fitted, Rule
 
 if TYPE_CHECKING:
-    from uqeval.tallies import PatchCounts
     from uqeval.tallies._contract import State
 
 #: Why something is not known at another threshold than that of the run.
@@ -35,7 +35,7 @@ def results_of(
     is not known.
     """
     at = state["counts"] if step is None else counts_at(state["by_threshold"], step)
-    counts = at.tolist()
+    rule = Rule.parse(settings.threshold)
     results: dict[str, Any] = {
         "uncertainty": settings.uncertainty,
         "window": settings.window,
@@ -44,35 +44,66 @@ def results_of(
         "uncertainty_threshold": None,
     }
     one = fitted is not None and len(fitted.threshold) == 1
+    lacking = _lacking(rule, fitted, state, class_names)
     if fitted and one:
-        results["uncertainty_threshold"] = fitted.threshold[0]
+        put(results, "uncertainty_threshold", fitted.threshold[0], rule.undefined)
     else:
         each = "class" if fitted else "item"
         results["uncertainty_threshold_reason"] = f"fitted for each {each} apart"
-    pooled = four(at.sum(axis=0).tolist())
-    results |= patch_scores.scores(*pooled)
+    results |= _scored(at.sum(axis=0), lacking)
     results["ties"] = dict(zip(("accuracy", "uncertainty"), state["ties"].tolist(), strict=True))
-    if step is not None:
-        put(results["ties"], "uncertainty", None, NOT_HELD)
+    if step is not None or lacking:
+        put(results["ties"], "uncertainty", None, lacking or NOT_HELD)
     rows = []
-    for c, own in enumerate(counts):
+    for c, own in enumerate(at):
         mixed = c == len(class_names)
         row: dict[str, Any] = {
             "class": "mixed" if mixed else c,
             "name": "mixed" if mixed else class_names[c],
         }
         if fitted and not one:
-            threshold = fitted.threshold[c] if at[c].any() else None
-            put(row, "uncertainty_threshold", threshold, "no patch of this class")
-        rows.append(row | patch_scores.scores(*four(own)))
+            threshold = fitted.threshold[c] if own.any() else None
+            reason = rule.undefined if own.any() else "no patch of this class"
+            put(row, "uncertainty_threshold", threshold, reason)
+            rows.append(row | _scored(own, reason if own.any() and threshold is None else ""))
+        else:
+            rows.append(row | _scored(own, lacking))
     results["per_class"] = rows
     ends = fitted.ends[0] if fitted and one else None
     results |= _curve(state["by_threshold"], ends) if whole else _peaks(state["by_threshold"])
-    if whole and step is None:
+    if whole and step is None and not lacking:
         results["accuracy_curve"] = _accuracy_curve(state["by_accuracy"])
     elif whole:
-        put(results, "accuracy_curve", None, NOT_HELD)
+        put(results, "accuracy_curve", None, lacking or NOT_HELD)
     return results
+
+
+def _scored(counts: Any, lacking: str) -> dict[str, Any]:
+    """Return the scores of counts [accurate, uncertain]; `lacking`: why there is no threshold."""
+    if lacking:
+        inaccurate, accurate = counts.sum(axis=1).tolist()
+        return patch_scores.scores_of_accuracy(accurate, inaccurate, lacking)
+    return patch_scores.scores(*four(counts.tolist()))
+
+
+def _lacking(rule: Rule, fitted: Fitted | None, state: State, names: Sequence[str]) -> str:
+    """Return why a threshold that the pooled counts need is undefined; "" where none is."""
+    if fitted is None:
+        if math.isnan(float(state["own"][0])):
+            return f"no threshold for some items: {rule.undefined}"
+        return ""
+    if len(fitted.threshold) == 1:
+        return rule.undefined if fitted.threshold[0] is None else ""
+    lacking = [
+        name
+        for name, value, own in zip(
+            (*names, "mixed"), fitted.threshold, state["counts"], strict=True
+        )
+        if value is None and own.any()
+    ]
+    if not lacking:
+        return ""
+    return f"no threshold for class {listed(lacking)}: {rule.undefined}"
 
 
 def counts_at(by_threshold: Any, step: int) -> Any:
@@ -168,11 +199,17 @@ def _accuracy_curve(by_accuracy: Any) -> dict[str, list[Any]]:
     return curve | reasons
 
 
-def item_of(tally: PatchCounts, data: bytes, own: bool) -> dict[str, Any]:
-    """The scores of one item, read off its packed state; with its threshold if it has its `own`."""
-    state = tally.unpack(data)
-    record = patch_scores.scores(*four(state["counts"].sum(axis=0).tolist()))
-    if own:
-        value = float(state["own"][0])
-        record["uncertainty_threshold"] = value if math.isfinite(value) else None
+def item_of(
+    settings: PavpuSettings, fitted: Fitted | None, state: State, class_names: Sequence[str]
+) -> dict[str, Any]:
+    """Return the scores of one item's state; with its threshold where each item has its own."""
+    rule = Rule.parse(settings.threshold)
+    counts = state["counts"].sum(axis=0)
+    if fitted is not None:
+        return _scored(counts, _lacking(rule, fitted, state, class_names))
+    value = float(state["own"][0])
+    lacking = rule.undefined if math.isnan(value) else ""
+    record = _scored(counts, lacking)
+    own = value if math.isfinite(value) else None
+    put(record, "uncertainty_threshold", own, lacking or "no patch")
     return record

@@ -28,6 +28,13 @@ class Rule:
     kind: str
     value: float = 0.0
 
+    @property
+    def undefined(self) -> str:
+        """Why the rule may give no threshold."""
+        if self.kind == "max-surplus":
+            return "no Surplus is defined: all patches are accurate, none is, or there are none"
+        return "there are no patches with a valid pixel"
+
     @classmethod
     def parse(cls, text: str) -> Rule:
         """Read a rule as users write it. Raises `UsageError` for anything else."""
@@ -57,9 +64,12 @@ def _number(text: str) -> float | None:
 
 @dataclass(frozen=True)
 class Fitted:
-    """Thresholds of uncertainty and ends of the curve's range: one, or one a category."""
+    """Thresholds of uncertainty and ends of the curve's range: one, or one a category.
 
-    threshold: tuple[float, ...]
+    A threshold is None where its rule gives none (`Rule.undefined`).
+    """
+
+    threshold: tuple[float | None, ...]
     ends: tuple[tuple[float, float], ...]
 
     @classmethod
@@ -82,8 +92,9 @@ def fit(
     """Fit a rule on the set, or on each category of patches apart.
 
     Pixels of a class are those that its labels mark; `mixed` has the pixels of the whole set. A
-    category without patches has an entry that is never used. `curve`: the ends of the one curve,
-    if they are not the least and the greatest uncertainty; its best threshold is `max-surplus`.
+    category without patches may have a threshold that is never used. A threshold is None where its
+    rule gives none. `curve`: the ends of the one curve, if they are not the least and the greatest
+    uncertainty; its best threshold is `max-surplus`.
     """
     from uqeval.tallies import Moments, PatchCounts, Ranks
     from uqeval.tallies.ranks import bins_of
@@ -103,12 +114,10 @@ def fit(
     if percentile:
         coarse = counted[ranks].total["coarse"]
         bins = bins_of(coarse, (rule.value,))
-        if not bins:
-            raise UsageError(
-                "no patch has a valid pixel: the percentile of the patches is undefined."
-            )
-        detail = Ranks(patches, patches.classes, by_category, bins)
-        fine = (yield (detail,))[detail].total["fine"]
+        fine: Any = []
+        if bins:
+            detail = Ranks(patches, patches.classes, by_category, bins)
+            fine = (yield (detail,))[detail].total["fine"]
         threshold = _percentiles(coarse, fine, bins, rule.value)
     elif rule.kind == "max-surplus":
         ends = [curve] if curve is not None else ends
@@ -129,14 +138,20 @@ def fit(
     return Fitted(tuple(threshold), tuple(ends) if curve is None else (curve,))
 
 
-def is_same(one: float, other: float) -> bool:
-    """Whether two thresholds divide patches alike: they are compared as float32."""
+def lacks_threshold(fitted: Mapping[str, Any] | None) -> bool:
+    """Return whether a fitted threshold, as saved states have it, is undefined."""
+    threshold = (fitted or {}).get("threshold", ())
+    return threshold is None or (isinstance(threshold, list | tuple) and None in threshold)
+
+
+def is_same(one: float | None, other: float | None) -> bool:
+    """Return whether two defined thresholds divide patches alike: they are compared as float32."""
     import numpy as np
 
-    return bool(np.float32(one) == np.float32(other))
+    return None not in (one, other) and bool(np.float32(one) == np.float32(other))
 
 
-def step_of(fitted: Fitted, value: float) -> int | None:
+def step_of(fitted: Fitted, value: float | None) -> int | None:
     """The step of the curve that is the threshold `value`; None if none is."""
     steps = _steps(fitted)
     return next((i for i, own in enumerate(steps) if is_same(own, value)), None)
@@ -150,9 +165,11 @@ def refuse_not_held(rule: str, value: float, fitted: Fitted) -> NoReturn:
     shown = " and ".join(f"{steps[i]!r} (t = {i / (len(steps) - 1):g})" for i in near)
     own = Rule.parse(rule)
     what = f"{rule}, which is {value!r}," if own.kind not in ("value", "percentile") else rule
+    at = fitted.threshold[0]
+    counted = "" if at is None else f"{at!r}, at which patches were counted, and "
     raise UsageError(
-        f"--threshold {what} is none of the thresholds that the states hold: "
-        f"{fitted.threshold[0]!r}, at which patches were counted, and the {len(steps)} of the "
+        f"--threshold {what} is none of the thresholds that the states hold: {counted}"
+        f"the {len(steps)} of the "
         f"curve, from {steps[0]!r} to {steps[-1]!r}. The nearest of these are {shown}; give one as "
         "a number (range:T takes t of the set's range), or evaluate again."
     )
@@ -164,15 +181,15 @@ def _steps(fitted: Fitted) -> list[float]:
     return curve_thresholds(*fitted.ends[0])
 
 
-def best(by_threshold: Any, low: float, high: float) -> float:
-    """The threshold of a curve from `low` to `high` with the greatest Surplus; else `high`.
+def best(by_threshold: Any, low: float, high: float) -> float | None:
+    """Return the threshold of a curve from `low` to `high` with the greatest Surplus.
 
-    `by_threshold`: counts of patches at each of its steps.
+    `by_threshold`: counts of patches at each of its steps. None where the Surplus is undefined.
     """
     from uqeval.tallies.patches import best_step, curve_thresholds
 
     step = best_step(by_threshold)
-    return high if step is None else curve_thresholds(low, high)[step]
+    return None if step is None else curve_thresholds(low, high)[step]
 
 
 def _ends(pixels: State, c: int | None) -> Any:
@@ -187,12 +204,11 @@ def _mean(pixels: State, c: int | None) -> float:
     return math.fsum(pixels["total"][chosen].tolist()) / int(pixels["count"][chosen].sum())
 
 
-def _percentiles(coarse: Any, fine: Any, bins: Any, p: float) -> list[float]:
+def _percentiles(coarse: Any, fine: Any, bins: Any, p: float) -> list[float | None]:
     from uqeval.tallies.ranks import percentile
 
-    values = []
+    values: list[float | None] = []
     for group, counts in enumerate(coarse):
         mine = {b: fine[i] for i, (g, b) in enumerate(bins) if g == group}
         values.append(percentile(counts, mine, p))
-    defined = [v for v in values if v is not None]
-    return [v if v is not None else max(defined) for v in values]
+    return values

@@ -191,7 +191,8 @@ def _per_class(results: dict[str, Any], key: str) -> Table:
     rows = []
     for row in results[key]["per_class"]:
         mine = segmentation.get(row["class"], {})
-        patches = sum(row[name] for name in ("n_ac", "n_au", "n_ic", "n_iu"))
+        counts = [row[name] for name in ("n_ac", "n_au", "n_ic", "n_iu")]
+        patches = None if None in counts else sum(counts)
         rows.append(
             [
                 str(row["name"]),

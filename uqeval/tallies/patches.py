@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -90,7 +91,8 @@ class PatchCounts(Tally):
     """Patches by category [class + mixed], accuracy and uncertainty.
 
     `threshold` and `curve` hold one entry, or one a category (each class, then mixed); a curve's
-    thresholds are t = 0, 0.01 … 1 of the range. They are compared as float32.
+    thresholds are t = 0, 0.01 … 1 of the range. They are compared as float32. Where a threshold is
+    None, which patches are uncertain means nothing.
     State: `counts` [category, accurate, uncertain]; `by_threshold` [category, accurate, thresholds
     of the curve below]; `by_accuracy` [accuracy thresholds 0, 0.01 … 1 below, uncertain]; `ties`
     [on the accuracy threshold, on the uncertainty threshold].
@@ -98,7 +100,7 @@ class PatchCounts(Tally):
 
     id: ClassVar[str] = "patch_counts"
     patches: Patches
-    threshold: tuple[float, ...]
+    threshold: tuple[float | None, ...]
     curve: tuple[tuple[float, float], ...]
     accuracy_threshold: float = 0.5
     accuracy_op: str = ">"
@@ -139,6 +141,8 @@ class ItemPatchCounts(Tally):
 
     `rule` is mean, percentile (of the patches), range, max-surplus or value, with its `value`. The
     state has `own` besides: threshold, least and most of one item, which mean nothing once merged.
+    The threshold is NaN where the item has patches and its rule gives none, also once merged; it is
+    -inf without patches.
     """
 
     id: ClassVar[str] = "item_patch_counts"
@@ -182,7 +186,7 @@ class ItemPatchCounts(Tally):
         elif self.rule == "max-surplus":
             first = self._with(low, (low, high)).state_of(maps)
             step = best_step(first["by_threshold"])
-            threshold = high if step is None else curve_thresholds(low, high)[step]
+            threshold = math.nan if step is None else curve_thresholds(low, high)[step]
         else:
             threshold = self.value
         found = self._with(threshold, (low, high)).state_of(maps)

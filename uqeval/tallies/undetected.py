@@ -16,13 +16,14 @@ if TYPE_CHECKING:
 class Undetected(Tally):
     """Non-void pixels, wrong ones, and wrong ones whose uncertainty is not above the threshold.
 
-    The threshold is compared as float32. State: `counts` [class of label, 3].
+    The threshold is compared as float32; of None the last count means nothing. State: `counts`
+    [class of label, 3].
     """
 
     id: ClassVar[str] = "undetected"
     uncertainty: Uncertainty
     classes: int
-    threshold: float
+    threshold: float | None
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -39,5 +40,5 @@ class Undetected(Tally):
 
         count_undetected(
             self.uncertainty.of(maps), maps["prediction"], maps["label"], void_of(self.classes),
-            np.float32(self.threshold), state["counts"],
+            np.float32(np.nan if self.threshold is None else self.threshold), state["counts"],
         )  # fmt: skip
