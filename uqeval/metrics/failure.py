@@ -22,7 +22,7 @@ from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._ladder import BIN_WIDTH, Ladder
 from uqeval.metrics._plan import Plan, Pooling, Section
 from uqeval.metrics.pavpu_settings import check_uncertainty, checked_log_base
-from uqeval.metrics.thresholds import Rule, fit
+from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
 
 if TYPE_CHECKING:
     from uqeval.tallies import ItemFailure, RankedErrors, Tally, Uncertainty
@@ -135,7 +135,7 @@ def plan(settings: FailureSettings, classes: int, class_names: Sequence[str]) ->
         ],
         settings=dataclasses.asdict(settings),
         numerics={"ties_at_cuts": failure_scores.cut_ties(ladders[None])},
-        warnings=_warnings(results),
+        warnings=undefined_warnings(Rule.parse(settings.threshold), threshold) + _warnings(results),
         fitted={"threshold": threshold},
     )
 

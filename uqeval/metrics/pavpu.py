@@ -14,7 +14,16 @@ from uqeval.metrics._plan import Plan, Pooling, Recutting, Section
 from uqeval.metrics.patch_scores import METRICS
 from uqeval.metrics.pavpu_results import item_of, results_of
 from uqeval.metrics.pavpu_settings import PavpuSettings, settings_of
-from uqeval.metrics.thresholds import Fitted, Rule, best, fit, is_same, refuse_not_held, step_of
+from uqeval.metrics.thresholds import (
+    Fitted,
+    Rule,
+    best,
+    fit,
+    is_same,
+    refuse_not_held,
+    step_of,
+    undefined_warnings,
+)
 
 
 def _maps(settings: PavpuSettings, facts: Facts) -> set[str]:
@@ -52,7 +61,7 @@ def plan(settings: PavpuSettings, classes: int, class_names: Sequence[str]) -> P
         items,
         settings=dataclasses.asdict(settings),
         numerics={f"ties_{k}": v for k, v in results["ties"].items() if isinstance(v, int)},
-        warnings=_warnings(results),
+        warnings=_undefined(rule, fitted) + _warnings(results),
         fitted=dataclasses.asdict(fitted) if fitted else {},
     )
 
@@ -142,6 +151,11 @@ def _recut(
     if step is None and value is not None:
         refuse_not_held(rule, value, held)
     return {"threshold": [value], "ends": fitted["ends"], "counted_at": list(counted)}
+
+
+def _undefined(rule: Rule, fitted: Fitted | None) -> list[str]:
+    one = fitted is not None and len(fitted.threshold) == 1
+    return undefined_warnings(rule, fitted.threshold[0]) if fitted and one else []
 
 
 def _warnings(results: dict[str, Any]) -> list[str]:

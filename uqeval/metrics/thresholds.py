@@ -138,6 +138,16 @@ def fit(
     return Fitted(tuple(threshold), tuple(ends) if curve is None else (curve,))
 
 
+def undefined_warnings(rule: Rule, threshold: float | None) -> list[str]:
+    """Return the warning that a rule gave no threshold, if it gave none."""
+    if threshold is not None:
+        return []
+    return [
+        f"the uncertainty threshold is undefined: {rule.undefined}. What needs it is null; "
+        "--threshold mean is always defined."
+    ]
+
+
 def lacks_threshold(fitted: Mapping[str, Any] | None) -> bool:
     """Return whether a fitted threshold, as saved states have it, is undefined."""
     threshold = (fitted or {}).get("threshold", ())
