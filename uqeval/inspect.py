@@ -128,8 +128,8 @@ def _facts(store: Store, fill: bool) -> Inspection:
                 problems.append(str(error))
         if wrong:
             problems.append(
-                f"{number_of(len(wrong), 'chunk')} of a wrong length: {listed(wrong, 3)}. Copy them "
-                "again from where they were written, or write them again."
+                f"{number_of(len(wrong), 'chunk')} of a wrong length: {listed(wrong, 3)}. Copy "
+                "them again from where they were written, or write them again."
             )
         if missing:
             total = sum(

@@ -65,6 +65,12 @@ def run_uqeval(
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
+def run_unread(reader: str, *arguments: str | Path, cwd: Path) -> Outcome:
+    """Run `uqeval ARGUMENTS` with a stdout that is of no use; see `forked.Parent.run`."""
+    given = [*map(str, arguments)]
+    return Outcome(*forked.parent().run(given, cwd, environment(), TIMEOUT, reader))
+
+
 def run_well(*arguments: str | Path, **options: Any) -> Outcome:
     """Run a command that has to end well."""
     outcome = run_uqeval(*arguments, **options)

@@ -54,10 +54,15 @@ class Parent:
         self._process.wait()
 
     def run(
-        self, arguments: list[str], cwd: Path | None, environment: dict[str, str], timeout: float
-    ) -> tuple[int, str, str]:
-        """Status, stdout and stderr of `uqeval ARGUMENTS`, the streams being pipes."""
+        self, arguments: list[str], cwd: Path | None, environment: dict[str, str], timeout: float,
+        reader: str = "",
+    ) -> tuple[int, str, str]:  # fmt: skip
+        """Status, stdout and stderr of `uqeval ARGUMENTS`, the streams being pipes.
+
+        `reader` "gone": nobody reads stdout any more; "none": stdout is closed from the beginning.
+        """
         asked = {"arguments": arguments, "cwd": str(cwd or Path.cwd()), "environment": environment}
+        asked["reader"] = reader
         ends = [os.pipe(), os.pipe()]
         with self._lock, ThreadPoolExecutor(2) as readers:
             data = json.dumps(asked).encode()
@@ -146,7 +151,14 @@ def _run(asked: dict[str, Any]) -> None:
     tempfile.tempdir = None
     sys.argv = ["uqeval", *asked["arguments"]]
     # What a text stream knows of its file, it learns when it is opened.
-    sys.stdout = open(1, "w")  # noqa: SIM115
+    if asked["reader"] == "gone":
+        read, write = os.pipe()
+        os.close(read)
+        os.dup2(write, 1)
+        os.close(write)
+    if asked["reader"] == "none":
+        os.close(1)
+    sys.stdout = None if asked["reader"] == "none" else open(1, "w")  # type: ignore[assignment] # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
     main()
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import EXECUTABLE, TIMEOUT, environment, refused, run_uqeval, run_well
+from command import EXECUTABLE, TIMEOUT, environment, refused, run_unread, run_uqeval, run_well
 from small_stores import labels, probs, save
 
 from uqeval import __version__
@@ -90,16 +90,6 @@ def test_an_interrupted_reduce(tmp_path: Path, long_run: list[str]) -> None:
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.parametrize("shown", ["table", "json"])
-def test_a_reader_that_goes_away(complete: Path, shown: str) -> None:
-    command = f"{EXECUTABLE} pavpu {complete} --format {shown} | head -c 1; echo ${{PIPESTATUS[0]}}"
-    done = subprocess.run(
-        ["bash", "-c", command], env=environment(), capture_output=True, text=True, check=True
-    )
-    assert done.stderr == ""
-    assert done.stdout[1:].strip() == "0"
-
-
 def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["bash", "-c", command], cwd=folder, env=environment(), capture_output=True, text=True,
@@ -112,7 +102,9 @@ def judged(complete: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a report and rules that it does not pass."""
     folder = tmp_path_factory.mktemp("judged")
     run_well("pavpu", complete, "-o", "r.json", "-q", cwd=folder)
+    (folder / "s.json").write_bytes((folder / "r.json").read_bytes())
     (folder / "rules.yaml").write_text("pavpu.pavpu: {min: 0.999}\n")
+    (folder / "good.yaml").write_text("pavpu.pavpu: {min: 0}\n")
     return folder
 
 
@@ -124,13 +116,35 @@ def test_a_failed_gate_fails_whoever_looks(judged: Path, streams: str, shown: st
     assert done.returncode == 1 and "Traceback" not in done.stderr
 
 
-@pytest.mark.parametrize(
-    ("arguments", "status"),
-    [("--version", 0), ("pavpu no.zarr", 2), ("merge r.json -o -", 0), ("merge r.json", 0)],
-)
-def test_stdout_that_is_closed(judged: Path, arguments: str, status: int) -> None:
-    done = shell(f"{EXECUTABLE} {arguments} >&-", judged)
-    assert done.returncode == status and "Traceback" not in done.stderr
+#: Commands that print to stdout, in the forms that they print.
+PRINTING = (
+    "pavpu {complete}", "pavpu {complete} --format json", "pavpu {complete} -o -",
+    "gate r.json good.yaml", "gate r.json good.yaml -o -", "merge r.json --format csv",
+    "select r.json --format markdown", "report r.json -o -", "inspect {complete}",
+    "inspect {complete} --format json", "compare r.json s.json --no-intervals", "schema",
+    "--version", "gate --help", "run {complete} -o out",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("arguments", PRINTING)
+def test_lost_output_is_no_success(judged: Path, complete: Path, arguments: str) -> None:
+    given = arguments.format(complete=complete).split()
+    gone, closed = (run_unread(reader, *given, cwd=judged) for reader in ("gone", "none"))
+    assert (gone.status, closed.status) == (141, 2), (gone, closed)
+    assert not [line for line in gone.stderr.splitlines() if not line.startswith("warning: ")]
+    assert closed.stderr.splitlines()[-1].startswith(
+        "uqeval: stdout: is closed, and the result goes there. Leave it open, redirect it"
+    )
+    if arguments.endswith("-o out"):
+        written = {file.name for file in (judged / "out").iterdir()}
+        assert {"complete.json", "complete.html", "index.html"} <= written
+
+
+def test_a_closed_stderr_changes_no_file(judged: Path, complete: Path) -> None:
+    done = shell(f"{EXECUTABLE} pavpu {complete} -o own.json 2>&- >&- <&-; echo $?", judged)
+    assert done.stdout == "2\n"  # the table
+    done = shell(f"{EXECUTABLE} gate own.json good.yaml 2>&- >table", judged)
+    assert done.returncode == 0 and "passed" in (judged / "table").read_text()
 
 
 @pytest.mark.parametrize("stream", [">&-", ">/dev/full", "> >(exec true)"])
@@ -170,7 +184,7 @@ def test_a_bug_shows_its_traceback(tmp_path: Path, complete: Path) -> None:
     [
         ("MemoryError", 2, "uqeval: out of memory; give a lower --memory or fewer --workers.\n"),
         ("KeyboardInterrupt", 130, "uqeval: interrupted before it was done.\n"),
-        ("BrokenPipeError(32, 'gone')", 0, ""),
+        ("BrokenPipeError(32, 'gone')", 141, ""),
         ("uqeval.cli.UqevalError('what is wrong')", 2, "uqeval: what is wrong\n"),
     ],
 )

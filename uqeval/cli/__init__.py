@@ -1,13 +1,12 @@
 """The command line: one file a command, errors to messages and exit statuses here.
 
 0 done; 1 a gate failed, and nothing else; 2 could not do it; 3 a bug, with its traceback;
-130 interrupted.
+130 interrupted; 141 the reader of stdout went away before all was written; 143 terminated.
 """
 
 from __future__ import annotations
 
 import atexit
-import io
 import os
 import signal
 import sys
@@ -25,6 +24,7 @@ from typer.core import TyperCommand, TyperGroup
 from uqeval import __version__
 from uqeval.cli.messages import tell
 from uqeval.cli.parsing import Command
+from uqeval.cli.stdout import BROKEN_PIPE, guard_streams, lost_output
 from uqeval.errors import UqevalError
 
 #: Each in the module of its name, in the order in which help lists them, with the first line of its
@@ -134,17 +134,19 @@ def main() -> None:
         if isinstance(leaving.code, int | None):
             ended.append(leaving.code or 0)
         raise
-    except OSError:  # not even that something is wrong can be said: stderr cannot be written
-        os._exit(2)
 
 
 def _leave(ended: Sequence[int]) -> None:
     """End now: to take down what was loaded, module by module, takes longer than many a run."""
     try:
         for stream in (sys.stdout, sys.stderr):
-            if stream is not None:  # as it is where the caller has closed it
-                stream.flush()
-    except (OSError, ValueError):
+            stream.flush()
+    except UqevalError as error:  # stdout
+        tell(f"uqeval: {error}")
+        ended = [*ended, next(filter(None, ended[-1:]), 2)]
+    except BrokenPipeError:
+        ended = [*ended, next(filter(None, ended[-1:]), BROKEN_PIPE)]
+    except ValueError:
         return  # for Python to tell
     if ended:
         os._exit(ended[-1])
@@ -157,27 +159,22 @@ def _run() -> None:
     warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
     # Pydantic would search all packages that are installed for plugins of its own.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")  # names may hold what the locale cannot
+    guard_streams()
     try:
         app(prog_name="uqeval")
     except SystemExit as leaving:
         # Typer and rich turn these two into exits with statuses of their own.
-        if _came_of(leaving, BrokenPipeError):
-            # The reader of our output has gone, as `head` does: no error. If it was that of stderr,
-            # Typer had a mistake to tell.
-            _drop_stdout()
-            sys.exit(_status_of(leaving))
         if _came_of(leaving, KeyboardInterrupt):
             tell(f"uqeval: interrupted before it was done.{_notes(leaving)}")
             sys.exit(130)
         if notes := _notes(leaving):
             tell(f"uqeval: stopped before it was done.{notes}")
+        _end_without_output(leaving)
         raise
+    except BrokenPipeError:
+        sys.exit(BROKEN_PIPE)
     except UqevalError as error:
         tell(f"uqeval: {error}")
-        _drop_stdout()
         sys.exit(2)
     except MemoryError:
         typer.echo("uqeval: out of memory; give a lower --memory or fewer --workers.", err=True)
@@ -197,11 +194,16 @@ def _came_of(error: BaseException | None, kind: type[BaseException]) -> bool:
     return error is not None
 
 
-def _status_of(error: BaseException | None) -> int:
-    """The status of the mistake in the use of a command that an error came of; 0 if of none."""
-    while error is not None and not getattr(error, "exit_code", 0):
-        error = error.__cause__ or error.__context__
-    return getattr(error, "exit_code", 0)
+def _end_without_output(leaving: SystemExit) -> None:
+    """Exit with an error where some output has not arrived and the work has no error of its own."""
+    broken = _came_of(leaving, BrokenPipeError)  # then the status is that of Typer or Rich
+    if leaving.code and not broken:
+        return
+    if isinstance(lost := lost_output(), UqevalError):
+        tell(f"uqeval: {lost}")
+        sys.exit(2)
+    if lost is not None or broken:
+        sys.exit(BROKEN_PIPE)
 
 
 def _notes(error: BaseException | None) -> str:
@@ -209,16 +211,6 @@ def _notes(error: BaseException | None) -> str:
     while error is not None and not getattr(error, "__notes__", ()):
         error = error.__cause__ or error.__context__
     return "".join(f" {note}" for note in getattr(error, "__notes__", ()))
-
-
-def _drop_stdout() -> None:
-    """Lose what is still buffered for stdout if it cannot be written, without complaint."""
-    if sys.stdout is None:
-        return
-    try:
-        sys.stdout.flush()
-    except (OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:

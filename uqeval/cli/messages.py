@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from contextlib import suppress
 
 import typer
 
@@ -12,8 +11,7 @@ def tell(text: str) -> None:
     """Print one line on stderr; names in it cannot act on the terminal."""
     from uqeval.report.safe import printable
 
-    with suppress(OSError):  # nobody to be told; the status tells
-        typer.echo(printable(text), err=True)
+    typer.echo(printable(text), err=True)
 
 
 def warn(texts: Iterable[str], quiet: bool) -> None:

@@ -1,39 +1,157 @@
-"""What is printed to stdout: that it arrives, and how wide it is."""
+"""The standard streams: whether what is printed arrives, and how wide stdout is."""
 
 from __future__ import annotations
 
+import io
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TextIO, cast
 
 from uqeval.errors import OutputError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+#: 128 + SIGPIPE, as shells report a program that a closed pipe has ended.
+BROKEN_PIPE = 141
+
+
+class _Stream:
+    """A text stream whose writes are looked after; all else is that of `inner`."""
+
+    def __init__(self, inner: TextIO) -> None:
+        self._inner = inner
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._inner, name)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        """Write each line."""
+        for line in lines:
+            self.write(line)
+
+    def write(self, text: str) -> int:
+        """Write text; see the subclasses."""
+        return self._inner.write(text)
+
+
+class _Stdout(_Stream):
+    """Stdout: raises `OutputError` where it cannot be written, `BrokenPipeError` where its reader
+    has gone; `lost` says which of them has happened."""
+
+    def __init__(self, inner: TextIO, closed_by_caller: bool) -> None:
+        super().__init__(inner)
+        self._closed = closed_by_caller
+        self.lost: BrokenPipeError | OutputError | None = None
+
+    def write(self, text: str) -> int:
+        """Write text."""
+        with self._checked():
+            if self._closed and text:
+                raise OutputError(
+                    "stdout: is closed, and the result goes there. Leave it open, redirect it to a "
+                    "file (> FILE), or give -o FILE --quiet."
+                )
+            return self._inner.write(text)
+        raise AssertionError("not reached")
+
+    def flush(self) -> None:
+        """Pass on what is buffered."""
+        with self._checked():
+            self._inner.flush()
+
+    @contextmanager
+    def _checked(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenPipeError as error:
+            self.lost = error
+            _lead_nowhere(self._inner.fileno())  # what is still buffered, too
+            raise
+        except OutputError as error:
+            self.lost = error
+            raise
+        except OSError as error:
+            # What is buffered would fail again when the process ends.
+            _lead_nowhere(self._inner.fileno())
+            self.lost = OutputError(
+                f"stdout: cannot be written: {error.strerror or error}. Write elsewhere, such as "
+                "with -o FILE --quiet."
+            )
+            raise self.lost from error
+
+
+class _Stderr(_Stream):
+    """Stderr: what cannot be written is lost, and the exit status alone tells."""
+
+    def write(self, text: str) -> int:
+        """Write text."""
+        with suppress(OSError):
+            return self._inner.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        """Pass on what is buffered."""
+        try:
+            self._inner.flush()
+        except OSError:
+            _lead_nowhere(self._inner.fileno())
+
+
+def guard_streams() -> None:
+    """Replace `sys.stdout` and `sys.stderr` by streams that are looked after.
+
+    Descriptors 0 to 2 that the caller has closed lead to /dev/null from now on: a file that was
+    opened with such a number would get what libraries print.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            _lead_nowhere(number)
+    closed = sys.stdout is None
+    out, err = (
+        Path(os.devnull).open("w") if stream is None else stream  # noqa: SIM115 - to the end
+        for stream in (sys.stdout, sys.stderr)
+    )
+    for stream in (out, err):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # names may hold what the locale cannot
+    sys.stdout = cast("TextIO", _Stdout(out, closed))
+    sys.stderr = cast("TextIO", _Stderr(err))
+
+
+def _lead_nowhere(number: int) -> None:
+    nowhere = os.open(os.devnull, os.O_RDWR)
+    if nowhere != number:
+        os.dup2(nowhere, number)
+        os.close(nowhere)
+
+
+def lost_output() -> BrokenPipeError | OutputError | None:
+    """Return why some of what was printed to stdout has not arrived; None if all has."""
+    return getattr(sys.stdout, "lost", None)
+
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Raises `OutputError` where what is printed cannot be written; a reader may go: the rest is
-    lost, and the status is that of the work."""
-    if sys.stdout is None:  # closed by the caller
-        with Path(os.devnull).open("w") as nobody, redirect_stdout(nobody):
-            yield
-        return
+    """Print a result within it; the work goes on where its reader has gone or stdout is closed.
+
+    The command line then ends with a status of its own (`lost_output`), unless the work's status is
+    an error already. Raises `OutputError` where stdout cannot be written for another reason.
+    """
     try:
         yield
         sys.stdout.flush()
-    except (BrokenPipeError, SystemExit) as error:  # the latter is how Rich tells of it
-        if not isinstance(error, BrokenPipeError) and not isinstance(
-            error.__context__, BrokenPipeError
-        ):
+    except (BrokenPipeError, SystemExit, OutputError) as error:  # Rich exits where a pipe is broken
+        ours = getattr(sys.stdout, "_closed", False) or isinstance(lost_output(), BrokenPipeError)
+        if not ours:
             raise
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    except OSError as error:
-        raise OutputError(f"stdout: cannot be written: {error.strerror}.") from error
+        if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
+            raise
 
 
 def console(width: int = 200) -> Console:
