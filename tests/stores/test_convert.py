@@ -128,7 +128,7 @@ def test_files_of_different_sizes(tmp_path: Path) -> None:
     folder.mkdir()
     stacks = {f"im{i}": probs(4, 5, 6 + i, 8) for i in range(3)}
     for name, values in stacks.items():
-        np.savez_compressed(folder / f"{name}.npz", probabilities=values)
+        np.savez_compressed(folder / f"{name}.npz", probs=values)
     calls: list[tuple[int, int]] = []
     convert(folder, tmp_path / "out", progress=lambda done, total: calls.append((done, total)))
     assert calls == [(1, 3), (2, 3), (3, 3)]
@@ -138,7 +138,7 @@ def test_files_of_different_sizes(tmp_path: Path) -> None:
     assert open_store(tmp_path / "again", role="predictions").names == tuple(stacks)
     convert(folder, tmp_path / "two", names=["im2", "im0"])
     np.testing.assert_array_equal(stored(tmp_path / "two")[0], stacks["im2"])
-    with pytest.raises(StoreError, match=r"no .npy or .npz file for: im9"):
+    with pytest.raises(StoreError, match=r"1 of 1 items have no prediction: im9"):
         convert(folder, tmp_path / "three", names=["im9"])
 
 
@@ -198,7 +198,7 @@ def change(*at: int, to: float) -> np.ndarray:
         (change(1, 2, 3, 8, 7, to=np.inf), {"kind": "logits"}, "infinite, first in class 3, row 8"),
         (STACK, {"axes": "NCTHW"}, "do not sum to 1"),
         (STACK, {"axes": "NCHW"}, "axes 'NCHW' are 4, but"),
-        (STACK, {"axes": "NTCHX"}, "expected letters of NTCHW"),
+        (STACK, {"axes": "NTCHH"}, "expected letters of NTCHW"),
         (STACK, {"names": ["a"]}, "1 names for 3 items"),
         (STACK, {"key": "x"}, None),
         (STACK.astype("f4") * 255, {}, "no probabilities"),

@@ -122,7 +122,8 @@ def test_label_folder(tmp_path: Path) -> None:
     store = open_store(tmp_path, role="labels", names=["a"])
     assert store.arrays["labels"][0].array.read((slice(None),) * 2).tolist() == ids(H, W).tolist()
     refused(tmp_path, "--names", role="labels")
-    refused(tmp_path, "labels but not predictions")
+    predicted = open_store(tmp_path, role="predictions")
+    assert predicted.names == ("a",) and list(predicted.arrays) == ["predictions"]
 
 
 def test_what_is_no_store(tmp_path: Path) -> None:

@@ -68,10 +68,11 @@ def open_ids(
         open_label_folder,
         open_ordered_folder,
         open_sparse_labels,
+        png_files,
     )
 
     label = noun == "label"
-    if is_folder_of_files(given):
+    if is_folder_of_files(given) and png_files(str(given)):
         path = str(given)
         kind: Literal["labels", "predictions"] = "labels" if label else "predictions"
         label_map = options.label_map if label else None

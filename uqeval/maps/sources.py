@@ -113,6 +113,12 @@ class Source:
             if name not in self.stored and not (
                 name == "prediction" and "predictions" in self.stored
             ):
+                if not self.stack and set(self.stored) == {"predictions"}:
+                    raise StoreError(
+                        f"{self.where} holds predicted ids and no uncertainty, which {name!r} "
+                        "would need. Ids give the segmentation scores (`uqeval run PREDS LABELS`) "
+                        "and `uqeval tc`; store class probabilities or a map for the rest."
+                    )
                 held = ", ".join(sorted(self.stored)) or "no maps"
                 known = ", ".join(n for n in COMPUTED if n not in ("prediction", "mean_probs"))
                 raise StoreError(

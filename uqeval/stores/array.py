@@ -139,6 +139,8 @@ class Store:
     names: tuple[str, ...] | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    #: Which group (case, volume) each item is of, where the store says it.
+    groups: tuple[str, ...] | None = None
     held: tuple[str, ...] = ()
 
     def holds(self) -> str:

@@ -18,10 +18,12 @@ _TRUTH = frozenset({"labels", "target", "valid", "names"})
 
 @dataclass(frozen=True)
 class Declared:
-    """`kind`: what an array holds, "probs" or "logits". `axes`: its axes as letters of NTCHW."""
+    """`kind`: what an array holds, "probs" or "logits". `axes`: its axes as letters of NTCHW.
+    `key`: which array of a file it is."""
 
     kind: str | None = None
     axes: str | None = None
+    key: str | None = None
 
     @property
     def names(self) -> tuple[str, ...] | None:
@@ -99,6 +101,35 @@ def kind_of_bare(array: StoredArray, role: str, declared: Declared) -> str | Non
         return "predictions"
     numbers = dtype == "f" or rank > 3 or (dtype == "u" and "scale" in array.attributes)
     return "probs" if 2 <= rank <= 5 and numbers else None
+
+
+def kind_of_file(array: StoredArray, role: str, declared: Declared) -> str:
+    """The kind of an array without a name that is of one item, or of one volume [Z, H, W] of ids.
+
+    By its `role`, its axes and its dtype, not its values. Raises `StoreError` where they fit none.
+    """
+    rank, dtype = len(array.shape), array.dtype.kind
+    ids = dtype in "biu" and "scale" not in array.attributes
+    if role == "target":
+        if rank == 2:
+            return "target"
+        raise not_one_of(array, "the numbers [H, W] of one item")
+    if role == "labels":
+        if ids and rank in (2, 3):
+            return "labels"
+        raise not_one_of(array, "class ids [H, W] of one item, or [Z, H, W] of a volume's slices")
+    if declared.kind is not None:
+        return declared.kind
+    if array.dimension_names:
+        return "probs" if "class" in array.dimension_names else "predictions"
+    if rank in (2, 3) and ids:
+        return "predictions"
+    if rank in (1, 3, 4):
+        return "probs"
+    raise not_one_of(
+        array, "class probabilities [C, H, W] or [T, C, H, W] of one item. Numbers [H, W] with a "
+        "target lie in folders `mean/` and `std/`, or in .npz files with both names",
+    )  # fmt: skip
 
 
 def with_scale(arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, UsageError
 from uqeval.stores.array import ItemArray, Store
+from uqeval.stores.declared import Declared
 from uqeval.stores.matching import files_below, match_files, match_some, named, unused
 from uqeval.stores.names import natural
 from uqeval.stores.png_array import PngArray, label_table
@@ -50,6 +51,19 @@ def open_label_folder(
     warnings += unused(path, files, chosen, noun)
     parts = tuple(ItemArray(PngArray(Path(path) / chosen[name], table), None) for name in names)
     return Store(str(path), {kind: parts}, names, {}, tuple(warnings))
+
+
+def open_predicted_ids(path: str | Path, names: Sequence[str] | None, declared: Declared) -> Store:
+    """The images of predicted class ids below `path`: of the items called `names`, else of all,
+    which are called by their paths less the suffix.
+
+    Raises `StoreError` as `open_label_folder` does, `UsageError` for another kind, or axes.
+    """
+    if declared.kind not in (None, "predictions") or declared.axes is not None:
+        option = "--axes" if declared.axes is not None else f"--kind {declared.kind}"
+        raise UsageError(f"{option}: {path} holds PNGs of predicted class ids. Leave it out.")
+    own = [file[: -len(PurePosixPath(file).suffix)] for file in _label_files(path, None)[0]]
+    return open_label_folder(path, own if names is None else names, kind="predictions")
 
 
 def open_sparse_labels(

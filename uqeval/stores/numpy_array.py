@@ -7,7 +7,9 @@ import math
 import mmap
 import tempfile
 import threading
+import weakref
 import zipfile
+from collections import OrderedDict
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +28,10 @@ _TILE_BYTES = 8 * 2**20
 _ROWS_BYTES = 64 * 2**10
 #: Bytes read of a mapped file, after which its pages are given back: they count as memory in use.
 _TOUCHED = 64 * 2**20
+#: Files that are mapped, or unpacked, at a time.
+_OPEN = 64
+_open: OrderedDict[int, weakref.ref[NumpyArray]] = OrderedDict()
+_open_lock = threading.Lock()
 _BLOCK = 4096
 _BLOCKS = 64
 
@@ -45,6 +51,7 @@ class NumpyArray(StoredArray):
         load: Callable[[], NDArray[Any]],
         header: bytes = b"",
         file: str | None = None,
+        checksum: int | None = None,
     ) -> None:
         if dtype.kind not in "biufU":
             hint = "Save float, integer or bool values; pickled objects are never read."
@@ -59,6 +66,7 @@ class NumpyArray(StoredArray):
         self._header = header or repr((shape, dtype.str)).encode()
         self._load = load
         self._file = file
+        self._checksum = checksum
         self._values: NDArray[Any] | None = None
         self._lock = threading.Lock()
         self._touched = 0
@@ -85,7 +93,7 @@ class NumpyArray(StoredArray):
         """The same numbers in another shape; still mapped when they are first read."""
         return NumpyArray(
             self.where, shape, self.dtype, lambda: self._mapped().reshape(shape), self._header,
-            self._file,
+            self._file, self._checksum,
         )  # fmt: skip
 
     def stored_bytes(self) -> int:
@@ -95,8 +103,13 @@ class NumpyArray(StoredArray):
     def fingerprint(self) -> str:
         """SHA-256 of the header, the size, and 64 blocks of 4 KiB spread over the values.
 
-        Raises `StoreError` if the file cannot be mapped or unpacked.
+        Of a member of an .npz its stored checksum in place of the blocks. Raises `StoreError` if
+        the file cannot be mapped.
         """
+        if self._checksum is not None:
+            size = self.stored_bytes()
+            told = self._header + f"{size} {self._checksum:08x}".encode()
+            return hashlib.sha256(told).hexdigest()
         values = self._mapped()
         digest = hashlib.sha256(self._header + str(values.nbytes).encode())
         # A transposed view of Fortran order has the bytes in the order of the file.
@@ -135,7 +148,29 @@ class NumpyArray(StoredArray):
         with self._lock:
             if self._values is None:
                 self._values = self._load()
-            return self._values
+            values = self._values
+        if self._file is not None:
+            _keep_open(self)
+        return values
+
+    def _close(self) -> None:
+        """Forget the map; the next read makes a new one, and unpacks again what is compressed."""
+        with self._lock:
+            self._values = None
+
+
+def _keep_open(array: NumpyArray) -> None:
+    """Close the map that was read longest ago, where more than `_OPEN` are open.
+
+    Each map holds a file open, and there are folders of many thousand files.
+    """
+    with _open_lock:
+        _open.pop(id(array), None)
+        _open[id(array)] = weakref.ref(array)
+        oldest = [_open.pop(next(iter(_open))) for _ in range(len(_open) - _OPEN)]
+    for reference in oldest:
+        if (closed := reference()) is not None and closed is not array:
+            closed._close()
 
 
 def in_memory(values: NDArray[Any], where: str = "array in memory") -> NumpyArray:
@@ -176,16 +211,16 @@ def open_npz(path: str) -> dict[str, NumpyArray]:
     damaged, or a member is not an array of numbers or text.
     """
     try:
-        archive = zipfile.ZipFile(path)
+        with zipfile.ZipFile(path) as archive:
+            return {
+                info.filename.removesuffix(".npy"): _member(path, archive, info)
+                for info in archive.infolist()
+                if info.filename.endswith(".npy")
+            }
     except (OSError, zipfile.BadZipFile) as error:
         raise StoreError(
             f"{path}: cannot be opened as an .npz file ({error}). Copy or save it again."
         ) from error
-    return {
-        info.filename.removesuffix(".npy"): _member(path, archive, info)
-        for info in archive.infolist()
-        if info.filename.endswith(".npy")
-    }
 
 
 def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NumpyArray:
@@ -208,17 +243,17 @@ def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Numpy
         if info.compress_type == zipfile.ZIP_STORED:
             start = _data_offset(path, info, where)
             return _map(path, shape, fortran, dtype, start + len(header))
-        with _unpacked(archive, info, where) as unpacked:  # the map keeps the file
+        with _unpacked(path, info, where) as unpacked:  # the map keeps the file
             return _map(unpacked, shape, fortran, dtype, len(header))
 
-    return NumpyArray(where, shape, dtype, load, header, path)
+    return NumpyArray(where, shape, dtype, load, header, path, checksum=info.CRC)
 
 
-def _unpacked(archive: zipfile.ZipFile, info: zipfile.ZipInfo, where: str) -> IO[bytes]:
+def _unpacked(path: str, info: zipfile.ZipInfo, where: str) -> IO[bytes]:
     # The file has no name, so that it is gone with the last map of it, even after a crash.
     file = tempfile.TemporaryFile(prefix="uqeval-")  # noqa: SIM115 - it outlives this function
     try:
-        with archive.open(info) as member:
+        with zipfile.ZipFile(path) as archive, archive.open(info) as member:
             left = info.file_size
             while left > 0 and (block := member.read(min(left, 2**20))):
                 left -= file.write(block)

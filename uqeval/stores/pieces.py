@@ -9,15 +9,19 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.errors import StoreError, UsageError, listed
-from uqeval.stores.array import ItemArray, StoredArray
+from uqeval.stores.array import ItemArray, Store, StoredArray
+from uqeval.stores.assembled import Opening, Role
+from uqeval.stores.declared import Declared
+from uqeval.stores.foreign import how_to_convert
+from uqeval.stores.item_folder import kinds_in_folder, open_item_folder
 from uqeval.stores.kinds import ALIASES, KINDS, resolve
-from uqeval.stores.label_folder import png_files
+from uqeval.stores.label_folder import open_predicted_ids, png_files
 from uqeval.stores.names import checked_names
 from uqeval.stores.numpy_array import open_npy, open_npz
+from uqeval.stores.one_pixel import with_pixel
 from uqeval.stores.sources import is_url
 from uqeval.stores.store import open_store
-
-_LETTERS = {"N": "item", "T": "sample", "C": "class", "H": "y", "W": "x"}
+from uqeval.stores.truth import is_zarr
 
 #: The sources that there are.
 CONVERTIBLE = (
@@ -58,10 +62,13 @@ def find_pieces(
     """
     path = Path(source)
     if not is_url(source) and path.is_dir():
-        files = sorted(f for f in path.iterdir() if f.suffix in (".npy", ".npz") and f.is_file())
-        if files and not (path / "zarr.json").exists():
-            return _item_files(files, kind, names, axes, key)
-        if not files and png_files(source):
+        if is_zarr(source):
+            pass
+        elif kinds_in_folder(source):
+            return _item_folder(source, kind, names, axes, key)
+        elif png_files(source):
+            if kind == "predictions":
+                return _of_store(open_predicted_ids(source, names, Declared(axes=axes)))
             return _label_images(source, names)
     if path.suffix == ".npy" and path.is_file():
         return _bare(open_npy(source), kind, names, axes)
@@ -71,12 +78,18 @@ def find_pieces(
             return _bare(_member(source, members, key), kind, names, axes)
         _needs_key(kind, axes)
     elif path.is_file() and path.suffix != ".zip":
-        raise StoreError(f"{source}: is none of what can be converted: {CONVERTIBLE}.")
+        raise StoreError(
+            f"{source}: is none of what can be converted: {CONVERTIBLE}.{how_to_convert(source)}"
+        )
     elif (array := _zarr_array(source, key, fill_missing)) is not None:
         return _bare(array, kind, names, axes)
     else:
         _needs_key(kind, axes)
     store = open_store(source, role="predictions", names=names, fill_missing=fill_missing)
+    return _of_store(store)
+
+
+def _of_store(store: Store) -> Pieces:
     kinds: dict[str, list[Piece]] = {
         kind: [partial(_given, part) for part in parts] for kind, parts in store.arrays.items()
     }
@@ -123,22 +136,12 @@ def _member(source: str, members: dict[str, Any], key: str | None) -> StoredArra
     return array
 
 
-def _resolved(
-    array: StoredArray, kind: str | None, axes: str | None, *, single: bool
-) -> tuple[StoredArray, str]:
+def _resolved(array: StoredArray, kind: str | None, axes: str | None) -> tuple[StoredArray, str]:
     """The array with its axes set, and its kind; nothing but rank and dtype decide."""
-    if axes is not None:
-        letters = axes.upper()
-        if set(letters) - set(_LETTERS) or len(set(letters)) != len(letters):
-            raise UsageError(f"axes {axes!r}: expected letters of NTCHW, each at most once.")
-        if len(letters) != len(array.shape):
-            raise UsageError(
-                f"axes {axes!r} are {len(letters)}, but {array.where} has the shape {array.shape}."
-            )
-        array.dimension_names = tuple(_LETTERS[letter] for letter in letters)
+    Declared(kind, axes).name_axes(array)
     if kind is None:
         named = array.dimension_names
-        if "class" in named if named else len(array.shape) > (2 if single else 3):
+        if "class" in named if named else len(array.shape) > 3:
             kind = "probs"
         else:
             raise UsageError(
@@ -147,14 +150,15 @@ def _resolved(
                 "command line --kind probs, logits, labels or predictions). `mean` and `std` need "
                 "no conversion: numpy.savez('preds.npz', mean=mean, std=std) is a store."
             )
-    resolve(array, kind, single=single)
+    array = with_pixel(array, kind)
+    resolve(array, kind)
     return array, kind
 
 
 def _bare(
     array: StoredArray, kind: str | None, names: Sequence[str] | None, axes: str | None
 ) -> Pieces:
-    array, kind = _resolved(array, kind, axes, single=False)
+    array, kind = _resolved(array, kind, axes)
     if "item" in array.axes:
         count = array.shape[array.axes.index("item")]
         parts = [ItemArray(array, index) for index in range(count)]
@@ -168,28 +172,16 @@ def _bare(
     return Pieces({kind: pieces}, None if names is None else tuple(names))
 
 
-def _item_files(
-    files: list[Path],
+def _item_folder(
+    source: str,
     kind: str | None,
     names: Sequence[str] | None,
     axes: str | None,
     key: str | None,
 ) -> Pieces:
-    def part(file: Path) -> ItemArray:
-        path = str(file)
-        array = open_npy(path) if file.suffix == ".npy" else _member(path, open_npz(path), key)
-        return ItemArray(_resolved(array, kind, axes, single=True)[0], None)
-
-    by_name = {file.stem: file for file in files}
-    if len(by_name) != len(files):
-        raise StoreError(f"{files[0].parent}: an item is there as .npy and .npz. Keep one of them.")
-    order = checked_names(list(by_name if names is None else names), str(files[0].parent))
-    if absent := [name for name in order if name not in by_name]:
-        raise StoreError(f"{files[0].parent}: no .npy or .npz file for: {listed(absent)}.")
-    if "N" in (axes or "").upper():
-        raise UsageError(f"axes {axes!r}: each file is one item, so there is no N.")
-    pieces: list[Piece] = [partial(part, by_name[name]) for name in order]
-    return Pieces({kind or "probs": pieces}, order)
+    role: Role = "labels" if kind == "labels" else "predictions"
+    store = open_item_folder(source, Opening(role, names, declared=Declared(kind, axes, key)))
+    return _of_store(store)
 
 
 def _label_images(source: str, names: Sequence[str] | None) -> Pieces:

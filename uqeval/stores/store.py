@@ -23,8 +23,10 @@ from uqeval.stores.assembled import (
 )
 from uqeval.stores.attributes import check_attributes
 from uqeval.stores.declared import Declared
+from uqeval.stores.foreign import how_to_convert
+from uqeval.stores.item_folder import kinds_in_folder, open_item_folder
 from uqeval.stores.kinds import KNOWN, resolve
-from uqeval.stores.label_folder import open_label_folder, png_files
+from uqeval.stores.label_folder import open_label_folder, open_predicted_ids, png_files
 from uqeval.stores.mapping import open_mapping
 from uqeval.stores.names import checked_names, read_names_file
 from uqeval.stores.numpy_array import in_memory, open_npy, open_npz
@@ -46,7 +48,10 @@ __all__ = [
     "read_names_file",
 ]
 
-_EXPECTED = "a Zarr store (folder, zip or URL), an .npy or .npz file, or a folder of label PNGs"
+_EXPECTED = (
+    "a Zarr store (folder, zip or URL), an .npy or .npz file, a folder of them (one an item), or a "
+    "folder of label PNGs"
+)
 
 
 def open_store(
@@ -77,14 +82,16 @@ def open_store(
         return _open_zarr(text, how)
     local = Path(text)
     if local.is_dir():
-        return _open_folder(text, role, names, label_map)
+        return _open_folder(text, how)
     if not local.exists():
         raise StoreError(f"{text}: there is nothing here; expected {_EXPECTED}. Check the path.")
     if local.suffix == ".npy":
         return store_of_one(open_npy(text), how)
     if local.suffix == ".npz":
         return _open_npz(text, how)
-    raise StoreError(f"{text}: is a {local.suffix or 'plain'} file; expected {_EXPECTED}.")
+    raise StoreError(
+        f"{text}: is a {local.suffix or 'plain'} file; expected {_EXPECTED}." + how_to_convert(text)
+    )
 
 
 def _open_zarr(path: str, how: Opening) -> Store:
@@ -149,23 +156,22 @@ def _open_items(
     return Store(path, {k: tuple(v) for k, v in parts.items()}, order, root.attributes)
 
 
-def _open_folder(
-    path: str, role: Role, names: Sequence[str] | None, label_map: str | None
-) -> Store:
-    if role == "target" and target_files(path):
-        return open_target_folder(path, names)
+def _open_folder(path: str, how: Opening) -> Store:
+    kinds = kinds_in_folder(path)
+    if how.role == "target" and target_files(path) and kinds <= {"target", "labels"}:
+        return open_target_folder(path, how.names)
+    if kinds & KNOWN or (kinds and how.declared != Declared()):
+        return open_item_folder(path, how)
     if png_files(path):
-        if role == "labels":
-            return open_label_folder(path, names, label_map=label_map)
-        raise StoreError(
-            f"{path}: is a folder of PNG files, which can be labels but not predictions. Give a "
-            "Zarr store, .npy or .npz file of predictions first."
-        )
-    kinds = Counter(file.suffix.lower() or "plain" for file in Path(path).iterdir())
-    what = ", ".join(f"{count} {kind}" for kind, count in kinds.most_common(3))
+        if how.role == "labels":
+            return open_label_folder(path, how.names, label_map=how.label_map)
+        if how.role == "predictions":
+            return open_predicted_ids(path, how.names, how.declared)
+    files = Counter(file.suffix.lower() or "plain" for file in Path(path).iterdir())
+    what = ", ".join(f"{count} {kind}" for kind, count in files.most_common(3))
     raise StoreError(
         f"{path}: is a folder with {f'{what} files' if what else 'nothing in it'}; expected "
-        f"{_EXPECTED}."
+        f"{_EXPECTED}." + how_to_convert(path)
     )
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uqeval.stores.array import StoredArray
-from uqeval.stores.kinds import ALIASES, PREDICTIONS
+from uqeval.stores.item_folder import kinds_in_folder
+from uqeval.stores.kinds import ALIASES, KNOWN, PREDICTIONS
 from uqeval.stores.label_folder import png_files
 from uqeval.stores.numpy_array import open_npy, open_npz
 from uqeval.stores.sources import is_url
@@ -62,7 +63,7 @@ def may_be_predictions(path: str | Path) -> bool:
     bare, kinds = _held(str(path))
     if bare is not None:
         return len(bare.shape) in (2, 3) or bare.dtype.kind in "biu"
-    return kinds is None and looks_like_labels(path)
+    return kinds in (None, {"labels"}) and looks_like_labels(path)
 
 
 def _held(path: str) -> tuple[StoredArray | None, set[str] | None]:
@@ -80,6 +81,9 @@ def _held(path: str) -> tuple[StoredArray | None, set[str] | None]:
         if not kinds and "items" in opened.groups:
             kinds = set(_first_item(opened))
         return None, kinds
+    if Path(path).is_dir():
+        kinds = set(kinds_in_folder(path))
+        return None, kinds if kinds & KNOWN else None
     if path.endswith(".npy") and Path(path).exists():
         return open_npy(path), None
     if path.endswith(".npz") and Path(path).exists():

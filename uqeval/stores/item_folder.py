@@ -1,0 +1,217 @@
+"""A folder, flat or nested, of .npy and .npz files: one an item, or one a volume of slices."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from uqeval.errors import StoreError, listed
+from uqeval.stores.array import ItemArray, Store, StoredArray
+from uqeval.stores.assembled import Opening
+from uqeval.stores.declared import Declared, kind_of_file, with_scale
+from uqeval.stores.kinds import ALIASES, KNOWN, known_as, resolve
+from uqeval.stores.matching import files_below, match_files, unused
+from uqeval.stores.names import checked_names
+from uqeval.stores.numpy_array import open_npy, open_npz
+from uqeval.stores.one_pixel import with_pixel
+
+_SUFFIXES = (".npy", ".npz")
+#: What folders and ends of stems may be called, to say which array their files are.
+_KINDS = {name: ALIASES.get(name, name) for name in (*KNOWN, *ALIASES) if name != "pred"}
+#: What nnU-Net calls the probabilities [class, z, y, x] of one case.
+_VOLUMES = frozenset({"probabilities", "softmax"})
+
+
+@dataclass(frozen=True)
+class _File:
+    """One file: whose item it is, and which array, where its path says it."""
+
+    path: str
+    item: str
+    kind: str | None
+
+
+def array_files(folder: str | Path) -> list[str]:
+    """All .npy and .npz files below `folder`, relative to it, sorted."""
+    return files_below(folder, _SUFFIXES)
+
+
+def kinds_in_folder(folder: str | Path) -> frozenset[str]:
+    """Which arrays a folder holds, by its paths and the header of one file; empty for none.
+
+    An array without a name is a `target` if it is [H, W] of numbers, `labels` if it is of ids, else
+    `probs`. Raises `StoreError` for a file that cannot be read.
+    """
+    files = _files_of(folder, array_files(folder))
+    if not files:
+        return frozenset()
+    if files[0].kind is not None:
+        return frozenset(file.kind for file in files if file.kind is not None)
+    arrays = _arrays_of(folder, files[0], Declared())
+    if set(arrays) != {""}:
+        return frozenset(arrays)
+    array = arrays[""]
+    shape = array.shape[1:] if array.shape[:1] == (1,) else array.shape
+    if array.dtype.kind in "biu" and len(shape) in (2, 3):
+        return frozenset({"labels"})
+    return frozenset({"target" if len(shape) == 2 else "probs"})
+
+
+def open_item_folder(path: str, how: Opening) -> Store:
+    """The arrays below `path`, cut into items that are called by their paths less the suffix.
+
+    A file with an item axis is a volume: its slices are items `file/0000`, …, of one group.
+    `how.names` choose items and their order. Raises `StoreError`, `UsageError`.
+    """
+    parts: dict[str, dict[str, ItemArray]] = defaultdict(dict)
+    groups: dict[str, str] = {}
+    for file in _files_of(path, array_files(path)):
+        for kind, array in _read_headers(path, file, how):
+            for name, part in _cut(file.item, array):
+                if name in parts[kind]:
+                    raise StoreError(
+                        f"{path}: the item {name!r} has {kind!r} in {file.path} and in another "
+                        "file. Keep one of them."
+                    )
+                parts[kind][name] = part
+                groups[name] = file.item
+    if how.role in ("labels", "target"):
+        if how.role not in parts:
+            held = ", ".join(sorted(parts)) or "nothing"
+            raise StoreError(f"{path}: holds {held}, but no {how.role!r}.")
+        parts = {kind: of for kind, of in parts.items() if kind in (how.role, "valid")}
+    names = tuple(dict.fromkeys(name for of in parts.values() for name in of))
+    for kind, of in parts.items():
+        if lost := [name for name in names if name not in of]:
+            raise StoreError(
+                f"{path}: only {len(of)} of {len(names)} items have {kind!r}; {listed(lost)} have "
+                "none. Write it for all of them or for none."
+            )
+    volumes = any(groups[name] != name for name in names)
+    warnings: list[str] = []
+    order, places = names, names
+    if how.names is not None:
+        order = checked_names(list(how.names), f"{path}: item names")
+        noun = "prediction" if how.role == "predictions" else how.role.removesuffix("s")
+        chosen = match_files(path, names, order, noun)
+        places = tuple(chosen[name] for name in order)
+        if volumes:
+            _refuse_cut(path, names, places, groups)
+        warnings = unused(path, names, chosen, noun)
+    found = {kind: tuple(of[place] for place in places) for kind, of in parts.items()}
+    return Store(
+        path, found, order, {}, tuple(warnings),
+        groups=tuple(groups[place] for place in places) if volumes else None,
+    )  # fmt: skip
+
+
+def _refuse_cut(
+    path: str, names: Sequence[str], places: Sequence[str], groups: dict[str, str]
+) -> None:
+    """Raise `StoreError` where volumes have slices that the predictions of that volume lack."""
+    evaluated = {groups[place] for place in places}
+    lost = sorted(n for n in set(names) - set(places) if groups[n] in evaluated)
+    if lost:
+        raise StoreError(
+            f"{path}: {len(lost)} slices have no predictions, though other slices of the same case "
+            f"have: {listed(lost)}. nnU-Net's saved probabilities may be resampled but not "
+            "uncropped; crop the labels alike, or put the probabilities back into the whole volume."
+        )
+
+
+def _files_of(folder: str | Path, files: Sequence[str]) -> list[_File]:
+    """The files with their items and kinds.
+
+    `mean/a.npy`, `std/a.npy` or `a_mean.npy`, `a_std.npy` name their kinds if all files do.
+    """
+
+    def by_folder(file: str) -> tuple[str, str] | None:
+        first, _, rest = file.partition("/")
+        return (_stem(rest), _KINDS[first]) if rest and first in _KINDS else None
+
+    def by_ending(file: str) -> tuple[str, str] | None:
+        stem = _stem(file)
+        ends = [kind for kind in _KINDS if stem.endswith(f"_{kind}")]
+        longest = max(ends, key=len, default="")
+        return (stem.removesuffix(f"_{longest}"), _KINDS[longest]) if longest else None
+
+    for rule in (by_folder, by_ending):
+        told = [rule(file) for file in files]
+        if told and all(told):
+            return [_File(f, *t) for f, t in zip(files, told, strict=True) if t is not None]
+    return [_File(file, _stem(file), None) for file in files]
+
+
+def _stem(file: str) -> str:
+    return file[: -len(PurePosixPath(file).suffix)]
+
+
+def _arrays_of(folder: str | Path, file: _File, declared: Declared) -> dict[str, StoredArray]:
+    """The arrays of numbers in a file, by kind; one without a name as ""."""
+    path = str(Path(folder) / file.path)
+    if file.path.lower().endswith(".npy"):
+        return {"": open_npy(path)}
+    members = {name: a for name, a in open_npz(path).items() if a.dtype.kind != "U"}
+    if not members:
+        raise StoreError(f"{path}: holds no arrays of numbers. Save it with numpy.savez.")
+    if declared.key is not None:
+        if declared.key not in members:
+            raise StoreError(
+                f"{path}: holds {', '.join(sorted(members))}, but no {declared.key!r}. Give the "
+                "name of one of them as --key."
+            )
+        return {"": members[declared.key]}
+    if set(members) == {"arr_0"}:
+        return {"": members["arr_0"]}
+    found: dict[str, StoredArray] = {}
+    for name, array in members.items():
+        kind = known_as(name, array)
+        if kind in found:
+            raise StoreError(f"{path}: holds {kind!r} twice, once as {name!r}. Keep one of them.")
+        found[kind] = array
+        if name in _VOLUMES and len(array.shape) == 4 and declared.axes is None:
+            array.dimension_names = ("class", "item", "y", "x")
+            array.where += " (read as nnU-Net's [C, Z, Y, X]; --axes TCHW if it is not)"
+    scaled = with_scale(found)
+    if len(scaled) == 1 and not (KNOWN & scaled.keys()):
+        return {"": next(iter(scaled.values()))}
+    return scaled
+
+
+def _read_headers(folder: str, file: _File, how: Opening) -> Iterator[tuple[str, StoredArray]]:
+    """The arrays of a file with their kinds and axes; maps of other names too."""
+    arrays = _arrays_of(folder, file, how.declared)
+    where = f"{folder}/{file.path}"
+    if file.kind is not None:
+        if len(arrays) != 1:
+            raise StoreError(
+                f"{where}: holds {', '.join(sorted(arrays))}; expected one array of {file.kind!r}."
+            )
+        arrays = {file.kind: next(iter(arrays.values()))}
+    if set(arrays) == {""}:
+        array = arrays[""]
+        if how.role == "predictions":
+            how.declared.name_axes(array)
+        arrays = {kind_of_file(array, how.role, how.declared): array}
+    elif how.role == "predictions":
+        arrays = how.declared.of_named(arrays, where)
+    for kind, array in arrays.items():
+        if kind not in KNOWN and len(array.shape) != 2:
+            continue
+        if kind in ("labels", "predictions") and len(array.shape) == 3:
+            array.dimension_names = array.dimension_names or ("item", "y", "x")
+        single = "item" not in (array.dimension_names or ())
+        array = with_pixel(array, kind, single=single)
+        resolve(array, kind, single=single)
+        yield kind, array
+
+
+def _cut(item: str, array: StoredArray) -> Iterator[tuple[str, ItemArray]]:
+    if "item" not in array.axes:
+        yield item, ItemArray(array, None)
+        return
+    count = array.shape[array.axes.index("item")]
+    for index in range(count):
+        yield f"{item}/{index:04d}", ItemArray(array, index)
