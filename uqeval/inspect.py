@@ -195,7 +195,9 @@ def _values(
     try:
         for batch in batches:
             try:
-                for maps in source.read(batch, heartbeat):
+                with inputs.watch.reading(batch):
+                    read = source.read(batch, heartbeat)
+                for maps in read:
                     pixels += next(iter(maps.values())).size
                     if "label" in maps:
                         void += int((maps["label"] == void_of(source.classes)).sum())

@@ -59,7 +59,8 @@ class Lockstep:
         asked = {key: next(plan) for key, plan in plans.items()}
         with ExitStack() as stack:
             memory, keeps = self.options.memory // 4, self.inputs.keeps_maps
-            scratch = stack.enter_context(Scratch(memory, keeps, self.cache, self._reads))
+            watch = self.inputs.watch
+            scratch = stack.enter_context(Scratch(memory, keeps, self.cache, self._reads, watch))
             while asked:
                 turn = self._turn(asked)
                 over = len(turn) == len(asked) and all(type(own) is Last for own in asked.values())
@@ -74,6 +75,7 @@ class Lockstep:
                     except StopIteration as stop:
                         finished[key] = stop.value
                         del asked[key]
+        self.inputs.watch.check_all()
         return {key: finished[key] for key in plans}
 
     def _turn(self, asked: Mapping[str, Sequence[Tally]]) -> list[str]:
@@ -121,7 +123,9 @@ class Lockstep:
                 source: MapSource = tempered(self.inputs.source, betas)
                 mine = [tally for tally in tallies if tally.tempering == betas]
                 source.want(sorted({name for tally in mine for name in tally.inputs}))
-                turns.append((source, mine, Scratch(0, False, reads=self._reads)))
+                turns.append(
+                    (source, mine, Scratch(0, False, reads=self._reads, watch=self.inputs.watch))
+                )
         workers = self._workers([(source, kept) for source, _, kept in turns])
         counted: dict[Tally, Counted] = {}
         for turn, many in zip(turns, workers, strict=True):

@@ -89,7 +89,8 @@ def reduce(
             check()
             options.progress.advance(nbytes, 0)
 
-        found = source.read(batch, heartbeat)
+        with inputs.watch.reading(batch):
+            found = source.read(batch, heartbeat)
         options.progress.advance(0, len(batch))
         return found
 
@@ -102,6 +103,7 @@ def reduce(
                 for name in wanted:
                     own = coarse if name == "mean_probs" else None
                     store.put(item, _STORED.get(name, name), values[name], own)
+        inputs.watch.check_all()
         shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
         zw.mark_complete(new)
         zw.publish(new, target)

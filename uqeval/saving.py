@@ -9,7 +9,8 @@ import dataclasses
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,9 +20,13 @@ if TYPE_CHECKING:
     from uqeval.report.schema import Report
     from uqeval.stores.map_cache import MapCache
     from uqeval.stores.states import StatesWriter
+    from uqeval.stores.watch import Watched
 
 #: What a run was told of its data that the states of an item depend on.
 _OPTIONS = ("kind", "axes", "label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize")
+
+#: Stamps wait until the disk has written what is new; several at once share that.
+_SYNCS = 8
 
 
 def states_of_run(
@@ -82,7 +87,12 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
         "exponential": _exponential(),
     }
     told = json.dumps(context, sort_keys=True)
-    stamps = [joined([stamp() for stamp in own], told) for own in inputs.stamped]
+
+    def stamp(parts: Sequence[Watched]) -> str | None:
+        return joined([part.stamp() for part in parts], told)
+
+    with ThreadPoolExecutor(_SYNCS) as threads:
+        stamps = list(threads.map(stamp, inputs.watch.parts))
     return stamps or [None] * inputs.source.items
 
 

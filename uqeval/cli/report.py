@@ -90,6 +90,8 @@ def report(
     check_outputs(target, inputs=given)
     judgement = _judgement(verdicts, loaded) if verdicts else None
     pictures = _gallery(reports, gallery, predictions, video, model, labels, images, shared.names)
+    if pictures is not None and pictures.note:
+        warn([f"gallery: {pictures.note}"], quiet)
     piles = _behind(loaded[0], quiet) if len(loaded) == 1 else None
     differences = _differences(loaded, list(reports), quiet) if len(loaded) > 1 else None
 

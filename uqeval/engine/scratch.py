@@ -11,6 +11,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
 from uqeval.stores.checked_npy import has_room
+from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:
     from uqeval.maps.contract import Heartbeat, MappedSource, MapSource
@@ -29,17 +30,19 @@ class Scratch:
     Maps of a source that is `mapped`, which reads as fast as a copy of its maps is written, are
     kept in memory if all of them fit; if not they are read again, in each pass those that it needs.
     The folder is removed on exit. With a `cache` maps are kept there, and taken from there: those
-    of earlier runs too. `reads` is told which batches are read from the source, by several threads.
+    of earlier runs too. `reads` is called with each batch that is read from the source, by several
+    threads. `watch` ends the run where what is read has changed.
     """
 
     def __init__(
         self, memory: int, enabled: bool = True, cache: MapCache | None = None,
-        reads: Callable[[range], None] = lambda _: None,
+        reads: Callable[[range], None] = lambda _: None, watch: Watch | None = None,
     ) -> None:  # fmt: skip
         self._memory = self._free = memory if enabled else 0
         self._enabled = enabled
         self._cache = cache
         self._reads = reads
+        self._watch = watch or Watch((), ())
         #: Whether maps that are read now are read again in a later pass.
         self.keeping = True
         self._held: dict[int, Maps] = {}
@@ -93,7 +96,8 @@ class Scratch:
                 heartbeat(0)
                 return cast("list[Maps]", cached)
         self._reads(batch)
-        maps = source.read(batch, heartbeat)
+        with self._watch.reading(batch):
+            maps = source.read(batch, heartbeat)
         if self._enabled and not self.reads_again(source):
             for item, found in zip(batch, maps, strict=True):
                 self._keep(item, found)

@@ -29,7 +29,7 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
     return dataclasses.replace(
         inputs, source=WithReference(inputs.source, other.source), record=record, reference=True,
         warnings=[*inputs.warnings, *other.warnings],
-        stamped=[[*a, *b] for a, b in zip(inputs.stamped, other.stamped, strict=False)],
+        watch=inputs.watch.and_of(other.watch),
     )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from uqeval.inputs.common import (
     nameless,
     record_of,
     refuse_missing,
-    stamped,
+    watched,
 )
 from uqeval.inputs.given import Given, InputOptions, Inputs
 from uqeval.inputs.part import chosen_items, store_of
@@ -64,6 +64,11 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
         for item, name in enumerate(source.names):
             told = f"{found.planes.where(item)}, item {name}"
             check_size(found.planes.size(item), classes, told, source.size(item))
+    read = [own_part for store in own for own_part in store.arrays.items()
+            if own_part[0] in (kind, *stored)]  # fmt: skip
+    if label_parts is not None:
+        read.append(("labels", label_parts[places.start : places.stop]))
+    watch = watched(source.names, read, options)
     warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
     names = tuple(options.class_names or class_names(stores[0], label_store, classes))
     warnings += _shared_names(names, where) + _unlike(own, kind)
@@ -86,13 +91,9 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
     parts = [p for s in stores for name, all_ in s.arrays.items() if kind in (None, name)
              for p in all_]  # fmt: skip
     refuse_missing([*parts, *(label_parts or ())], options.fill)
-    read = [own_part for store in own for own_part in store.arrays.items()
-            if own_part[0] in (kind, *stored)]  # fmt: skip
-    if label_parts is not None:
-        read.append(("labels", label_parts[places.start : places.stop]))
     return Inputs(
         source, names, ignore, record, warnings,
-        partial=len(places) < count, stamped=stamped(read),
+        partial=len(places) < count, watch=watch,
     )  # fmt: skip
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import DataError, StoreError, UsageError, listed
-from uqeval.inputs.given import Given, InputOptions, Stamp
+from uqeval.inputs.given import Given, InputOptions
+from uqeval.stores.watch import Said, Watch
 
 if TYPE_CHECKING:
     from uqeval.stores.array import ItemArray, Store, StoredArray
+    from uqeval.stores.watch import Watched
 
 
 @dataclass(frozen=True)
@@ -183,11 +185,28 @@ def record_of(store: Store, kinds: Sequence[str], given: Given) -> dict[str, Any
     return {"path": path, "arrays": arrays, "fingerprint": digest.hexdigest()}
 
 
-def stamped(parts: Sequence[tuple[str, Sequence[ItemArray]]]) -> list[list[Stamp]]:
-    """What stamps each item, of which `parts` have one part each, by what it is."""
-    kinds = " ".join(kind for kind, _ in parts)
-    columns = (own for _, own in parts)
-    return [[lambda: kinds, *(part.stamp for part in own)] for own in zip(*columns, strict=True)]
+def watched(
+    names: Sequence[str],
+    parts: Sequence[tuple[str, Sequence[ItemArray]]],
+    options: InputOptions,
+) -> Watch:
+    """Return a watch on what the items are read from, of which `parts` have one each, by kind.
+
+    To be called before fingerprints are taken: they are then of what is watched.
+    """
+    kinds = Said(" ".join(kind for kind, _ in parts))
+    by_item = [[kinds, *own] for own in zip(*(own for _, own in parts), strict=True)]
+    return watch_of(names, by_item, options)
+
+
+def watch_of(
+    names: Sequence[str], parts: Sequence[Sequence[Watched]], options: InputOptions
+) -> Watch:
+    """Return a watch on what each item is read from, and on the file of names."""
+    watch = Watch(names, parts)
+    if isinstance(options.names, str | Path):
+        watch.add(str(options.names))
+    return watch
 
 
 def refuse_missing(parts: Iterable[ItemArray], fill: bool) -> None:

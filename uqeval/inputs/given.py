@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from uqeval.errors import UsageError
 from uqeval.inputs.part import Part
 from uqeval.metrics._family import Facts, VideoFacts
+from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -20,8 +21,6 @@ if TYPE_CHECKING:
 
 #: What stands for a store: a path, a URL, an array in memory, or a mapping of such by name.
 Given: TypeAlias = "str | Path | NDArray[Any] | Mapping[str, Any]"
-#: Gives text that changes when a part of a store does, or None where that cannot be told.
-Stamp: TypeAlias = "Callable[[], str | None]"
 
 
 _CHOICES = {
@@ -138,8 +137,8 @@ class Inputs:
     flows: Callable[[], dict[str, Any]] = dict
     #: Folder in which maps are kept for other runs.
     map_cache: str | Path | None = None
-    #: Of each item, the stamps of all that it is read from (`uqeval.stores.stamps`).
-    stamped: Sequence[Sequence[Stamp]] = ()
+    #: What each item is read from, and whether that changes.
+    watch: Watch = field(default_factory=lambda: Watch((), ()))
 
     def facts(self) -> Facts:
         """What metrics may know of the data before any of it is read."""

@@ -12,6 +12,7 @@ from uqeval.errors import StoreError, UsageError
 from uqeval.inputs.film import FRAMES, PREDICTIONS, inside
 from uqeval.inputs.given import InputOptions
 from uqeval.inputs.like_ids import like_ids
+from uqeval.stores.watch import read_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -116,9 +117,13 @@ class Listed:
         return frames
 
     def _read(self, name: str) -> NDArray[Any]:
+        from uqeval.stores.frames import Frame
+
         frames = self._frames or self._open()
         try:
-            return frames.read(self._place[name])
+            number = self._place[name]
+            with read_whole(Frame(frames, number), f"the frame {name}"):
+                return frames.read(number)
         except StoreError:
             self._frames = None  # to be looked at again
             raise

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,10 +14,12 @@ from uqeval.inputs.film import PREDICTIONS, inside
 from uqeval.inputs.given import InputOptions
 from uqeval.inputs.ids import UNKNOWN_CLASSES, classes_of, frame_ids, open_ids, void_in
 from uqeval.inputs.live_frames import Shot, check_growing, plain_folder
+from uqeval.stores.watch import read_whole
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uqeval.inputs.ids import Ids
     from uqeval.maps.frame_ids import FrameIds
 
 
@@ -33,7 +36,9 @@ class Predictions:
         self._follow = follow
         self.void = 255 if options.ignore_index is None else options.ignore_index
         self._files: tuple[str, list[str], dict[str, list[str]]] | None = None
-        self._store: tuple[FrameIds, dict[str, int] | None, dict[str, list[str]], int] | None = None
+        self._store: (
+            tuple[Ids, FrameIds, dict[str, int] | None, dict[str, list[str]], int] | None
+        ) = None
 
     def reading(self, shot: Shot, size: tuple[int, int]) -> Callable[[], NDArray[Any]]:
         """How the ids of a frame of this height and width are read."""
@@ -74,7 +79,7 @@ class Predictions:
         self.void = void_in([ids], self._options)
         opened = frame_ids(ids, shown, self.classes, self.void, "predictions", False)
         place = None if names is None else {name: i for i, name in enumerate(names)}
-        self._store = opened, place, _stems(names or ()), count
+        self._store = ids, opened, place, _stems(names or ()), count
 
     def _list(self, folder: str) -> None:
         from uqeval.stores.label_folder import png_files
@@ -107,11 +112,12 @@ class Predictions:
                 f"{array.where}: ids of more than 8 bits, and nobody says how many classes there "
                 "are; give --classes."
             )
-        planes = Planes([ItemArray(array, None)])
+        part = ItemArray(array, None)
         ids = StoredIds(
-            planes, [shot.name], [0], self.classes, self.void, "predictions", folder
+            Planes([part]), [shot.name], [0], self.classes, self.void, "predictions", folder
         )  # fmt: skip
-        return ids.read(0, size)
+        with read_whole(part, f"the prediction of {shot.name}"):
+            return ids.read(0, size)
 
     def _file(self, shot: Shot) -> str | None:
         from uqeval.stores.matching import file_of
@@ -126,7 +132,7 @@ class Predictions:
         from uqeval.stores.matching import file_of
 
         assert self._store is not None
-        ids, place, stems, count = self._store
+        opened, ids, place, stems, count = self._store
         number: int | None = shot.number
         if place is not None and shot.named:
             name = file_of(shot.name, stems, ids.where, "prediction")
@@ -136,7 +142,10 @@ class Predictions:
                 f"{ids.where}: holds no prediction for the frame {shot.name} ({count} items). Add "
                 "it, or --follow to wait for it."
             )
-        return ids.read(number, size)
+        with ExitStack() as stack:
+            for part in opened.of_frame(number):
+                stack.enter_context(read_whole(part, f"the prediction of {shot.name}"))
+            return ids.read(number, size)
 
 
 def _stems(names: Any) -> dict[str, list[str]]:

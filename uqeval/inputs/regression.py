@@ -12,7 +12,7 @@ from uqeval.inputs.common import (
     nameless,
     record_of,
     refuse_missing,
-    stamped,
+    watched,
 )
 from uqeval.inputs.given import Given, InputOptions, Inputs
 from uqeval.inputs.part import chosen_items, store_of
@@ -67,6 +67,10 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
         where=where,
         skip_nan=options.nan_samples == "skip",
     )  # fmt: skip
+    read = [(name, store.arrays[name]) for store in own_stores for name in held]
+    for name, of_all in (*extra.items(), ("target", target_parts), *(("valid", v) for v in valid)):
+        read += [(name, of_all[chosen])] if of_all else []
+    watch = watched(source.names, read, options)
     record = {
         "predictions": [
             record_of(store, [*held, *sorted(extra)] if store is stores[0] else held, given_as)
@@ -86,12 +90,9 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
     refuse_missing(parts, options.fill)
     told = [*stores, *([target_store] if target_store and target_store not in stores else [])]
     warnings = [text for store in told for text in store.warnings]
-    read = [(name, store.arrays[name]) for store in own_stores for name in held]
-    for name, of_all in (*extra.items(), ("target", target_parts), *(("valid", v) for v in valid)):
-        read += [(name, of_all[chosen])] if of_all else []
     return Inputs(
         source, ("0",), 255, record, warnings,
-        partial=len(places) < count, stamped=stamped(read),
+        partial=len(places) < count, watch=watch,
     )  # fmt: skip
 
 

@@ -4,21 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
-from uqeval.inputs.common import refuse_missing
+from uqeval.inputs.common import refuse_missing, watch_of
 from uqeval.inputs.film import Film, open_film
-from uqeval.inputs.given import Given, InputOptions, Inputs, Stamp
+from uqeval.inputs.given import Given, InputOptions, Inputs
 from uqeval.inputs.ids import Ids, classes_of, frame_ids, void_in
 from uqeval.inputs.like_ids import like_ids
 from uqeval.inputs.part import chosen_items
 from uqeval.metrics._family import VideoFacts
+from uqeval.stores.watch import Said
 
 if TYPE_CHECKING:
     from uqeval.stores.sequences import Pair, Sequences
+    from uqeval.stores.watch import Watched
 
 
 def open_video(
@@ -48,6 +49,8 @@ def open_video(
         stored={direction: flows.of(places) for direction, flows in film.flows.items()},
         cache=FlowCache(options.flow_cache) if options.flow_cache else None, classes=classes,
     )  # fmt: skip
+    parts = [_read_from(film, pair, at) for pair, at in zip(pairs, places, strict=True)]
+    watch = watch_of(source.names, parts, options)
     _refuse_missing(film, options)
     facts = VideoFacts(
         models=_model_names(film.models),
@@ -74,7 +77,7 @@ def open_video(
         partial=len(pairs) < len(film.sequences.pairs), video=facts, session=single_threaded,
         keeps_maps=False,  # one pass is enough, and flow takes much room
         timing=lambda: {"flow_seconds": dict(source.seconds)}, flows=source.records,
-        stamped=[_stamped(film, pair, place) for pair, place in zip(pairs, places, strict=True)],
+        watch=watch,
     )  # fmt: skip
 
 
@@ -94,13 +97,15 @@ def _refuse_missing(film: Film, options: InputOptions) -> None:
     refuse_missing([*parts, *arrays], options.fill)
 
 
-def _stamped(film: Film, pair: Pair, place: int) -> list[Stamp]:
-    """What stamps all that a pair of frames is read from."""
-    found: list[Stamp] = [lambda: f"{pair.first}"]
+def _read_from(film: Film, pair: Pair, place: int) -> list[Watched]:
+    """Return all that a pair of frames is read from."""
+    from uqeval.stores.frames import Frame
+
+    found: list[Watched] = [Said(f"{pair.first}")]
     for i in (pair.before, pair.after):
-        found.append(partial(film.frames.stamp, i))
-        found += [part.stamp for own in film.ids for part in own.of_frame(i)]
-    return found + [flows.parts[place].stamp for flows in film.flows.values()]
+        found.append(Frame(film.frames, i))
+        found += [part for own in film.ids for part in own.of_frame(i)]
+    return found + [flows.parts[place] for flows in film.flows.values()]
 
 
 def _rows(sequences: Sequences, pairs: Sequence[Any]) -> tuple[dict[str, Any], ...]:

@@ -18,7 +18,15 @@ class Picture:
 
 
 class Gallery(Protocol):
-    """Gives the pictures of an item; `legend` explains their colours: (CSS colour, meaning)."""
+    """Gives the pictures of an item.
+
+    `legend` explains their colours: (CSS colour, meaning). `note` says which of the stores are not
+    those of the report; empty if all are.
+    """
+
+    @property
+    def note(self) -> str:
+        """Which stores are not those of the report."""
 
     @property
     def legend(self) -> list[tuple[str, str]]:

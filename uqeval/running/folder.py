@@ -13,6 +13,7 @@ from uqeval.report.files import check_writable, is_part_of, write
 from uqeval.report.schema import Report
 from uqeval.running.outcome import Outcome, RunSettings
 from uqeval.running.tasks import Task, options_of
+from uqeval.stores.watch import ChangedError
 
 if TYPE_CHECKING:
     from uqeval.report.folder import Named
@@ -62,7 +63,11 @@ def _asides(folder: Path, name: str) -> list[tuple[Path, Path]]:
 
 
 def write_files(task: Task, report: Report, folder: Path, chosen: RunSettings) -> list[Path]:
-    """Write a store's files; those that there are."""
+    """Write a store's files and return their paths.
+
+    Raises `ChangedError`, and keeps no states, if the data have changed since the run began: the
+    pictures, and a sweep, are of a second read.
+    """
     from uqeval.report.csv import to_csv
     from uqeval.report.html import to_html
     from uqeval.statistics.behind import behind
@@ -76,10 +81,17 @@ def write_files(task: Task, report: Report, folder: Path, chosen: RunSettings) -
         gallery = open_gallery(report, task.store.predictions, task.store.truth, None, given)
     written = [Path(report.states)] if report.states is not None else []
     json, csv, page = (folder / f"{task.name}.{ending}" for ending in ("json", "csv", "html"))
+    piles = behind(json, report) if report.states is not None else None
+    try:
+        shown = to_html({task.name: report}, gallery, exhibits, piles)
+        task.inputs.watch.check_all()
+    except ChangedError:
+        for states in written:
+            states.unlink(missing_ok=True)
+        raise
     write(json, report.to_json())
     write(csv, to_csv(report))
-    piles = behind(json, report) if report.states is not None else None
-    write(page, to_html({task.name: report}, gallery, exhibits, piles))
+    write(page, shown)
     return [*written, json, csv, page]
 
 

@@ -113,6 +113,13 @@ class StoredArray(ABC):
         """
         return None
 
+    def states(self, index: int | None) -> dict[str, str]:
+        """Return the state (`stamps.file_state`) of each file that an item is read from, by path.
+
+        None for an item: of all files. Empty for an array in memory.
+        """
+        return {}
+
 
 @dataclass(frozen=True)
 class ItemArray:
@@ -124,6 +131,10 @@ class ItemArray:
     def stamp(self) -> str | None:
         """Changes when the part does; None where that cannot be told."""
         return self.array.stamp(self.index)
+
+    def states(self) -> dict[str, str]:
+        """Return the states of its files now, by path."""
+        return self.array.states(self.index)
 
 
 @dataclass(frozen=True)

@@ -22,6 +22,7 @@ from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
 from uqeval.stores.new_store import NewStore
 from uqeval.stores.pieces import Piece, Pieces, find_pieces, item_axes
 from uqeval.stores.store import open_store
+from uqeval.stores.watch import Watch
 
 #: Memory for what is between reading and writing; a tile is at least one chunk of each.
 _TILE_BYTES = 256 * 2**20
@@ -146,17 +147,28 @@ def _write(
     checks = _Checks(
         max(*classes, 2) if classes else None, int(pieces.attributes.get("ignore_index", 255))
     )
+    names = pieces.names or [str(i) for i in range(pieces.items)]
+    watches = {
+        kind: Watch(names, [[piece()] for piece in parts]) for kind, parts in pieces.kinds.items()
+    }
     total, done = sum(map(len, forms.values())), 0
     for kind, parts in pieces.kinds.items():
         store = NewStore(root, len(parts), pieces.names, dense, compression)
-        for count in _copy(kind, parts, forms[kind], store, checks):
+        for count in _copy(kind, parts, forms[kind], store, checks, watches[kind]):
             done += count
             if progress is not None:
                 progress(done, total)
+    for watch in watches.values():
+        watch.check_all()
 
 
 def _copy(
-    kind: str, parts: list[Piece], forms: list[_Form], store: NewStore, checks: _Checks
+    kind: str,
+    parts: list[Piece],
+    forms: list[_Form],
+    store: NewStore,
+    checks: _Checks,
+    watch: Watch,
 ) -> Iterator[int]:
     """Copies all items of a kind; yields how many more are done."""
     dtypes = {checks.dtype(kind, form) for form in forms}
@@ -175,7 +187,8 @@ def _copy(
             attributes = {k: v for k, v in array.attributes.items() if k in ("scale", *SOURCE)}
             store.array(index, kind, form.shape, dtype, form.chunks, form.axes, attributes)
         for y in range(0, form.size("y"), rows):
-            block = _read(part, form, batch, y, rows)
+            with watch.reading(range(first, first + batch)):
+                block = _read(part, form, batch, y, rows)
             for k, values in enumerate(block):
                 where = f"{array.where}, item {store.label(first + k)}"
                 values = checks.check(kind, values, array.attributes, where, y)

@@ -11,7 +11,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from uqeval.errors import StoreError
 from uqeval.stores.array import StoredArray, file_digest
-from uqeval.stores.stamps import file_stamp
+from uqeval.stores.stamps import file_stamp, file_state
 
 
 class FileArray(StoredArray):
@@ -34,6 +34,10 @@ class FileArray(StoredArray):
     def stamp(self, index: int | None) -> str | None:
         """Of the file."""
         return file_stamp(self._path)
+
+    def states(self, index: int | None) -> dict[str, str]:
+        """Return the state of the file."""
+        return {str(self._path): file_state(self._path)}
 
     def _numbers(self, dtype: DTypeLike, start: int, shape: tuple[int, ...]) -> NDArray[Any]:
         """The numbers from byte `start` to the end of the file.

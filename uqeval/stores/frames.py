@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -54,6 +55,25 @@ class Frames(Protocol):
 
     def stamp(self, i: int) -> str | None:
         """Changes when frame `i` does, see `stamps`; None where that cannot be told."""
+
+    def states(self, i: int) -> dict[str, str]:
+        """Return the states of the files that frame `i` is read from, by path."""
+
+
+@dataclass(frozen=True)
+class Frame:
+    """One frame of a video, as something that is read from files."""
+
+    frames: Frames
+    number: int
+
+    def stamp(self) -> str | None:
+        """Return text that changes when the frame does; None where that cannot be known."""
+        return self.frames.stamp(self.number)
+
+    def states(self) -> dict[str, str]:
+        """Return the states of its files now, by path."""
+        return self.frames.states(self.number)
 
 
 def open_frames(path: str | Path | NDArray[Any], *, fill_missing: bool = False) -> Frames:

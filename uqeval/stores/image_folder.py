@@ -15,7 +15,7 @@ from uqeval.errors import StoreError
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.matching import files_below
 from uqeval.stores.names import natural
-from uqeval.stores.stamps import file_stamp, joined
+from uqeval.stores.stamps import file_stamp, file_state, joined
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm")
 
@@ -114,6 +114,10 @@ class ImageFolder:
         import PIL
 
         return joined([file_stamp(self._files[i])], PIL.__version__)
+
+    def states(self, i: int) -> dict[str, str]:
+        """Return the state of the frame's file."""
+        return {str(self._files[i]): file_state(self._files[i])}
 
     def _check(self, i: int, mode: str, width: int, height: int) -> None:
         if mode not in _MODES:

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError
 from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
-from uqeval.stores.stamps import file_stamp, joined
+from uqeval.stores.stamps import file_stamp, file_state, joined
 
 _TILE_BYTES = 8 * 2**20
 #: Of items of one pixel, which cost more to count than to read.
@@ -131,7 +131,11 @@ class NumpyArray(StoredArray):
     def _file_stamp(self) -> str | None:
         """Taken once, before anything is read: it has the disk write all that was written."""
         assert self._file is not None
-        return file_stamp(self._file, mapped=True)
+        return file_stamp(self._file)
+
+    def states(self, index: int | None) -> dict[str, str]:
+        """Return the state of the file; nothing for an array in memory."""
+        return {} if self._file is None else {self._file: file_state(self._file)}
 
     def _give_back(self) -> None:
         """Let go of the pages of a mapped file; who still reads them finds them again.

@@ -120,6 +120,10 @@ class VideoPlanes:
         """Changes when plane `i` does; None where that cannot be told."""
         return self.parts[i].stamp()
 
+    def states(self, i: int) -> dict[str, str]:
+        """Return the states of the files of plane `i`, by path."""
+        return self.parts[i].states()
+
     def fingerprint(self) -> str:
         """Digest of the arrays' own fingerprints."""
         return self._planes.fingerprint()

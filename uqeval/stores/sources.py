@@ -8,11 +8,12 @@ import re
 import zipfile
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from uqeval.errors import StoreError
-from uqeval.stores.stamps import file_stamp, joined
+from uqeval.stores.stamps import file_stamp, file_state, joined
 
 Buffer: TypeAlias = bytes | memoryview
 
@@ -66,6 +67,10 @@ class Source(ABC):
     @abstractmethod
     def stamp(self, key: str, entry: Entry) -> str | None:
         """Changes when the object at a key does, of which `entry` is known; see `stamps`."""
+
+    @abstractmethod
+    def state(self, key: str) -> tuple[str, str]:
+        """Return what the object at a key is read from (a path or URL), and its state now."""
 
 
 def open_source(path: str) -> Source:
@@ -173,6 +178,10 @@ class FolderSource(Source):
     def stamp(self, key: str, entry: Entry) -> str | None:
         return file_stamp(f"{self._root}/{key}")
 
+    def state(self, key: str) -> tuple[str, str]:
+        path = f"{self._root}/{key}"
+        return path, file_state(path)
+
 
 class ZipSource(Source):
     """A zip file, its members stored or deflated; whole members are checked by their CRC-32."""
@@ -226,7 +235,15 @@ class ZipSource(Source):
         }
 
     def stamp(self, key: str, entry: Entry) -> str | None:
-        return joined([file_stamp(self.path)], key)  # its checksums do not tell of damage
+        return joined([self._stamp], key)  # its checksums do not tell of damage
+
+    @cached_property
+    def _stamp(self) -> str | None:
+        """The file's, taken once: it waits for the disk."""
+        return file_stamp(self.path)
+
+    def state(self, key: str) -> tuple[str, str]:
+        return self.path, file_state(self.path)
 
 
 class ObjectSource(Source):
@@ -298,6 +315,9 @@ class ObjectSource(Source):
     def stamp(self, key: str, entry: Entry) -> str | None:
         weak = not entry.tag or entry.tag.startswith("W/")
         return None if weak else f"{entry.size} {entry.tag}"
+
+    def state(self, key: str) -> tuple[str, str]:
+        return f"{self.path.rstrip('/')}/{key}", ""
 
 
 def _reason(error: Exception) -> str:

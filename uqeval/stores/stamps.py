@@ -1,7 +1,8 @@
-"""Whether what an item was read from is still the same, told without reading it again.
+"""Whether what an item was read from is still the same, found without reading it again.
 
-A stamp is text that changes when what it stands for does. Where that cannot be had for certain
-there is none: whoever asks reads again.
+A stamp is text that changes when what it stands for does, from one run to the next. Where that
+cannot be had for certain there is none, and the item is read again. A state is a weaker stamp, for
+one run: it is quick, and it is there for every file.
 """
 
 from __future__ import annotations
@@ -10,58 +11,78 @@ import hashlib
 import os
 import time
 from collections.abc import Iterable
+from functools import lru_cache
 from pathlib import Path
 
 #: Nanoseconds: file systems note the time of a change in steps of at most this.
 _TICK = 20 * 10**6
 #: But older ones (FAT, HFS+, ext3) in whole seconds, or two.
 _SECOND = 10**9
+#: File systems in memory, where a write through a memory map never sets a time.
+_MEMORY = frozenset({"tmpfs", "ramfs"})
+#: What a file that is not there has as its state.
+GONE = "gone"
 
 
-def file_stamp(path: str | Path, mapped: bool = False) -> str | None:
-    """Which file it is, its size, and when it was changed; None if that may not tell.
+def file_stamp(path: str | Path) -> str | None:
+    """Return inode, size and times of change of a file; None if they may not show a change.
 
-    The times of a file that was changed just now would be the same after another change. A copy has
-    another stamp: the time at which a file was put in its place (ctime) cannot be set. `mapped`:
-    somebody may write to it through a memory map, which sets the times only once its pages have
-    been written back; on a file system in memory they never are.
+    Someone may write to the file through a memory map. The first write to a page sets the times,
+    later ones do not until the page has been written back; so it is written back here. On a file
+    system in memory no write through a map ever sets a time: None. None too for a file that was
+    changed just now: after another change its times could be the same. A copy has another stamp:
+    the time at which a file was put in its place (ctime) cannot be set.
     """
     try:
-        if mapped:
-            _write_back(path)
-        stat = Path(path).stat()
+        file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            if not _read_only(file):
+                os.fsync(file)
+            now = time.time_ns()
+            stat = os.fstat(file)
+        finally:
+            os.close(file)
     except OSError:
         return None
-    if mapped and _in_memory(stat.st_dev):
+    if _kind(stat.st_dev) in _MEMORY:
         return None
     changed = max(stat.st_mtime_ns, stat.st_ctime_ns)
     tick = _TICK if stat.st_ctime_ns % _SECOND else 2 * _SECOND
-    if time.time_ns() - changed < tick:
+    if now - changed < tick:
         return None
     return f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
 
 
-def _write_back(path: str | Path) -> None:
-    file = os.open(path, os.O_RDONLY)
+def file_state(path: str | Path) -> str:
+    """Return inode, size and times of change of a file as they are now, `GONE` without a file."""
     try:
-        os.fsync(file)
-    finally:
-        os.close(file)
+        stat = Path(path).stat()
+    except OSError:
+        return GONE
+    # Some file systems in user space give a file a new inode whenever they look.
+    inode = 0 if _kind(stat.st_dev).startswith("fuse") else stat.st_ino
+    return f"{inode} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
 
 
-def _in_memory(device: int) -> bool:
-    """Whether the file system of a device is one in memory, as far as the system tells."""
+def _read_only(file: int) -> bool:
+    """Return whether the file system of a file takes no writes; some of these refuse a sync."""
+    return bool(os.fstatvfs(file).f_flag & os.ST_RDONLY)
+
+
+@lru_cache(maxsize=64)
+def _kind(device: int) -> str:
+    """Return the kind of the file system of a device, such as ext4; empty if it is not known."""
     try:
         mounts = Path("/proc/self/mountinfo").read_text(errors="replace").splitlines()
     except OSError:
-        return False
+        return ""
     number = f"{os.major(device)}:{os.minor(device)}"
-    kinds = {line.partition(" - ")[2].split(" ")[0] for line in mounts if number in line.split()}
-    return not kinds.isdisjoint({"tmpfs", "ramfs"})
+    kinds = [line.partition(" - ")[2].split(" ")[0] for line in mounts if number in line.split()]
+    return kinds[-1] if kinds else ""
 
 
 def joined(stamps: Iterable[str | None], *more: object) -> str | None:
-    """One stamp of several things, and of what else tells them apart; None if one has none."""
+    """Return one stamp of several, and of what else tells them apart; None if one is None."""
     digest = hashlib.sha256(repr(more).encode())
     for stamp in stamps:
         if stamp is None:

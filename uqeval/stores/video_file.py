@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.sources import is_url
-from uqeval.stores.stamps import file_stamp, joined
+from uqeval.stores.stamps import file_stamp, file_state, joined
 
 if TYPE_CHECKING:
     import cv2
@@ -89,7 +90,16 @@ class VideoFile:
         """Of the whole file: one that has grown was written anew."""
         import cv2
 
-        return joined([file_stamp(self._path)], i, cv2.__version__)
+        return joined([self._stamp], i, cv2.__version__)
+
+    @cached_property
+    def _stamp(self) -> str | None:
+        """The file's, taken once: it waits for the disk."""
+        return file_stamp(self._path)
+
+    def states(self, i: int) -> dict[str, str]:
+        """Return the state of the file."""
+        return {self.where: file_state(self._path)}
 
     def _decoded(self, i: int) -> NDArray[np.uint8]:
         if i < self._position:

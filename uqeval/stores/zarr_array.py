@@ -200,19 +200,31 @@ class ZarrArray(StoredArray):
         if not self._source.listable:
             return None
         layout, entries = self._layout, self._entries()
-        grid = [range(count) for count in self._grid(layout.files)]
         shape: list[int | None] = list(self.shape)
         place = 0
         if index is not None:
             along = self.axes.index("item")
-            first, place = divmod(index, layout.files[along])
-            grid[along], shape[along] = range(first, first + 1), None
+            shape[along], place = None, index % layout.files[along]
         stamps = []
-        for position in itertools.product(*grid):
+        for position in self._files_of(index):
             key = self._path(layout.key(position))
             entry = entries.get(position)
             stamps.append(self._source.stamp(key, entry) if entry else "not stored")
         return joined(stamps, layout.form, self.axes, shape, place)
+
+    def states(self, index: int | None) -> dict[str, str]:
+        """Return the state of each file that holds chunks of the item, by path."""
+        key = self._layout.key
+        return dict(self._source.state(self._path(key(at))) for at in self._files_of(index))
+
+    def _files_of(self, index: int | None) -> Iterator[Position]:
+        """Yield the grid positions of the files (chunks or shards) that hold an item, or all."""
+        grid = [range(count) for count in self._grid(self._layout.files)]
+        if index is not None:
+            along = self.axes.index("item")
+            first = index // self._layout.files[along]
+            grid[along] = range(first, first + 1)
+        return itertools.product(*grid)
 
     def _grid(self, unit: Position) -> Position:
         return tuple(-(-size // part) for size, part in zip(self.shape, unit, strict=True))

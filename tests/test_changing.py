@@ -1,0 +1,247 @@
+"""Data that change while a run reads them: the run ends, names item and file, and keeps nothing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from number_stores import numbers
+from small_videos import save_flows, save_folder, save_store, video
+
+import uqeval
+from uqeval.engine.scratch import Scratch
+from uqeval.errors import StoreError
+from uqeval.gallery import open_gallery
+from uqeval.inputs import InputOptions, open_inputs
+from uqeval.inspect import inspect
+from uqeval.maps.video import VideoSource
+from uqeval.reduce import reduce as write_maps
+from uqeval.stores.convert import convert
+from uqeval.stores.watch import ChangedError, Said, Watch, read_whole
+
+sys.path.append(str(Path(__file__).parent / "cli"))
+from small_stores import NAMES, labels, probs, save, save_complete, save_label_folder
+
+#: What is read, and the file of it that is replaced: by its place below the test's folder.
+Case = tuple[dict[str, Any], dict[str, Any], str]
+
+
+def classes(path: Path) -> Case:
+    save_complete(path / "p.zarr")
+    return {"predictions": path / "p.zarr"}, {"calibration": {}}, "p.zarr/probs/c/2/0/0/0/0"
+
+
+def label_folder(path: Path) -> Case:
+    save(path / "p.zarr", {"probs": probs()}, {"names": NAMES})
+    save_label_folder(path / "l", names=NAMES)
+    return {"predictions": path / "p.zarr", "labels": path / "l"}, {"pavpu": {}}, "l/celle.png"
+
+
+def one_file(path: Path) -> Case:
+    np.save(path / "p.npy", probs())
+    return {"predictions": path / "p.npy", "labels": labels()}, {"pavpu": {}}, "p.npy"
+
+
+def maps_store(path: Path) -> Case:
+    save_complete(path / "p.zarr")
+    write_maps(open_inputs(path / "p.zarr", None, InputOptions()), path / "m.zarr")
+    return {"predictions": path / "m.zarr"}, {"pavpu": {}}, "m.zarr/entropy/c/2/0/0"
+
+
+def reference(path: Path) -> Case:
+    save_complete(path / "p.zarr")
+    save_complete(path / "r.zarr")
+    given = {"predictions": path / "p.zarr", "reference": path / "r.zarr"}
+    return given, {"divergence": {}}, "r.zarr/probs/c/2/0/0/0/0"
+
+
+def target(path: Path) -> Case:
+    own = numbers()
+    save(path / "p.zarr", {k: own[k] for k in ("mean", "std")}, {"names": NAMES})
+    for name, values in zip(NAMES, own["target"], strict=True):
+        (path / "t").mkdir(exist_ok=True)
+        np.save(path / "t" / f"{name}.npy", values)
+    return {"predictions": path / "p.zarr", "labels": path / "t"}, {"nmerci": {}}, "t/celle.npy"
+
+
+def valid(path: Path) -> Case:
+    save(path / "p.zarr", numbers(), {"names": NAMES})
+    return {"predictions": path / "p.zarr"}, {"nmerci": {}}, "p.zarr/valid/c/2/0/0"
+
+
+def film(path: Path, file: str) -> Case:
+    save_folder(path / "v", video(), labels=True)
+    return {"video": path / "v"}, {"tc": {}}, f"v/{file}/v_003.png"
+
+
+def flow(path: Path) -> Case:
+    given, _, _ = film(path, "frames")
+    flows = {name: np.zeros((36, 48, 2)) for name in video().names[1:]}
+    save_flows(path / "f", flows)
+    return given | {"flow_path": path / "f"}, {"tc": {"flow": "file"}}, "f/v_003.flo"
+
+
+def stored_frames(path: Path) -> Case:
+    own = video()
+    held = {kind: own.stack(kind) for kind in ("frames", "predictions")}
+    save_store(path / "v.zarr", own.names, **held)
+    return {"video": path / "v.zarr"}, {"tc": {}}, "v.zarr/frames/c/3/0/0/0"
+
+
+CASES: dict[str, Callable[[Path], Case]] = {
+    "probs": classes, "labels": label_folder, "npy": one_file, "maps": maps_store,
+    "reference": reference, "target": target, "valid": valid, "flow": flow,
+    "frames": lambda path: film(path, "frames"), "ids": lambda path: film(path, "predictions"),
+    "video labels": lambda path: film(path, "labels"), "stored frames": stored_frames,
+}  # fmt: skip
+
+
+def replace(file: Path) -> None:
+    """Put a copy of a file in its place, with its size and its time: only the file is another."""
+    shutil.copy2(file, file.with_suffix(".tmp"))
+    file.with_suffix(".tmp").replace(file)
+
+
+@pytest.mark.parametrize("when", ["between", "within", "at the end"])
+@pytest.mark.parametrize("case", CASES)
+def test_a_change_ends_the_run(
+    tmp_path: Path, case: str, when: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the second of two passes, while an item is read, and once all has been read."""
+    given, metrics, name = CASES[case](tmp_path)
+    states, file = tmp_path / "out" / "r.states.zip", tmp_path / name
+    states.parent.mkdir()
+    monkeypatch.setattr(Scratch, "_keep", lambda *_: None)
+    source = type(open_inputs(
+        given.get("predictions"), given.get("labels"),
+        InputOptions(**{k: v for k, v in given.items() if k in ("video", "flow_path")}),
+    ).source)  # fmt: skip
+    read, asked = source.read, []
+
+    def changing(self: Any, batch: range, *more: Any) -> Any:
+        asked.append(batch.start)
+        if when == "between" and asked.count(0) == 2 and batch.start == 0:
+            replace(file)
+        found = read(self, batch, *more)
+        if when == "within" and batch.stop > 2:
+            replace(file)
+        return found
+
+    def ending(self: Watch) -> None:
+        replace(file)
+        check_all(self)
+
+    check_all = Watch.check_all
+    if when == "at the end":
+        monkeypatch.setattr(Watch, "check_all", ending)
+    monkeypatch.setattr(source, "read", changing)
+    if when == "between" and source is VideoSource:
+        pytest.skip("a video is read once")
+    with pytest.raises(ChangedError) as error:
+        uqeval.evaluate(metrics=metrics, states=states, workers=1, memory="1MB", **given)
+    assert str(file) in str(error.value) and "(item " in str(error.value)
+    assert not list(states.parent.iterdir())
+
+
+def test_what_does_not_change_is_not_refused(tmp_path: Path) -> None:
+    """Reading a file, which may set the time of access, is no change."""
+    given, metrics, name = label_folder(tmp_path)
+    inputs = open_inputs(*given.values(), InputOptions())
+    (tmp_path / name).read_bytes()
+    os.utime(tmp_path / "p.zarr")
+    inputs.watch.check_all()
+    assert uqeval.evaluate(metrics=metrics, **given).results
+
+
+def test_watch(tmp_path: Path) -> None:
+    inputs = open_inputs(*label_folder(tmp_path)[0].values(), InputOptions(names=None))
+    watch = inputs.watch
+    with watch.reading(range(3)):
+        pass
+    with pytest.raises(StoreError, match="another error"), watch.reading((2,)):
+        raise StoreError("another error")
+    with pytest.raises(ChangedError, match=r"celle\.png \(item celle\): was removed"):
+        _remove_while_read(watch, tmp_path / "l/celle.png")
+    watch.check((0, 1))
+    with pytest.raises(ChangedError, match="celle"):
+        watch.check_all()
+    assert Watch(["a"], [[Said("text")]]).check_all() is None  # type: ignore[func-returns-value]
+
+
+def _remove_while_read(watch: Watch, file: Path) -> None:
+    with watch.reading((2,)):
+        file.unlink()
+        raise StoreError("there is no such file")
+
+
+def _replace_while_read(part: Any, file: Path) -> None:
+    with read_whole(part, "it"):
+        replace(file)
+
+
+def test_a_names_file_is_watched(tmp_path: Path) -> None:
+    names = tmp_path / "names.txt"
+    names.write_text("a\nb\nc\n")
+    inputs = open_inputs(probs(), labels(), InputOptions(names=names))
+    inputs.watch.check_all()
+    names.write_text("a\nb\nd\ne\n")
+    with pytest.raises(ChangedError, match=r"names\.txt: changed"):
+        inputs.watch.check_all()
+
+
+def test_a_part_that_is_read_once(tmp_path: Path) -> None:
+    parts = open_inputs(*label_folder(tmp_path)[0].values(), InputOptions()).watch.parts[2]
+    with read_whole(parts[-1], "it"):
+        pass
+    with pytest.raises(ChangedError, match=r"celle\.png: changed while it was read"):
+        _replace_while_read(parts[-1], tmp_path / "l/celle.png")
+
+
+@pytest.mark.parametrize("use", ["reduce", "convert", "inspect"])
+def test_commands_that_write_stores(
+    tmp_path: Path, use: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing is left of a store whose data changed."""
+    from uqeval.stores.zarr_array import ZarrArray
+
+    save(tmp_path / "p.zarr", {"probs": probs(), "labels": labels()}, {"names": NAMES})
+    read = ZarrArray.read
+
+    def changing(self: ZarrArray, region: Any) -> Any:
+        replace(tmp_path / "p.zarr/probs/c/1/0/0/0/0")
+        return read(self, region)
+
+    monkeypatch.setattr(ZarrArray, "read", changing)
+    before = sorted(tmp_path.iterdir())
+    if use == "inspect":
+        found = inspect(tmp_path / "p.zarr", full=True)
+        assert any("(item bonn): changed" in text for text in found.problems)
+        return
+    with pytest.raises(ChangedError, match=r"\(item bonn\): changed"):
+        if use == "reduce":
+            inputs = open_inputs(tmp_path / "p.zarr", None, InputOptions())
+            write_maps(inputs, tmp_path / "m.zarr")
+        else:
+            convert(tmp_path / "p.zarr", tmp_path / "m.zarr")
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_gallery_says_that_its_data_are_others(tmp_path: Path) -> None:
+    given, metrics, name = label_folder(tmp_path)
+    report = uqeval.evaluate(metrics=metrics, **given)
+
+    def gallery() -> Any:
+        return open_gallery(report, *given.values(), None, InputOptions())
+
+    found = gallery()
+    assert found.note == "" and found.pictures(2)
+    shutil.copy(tmp_path / "l/bonn.png", tmp_path / name)
+    with pytest.raises(ChangedError, match="item celle"):
+        found.pictures(2)
+    assert str(tmp_path / "l") in gallery().note and "p.zarr" not in gallery().note

@@ -1,0 +1,136 @@
+"""Data that change while a run reads them: the run ends, for it would mix old and new data.
+
+Every item's files have a state: inode, size, times of change. It is noted when the inputs are
+opened, and compared after each read of the item and at the end of the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Protocol
+
+from uqeval.errors import StoreError, UqevalError
+from uqeval.stores.stamps import GONE, file_state
+
+
+class ChangedError(StoreError):
+    """Data changed while they were read."""
+
+
+class Watched(Protocol):
+    """Something that an item is read from."""
+
+    def stamp(self) -> str | None:
+        """Return text that changes when it does; None where that cannot be known."""
+
+    def states(self) -> dict[str, str]:
+        """Return the states of its files now, by path; none for an array in memory."""
+
+
+class Said:
+    """Text that an item depends on, such as the name of an array."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def stamp(self) -> str | None:
+        """Return the text."""
+        return self._text
+
+    def states(self) -> dict[str, str]:
+        """Return nothing: there is no file."""
+        return {}
+
+
+class Watch:
+    """The states of all that a run reads, as they were when it was created.
+
+    `parts`: of each item, what it is read from.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[str],
+        parts: Sequence[Sequence[Watched]],
+    ) -> None:
+        self._names = names
+        self.parts = parts
+        self._before = [tuple(map(hash, self._states(item))) for item in range(len(parts))]
+        self._files: dict[str, str] = {}
+
+    def add(self, file: str) -> None:
+        """Watch a file, too, that all items depend on."""
+        self._files[file] = file_state(file)
+
+    def and_of(self, other: Watch) -> Watch:
+        """Return one of what both watch, item by item, from the time on when each was created."""
+        both = Watch((), ())
+        both._names = self._names
+        both.parts = [[*a, *b] for a, b in zip(self.parts, other.parts, strict=False)]
+        both._before = [a + b for a, b in zip(self._before, other._before, strict=False)]
+        both._files = self._files | other._files
+        return both
+
+    def check(self, items: Iterable[int]) -> None:
+        """Raise `ChangedError` if the files of some items are not as they were."""
+        for item in items:
+            if item < len(self.parts) and self._before[item] != tuple(
+                map(hash, self._states(item))
+            ):
+                self._refuse(item)
+
+    def check_all(self) -> None:
+        """Raise `ChangedError` if the files of any item are not as they were."""
+        for file, state in self._files.items():
+            if file_state(file) != state:
+                raise _error(file, "", file_state(file) == GONE)
+        self.check(range(len(self.parts)))
+
+    @contextmanager
+    def reading(self, items: Iterable[int]) -> Iterator[None]:
+        """Raise `ChangedError` if the files of these items change until the context ends.
+
+        That is also what is raised in place of an error inside: a file that is being replaced looks
+        damaged.
+        """
+        try:
+            yield
+        except UqevalError:
+            self.check(items)
+            raise
+        self.check(items)
+
+    def _states(self, item: int) -> Iterator[tuple[str, str]]:
+        for part in self.parts[item]:
+            yield from part.states().items()
+
+    def _refuse(self, item: int) -> None:
+        for (path, state), before in zip(self._states(item), self._before[item], strict=False):
+            if hash((path, state)) != before:
+                raise _error(path, f" (item {self._names[item]})", state == GONE)
+        raise _error(f"the files of item {self._names[item]}", "", False)
+
+
+@contextmanager
+def read_whole(part: Watched, what: str) -> Iterator[None]:
+    """Raise `ChangedError` if the files of a part change until the context ends: it is read once.
+
+    `what` is read, for the message.
+    """
+    before = part.states()
+    yield
+    for path, state in part.states().items():
+        if before.get(path) != state:
+            raise ChangedError(
+                f"{path}: changed while {what} was read. Write each file under another name, then "
+                "rename it."
+            )
+
+
+def _error(path: str, item: str, gone: bool) -> ChangedError:
+    return ChangedError(
+        f"{path}{item}: {'was removed' if gone else 'changed'} after this run had begun, so its "
+        "results would mix old and new data. Nothing was kept. Start again once nobody writes to "
+        "it any more."
+    )
