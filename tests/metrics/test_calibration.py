@@ -172,8 +172,13 @@ def test_presets_compute_what_the_codes_compute(where: str) -> None:
     probs, label = at_the_edges() if where == "edges" else scene(3)
     _, _, conf, hit = counted(probs, label)
     found = evaluated(probs, label, definition=list(DEFINITIONS)).results
-    accuracy, mean = calibration_curve(hit, conf.astype(float), n_bins=5)
-    filled = np.histogram(np.ceil(conf.astype(float) * 5), np.arange(0.5, 6))[0]
+    # Of two classes, scikit-learn and netcal bin the positive one.
+    score, right = (
+        (probs[0, 0, 1].reshape(-1), label.reshape(-1)) if where == "edges" else (conf, hit)
+    )
+    accuracy, mean = calibration_curve(right, score.astype(float), n_bins=5)
+    places = np.maximum(np.ceil(score.astype(float) * 5), 1)
+    filled = np.histogram(places, np.arange(0.5, 6))[0]
     expected = {
         "calibration": naive.equal_width(conf, hit, 15)[0],
         "calibration[gustafsson-code]": naive.gustafsson_ece(conf, hit),
@@ -181,7 +186,7 @@ def test_presets_compute_what_the_codes_compute(where: str) -> None:
         "calibration[torch-uncertainty-0.13]": naive.torchmetrics_ece(conf, hit, 10)[0],
         "calibration[scikit-learn]": (filled[filled > 0] * abs(accuracy - mean)).sum() / conf.size,
         "calibration[mapie]": naive.mapie_ece(conf, hit),
-        "calibration[netcal]": naive.netcal_ece(conf, hit),
+        "calibration[netcal]": naive.netcal_ece(score, right),
     }
     assert {k: v["ece"] for k, v in found.items() if k != "segmentation"} == {
         k: pytest.approx(v, rel=1e-6) for k, v in expected.items()

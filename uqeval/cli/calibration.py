@@ -14,7 +14,7 @@ _BINS, _TEMPERATURE = "Bins", "Temperature"
 
 _choice = choice_of(CHOICES)
 Definition, Edge, AtOne = _choice("definition"), _choice("edge"), _choice("at_one")
-TemperatureOf = _choice("temperature_of")
+TemperatureOf, Binary = _choice("temperature_of"), _choice("binary")
 
 
 @evaluating
@@ -30,6 +30,10 @@ def calibration(
         show_default=False, rich_help_panel=_BINS,
         help="With --edge upper, confidence 1 lies in the last bin (default), in its own, or in "
         "none.")] = None,
+    binary: Annotated[list[Binary] | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False, rich_help_panel=_BINS,
+        help="With two classes, the bins are of the top label's probability (default) or of class "
+        "1's.")] = None,
     clip: Annotated[float | None, typer.Option(
         metavar="P", show_default=False,
         help="Least probability in the NLL (default 2^-24).")] = None,

@@ -29,14 +29,15 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     "gustafsson-code": {"bins": 10, "edge": "upper-float32", "at_one": "drop"},
     "torchmetrics": {"edge": "upper-float32", "at_one": "own"},
     "torch-uncertainty-0.13": {"bins": 10, "edge": "upper-float32", "at_one": "own"},
-    "scikit-learn": {"bins": 5},
+    "scikit-learn": {"bins": 5, "binary": "positive"},
     "mapie": {"bins": 49},
-    "netcal": {"bins": 10, "edge": "upper"},
+    "netcal": {"bins": 10, "edge": "upper", "binary": "positive"},
 }
 
 CHOICES = {
     "edge": ("lower", "upper", "upper-float32"),
     "at_one": cs.AT_ONE,
+    "binary": ("top", "positive"),
     "temperature_of": ("mean", "samples"),
     "definition": tuple(DEFINITIONS),
 }
@@ -49,6 +50,8 @@ MOST_BINS = 1000
 class CalibrationSettings:
     """Every choice behind a calibration error; the defaults are those of Guo et al. 2017.
 
+    `binary`: with two classes, ECE, MCE and the reliability diagram are those of the "top" label,
+    or of class 1, the "positive" one; more classes always have the top label.
     `bins`: of equal width (and, for the adaptive ECE, of equal mass). `edge`: see
     `uqeval.tallies.Bins`. `at_one`: pixels whose confidence is not below 1 lie in the "last" bin,
     in one of their "own", or in none ("drop"; they count in N). `clip`: the least probability in
@@ -63,6 +66,7 @@ class CalibrationSettings:
     bins: int = 15
     edge: str = "lower"
     at_one: str = "last"
+    binary: str = "top"
     clip: float = 2.0**-24
     adaptive: bool = True
     temperature: bool = True
@@ -92,6 +96,10 @@ class CalibrationSettings:
         """Settings of a definition, with what is `given` in place of its choices."""
         return of_definition(cls, DEFINITIONS, given)
 
+    def is_positive(self, classes: int) -> bool:
+        """Return whether the bins are of class 1 of two, not of the top label."""
+        return self.binary == "positive" and classes == 2
+
     def binning(self) -> Bins:
         """How confidences are binned."""
         from uqeval.tallies import Bins
@@ -107,6 +115,11 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, Calibration
     found: dict[str, CalibrationSettings] = variants(
         "calibration", CalibrationSettings, chosen, ("definition",)
     )
+    if "positive" in _listed(chosen.get("binary")) and facts.classes != 2:
+        raise UsageError(
+            f"--binary positive is for two classes; {facts.where} has {facts.classes}. "
+            "Leave it out: more classes have the confidence of the top label."
+        )
     for own in found.values():
         _fit_items(own, facts)
         if own.temperature_of == "samples" and facts.samples is None:
@@ -115,6 +128,10 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, Calibration
                 "Give the stores of the samples, or scale their mean (--temperature-of mean)."
             )
     return found
+
+
+def _listed(value: Any) -> list[Any]:
+    return list(value) if isinstance(value, list | tuple) else [value]
 
 
 def _fit_items(settings: CalibrationSettings, facts: Facts) -> list[int] | None:
@@ -153,6 +170,7 @@ def _plans(key: str, settings: CalibrationSettings, facts: Facts) -> dict[str, P
             fit,
             settings.fit_on,
             settings.temperature_of,
+            settings.is_positive(classes),
         )
     return plans
 
@@ -250,7 +268,7 @@ def _again(
     if settings.temperature and {"beta", "record"} <= fitted.get(part, {}).keys():
         found[part] = temperature.again(
             facts.classes, settings.binning(), settings.at_one, settings.clip,
-            settings.temperature_of, fitted[part],
+            settings.temperature_of, fitted[part], settings.is_positive(facts.classes),
         )  # fmt: skip
     return found
 

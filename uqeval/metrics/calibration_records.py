@@ -24,7 +24,7 @@ def results_of(
     top, each, _ = states
     results = {"bins": settings.bins} | scores_of(settings, states, adaptive)
     if whole:
-        binned = cs.Binned.of(top, settings.at_one)
+        binned = _binned(settings, top, each)
         results["reliability"] = cs.reliability(binned, settings.binning().edges().tolist())
     results["per_class"] = _per_class(settings, each, int(top["count"].sum()), class_names)
     return results
@@ -40,7 +40,7 @@ def scores_of(
     """
     top, each, scores = states
     pixels = int(top["count"].sum())
-    binned = cs.Binned.of(top, settings.at_one)
+    binned = _binned(settings, top, each)
     nll, brier = scores["sums"].tolist()
     values = {
         "ece": cs.ece(binned, pixels),
@@ -56,6 +56,14 @@ def scores_of(
     if not (adaptive or settings.adaptive):
         put(record, "adaptive_ece", None, "left out by --no-adaptive")
     return record
+
+
+def _binned(settings: CalibrationSettings, top: State, each: State) -> cs.Binned:
+    """Return the bins of the top label, or of class 1 where the settings say so of two classes."""
+    classes = _by_class(settings, each)
+    if settings.is_positive(len(classes)):
+        return classes[1]
+    return cs.Binned.of(top, settings.at_one)
 
 
 def _by_class(settings: CalibrationSettings, each: State) -> list[cs.Binned]:

@@ -69,6 +69,7 @@ def plan(
     items: Sequence[int] | None,
     source: str | None,
     of: str = "mean",
+    positive: bool = False,
 ) -> Plan:
     """Fit the temperature on `items` (None: all), count at it, and return the part `temperature`.
 
@@ -97,11 +98,11 @@ def plan(
 
     from uqeval.tallies import Tempered
 
-    after = _tempered(of, classes, fitted.beta, bins, clip)
+    after = _tempered(of, classes, fitted.beta, bins, clip, positive)
     if items is None:
         results = fit_record | _scores((yield (after,))[after].total, at_one)
         return Section(results, [], warnings=warnings, fitted=held)
-    before = Tempered(classes, 1.0, bins, clip)
+    before = Tempered(classes, 1.0, bins, clip, positive)
     counted = yield (before, after)
     results = fit_record | _scores(counted[after].total, at_one)
     count = len(counted[after].items)
@@ -114,21 +115,27 @@ def plan(
 
 
 def again(
-    classes: int, bins: Bins, at_one: str, clip: float, of: str, fitted: Mapping[str, Any]
+    classes: int,
+    bins: Bins,
+    at_one: str,
+    clip: float,
+    of: str,
+    fitted: Mapping[str, Any],
+    positive: bool = False,
 ) -> Again:
     """The scores after scaling again, at the same temperature; none of the held-out items alone."""
     beta = fitted["beta"]
     if beta is None:
         return Again(scores=lambda states, whole: fitted["record"] | _unfitted())
-    after = _tempered(of, classes, beta, bins, clip)
+    after = _tempered(of, classes, beta, bins, clip, positive)
     return Again((after,), lambda states, whole: fitted["record"] | _scores(states[after], at_one))
 
 
-def _tempered(of: str, classes: int, beta: float, bins: Bins, clip: float) -> Tally:
+def _tempered(of: str, classes: int, beta: float, bins: Bins, clip: float, positive: bool) -> Tally:
     """What counts at a temperature of the "mean" or of the "samples"."""
     from uqeval.tallies import Tempered, TemperedSamples
 
-    return (Tempered if of == "mean" else TemperedSamples)(classes, beta, bins, clip)
+    return (Tempered if of == "mean" else TemperedSamples)(classes, beta, bins, clip, positive)
 
 
 def _unfitted() -> dict[str, Any]:

@@ -76,12 +76,17 @@ class TemperatureSlopes(Tally):
 
 @dataclass(frozen=True)
 class _AtBeta(Tally):
-    """Calibration at one β: what the two tallies of it have in common."""
+    """Calibration at one β: what the two tallies of it have in common.
+
+    `positive`: of two classes, the bins are of the probability of class 1, right where it is the
+    label; else of the confidence of the top label.
+    """
 
     classes: int
     beta: float
     bins: Bins
     clip: float
+    positive: bool = False
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -100,6 +105,9 @@ class _AtBeta(Tally):
 
         label = maps["label"].reshape(-1)
         hit = (maps["prediction"] == maps["label"]).reshape(-1)
+        if self.positive:
+            hit = label == 1
+            confidence = np.where(hit, probability, 1.0 - probability).astype(np.float32)
         add_bins(self.bins, confidence, hit, label, self.classes, state)
         counts, sums = np.zeros(3, np.int64), np.zeros(2)  # sums[1], the Brier scores, is unused
         void, brier = void_of(self.classes), confidence
