@@ -15,6 +15,7 @@ from uqeval.tallies import (
     Bins,
     ClassReliability,
     ItemAdaptive,
+    Likelihoods,
     ProperScores,
     Ranks,
     RawMap,
@@ -45,8 +46,10 @@ EXAMPLES: tuple[Tally, ...] = (
     TemperatureSlopes(4, 0.75, 0.0625, 3, sample=7),
     Tempered(4, 0.5, Bins(), 2.0**-24),
     Tempered(4, 1.75, Bins(6, "upper"), 0.125),
-    SampleLikelihoods(4, 0.5, 0.25, 3),
-    SampleLikelihoods(300, 0.5, 0.0, 3),
+    SampleLikelihoods(4, 0.5, 0.25, 3, 2.0**-24),
+    SampleLikelihoods(300, 0.5, 0.0, 3, 0.125),
+    Likelihoods(4, 0.5, 0.0, 3, 0.01),
+    Likelihoods(4, 0.5, 0.25, 2, 2.0**-24, sample=7),
     TemperedSamples(4, 0.5, Bins(), 2.0**-24),
     TemperedSamples(4, 1.75, Bins(6, "upper"), 0.125),
 )
@@ -156,20 +159,35 @@ def _tempered(tally: Any, items: Sequence[Any]) -> State:
     hit = _known(tally, items, "prediction") == label
     mine = after[label, np.arange(label.size)]
     state = _binned(tally.bins, after.max(axis=0).astype("f4"), hit)
-    return state | {"nll": [math.fsum(-math.log(max(p, tally.clip)) for p in mine)]}
+    nll = [math.fsum(-math.log(max(p, tally.clip)) for p in mine)]
+    return state | {"nll": nll, "clipped": [sum(p < tally.clip for p in mine)]}
+
+
+def _likelihoods(tally: Any, items: Sequence[Any]) -> State:
+    items = [_sampled(tally, maps) for maps in items]
+    probs, label = _known(tally, items, "mean_probs"), _known(tally, items, "label")
+    enters = probs[label, np.arange(label.size)] > 0
+    probs, label = probs[:, enters], label[enters]
+    sums = []
+    for j in range(tally.count):
+        beta = tally.lowest + j * tally.step if tally.step else tally.lowest * 2**j
+        mine = naive.tempered(probs, 1 / beta)[label, np.arange(label.size)]
+        sums.append(math.fsum(-math.log(max(p, tally.clip)) for p in mine))
+    return {"nll": sums, "pixels": [enters.sum(), (~enters).sum()]}
 
 
 def _sample_likelihoods(tally: Any, items: Sequence[Any]) -> State:
     nll = _known(tally, items, "tempered_nll").astype(float)
     finite = np.isfinite(nll[0])
-    sums = [math.fsum(row[finite]) for row in nll]
+    sums = [math.fsum(np.minimum(row[finite], -math.log(tally.clip))) for row in nll]
     return {"nll": sums, "pixels": [finite.sum(), (~finite).sum()]}
 
 
 def _tempered_samples(tally: Any, items: Sequence[Any]) -> State:
     p = _known(tally, items, "label_probability")
     nll = [math.fsum(-math.log(max(float(v), tally.clip)) for v in p)]
-    return _reliability(tally, items) | {"nll": nll}
+    clipped = [sum(float(v) < tally.clip for v in p)]
+    return _reliability(tally, items) | {"nll": nll, "clipped": clipped}
 
 
 ORACLES: dict[type[Tally], Callable[[Any, Sequence[Any]], State]] = {
@@ -178,6 +196,7 @@ ORACLES: dict[type[Tally], Callable[[Any, Sequence[Any]], State]] = {
     ItemAdaptive: _item_adaptive,
     ProperScores: _proper_scores,
     Reliability: _reliability,
+    Likelihoods: _likelihoods,
     SampleLikelihoods: _sample_likelihoods,
     Tempered: _tempered,
     TemperedSamples: _tempered_samples,

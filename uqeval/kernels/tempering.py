@@ -217,8 +217,8 @@ def finish_label_logs(samples, top, sums, nll):
 
 
 @kernel
-def sum_label_logs(nll, label, void, sums, pixels):
-    """Add finite NLLs [β, i] of the non-void pixels to `sums` [β].
+def sum_label_logs(nll, label, void, most, sums, pixels):
+    """Add finite NLLs [β, i] of the non-void pixels, at most `most` each, to `sums` [β].
 
     `pixels` [2] counts the pixels that enter, and those that are infinite, which do not.
     """
@@ -229,5 +229,5 @@ def sum_label_logs(nll, label, void, sums, pixels):
         total = 0.0
         for i in range(nll.shape[1]):
             if label[i] != void and nll[j, i] < np.inf:
-                total += np.float64(nll[j, i])
+                total += min(np.float64(nll[j, i]), most)
         sums[j] += total

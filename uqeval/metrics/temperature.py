@@ -6,9 +6,9 @@ the next for all pixels, at five β around where the polynomial through the firs
 read from the polynomial through those. Where they do not enclose the zero, all pixels are evaluated
 at β from 1/32 to 32, and then around: so some pixels decide how long it takes, never what is found.
 
-Of samples that are scaled each by itself and then averaged the NLL is no longer convex: a pass
-gives its value at the same β, the next at nine β around the least, and T is where the polynomial
-through those is least.
+The NLL that is reported is clipped, and not convex. Where pixels are clipped at that T, and for
+samples that are scaled each by itself and then averaged, a pass gives its values at nine β around
+the least, and T is where the polynomial through those is least.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from uqeval.metrics._contract import put
 from uqeval.metrics._plan import Counted, Plan, Section
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Bins, Tally, TemperatureSlopes
+    from uqeval.tallies import Bins, Likelihoods, SampleLikelihoods, Tally, TemperatureSlopes
     from uqeval.tallies._contract import State
 
 #: The least and the largest temperature that is looked for.
@@ -54,6 +54,9 @@ class Fit:
 _APART = 0.08
 #: Values are sums of float32: differences below this are none.
 _FLAT = 1e-7
+#: Mean NLLs that differ by less are the same.
+_SAME = 1e-9
+_BOUND = "it runs to the bound: the NLL still falls at T = {}"
 #: So many passes at most; each moves up to a third nearer.
 _TRIES = 8
 
@@ -77,7 +80,7 @@ def plan(
     those of all items; where the fit had only some, `held_out` has those of the others, before and
     after.
     """
-    fitted = yield from (fit if of == "mean" else fit_samples)(classes, items)
+    fitted = yield from (fit if of == "mean" else fit_samples)(classes, items, clip)
     fit_record: dict[str, Any] = {}
     temperature = (
         None if fitted.beta is None else cs.BY_FIELD["temperature.value"].formula(fitted.beta)
@@ -169,12 +172,39 @@ def _fold(tally: Tally, counted: Counted, items: Sequence[int] | None) -> State:
     return total
 
 
-def fit(classes: int, items: Sequence[int] | None) -> Fitting:
-    """The β at which the NLL of some items (None: all) is least, within 1e-9 relative."""
+def fit(classes: int, items: Sequence[int] | None, clip: float) -> Fitting:
+    """Return the β at which the clipped NLL of some items (None: all) is least.
+
+    The unclipped NLL is convex: its β is within 1e-9 relative. Where no pixel is clipped at it, and
+    some pixels of each item say that the clipped NLL is not less elsewhere, it is that of both.
+    """
+    from uqeval.tallies import Bins, Likelihoods, Tempered
+
+    convex, least = yield from _fit_convex(classes, items, clip)
+    if convex.beta is None and (not convex.pixels or convex.reason == _CONSTANT):
+        return convex
+    start = None
+    if convex.beta is not None and abs(math.log2(least / convex.beta)) <= 1:
+        at = Tempered(classes, convex.beta, Bins(1), clip)
+        state = _fold(at, (yield (at,))[at], items)
+        if int(state["clipped"][0]) <= convex.left_out:
+            return convex
+        start = convex.beta
+
+    def tally(lowest: float, step: float, count: int) -> Likelihoods:
+        return Likelihoods(classes, lowest, step, count, clip)
+
+    return (yield from _fit_values(tally, items, start))
+
+
+def _fit_convex(
+    classes: int, items: Sequence[int] | None, clip: float
+) -> Generator[tuple[Tally, ...], dict[Tally, Counted], tuple[Fit, float]]:
+    """Return the fit of the unclipped NLL, and the β of the least clipped NLL of some pixels."""
     from uqeval.tallies import TemperatureSlopes
 
     points: list[Point] = []
-    guess = yield from _guess(classes, items)
+    guess, least = yield from _guess(classes, items, clip)
     first = guess * (1 - _CLOSE * (_FEW // 2))
     if first >= 1 / MOST and 2 * guess - first <= 1 / LEAST:
         tally = TemperatureSlopes(classes, first, guess * _CLOSE, _FEW)
@@ -187,18 +217,16 @@ def fit(classes: int, items: Sequence[int] | None) -> Fitting:
         points = _points(tally, state)
     pixels, left_out = state["pixels"].tolist()
     if not pixels:
-        return Fit(None, _WITHOUT, pixels, left_out)
+        return Fit(None, _WITHOUT, pixels, left_out), least
     if all(slope == 0 for _, slope, _ in points):
-        return Fit(None, _CONSTANT, pixels, left_out)
+        return Fit(None, _CONSTANT, pixels, left_out), least
     if not _cross(points):
         bound = LEAST if points[-1][1] <= 0 else MOST
-        return Fit(
-            None, f"it runs to the bound: the NLL still falls at T = {bound}", pixels, left_out
-        )
+        return Fit(None, _BOUND.format(bound), pixels, left_out), least
     while True:
         low, high, beta = _crossing(points)
         if high - low <= 1.05 * _CLOSE * beta:
-            return Fit(beta, "", pixels, left_out)
+            return Fit(beta, "", pixels, left_out), least
         # Around the estimate; where it was too far off, over all that is left.
         step = (high - low) / (_AROUND - 1) if close else _CLOSE * beta
         first = low if close else max(beta - step * (_AROUND // 2), low)
@@ -210,51 +238,75 @@ def fit(classes: int, items: Sequence[int] | None) -> Fitting:
 
 
 def _guess(
-    classes: int, items: Sequence[int] | None
-) -> Generator[tuple[Tally, ...], dict[Tally, Counted], float]:
-    """The β at which the NLL of some pixels of each item is least; 0 where there is none."""
-    from uqeval.tallies import TemperatureSlopes
+    classes: int, items: Sequence[int] | None, clip: float
+) -> Generator[tuple[Tally, ...], dict[Tally, Counted], tuple[float, float]]:
+    """Return the β at which the NLL of some pixels of each item is least, 0 where there is none;
+    and the power of two at which their clipped NLL is."""
+    from uqeval.tallies import Likelihoods, TemperatureSlopes
 
     # Twice as near to each other as the powers of one pass are.
     tallies = tuple(
         TemperatureSlopes(classes, lowest / MOST, 0.0, count, _SAMPLE)
         for lowest, count in ((1.0, _DOUBLINGS), (math.sqrt(2), _DOUBLINGS - 1))
     )
-    counted = yield tallies
+    clipped = Likelihoods(classes, 1 / MOST, 0.0, _DOUBLINGS, clip, _SAMPLE)
+    counted = yield (*tallies, clipped)
+    values = _fold(clipped, counted[clipped], items)["nll"].tolist()
+    least = clipped.betas()[values.index(min(values))]
     points = sorted(
         point for tally in tallies for point in _points(tally, _fold(tally, counted[tally], items))
     )
-    return _crossing(points)[2] if _cross(points) else 0.0
+    return (_crossing(points)[2] if _cross(points) else 0.0), least
 
 
-def fit_samples(classes: int, items: Sequence[int] | None) -> Fitting:
-    """The β of the samples at which the NLL of some items is least, within 1e-6 relative."""
+def fit_samples(classes: int, items: Sequence[int] | None, clip: float) -> Fitting:
+    """Return the β of the samples at which the clipped NLL of some items is least."""
     from uqeval.tallies import SampleLikelihoods
 
-    tally = SampleLikelihoods(classes, 1 / MOST, 0.0, _DOUBLINGS)
-    state = _fold(tally, (yield (tally,))[tally], items)
-    pixels, left_out = state["pixels"].tolist()
-    if not pixels:
-        return Fit(None, _WITHOUT, pixels, left_out)
-    values = state["nll"].tolist()
-    best = values.index(min(values))
-    if max(values) - min(values) <= _FLAT * pixels:
-        return Fit(None, _CONSTANT, pixels, left_out)
-    if best in (0, len(values) - 1):
-        bound = MOST if best == 0 else LEAST
-        return Fit(
-            None, f"it runs to the bound: the NLL still falls at T = {bound}", pixels, left_out
-        )
-    near = slice(max(best - 2, 0), best + 3)
-    beta = _least(tally.tempering.values()[near], values[near])
-    for _ in range(_TRIES):
-        step = _APART * beta
-        tally = SampleLikelihoods(classes, beta - step * (_AROUND // 2), step, _AROUND)
+    def tally(lowest: float, step: float, count: int) -> SampleLikelihoods:
+        return SampleLikelihoods(classes, lowest, step, count, clip)
+
+    return (yield from _fit_values(tally, items, None))
+
+
+def _fit_values(
+    make: Callable[[float, float, int], Likelihoods | SampleLikelihoods],
+    items: Sequence[int] | None,
+    start: float | None,
+) -> Fitting:
+    """Return the β near `start` (None: of the best of 1/32, 1/16 … 32) with the least clipped NLL.
+
+    A pass has the values at nine β. The next are around where the polynomial through them is
+    least, four times as near to each other once the least lies inside, until their middle is least.
+    """
+    beta = start
+    if beta is None:
+        tally = make(1 / MOST, 0.0, _DOUBLINGS)
         state = _fold(tally, (yield (tally,))[tally], items)
+        pixels, left_out = state["pixels"].tolist()
+        if not pixels:
+            return Fit(None, _WITHOUT, pixels, left_out)
+        values = state["nll"].tolist()
+        best = values.index(min(values))
+        if max(values) - min(values) <= _FLAT * pixels:
+            return Fit(None, _CONSTANT, pixels, left_out)
+        if best in (0, len(values) - 1):
+            bound = MOST if best == 0 else LEAST
+            return Fit(None, _BOUND.format(bound), pixels, left_out)
+        near = slice(max(best - 2, 0), best + 3)
+        beta = _least(tally.betas()[near], values[near])
+    apart = _APART
+    for _ in range(_TRIES):
+        step = apart * beta
+        tally = make(beta - step * (_AROUND // 2), step, _AROUND)
+        state = _fold(tally, (yield (tally,))[tally], items)
+        pixels, left_out = state["pixels"].tolist()
         values = [value / pixels for value in state["nll"].tolist()]
-        beta = _least(tally.tempering.values(), values)
-        if abs(values.index(min(values)) - _AROUND // 2) <= 2:
+        beta = _least(tally.betas(), values)
+        if values[_AROUND // 2] - min(values) <= _SAME and apart < _APART:
             break
+        if abs(values.index(min(values)) - _AROUND // 2) <= 2:
+            apart /= 4
     return Fit(beta, "", pixels, left_out)
 
 

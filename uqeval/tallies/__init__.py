@@ -27,6 +27,7 @@ from uqeval.tallies.reliability import (
 from uqeval.tallies.segmentation import ClassCounts
 from uqeval.tallies.subset import OfSubset
 from uqeval.tallies.tempered import (
+    Likelihoods,
     SampleLikelihoods,
     TemperatureSlopes,
     Tempered,
@@ -54,6 +55,7 @@ TALLIES = (
     ItemErrors,
     ItemFailure,
     ItemPatchCounts,
+    Likelihoods,
     Moments,
     PairCounts,
     PatchCounts,
@@ -94,6 +96,7 @@ __all__ = [
     "ItemErrors",
     "ItemFailure",
     "ItemPatchCounts",
+    "Likelihoods",
     "Moments",
     "OfSubset",
     "PairCounts",

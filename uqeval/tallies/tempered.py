@@ -6,6 +6,7 @@ sample before they are averaged, mean_t p_t^β / Σ_c p_tc^β, which scales the 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -56,14 +57,8 @@ class TemperatureSlopes(Tally):
 
         from uqeval.kernels.tempering import BLOCK, add_slopes
 
-        probs, label, lanes = (
-            _flat(maps),
-            maps["label"].reshape(-1),
-            np.zeros((2, self.count, BLOCK)),
-        )
-        if self.sample is not None and label.size > self.sample:
-            apart = -(-label.size // self.sample) | 1
-            probs, label = (np.ascontiguousarray(flat[..., ::apart]) for flat in (probs, label))
+        probs, label = _sampled(_flat(maps), maps["label"].reshape(-1), self.sample)
+        lanes = np.zeros((2, self.count, BLOCK))
         add_slopes(
             probs, label, void_of(self.classes), self.lowest, self.step,
             np.empty((len(probs), BLOCK)), np.empty((3, BLOCK)), np.empty((3, self.count, BLOCK)),
@@ -93,6 +88,7 @@ class _AtBeta(Tally):
         return self.bins.fields() | {
             "special": Field((3,), "int64"),
             "nll": Field((1,), "float64"),
+            "clipped": Field((1,), "int64"),
         }
 
     def _add(
@@ -113,6 +109,7 @@ class _AtBeta(Tally):
         void, brier = void_of(self.classes), confidence
         sum_scores(probability, brier, label, void, self.clip, counts, sums)
         state["nll"] += sums[0]
+        state["clipped"] += counts[1]
 
 
 @dataclass(frozen=True)
@@ -120,7 +117,7 @@ class Tempered(_AtBeta):
     """Calibration at one β: non-void pixels by bin of max p̄^β / Σ p̄^β, and their NLL.
 
     `count`, `correct` and the sum `confidence`, [bin + 1], and `special`, as of `Reliability`;
-    `nll` [1] sums -ln max(p̄_y^β / Σ p̄^β, clip).
+    `nll` [1] sums -ln max(p̄_y^β / Σ p̄^β, clip); `clipped` [1] counts the pixels below `clip`.
     """
 
     id: ClassVar[str] = "tempered"
@@ -130,24 +127,15 @@ class Tempered(_AtBeta):
         return ("label", "prediction", "mean_probs")
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
-        from uqeval.kernels.tempering import BLOCK, temper
-
-        probs, label = _flat(maps), maps["label"].reshape(-1)
-        confidence = np.empty(label.shape, np.float32)
-        probability = np.empty(label.shape, np.float64)
-        temper(
-            probs, label, void_of(self.classes), self.beta,
-            np.empty((len(probs), BLOCK)), np.empty((3, BLOCK)), confidence, probability,
-        )  # fmt: skip
-        self._add(state, maps, confidence, probability)
+        label = maps["label"].reshape(-1)
+        self._add(state, maps, *_tempered(_flat(maps), label, void_of(self.classes), self.beta))
 
 
 @dataclass(frozen=True)
 class SampleLikelihoods(Tally):
     """Summed NLL of mean_t p_t^β / Σ_c p_tc^β over the non-void pixels, at several β.
 
+    Of each pixel it is at most -ln `clip`, as in the NLL that is reported.
     `nll` [β]; `pixels` [2]: those that enter, and those with p_ty = 0 in all samples, which do not.
     """
 
@@ -156,11 +144,16 @@ class SampleLikelihoods(Tally):
     lowest: float
     step: float
     count: int
+    clip: float
 
     @property
     def tempering(self) -> Betas:
         """The β."""
         return Betas(self.lowest, self.step, self.count)
+
+    def betas(self) -> list[float]:
+        """The β, ascending."""
+        return self.tempering.values()
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -176,8 +169,83 @@ class SampleLikelihoods(Tally):
         nll = maps["tempered_nll"]
         sum_label_logs(
             nll.reshape(len(nll), -1), maps["label"].reshape(-1), void_of(self.classes),
-            state["nll"], state["pixels"],
+            -math.log(self.clip), state["nll"], state["pixels"],
         )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Likelihoods(Tally):
+    """Summed NLL of p̄^β / Σ p̄^β over the non-void pixels, at several β: at most -ln `clip` each.
+
+    The β as of `TemperatureSlopes`, and so `sample`. `nll` [β]; `pixels` [2]: those that enter, and
+    those with p̄_y = 0, which do not.
+    """
+
+    id: ClassVar[str] = "likelihoods"
+    classes: int
+    lowest: float
+    step: float
+    count: int
+    clip: float
+    sample: int | None = None
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "mean_probs")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {"nll": Field((self.count,), "float64"), "pixels": Field((2,), "int64")}
+
+    def betas(self) -> list[float]:
+        """The β, ascending."""
+        return Betas(self.lowest, self.step, self.count).values()
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.calibration import sum_scores
+
+        probs, label = _sampled(_flat(maps), maps["label"].reshape(-1), self.sample)
+        void = void_of(self.classes)
+        known = label != void
+        enters = known & (probs[np.where(known, label, 0), np.arange(label.size)] > 0)
+        state["pixels"] += [int(enters.sum()), int((known & ~enters).sum())]
+        own = np.where(enters, label, void).astype(label.dtype)
+        for j, beta in enumerate(self.betas()):
+            confidence, probability = _tempered(probs, label, void, beta)
+            counts, sums = np.zeros(3, np.int64), np.zeros(2)
+            sum_scores(probability, confidence, own, void, self.clip, counts, sums)
+            state["nll"][j] += sums[0]
+
+
+def _sampled(
+    probs: NDArray[Any], label: NDArray[Any], sample: int | None
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return about `sample` pixels, an odd number apart: of an even one whole columns are lost."""
+    import numpy as np
+
+    if sample is None or label.size <= sample:
+        return probs, label
+    apart = -(-label.size // sample) | 1
+    return np.ascontiguousarray(probs[..., ::apart]), np.ascontiguousarray(label[::apart])
+
+
+def _tempered(
+    probs: NDArray[Any], label: NDArray[Any], void: int, beta: float
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the confidences (float32) and the labels' probabilities (float64) at one β, [i]."""
+    import numpy as np
+
+    from uqeval.kernels.tempering import BLOCK, temper
+
+    confidence = np.empty(label.shape, np.float32)
+    probability = np.empty(label.shape, np.float64)
+    temper(
+        probs, label, void, beta, np.empty((len(probs), BLOCK)), np.empty((3, BLOCK)),
+        confidence, probability,
+    )  # fmt: skip
+    return confidence, probability
 
 
 @dataclass(frozen=True)
