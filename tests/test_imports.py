@@ -31,7 +31,8 @@ HOMES = {
 ARROWS = {
     "publishing": {"stores.leftovers"},
     "kernels": set(),
-    "stores": {"errors", "publishing"},
+    "files": set(),
+    "stores": {"errors", "files", "publishing", "maps.spare"},
     "maps": {"errors", "kernels", "stores"},
     "tallies": {"errors", "kernels", "maps.names", "maps.video_names"},
     # The last two read small files that an option names: a report, a list of items.
@@ -45,12 +46,13 @@ ARROWS = {
     },
     "engine": {"errors", "maps", "tallies", "stores"},
     # A report keys its intervals by address.
-    "report": {"errors", "publishing", "gate.addresses"},
-    "gate": {"errors", "report"},
+    "report": {"errors", "files", "publishing", "gate.addresses"},
+    "gate": {"errors", "files", "report"},
     "compare": {"errors", "report", "gate", "statistics.together"},
-    "config": {"errors", "metrics", "gate"},
+    "config": {"errors", "files", "metrics", "gate"},
     "statistics": {
         "errors",
+        "files",
         "tallies",
         "metrics",
         "stores",
@@ -67,6 +69,7 @@ NEVER = {
     "compare": {"numpy", "numba", "zarr", "numcodecs", "cv2", "PIL"},
     "config": {"numpy", "numba", "zarr", "numcodecs", "cv2", "PIL"},
     "errors": {"numpy", "pydantic"},
+    "files": {"numpy"},
     "publishing": {"numpy", "zarr"},
 }
 

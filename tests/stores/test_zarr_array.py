@@ -149,7 +149,7 @@ def test_no_chunk_is_decoded_twice_in_a_read(tmp_path: Path, monkeypatch: Any) -
 
 
 @pytest.mark.parametrize("kind", ["raw", "raw+crc32c"])
-def test_raw_chunks_are_views_of_the_file(tmp_path: Path, kind: str) -> None:
+def test_raw_chunks_are_read_only_views_of_what_was_read(tmp_path: Path, kind: str) -> None:
     data = write(tmp_path / "a", kind=kind)
     read = opened(tmp_path / "a").read(np.s_[0:2, 0:2, 0:4])
     assert not read.flags.owndata

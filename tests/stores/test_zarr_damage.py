@@ -122,7 +122,7 @@ def test_raw_chunk_says_how_much_is_there(tmp_path: Path) -> None:
     cut(tmp_path / "a/c/0/1/0", 20)
     refused(opened(tmp_path / "a"), "cut short: 20 of 64 bytes")
     (tmp_path / "a/c/0/1/0").write_bytes(bytes(70))
-    refused(opened(tmp_path / "a"), "too long: 70 of 64 bytes")
+    refused(opened(tmp_path / "a"), "too long: more than the 64 bytes")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in V3 if "c" in kind.replace("blosc", "", 1)])
@@ -222,4 +222,4 @@ def test_zstd_that_unpacks_to_another_size(tmp_path: Path) -> None:
 def test_gzip_that_unpacks_to_more_is_not_unpacked(tmp_path: Path) -> None:
     write(tmp_path / "a", kind="gzip")
     (tmp_path / "a/c/0/0/0").write_bytes(numcodecs.GZip().encode(bytes(10**7)))
-    refused(opened(tmp_path / "a"), "unpacks to 65 bytes where the shape needs 64")
+    refused(opened(tmp_path / "a"), "unpacks to more than the 64 bytes that the shape needs")

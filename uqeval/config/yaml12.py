@@ -14,6 +14,7 @@ from typing import Any
 import yaml
 
 from uqeval.errors import UsageError
+from uqeval.files import read_bytes
 
 #: Where a value stands: keys and numbers from the top.
 Place = tuple[str | int, ...]
@@ -79,9 +80,7 @@ def read_yaml(path: str | Path) -> Document:
     """Read a YAML file. Raises `UsageError`."""
     place = Path(path)
     try:
-        if place.stat().st_size > MOST_BYTES:
-            raise UsageError(f"{path}: is larger than 1 MiB; expected a YAML file of settings.")
-        text = place.read_bytes().decode("utf-8-sig")
+        text = read_bytes(place, MOST_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise UsageError(f"{path}: cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:

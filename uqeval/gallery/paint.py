@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError
+from uqeval.files import open_file
 from uqeval.report.gallery import Picture
 
 if TYPE_CHECKING:
@@ -92,8 +93,8 @@ def photo(images: dict[str, Path], name: str) -> list[Picture]:
     if path is None:
         return []
     try:
-        with Image.open(path) as file:
-            image = file.convert("RGB")
+        with open_file(path) as file, Image.open(file) as stored:
+            image = stored.convert("RGB")
     except (OSError, ValueError) as error:
         raise StoreError(f"{path}: cannot be read as an image: {error}.") from None
     image.thumbnail((_WIDEST, 4 * _WIDEST))

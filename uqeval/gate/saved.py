@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter, ValidationError
 
 from uqeval.errors import StoreError, UsageError
+from uqeval.files import MOST_REPORT, read_text
 from uqeval.gate.addresses import Address
 from uqeval.gate.judge import Judgement, Verdict
 from uqeval.gate.rules import Limits, Rule
@@ -20,7 +21,7 @@ _VERDICT = TypeAdapter(Verdict)
 def load_verdicts(path: str | Path) -> Judgement:
     """The verdicts of a file that `uqeval gate -o` wrote. Raises `StoreError` if it is none."""
     try:
-        record = json.loads(Path(path).read_text("utf-8"))
+        record = json.loads(read_text(path, most=MOST_REPORT))
     except OSError as error:
         raise StoreError(
             f"{path}: {error.strerror}; expected verdicts of uqeval gate -o."

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.errors import StoreError
+from uqeval.files import MOST_REPORT, read_text
 from uqeval.report.schema import Report
 
 
@@ -37,7 +38,7 @@ def load_reports(path: str | Path) -> list[Named]:
 
 def _is_report(path: Path) -> bool:
     try:
-        record: Any = json.loads(path.read_text("utf-8"))
+        record: Any = json.loads(read_text(path, most=MOST_REPORT))
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror}.") from None
     except (ValueError, RecursionError) as error:

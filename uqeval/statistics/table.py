@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from uqeval.errors import StoreError, UsageError
+from uqeval.files import read_bytes
 
 _MOST_BYTES = 1 << 28
 
@@ -58,9 +60,8 @@ def names_in(path: str | Path) -> set[str]:
 def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
     """The columns, and the rows by their items' names."""
     try:
-        if Path(path).stat().st_size > _MOST_BYTES:
-            raise StoreError(f"{path}: is larger than any table of items.")
-        with Path(path).open(newline="", encoding="utf-8-sig") as file:
+        data = io.BytesIO(read_bytes(path, _MOST_BYTES))
+        with io.TextIOWrapper(data, "utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
             columns = [column for column in reader.fieldnames or () if column]
             if "name" not in columns:

@@ -1,14 +1,11 @@
 """One chunk's bytes to one chunk's values, checked on the way: a damaged chunk never gets through.
 
-Decoding goes to numcodecs directly. numcodecs' Blosc reads past the end of a chunk that was cut
-short and ends the process, so its header is checked first; chunks are small and known in size, so
-every other codec is held to the size that must come out.
+Decoding goes to numcodecs or the standard library directly. The size of every chunk is known from
+the metadata, and each codec is held to it before memory is allocated (`decompress`).
 """
 
 from __future__ import annotations
 
-import gzip
-import io
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -19,49 +16,62 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
+from uqeval.files import MOST_BYTES
+from uqeval.stores.decompress import DamagedChunk, check_length, decompress
 from uqeval.stores.sources import Buffer
 
 #: numcodecs' codecs that give bytes or numbers. `pickle` and its like run what they read.
 SAFE = frozenset(
     {"adler32", "astype", "bitround", "blosc", "bz2", "crc32", "crc32c", "delta", "zlib", "zstd"}
     | {"fixedscaleoffset", "fletcher32", "gzip", "jenkins_lookup3", "lz4", "lzma", "packbits"}
-    | {"pcodec", "quantize", "shuffle", "zfpy"}
+    | {"quantize", "shuffle"}
 )
+_COMPRESSORS = frozenset({"blosc", "bz2", "gzip", "lz4", "lzma", "zlib", "zstd"})
+_CHECKSUMS = frozenset({"adler32", "crc32", "crc32c", "fletcher32", "jenkins_lookup3"})
+#: Codecs that say in which dtype the values are before and after.
+_DTYPES = ("dtype", "astype", "encode_dtype", "decode_dtype")
+#: Bytes of text that an item's name may have at the most, all of an array together.
+_TEXT = 1 << 12
+#: Filters after which values may have another dtype.
+_RETYPES = frozenset({"astype", "delta", "fixedscaleoffset", "quantize"})
 #: Zarr v3 filters that work on values one by one, so that decoding them may ignore the axes.
-_FLAT_FILTERS = frozenset({"bitround", "fixedscaleoffset", "quantize", "astype"})
+_FLAT_FILTERS = frozenset({"astype", "bitround", "fixedscaleoffset", "quantize", "transpose"})
+_ARRAY_FILTERS = _FLAT_FILTERS | {"delta", "packbits"}
 
 
-class DamagedChunk(Exception):
-    """What is wrong with a chunk's bytes, said without the chunk's name."""
+@dataclass(frozen=True)
+class Size:
+    """Bytes of a chunk between two codecs: `exact` where it is known, and `most` at the most."""
+
+    exact: int | None
+    most: int
 
 
 @dataclass(frozen=True)
 class Step:
-    """One codec; `size` is what must come out of it where that is known."""
+    """One codec; `size` is what must come out of it."""
 
     id: str
     config: Mapping[str, Any]
-    size: int | None
+    size: Size
     codec: Any
 
     def decode(self, data: Any) -> Any:
         """The bytes before this codec; raises `DamagedChunk`."""
-        if self.codec is None:
-            return checked_crc32c(data) if self.id == "crc32c" else _gunzip(data, self.size)
-        if self.id == "blosc":
-            _check_blosc(data, self.size)
-        try:
-            decoded = self.codec.decode(data)
-        except Exception as error:  # each compressor has its own
-            raise DamagedChunk(f"its {self.id} data cannot be unpacked ({error})") from error
-        if self.size is not None and (size := memoryview(decoded).nbytes) != self.size:
-            raise DamagedChunk(f"unpacks to {size} bytes where the shape needs {self.size}")
+        if self.codec is None and self.id == "crc32c":
+            return checked_crc32c(data)
+        exact = self.size.exact
+        decoded = decompress(self.id, self.codec, data, exact, self.size.most)
+        size = memoryview(decoded).nbytes
+        if exact is not None and size != exact:
+            raise DamagedChunk(f"unpacks to {size} bytes where the shape needs {exact}")
+        check_length(size, self.size.most)
         return decoded
 
 
 @dataclass(frozen=True)
 class ChunkCodec:
-    """How every chunk of an array is decoded.
+    """How every chunk of an array is decoded; `stored`: how many bytes of it are on disk.
 
     `raw`: the bytes are the values as this machine has them in memory, perhaps with a checksum
     behind, so that a mapped file needs no decoding.
@@ -71,6 +81,7 @@ class ChunkCodec:
     dtype: np.dtype[Any]
     steps: tuple[Step, ...]
     order: tuple[int, ...]
+    stored: Size
     text: bool = False
     rest: Mapping[str, Any] | None = None
 
@@ -151,32 +162,6 @@ def checked_crc32c(data: Buffer) -> memoryview:
     return body
 
 
-def _check_blosc(data: Buffer, size: int | None) -> None:
-    view = memoryview(data).cast("B")
-    if len(view) < 16:
-        raise DamagedChunk(f"cut short: {len(view)} bytes, too few for a blosc header")
-    unpacked, block, packed = (int.from_bytes(view[i : i + 4], "little") for i in (4, 8, 12))
-    if packed != len(view):
-        word = "cut short" if len(view) < packed else "too long"
-        raise DamagedChunk(f"{word}: {len(view)} of {packed} bytes")
-    if size is not None and unpacked != size:
-        raise DamagedChunk(f"unpacks to {unpacked} bytes where the shape needs {size}")
-    if unpacked and not 0 < block <= max(unpacked, 128):
-        raise DamagedChunk("its blosc header is damaged")
-
-
-def _gunzip(data: Buffer, size: int | None) -> bytes:
-    try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as stream:
-            # One byte more than should be there: a longer stream is refused without unpacking it.
-            unpacked = stream.read(-1 if size is None else size + 1)
-    except Exception as error:  # zlib.error, BadGzipFile and EOFError share no base
-        raise DamagedChunk(f"its gzip data cannot be unpacked ({error})") from error
-    if size is not None and len(unpacked) != size:
-        raise DamagedChunk(f"unpacks to {len(unpacked)} bytes where the shape needs {size}")
-    return unpacked
-
-
 def _decode_text(data: Buffer, expected: int) -> NDArray[Any]:
     """Variable-length UTF-8: a count, then each string's length and bytes."""
     view = memoryview(data).cast("B")
@@ -226,21 +211,16 @@ def codec_v2(
     where: str,
 ) -> ChunkCodec:
     """The decoder that a `.zarray` asks for; raises `StoreError` for a codec that is not known."""
-    filters = [dict(config) for config in document.get("filters") or ()]
+    configs = [dict(config) for config in document.get("filters") or ()]
     if text:
-        filters = [config for config in filters if config.get("id") != "vlen-utf8"]
-    compressor = document.get("compressor")
-    configs = [*filters, *([dict(compressor)] if compressor else [])]
-    # A filter may change the size, so only a chain without any has a known one.
-    size = None if filters or text else math.prod(shape) * dtype.itemsize
-    steps = tuple(
-        _step(str(config.pop("id", "")), config, size if i == 0 else None, where)
-        for i, config in enumerate(configs)
-    )
+        configs = [config for config in configs if config.get("id") != "vlen-utf8"]
+    if compressor := document.get("compressor"):
+        configs.append(dict(compressor))
+    named = [(str(config.pop("id", "")), config) for config in configs]
+    steps, stored = _chain(named, shape, _decoded(shape, dtype, text), where)
     axes = tuple(range(len(shape)))
-    return ChunkCodec(
-        shape, dtype, steps, axes[::-1] if document.get("order") == "F" else axes, text
-    )
+    order = axes[::-1] if document.get("order") == "F" else axes
+    return ChunkCodec(shape, dtype, steps, order, stored, text)
 
 
 def codec_v3(
@@ -252,59 +232,77 @@ def codec_v3(
     where: str,
 ) -> ChunkCodec:
     """The decoder for a chain of Zarr v3 codecs; raises `StoreError` for one that is not known."""
-    size: int | None = math.prod(shape) * dtype.itemsize
     order = tuple(range(len(shape)))
-    steps: list[Step] = []
-    named = [(str(codec.get("name")), dict(codec.get("configuration") or {})) for codec in codecs]
-    serializers = [i for i, (name, _) in enumerate(named) if name in ("bytes", "vlen-utf8")]
-    at = serializers[0] if serializers else -1
+    named = [
+        (str(codec.get("name")).removeprefix("numcodecs."), dict(codec.get("configuration") or {}))
+        for codec in codecs
+    ]
+    at = next((i for i, (name, _) in enumerate(named) if name in ("bytes", "vlen-utf8")), -1)
     if text and (at < 0 or named[at][0] != "vlen-utf8"):
         raise StoreError(f"{where}: text stored as {named} is not read; use the vlen-utf8 codec.")
-    plain = at >= 0 and all(
-        name == "transpose" or name.removeprefix("numcodecs.") in _FLAT_FILTERS
-        for name, _ in named[:at]
-    )
-    # What stands before the first codec known here is left to Zarr, together with that codec.
-    first = at + 1 if plain else len(named)
-    while not plain and first > 0 and _bytes_codec(named[first - 1][0]):
-        first -= 1
-    if plain:
-        for name, config in named[:at]:
+    filters, behind = named[: max(at, 0)], named[at + 1 :]
+    for name, _ in filters if at >= 0 else named:
+        if at < 0 or name not in _ARRAY_FILTERS:
+            raise _unknown(name, where)
+    decoded = _decoded(shape, dtype, text)
+    if all(name in _FLAT_FILTERS for name, _ in filters):
+        for name, config in filters:
             if name == "transpose":
                 order = tuple(order[axis] for axis in config["order"])
-            else:
-                size = None
-                steps.append(_step(name.removeprefix("numcodecs."), config, None, where))
         if named[at][1].get("endian") == "big":
             dtype = dtype.newbyteorder(">")
-    if text or not plain:
-        size = None
-    for name, config in named[first:]:
-        steps.append(_step(name.removeprefix("numcodecs."), config, size, where))
-        size = size + 4 if size is not None and name == "crc32c" else None
-    rest = None
-    if not plain:
-        grid = {"name": "regular", "configuration": {"chunk_shape": shape}}
-        keys = {"name": "default", "configuration": {"separator": "/"}}
-        chain = list(codecs[:first])
-        rest = dict(document) | {"shape": shape, "chunk_grid": grid, "chunk_key_encoding": keys}
-        rest |= {"codecs": chain, "attributes": {}}
-    return ChunkCodec(shape, dtype, tuple(steps), order, text, rest)
+        flat = [own for own in filters if own[0] != "transpose"]
+        steps, stored = _chain([*flat, *behind], shape, decoded, where)
+        return ChunkCodec(shape, dtype, steps, order, stored, text)
+    # Filters that look at neighbours are left to Zarr, together with what makes bytes of values.
+    inner = _chain([own for own in filters if own[0] != "transpose"], shape, decoded, where)[1]
+    steps, stored = _chain(behind, shape, inner, where)
+    grid = {"name": "regular", "configuration": {"chunk_shape": shape}}
+    keys = {"name": "default", "configuration": {"separator": "/"}}
+    rest = dict(document) | {"shape": shape, "chunk_grid": grid, "chunk_key_encoding": keys}
+    rest |= {"codecs": list(codecs[: at + 1]), "attributes": {}}
+    return ChunkCodec(shape, dtype, steps, order, stored, text, rest)
 
 
-def _bytes_codec(name: str) -> bool:
-    known = {"blosc", "zstd", "gzip", "crc32c", "zlib", "lz4", "bz2", "lzma", "shuffle"}
-    return name.removeprefix("numcodecs.") in known
+def _decoded(shape: tuple[int, ...], dtype: np.dtype[Any], text: bool) -> Size:
+    """Bytes of a chunk's values; of texts there is only a bound."""
+    count = math.prod(shape)
+    if text:
+        return Size(None, min(4 + count * (4 + _TEXT), MOST_BYTES))
+    return Size(count * dtype.itemsize, count * dtype.itemsize)
 
 
-def _step(name: str, config: Mapping[str, Any], size: int | None, where: str) -> Step:
+def _chain(
+    named: Sequence[tuple[str, Mapping[str, Any]]], shape: tuple[int, ...], size: Size, where: str
+) -> tuple[tuple[Step, ...], Size]:
+    """The steps of a chain of codecs over bytes of `size`, and how many bytes it makes of them."""
+    steps = []
+    for name, config in named:
+        steps.append(_step(name, config, size, where))
+        size = _encoded(name, config, math.prod(shape), size)
+    return tuple(steps), size
+
+
+def _encoded(name: str, config: Mapping[str, Any], count: int, size: Size) -> Size:
+    """What a codec makes of `count` values that take `size` bytes."""
+    if name in _COMPRESSORS:
+        return Size(None, 2 * size.most + 2**16)  # what cannot be compressed grows a little
+    exact = size.exact
+    if name in _CHECKSUMS:
+        return Size(None if exact is None else exact + 4, size.most + 4)
+    if name == "packbits":
+        exact = None if exact is None else 1 + -(-count // 8)
+    elif name in _RETYPES:
+        kind = config.get("astype") or config.get("encode_dtype") or config.get("dtype")
+        exact = None if exact is None else count * np.dtype(kind).itemsize
+    return Size(exact, 16 * size.most + 16 if exact is None else exact)
+
+
+def _step(name: str, config: Mapping[str, Any], size: Size, where: str) -> Step:
     import numcodecs
 
     if name not in SAFE:
-        raise StoreError(
-            f"{where}: is stored with the codec {name!r}, which is not read here (it may run code, "
-            "or is not known). Write the array again with zstd, blosc or no compression."
-        )
+        raise _unknown(name, where)
     if name == "gzip" or (name == "crc32c" and config.get("location", "end") == "end"):
         return Step(name, config, size, None)
     if name == "blosc":
@@ -312,6 +310,20 @@ def _step(name: str, config: Mapping[str, Any], size: int | None, where: str) ->
     if name == "zstd":
         return Step(name, config, size, numcodecs.Zstd())
     try:
+        for key in _DTYPES:
+            if config.get(key) is not None and np.dtype(config[key]).kind not in "biufc":
+                raise ValueError(f"{key} is not of numbers")
+        width = config.get("elementsize", 1)
+        if type(width) is not int or not 1 <= width <= 2**10:
+            raise ValueError(f"elementsize {width!r:.40}, expected 1 to 1024")
         return Step(name, config, size, numcodecs.get_codec({"id": name, **config}))
     except Exception as error:  # numcodecs raises whatever the codec's constructor raises
         raise StoreError(f"{where}: the codec {name!r} cannot be set up ({error}).") from error
+
+
+def _unknown(name: str, where: str) -> StoreError:
+    return StoreError(
+        f"{where}: is stored with the codec {name!r:.60}, which is not read: it may run code, or "
+        "nothing bounds what it unpacks to. Write the array again with zstd, blosc or no "
+        "compression."
+    )

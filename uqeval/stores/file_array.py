@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from uqeval.errors import StoreError
+from uqeval.files import open_file, read_bytes
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.stamps import file_stamp, file_state
 
@@ -45,18 +46,30 @@ class FileArray(StoredArray):
         Raises `StoreError` if the file cannot be read, or does not hold `shape` of them any more.
         """
         try:
-            values = np.fromfile(self._path, dtype, offset=start)
+            with open_file(self._path) as file:
+                file.seek(start)
+                values = np.empty(math.prod(shape), dtype)
+                size = file.readinto(memoryview(values).cast("B"))
+                whole = size == values.nbytes and not file.read(1)
         except OSError as error:
             raise StoreError(f"{self._path}: cannot be read: {error.strerror}.") from error
-        if values.size != math.prod(shape):
+        if not whole:
             raise StoreError(f"{self._path}: changed while it was read. Start again.")
         return values.reshape(shape)
+
+
+def bytes_of(path: Path) -> bytes:
+    """The content of a file; raises `StoreError` if it is unreadable."""
+    try:
+        return read_bytes(path)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from error
 
 
 def head_of(path: Path, count: int) -> tuple[bytes, int]:
     """The first `count` bytes of a file, and how many it has; raises `StoreError` if unreadable."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             return file.read(count), file.seek(0, 2)
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror}.") from error

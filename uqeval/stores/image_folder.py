@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
+from uqeval.files import open_file
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.matching import files_below
 from uqeval.stores.names import natural
@@ -85,7 +86,7 @@ class ImageFolder:
         from PIL import Image
 
         try:
-            with Image.open(self._files[i], formats=_FORMATS) as image:
+            with open_file(self._files[i]) as file, Image.open(file, formats=_FORMATS) as image:
                 yield image
         except StoreError:
             raise

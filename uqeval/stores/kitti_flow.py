@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
 from uqeval.stores.array import Region
-from uqeval.stores.file_array import FileArray
+from uqeval.stores.file_array import FileArray, bytes_of
 from uqeval.stores.png_array import png_header
 
 _RGB = 2
@@ -43,10 +43,7 @@ class KittiFlow(FileArray):
         """The flow in `region`. Raises `StoreError` if the file is damaged."""
         import cv2  # Pillow reads 8 of the 16 bits
 
-        try:
-            data = self._path.read_bytes()
-        except OSError as error:
-            raise StoreError(f"{self._path}: cannot be read: {error.strerror}.") from error
+        data = bytes_of(self._path)
         image = None
         if _is_whole(data):
             image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)

@@ -8,6 +8,7 @@ from collections import Counter
 from pathlib import Path
 
 from uqeval.errors import StoreError, listed
+from uqeval.files import read_text
 
 
 def read_names_file(path: str | Path) -> tuple[str, ...]:
@@ -16,7 +17,7 @@ def read_names_file(path: str | Path) -> tuple[str, ...]:
     Raises `StoreError` if the file cannot be read, is something else, or repeats a name.
     """
     try:
-        text = Path(path).read_text(encoding="utf-8-sig")
+        text = read_text(path, "utf-8-sig")
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror}. Check the path.") from error
     except UnicodeDecodeError as error:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
 from uqeval.stores.array import Region, file_digest
-from uqeval.stores.file_array import FileArray, head_of
+from uqeval.stores.file_array import FileArray, bytes_of, head_of
 
 #: `Pf`, width and height, and a scale whose sign says the byte order; one line break ends it.
 _HEADER = re.compile(
@@ -70,7 +70,7 @@ class PfmArray(FileArray):
 
     def fingerprint(self) -> str:
         """SHA-256 of the file."""
-        return hashlib.sha256(self._path.read_bytes()).hexdigest()
+        return hashlib.sha256(bytes_of(self._path)).hexdigest()
 
 
 class PfmFlow(PfmArray):

@@ -12,8 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import DataError, StoreError
+from uqeval.files import open_file
 from uqeval.stores.array import Region
-from uqeval.stores.file_array import FileArray, head_of
+from uqeval.stores.file_array import FileArray, bytes_of, head_of
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GREY, _PALETTE = 0, 3
@@ -89,7 +90,7 @@ class PngArray(FileArray):
 
     @cached_property
     def _digest(self) -> str:
-        digest = hashlib.sha256(self._path.read_bytes())
+        digest = hashlib.sha256(bytes_of(self._path))
         if self._table is not None:
             digest.update(self._table.tobytes())
         return digest.hexdigest()
@@ -101,7 +102,7 @@ class PngArray(FileArray):
         from PIL import Image
 
         try:
-            with Image.open(self._path, formats=["PNG"]) as image:
+            with open_file(self._path) as file, Image.open(file, formats=["PNG"]) as image:
                 values = np.asarray(image)
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
             raise StoreError(

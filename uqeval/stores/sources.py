@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import mmap
 import os
 import re
+import weakref
 import zipfile
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -12,10 +12,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from uqeval.errors import StoreError
+from uqeval.files import MOST_BYTES, is_file, open_descriptor, open_file, read_into
+from uqeval.maps.spare import Spare
 from uqeval.stores.stamps import file_stamp, file_state, joined
 
 Buffer: TypeAlias = bytes | memoryview
+
+#: Memory of chunks as they are stored.
+_BUFFERS = Spare()
 
 _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -46,15 +53,14 @@ class Source(ABC):
     local = True
 
     @abstractmethod
-    def get(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
+    def get(
+        self, key: str, start: int = 0, length: int | None = None, most: int = MOST_BYTES
+    ) -> Buffer | None:
         """`length` bytes from `start` (negative: from the end), or None if there is no such key.
 
-        Fewer bytes where the object ends earlier.
+        Fewer bytes where the object ends earlier. Where there are more than `most`, the first
+        `most` + 1 of them at the most: too large is all that anybody wants to know.
         """
-
-    def view(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
-        """Like `get`, but may map the bytes in place of reading them."""
-        return self.get(key, start, length)
 
     @abstractmethod
     def children(self, prefix: str) -> list[str]:
@@ -77,10 +83,10 @@ def open_source(path: str) -> Source:
     """The source at a local path or URL; raises `StoreError` if there is none."""
     if is_url(path):
         return ObjectSource(path)
-    if zipfile.is_zipfile(path):
-        return ZipSource(path)
     if Path(path).is_dir():
         return FolderSource(path)
+    if is_file(path) and zipfile.is_zipfile(path):
+        return ZipSource(path)
     if Path(path).exists():
         raise StoreError(
             f"{path}: is neither a folder nor a readable zip file, so it cannot hold a Zarr store. "
@@ -96,53 +102,23 @@ class FolderSource(Source):
         self.path = path
         self._root = path.rstrip("/") or "/"
 
-    def _open(self, key: str) -> int | None:
+    def get(
+        self, key: str, start: int = 0, length: int | None = None, most: int = MOST_BYTES
+    ) -> Buffer | None:
         try:
-            return os.open(f"{self._root}/{key}", os.O_RDONLY | os.O_CLOEXEC)
+            descriptor = open_descriptor(f"{self._root}/{key}")
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
             raise StoreError(f"{self.path}: cannot open {key}: {error.strerror}.") from error
-
-    def get(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
-        descriptor = self._open(key)
-        if descriptor is None:
-            return None
         try:
             size = os.fstat(descriptor).st_size
             # Clipped to the file: a length read from a damaged index must not be allocated.
-            begin, count = _clip(size, start, length)
-            parts: list[bytes] = []
-            while count > 0 and (part := os.pread(descriptor, count, begin)):
-                parts.append(part)
-                begin, count = begin + len(part), count - len(part)
-            return parts[0] if len(parts) == 1 else b"".join(parts)
+            begin, count = _clip(size, start, length, most)
+            room = _BUFFERS.empty((count,), np.uint8).data
+            return read_into(descriptor, room, begin).toreadonly()
         except OSError as error:
             raise StoreError(f"{self.path}: cannot read {key}: {error.strerror}.") from error
-        finally:
-            os.close(descriptor)
-
-    def view(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
-        descriptor = self._open(key)
-        if descriptor is None:
-            return None
-        try:
-            size = os.fstat(descriptor).st_size
-            begin, count = _clip(size, start, length)
-            if count == 0:
-                return b""
-            origin = begin - begin % mmap.ALLOCATIONGRANULARITY
-            # Populated at once: one system call in place of a page fault every 64 KiB.
-            mapped = mmap.mmap(
-                descriptor,
-                count + begin - origin,
-                flags=mmap.MAP_SHARED | getattr(mmap, "MAP_POPULATE", 0),
-                prot=mmap.PROT_READ,
-                offset=origin,
-            )
-            return memoryview(mapped)[begin - origin :]
-        except OSError as error:
-            raise StoreError(f"{self.path}: cannot map {key}: {error.strerror}.") from error
         finally:
             os.close(descriptor)
 
@@ -188,29 +164,29 @@ class ZipSource(Source):
 
     def __init__(self, path: str) -> None:
         self.path = path
-        try:
-            self._zip = zipfile.ZipFile(path)
-        except (OSError, zipfile.BadZipFile) as error:
-            raise StoreError(
-                f"{path}: cannot be opened as a zip file ({error}). Copy or write it again."
-            ) from error
+        self._zip = open_zip(path, f"{path}: cannot be opened as a zip file")
         infos = {info.filename: info for info in self._zip.infolist() if not info.is_dir()}
         # `zip -r preds.zip preds.zarr` puts the store one folder down.
         tops = {name.split("/", 1)[0] for name in infos}
         self._top = f"{tops.pop()}/" if len(tops) == 1 and "/" in next(iter(infos)) else ""
         self._infos = {name.removeprefix(self._top): info for name, info in infos.items()}
 
-    def get(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
+    def get(
+        self, key: str, start: int = 0, length: int | None = None, most: int = MOST_BYTES
+    ) -> Buffer | None:
         info = self._infos.get(key)
         if info is None:
             return None
-        begin, count = _clip(info.file_size, start, length)
+        begin, count = _clip(info.file_size, start, length, most)
         try:
-            if count == info.file_size:
-                return self._zip.read(info)
+            check_method(info)
             with self._zip.open(info) as member:
                 member.seek(begin)
-                return member.read(count)
+                # Never without a count: all of a deflated member would be unpacked at once.
+                data = member.read(count)
+            if len(data) < count:
+                raise EOFError(f"{len(data)} of {count} bytes")
+            return data
         except (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile) as error:
             raise StoreError(
                 f"{self.path}: cannot read {key} ({error or type(error).__name__}): the zip file "
@@ -275,7 +251,9 @@ class ObjectSource(Source):
             "Check the URL, the network and the credentials in the environment."
         )
 
-    def get(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
+    def get(
+        self, key: str, start: int = 0, length: int | None = None, most: int = MOST_BYTES
+    ) -> Buffer | None:
         try:
             if start < 0:
                 options: Any = {"range": {"suffix": -start}}
@@ -283,8 +261,14 @@ class ObjectSource(Source):
                 options = {"range": (start, start + length)}
             else:
                 options = {"range": {"offset": start}} if start else {}
-            data = self._obstore.get(self._store, key, options=options).bytes()
-            return memoryview(data)[:length] if length is not None else memoryview(data)
+            found = self._obstore.get(self._store, key, options=options)
+            begin, end = found.range
+            if end - begin > most:  # as the server says, before anything is fetched
+                found = self._obstore.get(
+                    self._store, key, options={"range": (begin, begin + most + 1)}
+                )
+            data = memoryview(found.bytes())
+            return data if length is None else data[:length]
         except FileNotFoundError:
             return None
         except Exception as error:  # see `_fail`
@@ -325,7 +309,31 @@ def _reason(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-def _clip(size: int, start: int, length: int | None) -> tuple[int, int]:
-    """Begin and count of the bytes asked for that are really there."""
+def _clip(size: int, start: int, length: int | None, most: int) -> tuple[int, int]:
+    """Begin and count of the bytes asked for that are really there, one more than `most` at most."""
     begin = min(size, start) if start >= 0 else max(0, size + start)
-    return begin, size - begin if length is None else min(length, size - begin)
+    count = size - begin if length is None else min(length, size - begin)
+    return begin, min(count, most + 1)
+
+
+def open_zip(path: str, problem: str) -> zipfile.ZipFile:
+    """The archive at `path`, its file closed with it. Raises `StoreError` that begins so."""
+    try:
+        file = open_file(path)
+        try:
+            archive = zipfile.ZipFile(file)
+        except BaseException:
+            file.close()
+            raise
+    except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise StoreError(f"{problem} ({why}). Copy or write it again.") from error
+    weakref.finalize(archive, file.close)
+    return archive
+
+
+def check_method(info: zipfile.ZipInfo) -> None:
+    """Raise `ValueError` for a member that is neither stored nor deflated: nothing would bound what
+    the others unpack to."""
+    if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        raise ValueError(f"compression method {info.compress_type}, expected stored or deflated")

@@ -271,12 +271,13 @@ class ZarrArray(StoredArray):
             ) from error
 
     def _fetch(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
-        # What needs no decoding is mapped and not copied; compressors get bytes of their own, so
-        # that a file changed under way cannot change what was checked.
-        fetch = self._source.view if self._layout.codec.raw else self._source.get
-        data = fetch(self._path(key), start, length)
+        stored = self._layout.codec.stored
+        data = self._source.get(self._path(key), start, length, stored.most)
         if data is not None and not len(data) and not length:
             raise DamagedChunk("cut short: 0 bytes")
+        if data is not None and len(data) > stored.most:
+            expected = f"{stored.most}" if stored.exact else f"at most {stored.most}"
+            raise DamagedChunk(f"too long: more than the {expected} bytes that its shape takes")
         return data
 
     def _fetch_inner(self, position: Position, shard: Position, shards: Shards) -> Buffer | None:

@@ -1,0 +1,122 @@
+"""Opening input files: regular files only, never waiting, and never more bytes than expected."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import stat
+from pathlib import Path
+
+#: Bytes of a file that is read whole: metadata, names, tables.
+MOST_BYTES = 1 << 28
+#: Bytes of a report.
+MOST_REPORT = 1 << 30
+
+_KINDS = (
+    (stat.S_ISDIR, "a folder"),
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISCHR, "a character device"),
+    (stat.S_ISBLK, "a block device"),
+)
+
+
+def open_descriptor(path: str | Path) -> int:
+    """Open a regular file for reading and return its descriptor.
+
+    Raises `OSError` for anything else: `strerror` names the kind of file. A named pipe is opened
+    without waiting for its writer.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0)
+    try:
+        descriptor = os.open(path, flags | getattr(os, "O_NOCTTY", 0) | getattr(os, "O_BINARY", 0))
+    except OSError as error:
+        if error.errno == errno.ENXIO:  # what a socket answers
+            raise _refusal(path, "a socket") from None
+        raise
+    except ValueError as error:  # a name with a zero byte
+        raise OSError(errno.EINVAL, str(error), str(path)) from None
+    mode = os.fstat(descriptor).st_mode
+    if stat.S_ISREG(mode):
+        return descriptor
+    os.close(descriptor)
+    kind = next((what for is_kind, what in _KINDS if is_kind(mode)), "of an unknown kind")
+    raise _refusal(path, kind)
+
+
+def _refusal(path: str | Path, kind: str) -> OSError:
+    return OSError(errno.EINVAL, f"it is {kind}, and only regular files are read", str(path))
+
+
+def open_file(path: str | Path) -> io.BufferedReader:
+    """Open a regular file for buffered reading of bytes. Raises `OSError`."""
+    return os.fdopen(open_descriptor(path), "rb")
+
+
+def read_into(descriptor: int, room: memoryview, begin: int) -> memoryview:
+    """Fill `room` with the bytes of a file from `begin` on; return the part that is filled.
+
+    It is shorter where the file ends early, also when it is cut while it is read: reading a mapped
+    file that shrinks would end the process with SIGBUS.
+    """
+    at = 0
+    while at < len(room) and (count := os.preadv(descriptor, [room[at:]], begin + at)):
+        at += count
+    return room[:at]
+
+
+def is_file(path: str | Path) -> bool:
+    """Whether `path` is a regular file, or a link to one; False where that cannot be told."""
+    try:
+        return stat.S_ISREG(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
+
+
+def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
+    """Return the content of a regular file of at most `most` bytes.
+
+    Raises `OSError`: also for a larger file, before it is read, and for one that grows beyond.
+    """
+    with open_file(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        # A file in /proc says 0 and has content, and a file may grow.
+        data = file.read(size + 1) if size <= most else b""
+        if len(data) > size:
+            data += file.read(most + 1 - len(data))
+        if max(size, len(data)) > most:
+            raise OSError(errno.EFBIG, f"it is larger than {_shown(most)}", str(path))
+        return data
+
+
+def _shown(size: int) -> str:
+    """A limit in words."""
+    units = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
+    own = ((size // unit, name) for unit, name in units if size % unit == 0)
+    return " ".join(map(str, next(own, (size, "bytes"))))
+
+
+def read_text(path: str | Path, encoding: str = "utf-8", most: int = MOST_BYTES) -> str:
+    """Return the text of a regular file, line ends as `\\n`.
+
+    Raises `OSError` as `read_bytes` does, and `UnicodeDecodeError`.
+    """
+    text = io.TextIOWrapper(io.BytesIO(read_bytes(path, most)), encoding)
+    return text.read()
+
+
+def resolved(path: str | Path) -> Path:
+    """The absolute path with links followed; a loop of links is left as it is, without an error."""
+    return Path(os.path.realpath(Path(path).expanduser()))  # noqa: PTH118 - resolve() raises
+
+
+def stream_of(path: str | Path) -> int | None:
+    """The descriptor that a path such as /dev/stdout names; None for an ordinary path."""
+    text = str(path)
+    named = {"/dev/stdout": 1, "/dev/stderr": 2}
+    for folder in ("/dev/fd/", "/proc/self/fd/"):
+        number = text.removeprefix(folder)
+        if number != text and number.isdecimal() and len(number) < 6:
+            named[text] = int(number)
+    return named.get(text)
