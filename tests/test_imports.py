@@ -29,7 +29,7 @@ HOMES = {
 
 #: What a room imports of others when it runs (not for types): rooms, or single modules of them.
 ARROWS = {
-    "publishing": {"stores.leftovers"},
+    "publishing": {"files", "stores.leftovers"},
     "kernels": set(),
     "files": set(),
     "stores": {"errors", "files", "publishing", "maps.spare"},

@@ -6,6 +6,7 @@ import errno
 import io
 import os
 import stat
+import sys
 from pathlib import Path
 
 #: Bytes of a file that is read whole: metadata, names, tables.
@@ -69,7 +70,7 @@ def read_into(descriptor: int, room: memoryview, begin: int) -> memoryview:
 def is_file(path: str | Path) -> bool:
     """Whether `path` is a regular file, or a link to one; False where that cannot be told."""
     try:
-        return stat.S_ISREG(os.stat(path).st_mode)
+        return stat.S_ISREG(Path(path).stat().st_mode)
     except (OSError, ValueError):
         return False
 
@@ -106,9 +107,10 @@ def read_text(path: str | Path, encoding: str = "utf-8", most: int = MOST_BYTES)
     return text.read()
 
 
-def resolved(path: str | Path) -> Path:
+def resolved(path: str | os.PathLike[str]) -> Path:
     """The absolute path with links followed; a loop of links is left as it is, without an error."""
-    return Path(os.path.realpath(Path(path).expanduser()))  # noqa: PTH118 - resolve() raises
+    # Unlike these, Path.resolve raises on a loop, and Path.expanduser for a user that is not there.
+    return Path(os.path.realpath(os.path.expanduser(path)))  # noqa: PTH111
 
 
 def stream_of(path: str | Path) -> int | None:
@@ -120,3 +122,16 @@ def stream_of(path: str | Path) -> int | None:
         if number != text and number.isdecimal() and len(number) < 6:
             named[text] = int(number)
     return named.get(text)
+
+
+def write_stream(descriptor: int, data: bytes) -> None:
+    """Write all of `data` where a descriptor of this process stands. Raises `OSError`.
+
+    Opening /dev/stdout anew would begin at the start of the file that it is redirected to.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError
+from uqeval.files import resolved
 from uqeval.replaying import counted, left_out, replay
 from uqeval.report.schema import Report
 
@@ -115,7 +116,7 @@ def states_of(given: Sequence[str | Path]) -> list[SavedStates]:
         raise UsageError("nothing to merge; give states files, or reports with states beside them.")
     seen: dict[Path, Path] = {}
     for path in (file.path for file in found):
-        if (same := path.resolve()) in seen:
+        if (same := resolved(path)) in seen:
             raise UsageError(f"{path} is given twice.")
         seen[same] = path
     return found

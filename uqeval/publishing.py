@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
+from uqeval.files import resolved
 from uqeval.stores.leftovers import hold
 
 #: What a file system answers that cannot sync folders.
@@ -40,7 +41,7 @@ def new_file(path: str | Path) -> Iterator[IO[bytes]]:
     A link is followed: the file that it names is replaced. After an exception the old content is
     as it was and nothing else is left. Raises `OSError`.
     """
-    target = Path(path).resolve()
+    target = resolved(path)
     temporary = beside(target)
     file = temporary.open("xb")
     try:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uqeval.errors import OutputError, UsageError
+from uqeval.files import resolved
 from uqeval.inputs import Inputs
 from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, UNCERTAINTIES, void_of
 from uqeval.maps.sources import Source, with_samples
@@ -50,14 +51,14 @@ def reduce(
 
     options = options or RunOptions()
     source = with_samples(inputs.source, "reduce")
-    target = Path(destination).expanduser().resolve()
+    target = resolved(destination)
     if "://" in str(destination):
         raise OutputError(f"{destination}: stores are written to local folders; copy it there.")
     if not target.parent.is_dir():
         raise OutputError(f"{destination}: the folder {target.parent} does not exist; make it.")
     zw.check_replaceable(target)
     given = [*inputs.record["predictions"], *filter(None, [inputs.record["labels"]])]
-    if any(Path(store["path"]).expanduser().resolve() == target for store in given):
+    if any(resolved(store["path"]) == target for store in given):
         raise OutputError(f"{destination}: is an input; give the maps another path.")
     if zw.is_taken(target) and not overwrite:
         raise OutputError(f"{destination}: is there already; give --overwrite or another path.")

@@ -8,7 +8,6 @@ from collections import namedtuple
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from scenes import Chunked, all_same, chunked_source, labels, softmax
 
@@ -31,7 +30,9 @@ def stack() -> Chunked:
 
 def read_all(scratch: Scratch, source: Any) -> list[Any]:
     return [
-        m for batch in source.batches() for m in scratch.read(source, batch, lambda _: None, ())
+        m
+        for batch in source.batches()
+        for m in scratch.read(source, batch, lambda _: None, source.wanted | {"label"})
     ]
 
 
@@ -87,7 +88,7 @@ def test_kept_maps_are_good_for_kernels(folder: Path) -> None:
     with Scratch(0) as scratch:
         first = read_all(scratch, source)
         again = read_all(scratch, source)
-        assert any(isinstance(v, np.memmap) for v in again[0].values())
+        assert len(list(scratch._files)) == N
         for tally in tallies:
             for a, b in zip(first, again, strict=True):
                 assert tally.pack(tally.state_of(a)) == tally.pack(tally.state_of(b))

@@ -171,7 +171,7 @@ def test_a_stream_that_is_left(video: Path) -> None:
 
 
 def test_streams_that_are_not_there(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"there is no such file.*rtsp"):
+    with pytest.raises(StoreError, match=r"No such file.*rtsp"):
         stream(str(tmp_path / "none.mp4"))
     with pytest.raises(StoreError, match="camera 9731"):
         stream("9731")

@@ -10,6 +10,7 @@ from uqeval.cli.messages import tell
 from uqeval.cli.options import Format, Shared
 from uqeval.cli.stdout import console, printing
 from uqeval.errors import OutputError, UsageError
+from uqeval.files import stream_of
 from uqeval.report.files import check_writable, is_part_of, write
 from uqeval.report.schema import Report
 from uqeval.stores.states import partial_path
@@ -33,9 +34,14 @@ def _beside(output: str | None, states: bool | None) -> str | None:
     if states and not beside:
         raise UsageError("--states keeps the tallies beside the report; give -o FILE.")
     path = Path(output or "")
-    if not beside or states is False or (states is None and path.exists() and not path.is_file()):
-        return None  # the last: /dev/stdout, a named pipe
+    if not beside or states is False or (states is None and not _lies_beside(path)):
+        return None
     return f"{path.with_suffix('')}.states.zip"
+
+
+def _lies_beside(path: Path) -> bool:
+    """Whether a file can lie beside an output: not beside /dev/stdout, or a named pipe."""
+    return stream_of(path) is None and (path.is_file() or not path.exists())
 
 
 def check_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:

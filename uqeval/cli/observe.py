@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from itertools import islice
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -18,6 +18,7 @@ from uqeval.cli import options as o
 from uqeval.cli.messages import tell, warn
 from uqeval.cli.taking import taking
 from uqeval.errors import OutputError, UsageError
+from uqeval.files import stream_of
 
 if TYPE_CHECKING:
     from uqeval.inputs.live import Live
@@ -172,8 +173,11 @@ def _lines(output: str | None) -> Iterator[list[IO[str]]]:
     if output is None or output == "-":
         yield [sys.stdout]
         return
+    stream = stream_of(output)
     try:
-        file = Path(output).open("w", encoding="utf-8")  # noqa: SIM115 - closed below
+        # A descriptor of its own: what is there already stays, as after >>.
+        where = output if stream is None else os.dup(stream)
+        file = open(where, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - closed below
     except OSError as error:
         raise OutputError(f"{output}: cannot be written: {error.strerror}.") from error
     with file:

@@ -8,9 +8,12 @@ import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeGuard, cast
+from typing import TYPE_CHECKING, TypeGuard, cast
+
+import numpy as np
 
 from uqeval.stores.checked_npy import has_room
+from uqeval.stores.file_values import FileValues
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:
@@ -87,7 +90,7 @@ class Scratch:
         """The maps of these `names` of a batch, perhaps more: kept from an earlier pass or run, or
         read from the source."""
         if self._has(batch):
-            maps = [self._load(item) for item in batch]
+            maps = [self._load(item, names) for item in batch]
             heartbeat(0)
             return maps
         if self._cache is not None:
@@ -138,14 +141,14 @@ class Scratch:
             return
         self._files[item] = {n: (v.dtype.str, v.shape) for n, v in maps.items()}
 
-    def _load(self, item: int) -> Maps:
-        import numpy as np
-
+    def _load(self, item: int, names: Collection[str]) -> Maps:
         if item in self._held:
             return self._held[item]
-        maps: dict[str, Any] = {}
-        at = 0
+        maps: Maps = {}
+        at, path = 0, str(self._path(item))
         for name, (dtype, shape) in self._files[item].items():
-            maps[name] = np.memmap(self._path(item), dtype, "r", at, shape)
-            at += maps[name].nbytes
+            values = FileValues(path, path, shape, np.dtype(dtype), False, at)
+            if name in names:
+                maps[name] = values.read(tuple(map(slice, shape)))
+            at += values.nbytes
         return maps

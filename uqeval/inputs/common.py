@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import DataError, StoreError, UsageError, listed
+from uqeval.files import resolved
 from uqeval.inputs.given import Given, InputOptions
 from uqeval.stores.watch import Said, Watch
 
@@ -89,7 +90,7 @@ def _refuse_twice(given: Sequence[Given]) -> None:
         shown = "the same array"
         if isinstance(one, str | Path):
             shown = str(one)
-            key = shown if "://" in shown else Path(one).expanduser().resolve()
+            key = shown if "://" in shown else resolved(one)
         if key in seen:
             again = "" if shown == seen[key] else f", the first time as {seen[key]}"
             raise UsageError(

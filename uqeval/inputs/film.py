@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.errors import StoreError, UsageError
+from uqeval.files import resolved
 from uqeval.inputs.given import Given, InputOptions
 from uqeval.inputs.ids import Ids, open_ids
 
@@ -152,7 +153,7 @@ def _truth(
 def _same(one: Given, other: Given) -> bool:
     if not isinstance(one, str | Path) or not isinstance(other, str | Path):
         return one is other
-    return Path(one).resolve() == Path(other).resolve()
+    return resolved(one) == resolved(other)
 
 
 def _flows(

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from uqeval.errors import OutputError
+from uqeval.files import resolved, stream_of, write_stream
 from uqeval.publishing import write_file
 
 
@@ -14,6 +15,12 @@ def check_writable(path: str | Path) -> None:
     target = Path(path)
     if not str(path):
         raise OutputError("an output file is given as ''; give the name of a file.")
+    if (stream := stream_of(path)) is not None:
+        try:
+            os.fstat(stream)
+        except OSError as error:
+            raise OutputError(f"{path}: cannot be written: {error.strerror}.") from None
+        return
     if target.is_dir():
         raise OutputError(f"{path}: is a folder; give the name of a file.")
     folder = target.parent
@@ -32,7 +39,7 @@ def is_part_of(output: str | Path, source: str | Path) -> bool:
         return True
     marks = ("zarr.json", ".zgroup", ".zarray")
     return any((other / mark).exists() for mark in marks) and (
-        other.resolve() in one.resolve().parents
+        resolved(other) in resolved(one).parents
     )
 
 
@@ -42,7 +49,9 @@ def write(path: str | Path, content: str | bytes) -> None:
     # Names may hold half a character (a lone surrogate), which UTF-8 cannot say.
     data = content.encode("utf-8", "backslashreplace") if isinstance(content, str) else content
     try:
-        if target.exists() and not target.is_file():  # /dev/stdout, a named pipe
+        if (stream := stream_of(path)) is not None:
+            write_stream(stream, data)
+        elif target.exists() and not target.is_file():  # a named pipe, a device
             target.write_bytes(data)
         else:
             write_file(target, data)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
+from uqeval.files import resolved
 from uqeval.gate import Rule
 from uqeval.inputs import Inputs
 
@@ -21,8 +22,8 @@ def refuse_same_folder(baseline: str | Path, folder: Path) -> None:
     """Raise `UsageError` for a baseline that the run would write over, also through links."""
     place = Path(baseline)
     files = sorted(place.glob("*.json")) if place.is_dir() else [place]
-    goals = {where.resolve() for where in (place, *(file.resolve().parent for file in files))}
-    if folder.resolve() in goals or any(_same(goal, folder) for goal in goals):
+    goals = {resolved(where) for where in (place, *(resolved(file).parent for file in files))}
+    if resolved(folder) in goals or any(_same(goal, folder) for goal in goals):
         raise UsageError(
             f"--baseline {baseline} and the output, {folder}, are the same folder: the run would "
             "write over its baseline; name another with -o DIR, or keep the baseline elsewhere."

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.config import Config, Store
+from uqeval.files import resolved
 
 
 def alone(predictions: Sequence[str], truth: str | None, **given: Any) -> Config:
@@ -22,7 +23,7 @@ def alone(predictions: Sequence[str], truth: str | None, **given: Any) -> Config
 
 def _name_of(path: str) -> str:
     """The name of a store from its path: of `data/preds.zarr`, `preds`."""
-    last = Path(path).name if "://" in path else Path(path).resolve().name
+    last = Path(path).name if "://" in path else resolved(path).name
     kept = "".join(c for c in last.removesuffix(".zip") if c.isprintable() and c not in "/\\")
     stem = Path(kept).stem if kept else ""
     return f"{stem}-store" if stem.casefold() in ("index", "verdicts") else stem or "predictions"

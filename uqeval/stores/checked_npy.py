@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from uqeval.errors import OutputError
+from uqeval.files import open_file
 from uqeval.publishing import beside, new_file
 
 #: Disk that is left free for others.
@@ -47,9 +48,7 @@ def read_checked(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArra
     """The array of this shape and dtype in a file; None if it is not there, or not whole."""
     head = _head(shape, np.dtype(dtype))
     try:
-        if not path.is_file():  # a pipe would wait for its writer
-            return None
-        with path.open("rb") as file:
+        with open_file(path) as file:
             if file.read(len(head)) != head:
                 return None
             values = np.empty(shape, dtype)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import DataError, OutputError, StoreError
+from uqeval.files import resolved
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.array import ItemArray
 from uqeval.stores.bfloat16 import SOURCE, FromBfloat16
@@ -60,7 +61,7 @@ def convert(
     `DataError` for what cannot be read or is not what it is said to be, and `OutputError`; nothing
     is left at `destination` then.
     """
-    target = Path(destination).expanduser().resolve()
+    target = resolved(destination)
     if "://" in str(destination) or target.suffix == ".zip":
         raise OutputError(
             f"{destination}: stores are written to local folders. Copy or zip it then."

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from uqeval.errors import DataError, OutputError, listed
+from uqeval.files import resolved
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.claims import Claims, begin
 from uqeval.stores.new_store import NewStore
@@ -49,7 +50,7 @@ class Draft:
             raise OutputError(f"{path}: stores are written to local folders. Copy it there then.")
         self.path, self.names, self.open = path, names, True
         self._samples, self._skip, self._ranks = samples, skip, ranks
-        self._final = Path(path).expanduser().resolve()
+        self._final = resolved(path)
         zw.check_replaceable(self._final)
         self.finished = resume and not overwrite and zw.is_complete(self._final) is True
         if overwrite and resume and zw.is_complete(self._final) is False:

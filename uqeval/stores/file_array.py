@@ -14,6 +14,11 @@ from uqeval.files import open_file, read_bytes
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.stamps import file_stamp, file_state
 
+#: Pixels of an image: where Pillow begins to warn of images made to fill the memory.
+MOST_PIXELS = 2**30 // 12
+#: Bytes of an image, decoded.
+MOST_IMAGE = 1 << 28
+
 
 class FileArray(StoredArray):
     """An array that is all of one file, which is decoded whole: its one chunk."""
@@ -49,13 +54,23 @@ class FileArray(StoredArray):
             with open_file(self._path) as file:
                 file.seek(start)
                 values = np.empty(math.prod(shape), dtype)
-                size = file.readinto(memoryview(values).cast("B"))
+                size = file.readinto(values.view(np.uint8).data)
                 whole = size == values.nbytes and not file.read(1)
         except OSError as error:
             raise StoreError(f"{self._path}: cannot be read: {error.strerror}.") from error
         if not whole:
             raise StoreError(f"{self._path}: changed while it was read. Start again.")
         return values.reshape(shape)
+
+
+def check_pixels(path: str | Path, width: int, height: int, bytes_each: int) -> None:
+    """Raise `StoreError` for an image that claims more pixels or bytes than are ever decoded."""
+    most = min(MOST_PIXELS, MOST_IMAGE // max(bytes_each, 1))
+    if not 0 < width * height <= most or min(width, height) < 1:
+        raise StoreError(
+            f"{path}: claims to be {width} × {height} pixels of {bytes_each} bytes; expected 1 to "
+            f"{most:,} pixels. If it is not damaged, cut it into tiles or store it as Zarr."
+        )
 
 
 def bytes_of(path: Path) -> bytes:

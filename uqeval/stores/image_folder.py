@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError
 from uqeval.files import open_file
 from uqeval.stores.array import StoredArray, file_digest
+from uqeval.stores.file_array import check_pixels
 from uqeval.stores.matching import files_below
 from uqeval.stores.names import natural
 from uqeval.stores.stamps import file_stamp, file_state, joined
@@ -23,8 +24,6 @@ IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm")
 _FORMATS = ("PNG", "JPEG", "BMP", "TIFF", "WEBP", "PPM")
 #: Pillow's modes of 8 bits or less a channel.
 _MODES = frozenset({"1", "L", "LA", "P", "PA", "RGB", "RGBA", "RGBX", "CMYK", "YCbCr"})
-#: Where Pillow begins to warn of images made to fill the memory.
-_MOST_PIXELS = 2**30 // 12
 
 
 class ImageFolder:
@@ -126,8 +125,4 @@ class ImageFolder:
                 f"{self._files[i]}: has pixels of more than 8 bits (Pillow's mode {mode}); a frame "
                 "is 8-bit grey or RGB. Scale the frames to 0 … 255 and save them again."
             )
-        if width * height > _MOST_PIXELS:
-            raise StoreError(
-                f"{self._files[i]}: claims to be {width} × {height} pixels, more than the "
-                f"{_MOST_PIXELS:,} that are read. Is it damaged?"
-            )
+        check_pixels(self._files[i], width, height, 3)

@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from uqeval.errors import DataError, StoreError
 from uqeval.files import open_file
 from uqeval.stores.array import Region
-from uqeval.stores.file_array import FileArray, bytes_of, head_of
+from uqeval.stores.file_array import FileArray, bytes_of, check_pixels, head_of
+from uqeval.stores.sources import MOST_DEFLATED
 
 _SIGNATURE = b"\x89PNG\r\n\x1a\n"
 _GREY, _PALETTE = 0, 3
@@ -26,8 +27,8 @@ _CITYSCAPES = {
     23: 10, 24: 11, 25: 12, 26: 13, 27: 14, 28: 15, 31: 16, 32: 17, 33: 18,
 }  # fmt: skip
 _VOID = 255
-#: Where Pillow begins to warn of images made to fill the memory.
-_MOST_PIXELS = 2**30 // 12
+#: Values a pixel, by colour type.
+_CHANNELS = {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}
 _UNDEFINED = -1
 
 
@@ -131,14 +132,17 @@ class PngArray(FileArray):
 
 def png_header(path: Path) -> PngHeader:
     """The header of a PNG file; raises `StoreError` if it is none, or claims to be huge."""
-    head, _ = head_of(path, 33)
+    head, size = head_of(path, 33)
     if len(head) < 33 or head[:8] != _SIGNATURE or head[12:16] != b"IHDR":
         what = "cut short" if _SIGNATURE.startswith(head[:8]) else "not a PNG file"
         raise StoreError(f"{path}: is {what}. Copy it again, or take it out of the folder.")
     width, height = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))
-    if width * height > _MOST_PIXELS:
+    depth, kind = head[24], head[25]
+    values = _CHANNELS.get(kind, 4)
+    check_pixels(path, width, height, values * max(depth // 8, 1))
+    if size * MOST_DEFLATED < height * (width * depth * values // 8):
         raise StoreError(
-            f"{path}: claims to be {width} × {height} pixels, more than the {_MOST_PIXELS:,} that "
-            "are read. If it is not damaged, cut it into tiles or store the images as Zarr."
+            f"{path}: claims to be {width} × {height} pixels, for which its {size} bytes are too "
+            "few. Copy it again."
         )
-    return PngHeader(width, height, head[24], head[25])
+    return PngHeader(width, height, depth, kind)

@@ -21,6 +21,8 @@ from uqeval.stores.stamps import file_stamp, file_state, joined
 
 Buffer: TypeAlias = bytes | memoryview
 
+#: Bytes that deflate makes of one, at the most.
+MOST_DEFLATED = 1032
 #: Memory of chunks as they are stored.
 _BUFFERS = Spare()
 
@@ -310,7 +312,7 @@ def _reason(error: Exception) -> str:
 
 
 def _clip(size: int, start: int, length: int | None, most: int) -> tuple[int, int]:
-    """Begin and count of the bytes asked for that are really there, one more than `most` at most."""
+    """Begin and count of the bytes asked for that are there, at most one more than `most`."""
     begin = min(size, start) if start >= 0 else max(0, size + start)
     count = size - begin if length is None else min(length, size - begin)
     return begin, min(count, most + 1)
@@ -333,7 +335,10 @@ def open_zip(path: str, problem: str) -> zipfile.ZipFile:
 
 
 def check_method(info: zipfile.ZipInfo) -> None:
-    """Raise `ValueError` for a member that is neither stored nor deflated: nothing would bound what
-    the others unpack to."""
+    """Raise `ValueError` for a member that is neither stored nor deflated, since nothing would bound
+    what it unpacks to, and for one that claims more than its compressed bytes can unpack to."""
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"compression method {info.compress_type}, expected stored or deflated")
+    ratio = 1 if info.compress_type == zipfile.ZIP_STORED else MOST_DEFLATED
+    if info.file_size > ratio * info.compress_size:
+        raise ValueError(f"claims {info.file_size} bytes of {info.compress_size} that are stored")

@@ -26,6 +26,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import OutputError, StoreError, UsageError
+from uqeval.files import open_file
 from uqeval.publishing import put_file
 from uqeval.stores.leftovers import clear, hold, own_name
 from uqeval.stores.states_entries import INDEX, LOCAL, MOST, Kept, check_seal, entries_of, seal
@@ -252,7 +253,7 @@ class SavedStates:
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
         try:
-            file = self.path.open("rb")
+            file = open_file(self.path)
             weakref.finalize(self, file.close)
             self.digest = check_seal(file, self.path)
             self._zip = zipfile.ZipFile(file)

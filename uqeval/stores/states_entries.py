@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import BinaryIO, TypeVar
 
 from uqeval.errors import StoreError
+from uqeval.files import open_file
 
 _Key = TypeVar("_Key")
 INDEX = "index.json"
@@ -71,7 +72,7 @@ def _digest_of(file: BinaryIO, size: int) -> str:
 def entries_of(path: Path) -> Iterator[tuple[str, bytes]]:
     """The whole entries of a zip that may have been cut short; the rest is left out."""
     try:
-        with path.open("rb") as file:
+        with open_file(path) as file:
             while len(head := file.read(LOCAL.size)) == LOCAL.size:
                 mark, *_, crc, size, whole, name_size, extra_size = LOCAL.unpack(head)
                 # Until its data are written an entry's header has CRC and first size 0.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Iterator
 from functools import cached_property
@@ -12,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
+from uqeval.files import open_descriptor
 from uqeval.stores.array import StoredArray, file_digest
+from uqeval.stores.file_array import check_pixels
 from uqeval.stores.sources import is_url
 from uqeval.stores.stamps import file_stamp, file_state, joined
 
@@ -43,6 +46,7 @@ class VideoFile:
         self.where = str(path)
         self._path = path
         self._lock = threading.Lock()
+        _check_regular(path)
         self._capture = _opened(str(path))
         count = self._capture.get(cv2.CAP_PROP_FRAME_COUNT)
         width, height = (
@@ -56,6 +60,7 @@ class VideoFile:
             raise StoreError(
                 f"{path}: claims {int(count)} frames in {path.stat().st_size} bytes; {_REMUX}."
             )
+        check_pixels(path, int(width), int(height), 3)
         self._count, self._size = int(count), (int(height), int(width))
         self._position = 0
         self._last: tuple[int, NDArray[np.uint8]] | None = None
@@ -133,12 +138,20 @@ def stream(source: str) -> Iterator[NDArray[np.uint8]]:
 
     Ends when no frame comes. Raises `StoreError` at once if the source cannot be opened.
     """
-    if not source.isdecimal() and not is_url(source) and not Path(source).is_file():
-        raise StoreError(
-            f"{source}: there is no such file; expected a video file, a URL as rtsp://…, or the "
-            "number of a camera."
-        )
+    if not source.isdecimal() and not is_url(source):
+        _check_regular(source)
     return _frames(_opened(int(source) if source.isdecimal() else source))
+
+
+def _check_regular(path: str | Path) -> None:
+    """Raise `StoreError` unless `path` is a file: OpenCV would wait for a named pipe's writer."""
+    try:
+        os.close(open_descriptor(path))
+    except OSError as error:
+        raise StoreError(
+            f"{path}: cannot be read: {error.strerror}; expected a video file, a URL as rtsp://…, "
+            "or the number of a camera."
+        ) from error
 
 
 def _frames(capture: cv2.VideoCapture) -> Iterator[NDArray[np.uint8]]:

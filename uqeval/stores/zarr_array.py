@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError
 from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.bfloat16 import widened
-from uqeval.stores.codecs import DamagedChunk, checked_crc32c
+from uqeval.stores.codecs import checked_crc32c
+from uqeval.stores.decompress import DamagedChunk
 from uqeval.stores.sources import Buffer, Entry, Source
 from uqeval.stores.stamps import joined
 from uqeval.stores.zarr_layout import Layout, Shards

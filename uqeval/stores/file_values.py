@@ -1,0 +1,153 @@
+"""The values of an array that lies in a file as they are, read region by region with `pread`.
+
+Reading costs one copy that a memory map saves. A map of a file that shrinks ends the process with
+SIGBUS and without a message, and its pages count as memory in use.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import StoreError
+from uqeval.files import open_descriptor, read_into
+from uqeval.maps.spare import Spare
+
+#: Shorter runs of bytes are not read one by one, but cut out of blocks of this many bytes.
+_RUN, _BLOCK = 512, 1 << 20
+
+_BUFFERS = Spare()
+
+
+@dataclass(frozen=True)
+class FileValues:
+    """An array of `shape` from byte `offset` of a file on: a path, or a file that stays open.
+
+    `size` and `changed` (st_mtime_ns) are those of the file when its header was read.
+    """
+
+    file: str | IO[bytes]
+    where: str
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    fortran: bool
+    offset: int
+    stamp: tuple[int, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all values."""
+        return math.prod(self.shape) * self.dtype.itemsize
+
+    def read(self, region: tuple[slice, ...]) -> NDArray[Any]:
+        """The values of `region` in the file's byte order. Raises `StoreError`."""
+        bounds = [part.indices(size)[:2] for part, size in zip(region, self.shape, strict=True)]
+        shape, bounds = self.shape, [(low, max(low, high)) for low, high in bounds]
+        if self.fortran:
+            shape, bounds = shape[::-1], bounds[::-1]
+        found = _BUFFERS.empty(tuple(high - low for low, high in bounds), self.dtype)
+        if found.size:
+            with self._opened() as descriptor:
+                self._fill(descriptor, found, self.offset, shape, bounds)
+        return found.T if self.fortran else found
+
+    def bytes_at(self, begin: int, count: int) -> bytes:
+        """`count` bytes of the values from byte `begin` on. Raises `StoreError`."""
+        with self._opened() as descriptor:
+            return bytes(self._read(descriptor, memoryview(bytearray(count)), self.offset + begin))
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        if not isinstance(self.file, str):
+            yield self.file.fileno()
+            return
+        try:
+            descriptor = open_descriptor(self.file)
+        except OSError as error:
+            raise StoreError(f"{self.where}: cannot be read: {error.strerror}.") from error
+        try:
+            if self.stamp and stamp_of(descriptor) != self.stamp:
+                raise self._changed()
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+    def _changed(self) -> StoreError:
+        return StoreError(
+            f"{self.where}: changed while it was read. Wait until it is written, and start again."
+        )
+
+    def _read(self, descriptor: int, room: memoryview, begin: int) -> memoryview:
+        try:
+            read = read_into(descriptor, room, begin)
+        except OSError as error:
+            raise StoreError(f"{self.where}: cannot be read: {error.strerror}.") from error
+        if len(read) < len(room):
+            raise self._changed()
+        return read
+
+    def _fill(
+        self,
+        descriptor: int,
+        out: NDArray[Any],
+        begin: int,
+        shape: Sequence[int],
+        bounds: Sequence[tuple[int, int]],
+    ) -> None:
+        """Read a box of an array [shape] that begins at byte `begin` into `out`, C-contiguous."""
+        item = self.dtype.itemsize
+        whole = 0  # axes from here on are read whole, so that each run is the next one's neighbour
+        for axis, (size, (low, high)) in enumerate(zip(shape, bounds, strict=True)):
+            if high - low < size:
+                whole = axis + 1
+        axis = max(whole - 1, 0)  # of the run
+        strides = [item * math.prod(shape[k + 1 :]) for k in range(len(shape))]
+        run = out.nbytes // max(math.prod(out.shape[:axis]), 1)
+        if shape and run < _RUN and axis and out.nbytes > run:
+            self._cut_out(descriptor, out, begin, shape, bounds, strides[0])
+            return
+        room = out.reshape(-1).view(np.uint8).data
+        at = 0
+        for place in np.ndindex(*out.shape[:axis]):
+            start = begin + sum(
+                (low + k) * step
+                for (low, _), k, step in zip(bounds, (*place, 0), strides, strict=False)
+            )
+            self._read(descriptor, room[at : at + run], start)
+            at += run
+
+    def _cut_out(
+        self,
+        descriptor: int,
+        out: NDArray[Any],
+        begin: int,
+        shape: Sequence[int],
+        bounds: Sequence[tuple[int, int]],
+        step: int,
+    ) -> None:
+        """As `_fill`, where runs are so short that whole blocks are read and cut."""
+        low, high = bounds[0]
+        rows = _BLOCK // max(step, 1)
+        if not rows:
+            for k in range(low, high):
+                self._fill(descriptor, out[k - low], begin + k * step, shape[1:], bounds[1:])
+            return
+        inner = tuple(slice(*bound) for bound in bounds[1:])
+        for k in range(low, high, rows):
+            count = min(rows, high - k)
+            block = np.empty((count, *shape[1:]), self.dtype)
+            self._read(descriptor, block.reshape(-1).view(np.uint8).data, begin + k * step)
+            out[k - low : k - low + count] = block[(slice(None), *inner)]
+
+
+def stamp_of(descriptor: int) -> tuple[int, ...]:
+    """Which file an open one is, its size, and when it was changed."""
+    stat = os.fstat(descriptor)
+    return (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)
