@@ -335,8 +335,10 @@ def open_zip(path: str, problem: str) -> zipfile.ZipFile:
 
 
 def check_method(info: zipfile.ZipInfo) -> None:
-    """Raise `ValueError` for a member that is neither stored nor deflated, since nothing would bound
-    what it unpacks to, and for one that claims more than its compressed bytes can unpack to."""
+    """Raise `ValueError` for a member that claims more than its bytes can unpack to.
+
+    It must be stored or deflated: nothing bounds what other methods unpack to.
+    """
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
         raise ValueError(f"compression method {info.compress_type}, expected stored or deflated")
     ratio = 1 if info.compress_type == zipfile.ZIP_STORED else MOST_DEFLATED
