@@ -49,27 +49,39 @@ def wants_tracks(families: Mapping[str, Mapping[str, Any]]) -> bool:
     return any(tracks) if isinstance(tracks, list | tuple) else bool(tracks)
 
 
-def everything(inputs: Inputs) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
-    """All families that apply to opened inputs, and warnings of those that lack something.
+def everything(
+    inputs: Inputs, uncertainty: Sequence[str] = ()
+) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
+    """Return all families that apply to opened inputs, and warnings of those that lack something.
 
-    Raises `UqevalError` where all of them do.
+    `uncertainty`: what families that have this option are evaluated with, in place of their
+    default. Raises `UqevalError` where no family applies, or none of those that have the option.
     """
+    from uqeval.config.options import settings_of
     from uqeval.metrics import FAMILIES
 
     facts = inputs.facts()
+    asked: dict[str, Any] = {"uncertainty": list(uncertainty)} if uncertainty else {}
+    refused: list[str] = []
     found: dict[str, Mapping[str, Any]] = {}
     lost: dict[str, list[str]] = {}
     for family in FAMILIES.values():
         if facts.kind not in family.kinds or (family.name == "divergence" and not facts.reference):
             continue
+        ranks = "uncertainty" in settings_of(family.name).__dataclass_fields__
+        options = asked if ranks else {}
         try:
-            check_family(inputs, family.name, {})
+            check_family(inputs, family.name, options)
         except UqevalError as error:
             lost.setdefault(str(error), []).append(family.name)
+            refused += [str(error)] if options else []
         else:
-            found[family.name] = {}
+            found[family.name] = options
     if not found:
         raise UsageError(next(iter(lost)))
+    if uncertainty and not any(found.values()):
+        none = f"--uncertainty: no metric of {facts.kind} data has this option; leave it out."
+        raise UsageError(next(iter(refused), none))
     return found, [f"{', '.join(names)} left out: {text}" for text, names in lost.items()]
 
 

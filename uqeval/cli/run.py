@@ -46,6 +46,10 @@ def run(
     video: Annotated[str | None, typer.Option(
         metavar="VIDEO", show_default=False, rich_help_panel="Input",
         help="Without a file: frames, with or without PREDS, as `uqeval tc` takes them.")] = None,
+    uncertainty: Annotated[list[str] | None, typer.Option(
+        metavar="NAME", show_default=False, rich_help_panel="Input",
+        help="Without a file: the uncertainty of all metrics that have one, a map of any name in "
+        "the store; again for more (default: each metric's own).")] = None,
     reference: Annotated[str | None, typer.Option(
         metavar="STORE", show_default=False, rich_help_panel="Input",
         help="Without a file: the divergence from these predictions too.")] = None,
@@ -78,8 +82,11 @@ def run(
         if name not in shared.typed:
             del cuts[name]
     file, config = _config(paths or [], of_input, store or [])
+    if uncertainty and file is not None:
+        raise UsageError("--uncertainty is said in the file, under evaluate:, for each metric.")
     chosen = RunSettings(
-        stores=store or [], output=output, gate=gate, baseline=baseline, gallery=gallery,
+        stores=store or [], uncertainty=uncertainty or [], output=output, gate=gate,
+        baseline=baseline, gallery=gallery,
         workers=shared.workers, memory=memory, resume=resume, progress=progress_for(quiet),
         listener=Shown(quiet), **cuts,
     )  # fmt: skip

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uqeval.errors import UqevalError
 from uqeval.gallery.paint import RIGHT, VOID, WRONG, colours, css, heat, painted, photo
 from uqeval.report.gallery import Picture
 
@@ -32,8 +34,12 @@ class Classes:
             key: own for key, own in report.settings.items() if key.split("[")[0] == "pavpu"
         }
         named = [own["uncertainty"] for own in report.settings.values() if "uncertainty" in own]
-        self._uncertainties = list(dict.fromkeys(named)) or ["confidence"]
+        self._uncertainties = list(dict.fromkeys(named))
         inputs.source.want(["label", "prediction", *self._uncertainties])
+        if not named:
+            with suppress(UqevalError):  # predicted ids alone have no uncertainty to show
+                inputs.source.want(["label", "prediction", "confidence"])
+                self._uncertainties = ["confidence"]
 
     @property
     def legend(self) -> list[tuple[str, str]]:

@@ -13,7 +13,14 @@ from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.labels import label_map
-from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, id_dtype
+from uqeval.maps.names import (
+    COMPUTED,
+    NO_UNCERTAINTY,
+    OF_LABELS,
+    OF_SEVERAL_SAMPLES,
+    UNCERTAINTIES,
+    id_dtype,
+)
 from uqeval.maps.reduction import (
     BLOCK,
     Form,
@@ -113,22 +120,7 @@ class Source:
             if name not in self.stored and not (
                 name == "prediction" and "predictions" in self.stored
             ):
-                if not self.stack and set(self.stored) == {"predictions"}:
-                    raise StoreError(
-                        f"{self.where} holds predicted ids and no uncertainty, which {name!r} "
-                        "would need. Ids give the segmentation scores (`uqeval run PREDS LABELS`) "
-                        "and `uqeval tc`; store class probabilities or a map for the rest."
-                    )
-                held = ", ".join(sorted(self.stored)) or "no maps"
-                known = ", ".join(n for n in COMPUTED if n not in ("prediction", "mean_probs"))
-                raise StoreError(
-                    f"{self.where} has no map {name!r}. It holds {held}"
-                    + (
-                        f"; samples give {known}."
-                        if self.stack
-                        else "; `uqeval reduce` writes the usual ones from samples."
-                    )
-                )
+                raise StoreError(self._lacks(name))
         if (
             "label_rank" in names
             and not self.stack
@@ -139,6 +131,24 @@ class Source:
                 "does not hold. Write it with `uqeval reduce`, or give the samples."
             )
         self.wanted = frozenset(names) | {"prediction"}
+
+    def _lacks(self, name: str) -> str:
+        """Return what to say of a map that is not there: what is, and what could take its place."""
+        if not self.stack and set(self.stored) == {"predictions"}:
+            return (
+                f"{self.where} holds predicted ids and no uncertainty, which {name!r} would need. "
+                "Ids give the segmentation scores (`uqeval run PREDS LABELS`) and `uqeval tc`; "
+                "store class probabilities or a map for the rest."
+            )
+        held = ", ".join(sorted(self.stored)) or "no maps"
+        if self.stack:
+            known = ", ".join(n for n in COMPUTED if n not in ("prediction", "mean_probs"))
+            return f"{self.where} has no map {name!r}. It holds {held}; samples give {known}."
+        hint = "`uqeval reduce` writes the usual ones from samples."
+        others = [own for own in sorted(self.stored) if own not in NO_UNCERTAINTY]
+        if name in UNCERTAINTIES and others:
+            hint += f" --uncertainty {others[0]} takes that map in its place."
+        return f"{self.where} has no map {name!r}. It holds {held}; {hint}"
 
     def batches(self) -> list[range]:
         """Items that are read together."""

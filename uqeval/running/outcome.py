@@ -53,10 +53,12 @@ class RunSettings:
     """How a run differs from what its file says; None is as the file says.
 
     `stores`: only these; `gallery`: pictures of so many of the worst items of each store (None:
-    3, where that is cheap); `slice_by`: columns, several of one cut joined by commas.
+    3, where that is cheap); `slice_by`: columns, several of one cut joined by commas;
+    `uncertainty`: what is evaluated of a store without metrics of its own.
     """
 
     stores: Sequence[str] = ()
+    uncertainty: Sequence[str] = ()
     output: str | Path | None = None
     gate: bool = True
     baseline: str | Path | None = None

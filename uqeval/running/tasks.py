@@ -47,7 +47,7 @@ def opened(config: Config, name: str, chosen: RunSettings) -> Task:
         _refuse_missing(store)
         inputs = _open(store, chosen, families)
         if asked is None:
-            families, told = everything(inputs)
+            families, told = everything(inputs, chosen.uncertainty)
             inputs = dataclasses.replace(inputs, warnings=[*inputs.warnings, *told])
         elif not asked:
             raise UsageError("evaluate names no command for it; leave it out for all that applies.")

@@ -1,0 +1,81 @@
+"""A maps store with any subset of its maps: `run` evaluates what applies and names the rest."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from uqeval.errors import UqevalError
+from uqeval.inputs import InputOptions, open_inputs
+from uqeval.planning import check_family, everything
+from uqeval.running import Outcome, RunSettings, alone, run_stores
+
+RNG = np.random.default_rng(0)
+SHAPE = (3, 8, 8)
+LABELS = RNG.integers(0, 3, SHAPE).astype(np.uint8)
+MAPS = {
+    name: RNG.random(SHAPE, np.float32)
+    for name in ("confidence", "entropy", "brier", "label_probability", "std", "energy")
+} | {"mean_probs": RNG.dirichlet(np.ones(3), SHAPE).transpose(0, 3, 1, 2).astype(np.float32)}
+SUBSETS = [held for n in range(len(MAPS) + 1) for held in itertools.combinations(MAPS, n)]
+
+
+def store(folder: Path, *held: str) -> str:
+    path = folder / "maps.npz"
+    maps = {name: MAPS[name] for name in held}
+    np.savez(path, predictions=LABELS[:, ::-1], labels=LABELS, **maps)
+    return str(path)
+
+
+def run(folder: Path, path: str, *uncertainty: str) -> Outcome:
+    settings = RunSettings(output=folder / "out", uncertainty=uncertainty, gallery=1)
+    return run_stores(alone([path], None, classes=3), settings)
+
+
+def test_every_subset_has_its_families_and_names_the_others(tmp_path: Path) -> None:
+    all_families = {"segmentation", "pavpu", "calibration", "failure", "sparsification"}
+    for held in SUBSETS:
+        inputs = open_inputs(store(tmp_path, *held), None, InputOptions(classes=3))
+        families, left_out = everything(inputs)
+        named = {name for text in left_out for name in text.split(" left out: ")[0].split(", ")}
+        assert {"segmentation"} <= families.keys()
+        assert families.keys() | named == all_families and not families.keys() & named
+        assert ("pavpu" in families) == ("entropy" in held)
+        for text in left_out:
+            assert "has no map '" in text or not held
+            assert all(name in text for name in held)
+        for name in named:
+            with pytest.raises(UqevalError):
+                check_family(inputs, name, {})
+
+
+@pytest.mark.parametrize("held", [(), ("energy",), ("brier",), ("confidence", "mean_probs")])
+def test_a_run_with_pictures_needs_no_confidence(tmp_path: Path, held: tuple[str, ...]) -> None:
+    outcome = run(tmp_path, store(tmp_path, *held))
+    assert not outcome.failed and outcome.status == 0
+    report = outcome.reports["maps"]
+    assert {"segmentation"} <= report.results.keys()
+    assert any("pavpu" in text and "left out" in text for text in report.warnings)
+
+
+def test_uncertainty_names_a_map(tmp_path: Path) -> None:
+    path = store(tmp_path, "energy", "std")
+    report = run(tmp_path, path, "energy", "std").reports["maps"]
+    expected = {"segmentation", "pavpu", "pavpu[std]", "failure", "failure[std]"}
+    assert report.results.keys() == expected
+    assert report.settings["pavpu"]["uncertainty"] == "energy"
+    assert any("calibration, sparsification left out" in text for text in report.warnings)
+
+
+@pytest.mark.parametrize("name", ["nrg", "predictions"])
+def test_uncertainty_that_nothing_takes_is_an_error(tmp_path: Path, name: str) -> None:
+    outcome = run(tmp_path, store(tmp_path, "energy"), name)
+    assert outcome.status == 2 and name in outcome.failed["maps"]
+
+
+def test_a_left_out_metric_names_the_map_that_is_there(tmp_path: Path) -> None:
+    inputs = open_inputs(store(tmp_path, "energy"), None, InputOptions(classes=3))
+    assert any("--uncertainty energy takes that map" in text for text in everything(inputs)[1])
