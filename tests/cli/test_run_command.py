@@ -287,21 +287,29 @@ def test_draws_of_the_file(folder: Path) -> None:
 
 def test_one_bad_store_among_three(folder: Path) -> None:
     broken = STORES.replace("depth.zarr", "nowhere.zarr")
-    write(folder, broken, ASKED, "gate: {pavpu.pavpu: {min: 0}}\n")
+    write(folder, broken, ASKED, "gate: {pavpu.pavpu: {min: 0}, regression.rmse: {max: 0}}\n")
     (folder / "out").mkdir()
     for name in ("depth.json", "verdicts.json"):  # of an earlier run
         (folder / "out" / name).write_text("{}")
     done = run_uqeval("run", cwd=folder)
     assert done.status == 2 and "Traceback" not in done.stderr
-    assert "verdicts.json" not in left(folder / "out")
     assert (folder / "out/depth.json.old").read_text() == "{}"
     first = "uqeval: depth: uqeval.yaml:3: stores.depth: nowhere.zarr: there is nothing here"
     assert first in done.stderr
     assert "uqeval: 1 of 3 stores could not be evaluated: depth." in done.stderr
-    assert "the gate did not judge" in done.stderr
-    assert {"city.json", "drive.json", "index.html"} <= left(folder / "out")
-    assert "depth.json" not in left(folder / "out")
-    assert "nowhere.zarr" in (folder / "out/index.html").read_text()
+    assert "gate incomplete: 1 passed, 0 failed, 2 not evaluated" in done.stdout
+    files = {"city.json", "drive.json", "index.html", "verdicts.json"}
+    assert files <= left(folder / "out")
+    assert "depth.json" not in left(folder / "out") and "verdicts.json.old" not in left(
+        folder / "out"
+    )
+    page = (folder / "out/index.html").read_text()
+    assert "nowhere.zarr" in page and "not evaluated" in page
+    verdicts = json.loads((folder / "out/verdicts.json").read_text())
+    assert not verdicts["passed"] and verdicts["counts"]["not_evaluated"] == 2
+    lost = verdicts["not_evaluated"][1]
+    assert lost["address"] == "depth/regression.rmse" and lost["limits"] == {"max": 0.0}
+    assert "nowhere.zarr: there is nothing here" in lost["reason"]
 
 
 def test_a_failed_night_leaves_nothing_of_yesterday_to_be_taken_for_today(folder: Path) -> None:
@@ -314,7 +322,8 @@ def test_a_failed_night_leaves_nothing_of_yesterday_to_be_taken_for_today(folder
     (folder / "preds.zarr").rename(folder / "away.zarr")
     assert run_uqeval("run", cwd=folder).status == 2
     now = left(folder / "out")
-    assert now == {"city.json.old", "city.html.old", "city.csv.old", "city.states.zip"}
+    old = {"city.json", "city.html", "city.csv", "index.html", "verdicts.json"}
+    assert now == {f"{name}.old" for name in old} | {"city.states.zip"}
     (folder / "away.zarr").rename(folder / "preds.zarr")
     run_well("run", cwd=folder)
     assert left(folder / "out") == good

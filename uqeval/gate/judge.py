@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from uqeval.gate.lookup import Absent, Found, find, suggestion
 from uqeval.gate.movers import moved_by
 from uqeval.gate.resampling import Interval, Mover, Resampler
 from uqeval.gate.rules import Kind, Rule
+from uqeval.gate.unjudged import FailedStore, NotEvaluated, not_evaluated, refuse_partial
 from uqeval.report.folder import Named
 
 Status = Literal["pass", "fail", "inconclusive"]
@@ -51,15 +52,21 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Judgement:
-    """All verdicts, in the order of the rules, and what to know about them."""
+    """All verdicts, in the order of the rules, what to know about them, and what has none."""
 
     verdicts: tuple[Verdict, ...]
     warnings: tuple[str, ...] = field(default=())
+    not_evaluated: tuple[NotEvaluated, ...] = ()
 
     @property
     def passed(self) -> bool:
-        """Whether the gate is passed."""
-        return all(verdict.counts_as == "pass" for verdict in self.verdicts)
+        """Whether the gate is passed: by all rules, those of failed stores too."""
+        return not self.not_evaluated and not self.failed
+
+    @property
+    def failed(self) -> bool:
+        """Whether some limit does not hold."""
+        return any(verdict.counts_as == "fail" for verdict in self.verdicts)
 
     def count(self, status: Status) -> int:
         """How many verdicts there are of a status."""
@@ -71,49 +78,46 @@ def judge(
     rules: Sequence[Rule],
     baseline: Sequence[Named] = (),
     resampler: Resampler | None = None,
+    failed: Mapping[str, FailedStore] | None = None,
 ) -> Judgement:
     """The verdict of every limit on every report that it holds for.
 
     `baseline`: the reports that changes are measured against, matched by name, or one against one.
-    `resampler` is asked for what the reports do not hold. Raises `UsageError` for rules that name
+    `resampler` is asked for what the reports do not hold. What rules demand of stores that `failed`
+    is listed as not evaluated. Raises `UsageError` for rules that name
     nothing or cannot be judged, `StoreError` for partial reports.
     """
     if not rules:
         raise UsageError("there are no rules to judge by; give at least one.")
-    for named in (*reports, *baseline):
-        if named.report.partial:
-            part = named.report.inputs.get("part")
-            raise StoreError(
-                f"{named.path}: is part {part['number']} of {part['of']}: not all items were "
-                "evaluated. Join the parts with `uqeval merge`; a gate does not judge by one."
-                if part else
-                f"{named.path}: was merged of parts of which some are missing. Merge all of them; "
-                "a gate does not judge by some."
-                if named.report.inputs.get("missing_parts") else
-                f"{named.path}: is partial (--limit): not all items were evaluated. "
-                "Evaluate all of them; a gate does not judge by a part."
-            )  # fmt: skip
+    refuse_partial([*reports, *baseline])
     pairs = pairs_of(reports, baseline)
-    verdicts, warnings = [], []
+    verdicts, warnings, unjudged = [], [], []
     for rule in rules:
-        for named, found in _held_by(rule, reports):
+        lost = list(not_evaluated(rule, failed or {}))
+        unjudged += lost
+        for named, found in _held_by(rule, reports, optional=bool(lost)):
             pair = pairs.get(named.name)
             if pair is not None and pair.difference and _compares(rule):
                 warnings.append(f"{named.name}: {pair.difference}")
             for kind, limit in rule.limits.given():
                 case = _Case(rule, named, found, kind, limit, pair, resampler, bool(baseline))
                 verdicts.append(case.verdict())
-    return Judgement(tuple(verdicts), tuple(dict.fromkeys(warnings)))
+    return Judgement(tuple(verdicts), tuple(dict.fromkeys(warnings)), tuple(unjudged))
 
 
 def _compares(rule: Rule) -> bool:
     return any("drop" in kind or "rise" in kind for kind, _ in rule.limits.given())
 
 
-def _held_by(rule: Rule, reports: Sequence[Named]) -> list[tuple[Named, Found]]:
-    """The reports that a rule is about, with its value in each; raises `UsageError` for none."""
+def _held_by(rule: Rule, reports: Sequence[Named], *, optional: bool) -> list[tuple[Named, Found]]:
+    """The reports that a rule is about, with its value in each.
+
+    Raises `UsageError` for none, unless `optional`.
+    """
     address = rule.address
     asked = [named for named in reports if address.store in (None, named.name)]
+    if optional and not any(address.key in named.report.results for named in asked):
+        return []
     if not asked:
         names = ", ".join(named.name for named in reports)
         raise UsageError(f"{rule.place}: there is no report {address.store!r}; there are {names}.")

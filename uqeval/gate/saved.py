@@ -13,6 +13,7 @@ from uqeval.files import MOST_REPORT, read_text
 from uqeval.gate.addresses import Address
 from uqeval.gate.judge import Judgement, Verdict
 from uqeval.gate.rules import Limits, Rule
+from uqeval.gate.unjudged import NotEvaluated
 
 _SCHEMA = "uqeval.verdicts/1"
 _VERDICT = TypeAdapter(Verdict)
@@ -33,7 +34,8 @@ def load_verdicts(path: str | Path) -> Judgement:
         raise StoreError(f"{path}: schema {schema!r}; expected {_SCHEMA!r}, of uqeval gate -o.")
     try:
         verdicts = tuple(_verdict(own) for own in record["verdicts"])
-        return Judgement(verdicts, tuple(map(str, record["warnings"])))
+        unjudged = tuple(_not_evaluated(own) for own in record.get("not_evaluated", ()))
+        return Judgement(verdicts, tuple(map(str, record["warnings"])), unjudged)
     except (KeyError, TypeError, AttributeError, ValidationError, UsageError) as error:
         raise StoreError(f"{path}: are no verdicts: {error}.") from None
 
@@ -41,7 +43,14 @@ def load_verdicts(path: str | Path) -> Judgement:
 def of_stores(judgement: Judgement, names: set[str]) -> Judgement:
     """Those verdicts that are of some reports."""
     kept = tuple(verdict for verdict in judgement.verdicts if verdict.address.store in names)
-    return Judgement(kept, judgement.warnings)
+    unjudged = tuple(own for own in judgement.not_evaluated if own.address.store in names)
+    return Judgement(kept, judgement.warnings, unjudged)
+
+
+def _not_evaluated(record: dict[str, Any]) -> NotEvaluated:
+    limits = Limits(**record["limits"], id=record["id"], why=record["why"])
+    rule = Rule(Address.parse(record["rule"]), limits, record["file"], record["line"])
+    return NotEvaluated(rule, Address.parse(record["address"]), str(record["reason"]))
 
 
 def _verdict(record: dict[str, Any]) -> Verdict:

@@ -6,30 +6,40 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from uqeval.report.safe import printable
-from uqeval.report.verdicts import message, outcome, title
+from uqeval.report.verdicts import message, outcome, title, unjudged_title
 
 if TYPE_CHECKING:
-    from uqeval.gate import Judgement, Verdict
+    from uqeval.gate import Judgement, Rule, Verdict
 
 #: GitHub shows ten errors and ten warnings of a step; the last line counts the rest.
 _MOST = 9
 
 
 def to_annotations(judgement: Judgement) -> list[str]:
-    """One line for every verdict that fails, then for those that are left open."""
+    """One line for what was not evaluated, every verdict that fails, and those left open."""
+    lost = [
+        (own.rule, unjudged_title(own), f"not evaluated: {own.why}")
+        for own in judgement.not_evaluated
+    ]
     failed = [v for v in judgement.verdicts if v.counts_as == "fail"]
     doubtful = [v for v in judgement.verdicts if v.status == "inconclusive" and v not in failed]
-    return [*_lines("error", failed), *_lines("warning", doubtful)]
+    errors = [*lost, *map(_told, failed)]
+    return [*_lines("error", errors), *_lines("warning", list(map(_told, doubtful)))]
 
 
-def _lines(level: str, verdicts: list[Verdict]) -> Iterator[str]:
-    for verdict in verdicts[:_MOST]:
-        limits, rule = verdict.rule.limits, verdict.rule
-        name = f"[{limits.id}] {title(verdict)}" if limits.id else title(verdict)
+def _told(verdict: Verdict) -> tuple[Rule, str, str]:
+    """The rule of a verdict, its title, and what was found."""
+    limits = verdict.rule.limits
+    name = f"[{limits.id}] {title(verdict)}" if limits.id else title(verdict)
+    return verdict.rule, name, f"{outcome(verdict)}: {message(verdict)}"
+
+
+def _lines(level: str, found: list[tuple[Rule, str, str]]) -> Iterator[str]:
+    for rule, name, text in found[:_MOST]:
         place = f"file={_property(rule.file)},line={rule.line},title={_property(name)}"
-        yield f"::{level} {place}::{_data(f'{outcome(verdict)}: {message(verdict)}')}"
-    if len(verdicts) > _MOST:
-        yield f"::{level} title=uqeval gate::and {len(verdicts) - _MOST} more"
+        yield f"::{level} {place}::{_data(text)}"
+    if len(found) > _MOST:
+        yield f"::{level} title=uqeval gate::and {len(found) - _MOST} more"
 
 
 def _data(text: str) -> str:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from xml.etree import ElementTree
 
-from uqeval.report.verdicts import by_store, message, title
+from uqeval.report.verdicts import by_store, message, title, unjudged_title
 
 if TYPE_CHECKING:
-    from uqeval.gate import Judgement, Verdict
+    from uqeval.gate import Judgement, NotEvaluated, Verdict
 
 #: Characters that no XML file may hold, not even escaped.
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
@@ -18,13 +18,22 @@ _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 def to_junit(judgement: Judgement) -> str:
     """The XML. An inconclusive verdict that passes is a skipped test, one that fails a failure."""
-    root = ElementTree.Element("testsuites", _counts(judgement.verdicts) | {"name": "uqeval gate"})
-    for store, verdicts in by_store(judgement).items():
+    lost = judgement.not_evaluated
+    counts = _counts(judgement.verdicts, len(lost))
+    root = ElementTree.Element("testsuites", counts | {"name": "uqeval gate"})
+    groups = by_store(judgement)
+    for store in dict.fromkeys([*groups, *(str(own.address.store) for own in lost)]):
+        verdicts = groups.get(store, ())
+        errors = [own for own in lost if str(own.address.store) == store]
         suite = ElementTree.SubElement(
-            root, "testsuite", _counts(verdicts) | {"name": _legal(f"uqeval.{store}")}
+            root,
+            "testsuite",
+            _counts(verdicts, len(errors)) | {"name": _legal(f"uqeval.{store}")},
         )
         for verdict in verdicts:
             _case(suite, store, verdict)
+        for own in errors:
+            _error(suite, store, own)
     ElementTree.indent(root)
     text: str = ElementTree.tostring(root, encoding="unicode")
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
@@ -59,10 +68,20 @@ def _case(suite: ElementTree.Element, store: str, verdict: Verdict) -> None:
         ElementTree.SubElement(case, "system-out").text = said
 
 
-def _counts(verdicts: Sequence[Verdict]) -> dict[str, str]:
+def _error(suite: ElementTree.Element, store: str, lost: NotEvaluated) -> None:
+    name = unjudged_title(lost)
+    about = {"classname": _legal(f"uqeval.{store}"), "name": _legal(name), "time": "0"}
+    case = ElementTree.SubElement(suite, "testcase", about)
+    said = _legal(lost.why)
+    error = ElementTree.SubElement(case, "error", {"type": "not evaluated", "message": said})
+    error.text = _legal(f"{name}: not evaluated: {lost.why}\n{lost.rule.file}:{lost.rule.line}")
+
+
+def _counts(verdicts: Sequence[Verdict], errors: int) -> dict[str, str]:
     failed = sum(verdict.counts_as == "fail" for verdict in verdicts)
     skipped = sum(v.status == "inconclusive" and v.counts_as == "pass" for v in verdicts)
-    return {"tests": str(len(verdicts)), "failures": str(failed), "errors": "0",
+    tests = len(verdicts) + errors
+    return {"tests": str(tests), "failures": str(failed), "errors": str(errors),
             "skipped": str(skipped)}  # fmt: skip
 
 

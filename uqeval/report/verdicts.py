@@ -11,7 +11,7 @@ from uqeval.report.markdown import cell, table_lines
 from uqeval.report.tables import Table, shown
 
 if TYPE_CHECKING:
-    from uqeval.gate import Judgement, Mover, Status, Verdict
+    from uqeval.gate import Address, Judgement, Mover, NotEvaluated, Rule, Status, Verdict
 
 SCHEMA = "uqeval.verdicts/1"
 
@@ -38,6 +38,18 @@ def title(verdict: Verdict) -> str:
 def demand(verdict: Verdict) -> str:
     """The limit in words."""
     return _MEANS[verdict.kind].format(repr(verdict.limit).removesuffix(".0"))
+
+
+def demands(lost: NotEvaluated) -> str:
+    """All limits of a rule that was not evaluated, in words."""
+    given = lost.rule.limits.given()
+    return ", ".join(_MEANS[kind].format(repr(limit).removesuffix(".0")) for kind, limit in given)
+
+
+def unjudged_title(lost: NotEvaluated) -> str:
+    """What would have been judged, with the rule's id."""
+    name = f"[{lost.rule.limits.id}] " if lost.rule.limits.id else ""
+    return f"{name}{lost.address}: {demands(lost)}"
 
 
 def outcome(verdict: Verdict) -> str:
@@ -93,13 +105,20 @@ def summary(judgement: Judgement) -> str:
         for status, noun in _STATUSES
         if judgement.count(status) or status != "inconclusive"
     )
-    return f"gate {'passed' if judgement.passed else 'failed'}: {counts}"
+    if judgement.not_evaluated:
+        counts += f", {len(judgement.not_evaluated)} not evaluated"
+    ended = "passed" if judgement.passed else "failed" if judgement.failed else "incomplete"
+    return f"gate {ended}: {counts}"
 
 
 def table(judgement: Judgement) -> Table:
-    """One row a verdict, those that fail first."""
-    ids = any(verdict.rule.limits.id for verdict in judgement.verdicts)
+    """One row a verdict, what was not evaluated and what fails first."""
+    rules = [own.rule for own in judgement.verdicts] + [o.rule for o in judgement.not_evaluated]
+    ids = any(rule.limits.id for rule in rules)
     rows = []
+    for lost in judgement.not_evaluated:
+        row = [str(lost.address), demands(lost), "–", "–", "not evaluated"]
+        rows.append([*([lost.rule.limits.id or ""] if ids else []), *row])
     for verdict in sorted(judgement.verdicts, key=_order):
         value = "undefined" if verdict.value is None else _apart(verdict.value, verdict.limit)
         row = [str(verdict.address), demand(verdict), value, _range(verdict), outcome(verdict)]
@@ -110,8 +129,9 @@ def table(judgement: Judgement) -> Table:
 
 
 def findings(judgement: Judgement) -> list[tuple[str, str]]:
-    """Title and message of every verdict that is no plain pass, those that fail first."""
-    return [
+    """Title and message of all that is no plain pass: not evaluated, failed, inconclusive."""
+    lost = [(f"{unjudged_title(own)}: not evaluated:", own.why) for own in judgement.not_evaluated]
+    return lost + [
         (_named(verdict), message(verdict))
         for verdict in sorted(judgement.verdicts, key=_order)
         if verdict.status != "pass" or verdict.reason
@@ -132,20 +152,34 @@ def to_json(judgement: Judgement, files: Mapping[str, Any]) -> str:
         "schema": SCHEMA,
         "passed": judgement.passed,
         **files,
-        "counts": {status: judgement.count(status) for status, _ in _STATUSES},
+        "counts": {status: judgement.count(status) for status, _ in _STATUSES}
+        | {"not_evaluated": len(judgement.not_evaluated)},
         "verdicts": [_record(verdict) for verdict in judgement.verdicts],
+        "not_evaluated": [_unjudged(lost) for lost in judgement.not_evaluated],
         "warnings": list(judgement.warnings),
     }
     return json.dumps(record, indent=2, allow_nan=False) + "\n"
 
 
+def _unjudged(lost: NotEvaluated) -> dict[str, Any]:
+    said = {"limits": dict(lost.rule.limits.given()), "reason": lost.why}
+    return _named_rule(lost.rule) | _place(lost.address) | said
+
+
+def _named_rule(rule: Rule) -> dict[str, Any]:
+    limits = rule.limits
+    named = {"id": limits.id, "why": limits.why, "rule": str(rule.address)}
+    return named | {"file": rule.file, "line": rule.line}
+
+
+def _place(address: Address) -> dict[str, Any]:
+    return {"store": address.store, "address": str(address)}
+
+
 def _record(verdict: Verdict) -> dict[str, Any]:
-    limits = verdict.rule.limits
     said = dataclasses.asdict(dataclasses.replace(verdict, rule=None, address=None))  # type: ignore[arg-type]
     del said["rule"], said["address"]
-    place = {"file": verdict.rule.file, "line": verdict.rule.line}
-    named = {"id": limits.id, "why": limits.why, "rule": str(verdict.rule.address)}
-    return named | place | {"store": verdict.address.store, "address": str(verdict.address)} | said
+    return _named_rule(verdict.rule) | _place(verdict.address) | said
 
 
 def _named(verdict: Verdict) -> str:

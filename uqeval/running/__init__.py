@@ -16,9 +16,11 @@ from uqeval.running.folder import (
     PAGE,
     VERDICTS,
     drop_aside,
+    drop_overview_aside,
     judge_all,
     make_folder,
     put_aside,
+    put_overview_aside,
     write_files,
     write_overview,
 )
@@ -30,6 +32,7 @@ from uqeval.running.tasks import opened, with_cuts
 from uqeval.sizes import parse_memory
 
 if TYPE_CHECKING:
+    from uqeval.gate import FailedStore
     from uqeval.report.schema import Report
     from uqeval.running.tasks import Task
     from uqeval.statistics.cut import CutOptions
@@ -73,14 +76,12 @@ def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = No
     check_rules(rules, list(config.stores), names, before, sliced=sliced)
     make_folder(outcome.folder, names, [config.stores[name] for name in names], _files(cut, file))
 
-    for page in (VERDICTS, PAGE):  # of reports that are replaced now
-        (outcome.folder / page).unlink(missing_ok=True)
+    put_overview_aside(outcome.folder)  # it is of reports that are replaced now
     tasks = []
     for name in names:
         with Failures(name, outcome, chosen):
             tasks.append(opened(config, name, chosen))
-    if not outcome.failed:  # else the gate does not judge
-        check_metrics(rules, {task.name: task.keys() for task in tasks})
+    check_metrics(rules, {task.name: task.keys() for task in tasks}, bool(outcome.failed))
     tasks = with_cuts(tasks, cut, outcome, chosen, len(config.stores))
     for name in names:
         put_aside(outcome.folder, name)
@@ -96,10 +97,23 @@ def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = No
                 raise
             _keep(task, whole, outcome, chosen)
     if rules and outcome.reports:
-        judge_all(outcome, rules, before, file, chosen)
+        judge_all(outcome, rules, before, file, chosen, _failed(config, outcome))
     if outcome.reports:
         write_overview(outcome)
+        drop_overview_aside(outcome.folder)
     return outcome
+
+
+def _failed(config: Config, outcome: Outcome) -> dict[str, FailedStore]:
+    """Why stores failed, and what was asked of them; of one that has a report, its sweep alone."""
+    from uqeval.gate import FailedStore
+
+    found = {}
+    for name, why in outcome.failed.items():
+        asked = config.metrics_of(name)
+        metrics = None if asked is None else frozenset({"segmentation", *asked})
+        found[name] = FailedStore(why, frozenset({"sweep"}) if name in outcome.reports else metrics)
+    return found
 
 
 def _keep(task: Task, report: Report, outcome: Outcome, chosen: RunSettings) -> None:

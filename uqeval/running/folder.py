@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from uqeval.running.tasks import Task, options_of
 from uqeval.stores.watch import ChangedError
 
 if TYPE_CHECKING:
+    from uqeval.gate import FailedStore
     from uqeval.report.folder import Named
 
 #: What a run leaves of each store; and of all of them: the page, and the gate's verdicts.
@@ -46,7 +47,22 @@ def make_folder(
 def put_aside(folder: Path, name: str) -> None:
     """Keep older files of a store where nobody takes them for today's: neither a gate, if the run
     does not come to its end, nor who looks at the page."""
-    for file, aside in _asides(folder, name):
+    _put_aside(_asides(folder, name))
+
+
+def put_overview_aside(folder: Path) -> None:
+    """Keep the older page and verdicts likewise."""
+    _put_aside(_old(folder / VERDICTS, folder / PAGE))
+
+
+def drop_overview_aside(folder: Path) -> None:
+    """Remove the older page and verdicts, in whose place there are new ones."""
+    for _, aside in _old(folder / VERDICTS, folder / PAGE):
+        aside.unlink(missing_ok=True)
+
+
+def _put_aside(files: list[tuple[Path, Path]]) -> None:
+    for file, aside in files:
         if file.exists():
             file.replace(aside)
 
@@ -58,7 +74,10 @@ def drop_aside(folder: Path, name: str) -> None:
 
 
 def _asides(folder: Path, name: str) -> list[tuple[Path, Path]]:
-    files = [folder / f"{name}.{ending}" for ending in ("json", "csv", "html")]
+    return _old(*(folder / f"{name}.{ending}" for ending in ("json", "csv", "html")))
+
+
+def _old(*files: Path) -> list[tuple[Path, Path]]:
     return [(file, file.with_name(f"{file.name}.old")) for file in files]
 
 
@@ -111,23 +130,19 @@ def _exhibits(task: Task, report: Report, chosen: RunSettings) -> int:
 
 
 def judge_all(
-    outcome: Outcome, rules: Any, before: list[Named], file: Any, chosen: RunSettings
-) -> None:
-    """The gate's verdicts, where every store has its report."""
+    outcome: Outcome, rules: Any, before: list[Named], file: Any, chosen: RunSettings,
+    failed: Mapping[str, FailedStore],
+) -> None:  # fmt: skip
+    """The gate's verdicts on the stores that have a report; those of others are listed."""
     from uqeval.gate import judge
     from uqeval.report import verdicts
     from uqeval.report.folder import Named
     from uqeval.statistics import resampler
 
-    if outcome.failed:
-        outcome.ungated = (
-            f"the gate did not judge: {', '.join(outcome.failed)} could not be evaluated whole."
-        )
-        return
     folder = outcome.folder
     reports = [Named(name, folder / f"{name}.json", r) for name, r in outcome.reports.items()]
     try:
-        outcome.judgement = judge(reports, rules, before, resampler())
+        outcome.judgement = judge(reports, rules, before, resampler(), failed)
     except UqevalError as error:
         outcome.ungated = str(error)
         return

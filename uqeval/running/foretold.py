@@ -69,13 +69,16 @@ def check_rules(
             )
 
 
-def check_metrics(rules: Sequence[Rule], keys: Mapping[str, set[str]]) -> None:
+def check_metrics(rules: Sequence[Rule], keys: Mapping[str, set[str]], some_failed: bool) -> None:
     """Refuse rules of metrics that no store evaluates; `keys`: the metrics of stores that can be.
 
-    A rule of other stores is left alone. Raises `UsageError`.
+    A rule of other stores is left alone, and one of any store where `some_failed`, which may be
+    those that have the metric. Raises `UsageError`.
     """
     for rule in rules:
         address = rule.address
+        if address.store is None and some_failed:
+            continue
         asked = [name for name in keys if address.store in (None, name)]
         known = dict.fromkeys(key for name in asked for key in sorted(keys[name]))
         if asked and address.key not in known:

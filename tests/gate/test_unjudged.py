@@ -1,0 +1,83 @@
+"""Rules of a failed store are listed as not evaluated in every output, and never pass."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+from gate_reports import named
+
+from uqeval.errors import UsageError
+from uqeval.gate import Address, FailedStore, Judgement, Limits, Rule, judge
+from uqeval.gate.saved import load_verdicts, of_stores
+from uqeval.report import verdicts
+from uqeval.report.annotations import to_annotations
+from uqeval.report.junit import to_junit
+
+FAILED = {"depth": FailedStore("depth.zarr: chunk 3 is damaged.", frozenset({"temporal"}))}
+
+
+def rule(address: str, line: int, **limits: float) -> Rule:
+    return Rule(Address.parse(address), Limits(id=f"R{line}", **limits), "gate.yaml", line)
+
+
+def judged(*rules: Rule) -> Judgement:
+    return judge([named()], rules, failed=FAILED)
+
+
+@pytest.mark.parametrize(
+    ("address", "verdict_of", "lost"),
+    [
+        ("pavpu.pavpu", ["city"], []),
+        ("city/pavpu.pavpu", ["city"], []),
+        ("temporal.mtc", [], ["depth"]),
+        ("depth/pavpu.pavpu", None, None),
+        ("depth/temporal.mtc", [], ["depth"]),
+    ],
+)
+def test_what_can_be_judged_is(
+    address: str, verdict_of: list[str] | None, lost: list[str] | None
+) -> None:
+    demanded = rule(address, 1, min=0.0)
+    if verdict_of is None:
+        with pytest.raises(UsageError):
+            judged(demanded)
+        return
+    found = judged(demanded)
+    assert [own.address.store for own in found.verdicts] == verdict_of
+    assert [own.address.store for own in found.not_evaluated] == lost
+    assert found.passed == (not lost)
+
+
+def test_a_store_that_did_not_open_may_have_any_metric() -> None:
+    failed = {"depth": FailedStore("is gone.")}
+    found = judge([named()], [rule("pavpu.pavpu", 1, min=0.0)], failed=failed)
+    assert [str(own.address) for own in found.not_evaluated] == ["depth/pavpu.pavpu"]
+
+
+def test_every_output_lists_it(tmp_path: Path) -> None:
+    found = judged(rule("pavpu.pavpu", 1, min=0.0), rule("temporal.mtc", 2, max=0.5))
+    title = "[R2] depth/temporal.mtc: at most 0.5"
+    assert verdicts.summary(found) == "gate incomplete: 1 passed, 0 failed, 1 not evaluated"
+    text = verdicts.to_markdown(found)
+    assert "not evaluated |" in text and "chunk 3 is damaged" in text
+    (line,) = to_annotations(found)
+    assert line.startswith("::error file=gate.yaml,line=2,") and "not evaluated: depth.zarr" in line
+    root = ElementTree.fromstring(to_junit(found))
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("2", "0", "1")
+    case = root.find("testsuite[@name='uqeval.depth']/testcase")
+    assert case is not None and case.get("name") == title
+    error = case.find("error")
+    assert error is not None and error.get("type") == "not evaluated"
+    file = tmp_path / "verdicts.json"
+    file.write_text(verdicts.to_json(found, {}))
+    assert json.loads(file.read_text())["passed"] is False
+    assert load_verdicts(file).not_evaluated == found.not_evaluated
+    assert not of_stores(load_verdicts(file), {"city"}).not_evaluated
+
+
+def test_a_failed_rule_is_said_first() -> None:
+    found = judged(rule("pavpu.pavpu", 1, min=2.0), rule("temporal.mtc", 2, max=0.5))
+    assert verdicts.summary(found) == "gate failed: 0 passed, 1 failed, 1 not evaluated"
