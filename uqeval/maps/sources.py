@@ -14,13 +14,8 @@ from uqeval.maps.checks import SumCheck
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.labels import label_map
 from uqeval.maps.names import (
-    COMPUTED,
-    NO_UNCERTAINTY,
-    OF_LABELS,
-    OF_SEVERAL_SAMPLES,
-    UNCERTAINTIES,
-    id_dtype,
-)
+    COMPUTED, NO_UNCERTAINTY, OF_LABELS, OF_SEVERAL_SAMPLES, UNCERTAINTIES, id_dtype,
+)  # fmt: skip
 from uqeval.maps.reduction import (
     BLOCK,
     Form,
