@@ -314,7 +314,7 @@ def test_a_misleading_uncertainty_is_a_warning(scene: Scene, tmp_path: Path) -> 
     path = zarr_group(tmp_path / "s", arrays, class_names=list("wxyz"))
     report = uqeval.evaluate(path, metrics={"pavpu": {"window": 2}})
     assert report.results["pavpu"]["surplus"] < 0
-    assert any("less than nothing" in text for text in report.warnings)
+    assert any("worse than chance" in text for text in report.warnings)
     assert any(report.results["pavpu"]["curve"]["misleading"])
 
 

@@ -21,6 +21,7 @@ from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._ladder import BIN_WIDTH, Ladder
 from uqeval.metrics._plan import Plan, Pooling, Section
+from uqeval.metrics._signs import sign_warnings
 from uqeval.metrics.pavpu_settings import check_uncertainty, checked_log_base
 from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
 
@@ -135,7 +136,8 @@ def plan(settings: FailureSettings, classes: int, class_names: Sequence[str]) ->
         ],
         settings=dataclasses.asdict(settings),
         numerics={"ties_at_cuts": failure_scores.cut_ties(ladders[None])},
-        warnings=undefined_warnings(Rule.parse(settings.threshold), threshold) + _warnings(results),
+        warnings=undefined_warnings(Rule.parse(settings.threshold), threshold)
+        + sign_warnings("failure", results),
         fitted={"threshold": threshold},
     )
 
@@ -300,14 +302,6 @@ def _item(tally: ItemFailure, data: bytes, counts: Any, lacking: str) -> dict[st
         put(record, field, value, failure_scores.BY_FIELD[field].undefined)
     _put_undetected(record, counts, lacking)
     return record
-
-
-def _warnings(results: dict[str, Any]) -> list[str]:
-    if results["auroc"] is not None and results["auroc"] < 0.5:
-        return [
-            f"the AUROC is {results['auroc']:.4f}: wrong pixels are more certain than right ones."
-        ]
-    return []
 
 
 FAMILY = Family(

@@ -20,6 +20,7 @@ from uqeval.metrics import nmerci_scores as ns
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Plan, Section
 from uqeval.metrics._settings import check_choices, of_definition
+from uqeval.metrics._signs import sign_warnings
 from uqeval.metrics.nmerci_again import again
 from uqeval.metrics.nmerci_by_depth import by_depth
 
@@ -267,12 +268,7 @@ def _warnings(results: dict[str, Any], settings: NmerciSettings) -> list[str]:
         )
     if results["nmerci"] is None:
         found.append(f"n-MeRCI is undefined: {results['nmerci_reason']}.")
-    elif results["nmerci"] < 0:
-        found.append(
-            f"n-MeRCI is {results['nmerci']:.4f}, below 0: that can be for α < 100 (here "
-            f"{settings.alpha:g}), where the worst errors have small σ and leave λ^α small."
-        )
-    return found
+    return found + sign_warnings("nmerci", results)
 
 
 def _maps(settings: NmerciSettings, facts: Facts) -> set[str]:

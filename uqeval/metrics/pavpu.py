@@ -11,6 +11,7 @@ from uqeval.metrics import patch_scores
 from uqeval.metrics._again import Again
 from uqeval.metrics._family import Facts, Family
 from uqeval.metrics._plan import Plan, Pooling, Recutting, Section
+from uqeval.metrics._signs import sign_warnings
 from uqeval.metrics.patch_scores import METRICS
 from uqeval.metrics.pavpu_results import item_of, results_of
 from uqeval.metrics.pavpu_settings import PavpuSettings, settings_of
@@ -61,7 +62,7 @@ def plan(settings: PavpuSettings, classes: int, class_names: Sequence[str]) -> P
         items,
         settings=dataclasses.asdict(settings),
         numerics={f"ties_{k}": v for k, v in results["ties"].items() if isinstance(v, int)},
-        warnings=_undefined(rule, fitted) + _warnings(results),
+        warnings=_undefined(rule, fitted) + sign_warnings("pavpu", results),
         fitted=dataclasses.asdict(fitted) if fitted else {},
     )
 
@@ -156,16 +157,6 @@ def _recut(
 def _undefined(rule: Rule, fitted: Fitted | None) -> list[str]:
     one = fitted is not None and len(fitted.threshold) == 1
     return undefined_warnings(rule, fitted.threshold[0]) if fitted and one else []
-
-
-def _warnings(results: dict[str, Any]) -> list[str]:
-    found = []
-    if results["surplus"] is not None and results["surplus"] < 0:
-        found.append(
-            f"the PAvPU Surplus is {results['surplus']:.4f}: at this threshold the uncertainty "
-            "says less than nothing of the errors, and the PAvPU should not be read."
-        )
-    return found
 
 
 FAMILY = Family(

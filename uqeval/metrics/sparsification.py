@@ -18,6 +18,7 @@ from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._ladder import BIN_WIDTH, Ladder
 from uqeval.metrics._plan import Plan, Section
+from uqeval.metrics._signs import sign_warnings
 from uqeval.metrics.pavpu_settings import check_uncertainty
 from uqeval.metrics.sparsification_settings import SparsificationSettings
 
@@ -61,7 +62,8 @@ def plan(settings: SparsificationSettings, facts: Facts) -> Plan:
         found, items, ranked, counted = yield from _pooled(settings, own)
     pixels = [int(own.unpack(data)["kept"][0]) for data in counted[own].items]
     numerics = {"items_undefined": sum(isinstance(one, str) for one in items)}
-    warnings = _warnings(found)
+    results = _results(settings, found)
+    warnings = sign_warnings("sparsification", results)
     if ranked is not None:
         zero = "sigma_zero" if settings.uncertainty == "sigma" else "uncertainty_zero"
         numerics[zero] = int(ranked.pixels[ranked.zeros].sum())
@@ -71,7 +73,7 @@ def plan(settings: SparsificationSettings, facts: Facts) -> Plan:
         numerics["invalid"] = sum(h * w for h, w in facts.sizes) - sum(pixels)
         warnings = numbers.void_items(facts.names, pixels) + warnings
     return Section(
-        _results(settings, found),
+        results,
         [sc.scores(one) for one in items],
         settings=dataclasses.asdict(settings),
         numerics=numerics,
@@ -239,15 +241,6 @@ def _record(settings: SparsificationSettings, found: sc.Curves | str) -> dict[st
         "error_curve": [a - b for a, b in zip(model, oracle, strict=True)],
         "normalisation": found.by,
     }
-
-
-def _warnings(found: sc.Curves | str) -> list[str]:
-    if not isinstance(found, str) and found.aurg < 0:
-        return [
-            f"the AURG is {found.aurg:.4f}: removing the least certain pixels is worse than "
-            "removing random ones."
-        ]
-    return []
 
 
 FAMILY = Family(

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.errors import UsageError
+from uqeval.metrics._signs import with_intervals
 from uqeval.report.schema import Report
 from uqeval.statistics.draws import DRAWS, Resampling
 from uqeval.statistics.from_states import default_sequences
@@ -98,6 +99,7 @@ def cut(report: Report, scoring: Scoring, options: CutOptions) -> Report:
                 f"intervals from {units} {resampling.unit}s are too narrow: below {FEW} "
                 "resampling cannot know how much others would differ."
             )
+        warnings = with_intervals(warnings, report.results, changes["intervals"])
         timing["intervals_seconds"] = time.perf_counter() - began
     if table is not None:
         began = time.perf_counter()
