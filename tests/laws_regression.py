@@ -20,6 +20,7 @@ from uqeval.tallies import (
     QuantileCounts,
     SumsBelow,
     Tally,
+    TargetCounts,
 )
 from uqeval.tallies.error_sums import Intervals
 
@@ -29,6 +30,7 @@ Maps = dict[str, Any]
 DEPTH = Intervals(2.5, -1, 4)
 EXAMPLES: tuple[Tally, ...] = (
     ErrorSums(),
+    TargetCounts(),
     ErrorSums("energy", DEPTH),
     PredictiveScores(False, (0.5, 0.9), (0.6745, 1.6449)),
     PredictiveScores(True, (0.75,), (0.98,), "energy"),
@@ -36,7 +38,7 @@ EXAMPLES: tuple[Tally, ...] = (
     QuantileCounts((-2.0, -0.5, 0.0, 0.25, 1.0)),
     QuantileCounts((0.5,), "energy"),
     SumsBelow("error", ((0.5, 1.0),)),
-    ErrorsUpto(0.75),
+    ErrorsUpto(0.75, (391936, 392192)),
     SumsBelow("lambda", ((-1.0,), (0.5,), (1.0,), (2.0,)), "sigma", DEPTH),
     ItemErrors(95.0, "linear"),
     ItemErrors(60.0, "truncated", True),
@@ -66,7 +68,9 @@ def number_maps(seed: int, height: int, width: int, void: float = 0.2) -> Maps:
             "energy": rng.uniform(0.1, 1, size).astype("f4")}  # fmt: skip
     for values in maps.values():
         values[label == 255] = 0
-    return {"label": label, **maps}
+    known = target[label == 0]
+    counts = np.array([known.size, (known == 0).sum(), (known < 0).sum()])
+    return {"label": label, "target_counts": counts, **maps}
 
 
 def _pixels(maps: Maps, sigma: str = "sigma") -> list[tuple[float, ...]]:
@@ -79,7 +83,7 @@ def _pixels(maps: Maps, sigma: str = "sigma") -> list[tuple[float, ...]]:
 def _group(intervals: Intervals | None, y: float) -> int | None:
     if intervals is None:
         return 0
-    g = math.floor(y / intervals.step) - intervals.base
+    g = math.floor(y / intervals.step + 1e-9) - intervals.base
     return g if 0 <= g < intervals.count else None
 
 
@@ -95,6 +99,7 @@ def _error_sums(tally: Any, items: Sequence[Maps]) -> State:
         for g, found in groups.items():
             ys = [y for y, *_ in found]
             state["count"][g] += len(found)
+            state["rest"][g] += math.fsum(y - math.fsum(ys) / len(ys) for y in ys)
             state["within"][g] += sum((y - math.fsum(ys) / len(ys)) ** 2 for y in ys)
             state["means"][g] += math.fsum(ys) ** 2 / len(ys)
             state["least"][g] = min(state["least"][g], *ys)
@@ -169,8 +174,13 @@ def _item_errors(tally: Any, items: Sequence[Maps]) -> State:
 
 
 def _errors_upto(tally: Any, items: Sequence[Maps]) -> State:
-    found = [e for maps in items for _, e, _, _ in _pixels(maps) if e <= tally.limit]
-    return {"count": [len(found)], "sum": [sum(found)]}
+    found = [e for maps in items for _, e, _, _ in _pixels(maps) if np.float32(e) <= tally.limit]
+    fine = np.zeros((len(tally.bins), 1 << 13))
+    for e in (e for maps in items for _, e, _, _ in _pixels(maps)):
+        key = int(np.float32(e).view(np.uint32)) + 2**31
+        if key >> 13 in tally.bins:
+            fine[tally.bins.index(key >> 13), key % 2**13] += e
+    return {"count": [len(found)], "sum": [sum(found)], "fine": fine}
 
 
 def _error_ranks(tally: Any, items: Sequence[Maps]) -> State:
@@ -199,6 +209,10 @@ def _digits(tally: Any, items: Sequence[Maps]) -> State:
     return state
 
 
+def _target_counts(tally: Any, items: Sequence[Maps]) -> State:
+    return {"counts": sum(maps["target_counts"] for maps in items)}
+
+
 def _quantiles(tally: Any, items: Sequence[Maps]) -> State:
     counts = [0] * (len(tally.quantiles) + 1)
     for maps in items:
@@ -219,4 +233,5 @@ ORACLES: dict[type[Tally], Callable[[Any, Sequence[Maps]], State]] = {
     ItemErrors: _item_errors,
     PredictiveScores: _scores,
     SumsBelow: _sums_below,
+    TargetCounts: _target_counts,
 }

@@ -1,7 +1,7 @@
 """Slow, obvious oracles of the scores of predicted numbers; imports nothing of uqeval.
 
-Pixels are lists of plain floats: target y, error ε and standard deviation σ, already rounded to
-float32 as the maps are. λ is ε/σ rounded to float32.
+Pixels are lists of plain floats: target y, error ε and standard deviation σ, all in float64.
+Percentiles are of rank keys: λ = ε/σ and ε rounded to float32.
 """
 
 from __future__ import annotations
@@ -32,8 +32,7 @@ def pixels(mean: Any, sigma: Any, target: Any, valid: Any = None) -> list[tuple[
     for i in np.ndindex(np.shape(target)):
         y = float(target[i])
         if math.isfinite(y) and (valid is None or valid[i]):
-            error = f32(abs(float(mean[i]) - y))
-            found.append((f32(y), error, f32(float(sigma[i]))))
+            found.append((y, abs(float(mean[i]) - y), float(sigma[i])))
     return found
 
 
@@ -69,8 +68,9 @@ def nmerci(
     errors = [e for _, e, _ in found]
     sigmas = [s for _, _, s in found]
     ratios = [ratio(e, s) for e, s in zip(errors, sigmas, strict=True)]
-    lam, most = percentile(ratios, alpha, rule), percentile(errors, alpha, rule)
-    trimmed = [e for e in errors if e <= most]
+    keys = [f32(e) for e in errors]
+    lam, most = percentile(ratios, alpha, rule), percentile(keys, alpha, rule)
+    trimmed = [e for e, key in zip(errors, keys, strict=True) if key <= most]
     by, spread, top = statistics.fmean(errors), statistics.fmean(sigmas), most
     if mae == "trimmed":
         by = statistics.fmean(trimmed)
@@ -129,7 +129,7 @@ def regression(
         else:
             z = e / s
             normal = statistics.NormalDist()
-            nll.append(0.5 * math.log(2 * math.pi * s * s) + z * z / 2)
+            nll.append(0.5 * math.log(2 * math.pi) + math.log(s) + z * z / 2)
             crps.append(s * (z * math.erf(z / 2**0.5) + 2 * normal.pdf(z) - 1 / math.pi**0.5))
     spread = statistics.pvariance(targets)
     squares = statistics.fmean(e * e for e in errors)
@@ -154,8 +154,11 @@ def regression(
 
 
 def by_depth(found: Sequence[tuple[float, ...]], step: float, **settings: Any) -> list[Any]:
-    """Rows of (lower, fields) for each interval [k·step, (k + 1)·step) that has pixels."""
+    """Rows of (lower, fields) for each interval [k·step, (k + 1)·step) that has pixels.
+
+    A target within 1e-9·step below an edge lies above it.
+    """
     groups: dict[int, list[tuple[float, ...]]] = {}
     for pixel in found:
-        groups.setdefault(math.floor(pixel[0] / step), []).append(pixel)
+        groups.setdefault(math.floor(pixel[0] / step + 1e-9), []).append(pixel)
     return [(k * step, nmerci(groups[k], **settings)) for k in sorted(groups)]

@@ -70,8 +70,8 @@ def pixels(arrays: Arrays, subset: Sequence[int]) -> Pixels:
 
 
 def sparsification(found: Pixels) -> dict[str, Any]:
-    """AUSE and the curve of absolute errors, where no two σ are equal."""
-    errors, sigmas = np.array([(e, s) for _, e, s in found]).T
+    """AUSE and the curve of absolute errors, where no two σ are equal. Both are rank keys."""
+    errors, sigmas = np.array([(e, s) for _, e, s in found], "f4").T.astype(float)
     kept = [len(found) - k * len(found) // 100 for k in range(100)]
 
     def curve(order: np.ndarray) -> np.ndarray:
@@ -214,7 +214,7 @@ def gaussian_kl(arrays: Arrays, subset: Sequence[int], other: Arrays) -> list[fl
     total = []
     good = arrays["valid"] & np.isfinite(arrays["target"]) if "target" in arrays else (sigma >= 0)
     for i in zip(*np.nonzero(good), strict=True):
-        m, s, n, t = (naive.f32(a[i]) for a in (mean, sigma, other["mean"], other["std"]))
+        m, s, n, t = (float(a[i]) for a in (mean, sigma, other["mean"], other["std"]))
         total.append(math.log(t / s) + (s**2 + (m - n) ** 2) / (2 * t**2) - 0.5)
     return total
 

@@ -86,6 +86,9 @@ def inspect(
     found.facts |= {"kind": source.kind, "samples": inputs.record["samples"]}
     if isinstance(source, Source):
         found.facts |= {"classes": source.classes, "ignore_index": inputs.ignore_index}
+    converted = inputs.record["predictions"][0].get("converted")
+    if converted is not None:
+        found.facts |= converted
     found.facts["ground truth"] = "yes" if _truth(source) else "none given"
     # Missing chunks are told above; reading them as fill would only say so again, less clearly.
     if not found.problems:

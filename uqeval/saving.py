@@ -23,7 +23,10 @@ if TYPE_CHECKING:
     from uqeval.stores.watch import Watched
 
 #: What a run was told of its data that the states of an item depend on.
-_OPTIONS = ("kind", "axes", "label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize")
+_OPTIONS = (
+    "kind", "axes", "label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize",
+    "invalid",
+)  # fmt: skip
 
 #: Stamps wait until the disk has written what is new; several at once share that.
 _SYNCS = 8
@@ -63,7 +66,7 @@ def map_cache_of(inputs: Inputs, stamps: list[str | None]) -> MapCache | None:
     facts = inputs.facts()
 
     def form(name: str, item: int) -> tuple[tuple[int, ...], str]:
-        return form_of(name, facts.classes, facts.sizes[item])
+        return form_of(name, facts.classes, facts.sizes[item], facts.kind)
 
     return MapCache(inputs.map_cache, facts.names, stamps, form)
 

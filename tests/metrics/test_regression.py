@@ -65,7 +65,7 @@ def test_uncertainty_toolbox(tmp_path: Path) -> None:
     arrays = numbers(2)
     keep = evaluated(arrays)
     error = np.abs(arrays["mean"].astype(float) - arrays["target"].astype(float))[keep]
-    mean, std = error.astype("f4").astype(float), arrays["std"][keep].astype(float)
+    mean, std = error, arrays["std"][keep].astype(float)
     truth = np.zeros_like(mean)
     found = scores(save(tmp_path / "r.npz", arrays))
     assert found["nll"] == pytest.approx(nll_gaussian(mean, std, truth), rel=1e-9)

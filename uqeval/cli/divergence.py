@@ -13,8 +13,8 @@ from uqeval.errors import UsageError
 
 
 @taking(
-    *o.OUTPUTS, "store", "names", "kind", "axes", "sum_tolerance", "missing_chunks", "limit",
-    "part", *o.CUTS, "map_cache", "resume", *o.RUNNING,
+    *o.OUTPUTS, "store", "names", "kind", "axes", "sum_tolerance", "missing_chunks", "invalid",
+    "limit", "part", *o.CUTS, "map_cache", "resume", *o.RUNNING,
 )  # fmt: skip
 def divergence(
     shared: o.Shared,

@@ -19,7 +19,7 @@ _ONLY = {
     "classes": (
         "ignore_index", "classes", "class_names", "kind", "label_map", "sum_tolerance",
     ),
-    "regression": ("nan_samples",),
+    "regression": ("nan_samples", "invalid"),
 }  # fmt: skip
 #: What is read.
 _PATHS = (

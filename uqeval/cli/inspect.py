@@ -26,7 +26,7 @@ class Shown(StrEnum):
     json = "json"
 
 
-@taking("quiet", *o.READING, *o.RUNNING)
+@taking("quiet", *o.READING, "invalid", *o.RUNNING)
 def inspect(
     shared: o.Shared,
     paths: o.Paths = None,
@@ -48,7 +48,7 @@ def inspect(
     import dataclasses
     import json
 
-    given = shared.given(*o.READING, *o.RUNNING)
+    given = shared.given(*o.READING, "invalid", *o.RUNNING)
     if paths:
         if store:
             raise UsageError("--store is for a store of uqeval.yaml; give it, or paths.")

@@ -126,6 +126,10 @@ class Shared:
     nan_samples: Annotated[NanSamples, typer.Option(
         rich_help_panel=_IN,
         help="NaN among the `samples` of a pixel: an error, or left out.")] = NanSamples.error
+    invalid: Annotated[list[str] | None, typer.Option(
+        metavar="VALUE", show_default=False, rich_help_panel=_IN,
+        help="A target of this value is no measurement, such as 0 in sparse depth; give it again "
+        "for more.")] = None
     limit: Annotated[int | None, typer.Option(
         metavar="N", show_default=False, rich_help_panel=_IN,
         help="Only the first N items; the report is marked partial.")] = None
@@ -186,7 +190,7 @@ READING = (
     "missing_chunks",
 )  # fmt: skip
 #: The same, and which items.
-INPUTS = (*READING, "class_names", "nan_samples", "limit", "part", "map_cache")
+INPUTS = (*READING, "class_names", "nan_samples", "invalid", "limit", "part", "map_cache")
 #: What is read off the states.
 CUTS = ("ci", "slices", "slice_by", "group_by", "draws", "seed")
 #: How the machine is used.

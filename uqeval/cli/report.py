@@ -229,7 +229,7 @@ def _gallery(
 
     said = one.inputs.get("options") or {}
     kept = ("ignore_index", "classes", "class_names", "missing_chunks", "label_map",
-            "sum_tolerance", "nan_samples", "limit", "part", "resize")  # fmt: skip
+            "sum_tolerance", "nan_samples", "invalid", "limit", "part", "resize")  # fmt: skip
     chosen = {name: said[name] for name in kept if said.get(name) is not None}
     options = input_options(chosen | {"names": names, "video": video})
     return open_gallery(one, predictions, labels, images, options, model)

@@ -71,9 +71,9 @@ def run(
     from uqeval.cli.progress import progress_for
     from uqeval.running import RunSettings, run_stores
 
-    of_input = shared.given(*o.READING, "class_names", "nan_samples", "map_cache") | o.given(
-        video=video, reference=reference
-    )
+    of_input = shared.given(
+        *o.READING, "class_names", "nan_samples", "invalid", "map_cache"
+    ) | o.given(video=video, reference=reference)
     for name in ("missing_chunks", "nan_samples"):  # their defaults are those of the file too
         if of_input[name] == "error":
             del of_input[name]

@@ -13,7 +13,8 @@ from uqeval.cli.taking import taking
 
 @taking(
     "output", "csv", "format", "quiet", "store",
-    *(name for name in (*o.READING, "nan_samples", "limit") if name != "classes"), *o.RUNNING,
+    *(name for name in (*o.READING, "nan_samples", "invalid", "limit") if name != "classes"),
+    *o.RUNNING,
 )  # fmt: skip
 def sweep(
     shared: o.Shared,

@@ -50,6 +50,9 @@ class Store(BaseModel):
     label_map: str | None = Field(None, description="Turn label ids into train ids: cityscapes.")
     sum_tolerance: float | None = Field(None, description="How far probabilities are from 1.")
     nan_samples: Literal["error", "skip"] = "error"
+    invalid: float | str | list[float | str] | None = Field(
+        None, description="Targets that are no measurement: a number, or several."
+    )
     limit: int | None = Field(None, description="Only the first items; makes a partial report.")
     pseudo_labels: FilePath | None = Field(None, description="Predictions in place of labels.")
     flow_path: FilePath | None = Field(None, description="Stored flow, for flow: file.")

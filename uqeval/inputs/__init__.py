@@ -22,8 +22,11 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
 
     # What is said of labels, or of samples, need not hold for the reference.
     options = dataclasses.replace(options, label_map=None)
-    if "samples" not in open_predictions(reference, options).stores[0].arrays:
+    held = open_predictions(reference, options).stores[0].arrays
+    if "samples" not in held:
         options = dataclasses.replace(options, nan_samples="error")
+    if "target" not in held:
+        options = dataclasses.replace(options, invalid=None)
     other = open_inputs(reference, None, options)
     record = inputs.record | {"reference": other.record["predictions"][0]}
     return dataclasses.replace(
@@ -54,13 +57,17 @@ def open_inputs(
             raise UsageError("--map-cache is for predictions alone; a video has --flow-cache.")
         from uqeval.inputs.video import open_video
 
+        options.refuse_invalid(str(options.video))
         return dataclasses.replace(open_video(predictions, truth, options), options=options.said())
     options.refuse_video()
     if predictions is None:
         raise UsageError("no predictions; give a store of predictions.")
     _refuse_cache_in(options.map_cache, predictions, truth)
     opened = open_predictions(predictions, options)
-    inputs = (open_regression if is_regression(opened) else open_classes)(opened, truth, options)
+    regression = is_regression(opened)
+    if not regression:
+        options.refuse_invalid(opened.where)
+    inputs = (open_regression if regression else open_classes)(opened, truth, options)
     return dataclasses.replace(inputs, options=options.said(), map_cache=options.map_cache)
 
 

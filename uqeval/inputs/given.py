@@ -49,6 +49,7 @@ class InputOptions:
     label_map: str | None = None
     sum_tolerance: float | None = None
     nan_samples: str = "error"
+    invalid: float | str | Sequence[float | str] | None = None
     limit: int | None = None
     part: str | None = None
     #: Whether parts are cut between the sequences of a video only.
@@ -61,8 +62,34 @@ class InputOptions:
     resize: str = "none"
     map_cache: str | Path | None = None
 
+    def invalid_targets(self) -> tuple[float, ...]:
+        """Return the targets that are no measurement. Raises `UsageError` for no numbers."""
+        given = self.invalid
+        several = [given] if given is None or isinstance(given, str | int | float) else list(given)
+        found = []
+        for value in several if given is not None else ():
+            try:
+                if isinstance(value, bool) or value is None:
+                    raise ValueError
+                found.append(float(value))
+            except (TypeError, ValueError, OverflowError):
+                raise UsageError(
+                    f"--invalid {str(value)[:100]!r}; expected a number, such as 0, -1 or nan: a "
+                    "target that is no measurement."
+                ) from None
+        return tuple(found)
+
+    def refuse_invalid(self, where: str) -> None:
+        """Raise `UsageError` for `invalid` beside data that have no target."""
+        if self.invalid is not None:
+            raise UsageError(
+                f"--invalid is for targets of a regression, which {where} has not. Leave it out; "
+                "labels that do not count are those of --ignore-index."
+            )
+
     def check(self) -> None:
         """Raises `UsageError` for what cannot be."""
+        self.invalid_targets()
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise UsageError(
@@ -139,6 +166,8 @@ class Inputs:
     map_cache: str | Path | None = None
     #: What each item is read from, and whether that changes.
     watch: Watch = field(default_factory=lambda: Watch((), ()))
+    #: Whether the user, or the target's array, says which targets are no measurement.
+    invalid: bool = False
 
     def facts(self) -> Facts:
         """What metrics may know of the data before any of it is read."""
@@ -146,7 +175,7 @@ class Inputs:
         sizes = tuple(source.size(item) for item in range(source.items))
         return Facts(
             source.where, source.names, sizes, source.classes, self.class_names, source.samples,
-            source.kind, self.reference, self.video,
+            source.kind, self.reference, self.video, self.given, self.invalid,
         )  # fmt: skip
 
     def paths(self) -> list[str]:
@@ -155,6 +184,14 @@ class Inputs:
         stores = [record.get("labels"), record.get("target"), record.get("reference")]
         told = [own["path"] for own in (*record["predictions"], *stores) if own]
         return [path if "://" in path else str(Path(path).absolute()) for path in told]
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The paths of predictions and ground truth as they were given."""
+        record = self.record
+        truth = record.get("labels") or record.get("target")
+        paths = [own["path"] for own in (*record["predictions"], *([truth] if truth else []))]
+        return tuple(dict.fromkeys(paths))
 
     @property
     def fingerprint(self) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uqeval.errors import StoreError, UsageError
@@ -16,12 +18,13 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.given import Given, InputOptions, Inputs
 from uqeval.inputs.part import chosen_items, store_of
+from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
     from uqeval.stores.array import ItemArray, Store
 
 _CLASSES = ("probs", "logits", "predictions")
-_PARTS = ("mean", "std", "variance", "samples")
+_PARTS = ("mean", *SPREADS, "samples")
 
 
 def is_regression(opened: Opened) -> bool:
@@ -32,7 +35,7 @@ def is_regression(opened: Opened) -> bool:
 
 def open_regression(opened: Opened, target: Given | None, options: InputOptions) -> Inputs:
     """Predicted numbers with their target. Raises `StoreError` or `UsageError`."""
-    from uqeval.maps.regression import RegressionSource
+    from uqeval.maps.regression import RegressionSource, invalid_of
     from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack
 
@@ -57,6 +60,14 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
         raise UsageError(f"--nan-samples skip is for `samples`; {where} holds {', '.join(held)}.")
     extra = _extra_maps(stores)
     target_store, target_parts, valid = _target(stores[0], target, opened.names, options)
+    invalid = options.invalid_targets()
+    if options.invalid is not None and target_parts is None:
+        raise UsageError(
+            f"--invalid is for a target, and {where} comes without one. Give a target after the "
+            "predictions, or leave --invalid out."
+        )
+    of_array = [invalid_of(a) for a in {id(p.array): p.array for p in target_parts or ()}.values()]
+    says_invalid = options.invalid is not None or any(of_array)
     chosen = slice(places.start, places.stop)
     source = RegressionSource(
         opened.shown_names(count)[chosen],
@@ -66,14 +77,17 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
         extra={name: Planes(parts[chosen]) for name, parts in extra.items()},
         where=where,
         skip_nan=options.nan_samples == "skip",
+        invalid=invalid,
     )  # fmt: skip
     read = [(name, store.arrays[name]) for store in own_stores for name in held]
     for name, of_all in (*extra.items(), ("target", target_parts), *(("valid", v) for v in valid)):
         read += [(name, of_all[chosen])] if of_all else []
     watch = watched(source.names, read, options)
+    converted = conversion_of(held)
     record = {
         "predictions": [
             record_of(store, [*held, *sorted(extra)] if store is stores[0] else held, given_as)
+            | ({"converted": converted} if converted else {})
             for store, given_as in zip(stores, opened.given, strict=True)
         ],
         "target": record_of(
@@ -92,7 +106,7 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
     warnings = [text for store in told for text in store.warnings]
     return Inputs(
         source, ("0",), 255, record, warnings,
-        partial=len(places) < count, watch=watch,
+        partial=len(places) < count, watch=watch, invalid=says_invalid,
     )  # fmt: skip
 
 
@@ -115,18 +129,40 @@ def _parts(stores: list[Store]) -> list[str]:
                 f"{store.path} holds samples and {', '.join(held[:-1])}; keep one of them: the "
                 "mean and the standard deviation are computed from the samples."
             )
-        if {"std", "variance"} <= set(held):
-            raise StoreError(f"{store.path} holds both std and variance; keep one of them.")
+        spreads = [name for name in held if name in SPREADS]
+        if len(spreads) > 1:
+            raise StoreError(
+                f"{store.path} holds {' and '.join(spreads)}; expected one of them, which says the "
+                f"standard deviation. Remove or rename the other{'s' * (len(spreads) > 2)}"
+                f"{_how_to_remove(store.path, spreads[-1])}."
+            )
         if not {"mean", "samples"} & set(held):
             raise StoreError(
-                f"{store.path} holds {store.holds()}; expected `mean` with `std` "
-                "or `variance`, or `samples`."
+                f"{store.path} holds {store.holds()}; expected `mean` with one of "
+                f"{', '.join(f'`{name}`' for name in SPREADS)}, or `samples`."
             )
         kinds.append(held)
     if any(held != kinds[0] for held in kinds):
         listed = ", ".join(f"{s.path}: {'+'.join(k)}" for s, k in zip(stores, kinds, strict=True))
         raise StoreError(f"members of one ensemble hold the same arrays, but these hold {listed}.")
     return kinds[0]
+
+
+def _how_to_remove(path: str, name: str) -> str:
+    """Return a command that removes an array of a local Zarr folder, for a message."""
+    if not Path(path).is_dir():
+        return ""
+    code = f"import zarr; del zarr.open_group({path!r}, mode='r+')[{name!r}]"
+    return f': python -c "{code}"'
+
+
+def conversion_of(held: Sequence[str]) -> dict[str, str]:
+    """Return how σ is made of a stored array that is no standard deviation; empty if it is one."""
+    spread = next((name for name in held if name in SPREADS), "std")
+    if spread == "std":
+        return {}
+    natural = {"logarithm": "natural"} if spread.startswith("log") else {}
+    return {"sigma": SPREADS[spread], **natural}
 
 
 def _extra_maps(stores: list[Store]) -> dict[str, tuple[ItemArray, ...]]:

@@ -88,13 +88,14 @@ def sum_item(error, sigma, target, label, void, lanes, ends):
 
 
 @kernel
-def sum_squares_about(mean, value, label, void, lanes):
-    """Σ (v - `mean`)² over the evaluated pixels [i], into `lanes` [BLOCK]."""
+def sum_powers_about(mean, value, label, void, sums, squares):
+    """Sum v - `mean` and its square over the evaluated pixels [i], each into lanes [BLOCK]."""
     for start in range(0, label.shape[0], BLOCK):
         known, values = label[start : start + BLOCK], value[start : start + BLOCK]
         for i in range(known.shape[0]):
             d = np.float64(values[i]) - mean if known[i] != void else 0.0
-            lanes[i] += d * d
+            sums[i] += d
+            squares[i] += d * d
 
 
 @kernel
@@ -125,7 +126,7 @@ def count_flagged(flag, wanted):
 def _add_upto(value, limit, label, void, sums):
     found: Any = np.int32(0)
     for i in range(value.shape[0]):
-        inside = (label[i] != void) & (value[i] <= limit)
+        inside = (label[i] != void) & (np.float32(value[i]) <= limit)
         sums[i] += np.float64(value[i]) if inside else 0.0
         found += np.int32(inside)
     return np.int64(found)
@@ -133,7 +134,8 @@ def _add_upto(value, limit, label, void, sums):
 
 @kernel
 def sum_upto(value, limit, label, void, lanes):
-    """Sum of the evaluated values [i] up to the `limit`, both float32, into `lanes` [BLOCK].
+    """Sum the evaluated values [i] that are, rounded to float32, up to the `limit`, into `lanes`
+    [BLOCK].
 
     Returns their number.
     """
@@ -145,12 +147,15 @@ def sum_upto(value, limit, label, void, lanes):
 
 
 @kernel
-def sum_errors(error, sigma, target, label, void, group, count, sums, zero, least, most, within):
+def sum_errors(
+    error, sigma, target, label, void, group, count, sums, zero, least, most, within, rest
+):  # fmt: skip
     """Sums of evaluated pixels [y, x] by `group` [y, x], into [group]; not evaluated ones of -1.
 
     `count`; `sums` [group, (ε, ε², σ, σ², y)]; `zero` [group, (σ = 0, λ infinite)]; the ends of the
-    target, `least` and `most`; `within` [group], Σ (y - ȳ)² about the mean of these pixels, which
-    is right if the arrays were empty before. Returns how many pixels are void.
+    target, `least` and `most`; `within` and `rest` [group], Σ (y - ȳ)² and Σ (y - ȳ) about the mean
+    of these pixels in float64, which is right if the arrays were empty before. Returns how many
+    pixels are void.
     """
     height, width = label.shape
     voids = 0
@@ -197,14 +202,16 @@ def sum_errors(error, sigma, target, label, void, group, count, sums, zero, leas
         while x < width:
             g = group[y, x]
             mean = sums[g, 4] / count[g] if g >= 0 and count[g] > 0 else 0.0
-            total = 0.0
+            total, linear = 0.0, 0.0
             while x < width and group[y, x] == g:
                 if label[y, x] != void:
                     d = np.float64(target[y, x]) - mean
                     total += d * d
+                    linear += d
                 x += 1
             if g >= 0:
                 within[g] += total
+                rest[g] += linear
     return voids
 
 
@@ -223,8 +230,8 @@ def _limits_below(limits, g, value):
 def sum_below(value, error, sigma, label, void, group, limits, count, sums, most):
     """Evaluated pixels by how many of their group's ascending `limits` lie below `value` [y, x].
 
-    `limits` float64 [group, limit]. Into [group, limits below]: `count`, `sums` of (ε, σ), `most`
-    the largest ε; pixels above all limits are left out.
+    `limits` float64 [group, limit]; values are compared as float32. Into [group, limits below]:
+    `count`, `sums` of (ε, σ), `most` the largest ε; pixels above all limits are left out.
     """
     height, width = label.shape
     for y in range(height):
@@ -235,14 +242,14 @@ def sum_below(value, error, sigma, label, void, group, limits, count, sums, most
             if label[y, x] == void or g < 0:
                 x += 1
                 continue
-            b = _limits_below(limits, g, np.float64(value[y, x]))
+            b = _limits_below(limits, g, np.float64(np.float32(value[y, x])))
             if b == limits.shape[1]:
                 x += 1
                 continue
             lower, upper = limits[g, b - 1] if b > 0 else -np.inf, limits[g, b]
             n, e1, s1, high = 0, 0.0, 0.0, -np.inf
             while x < width and group[y, x] == g and label[y, x] != void:
-                v = np.float64(value[y, x])
+                v = np.float64(np.float32(value[y, x]))
                 if n > 0 and not (v <= upper and (b == 0 or v > lower)):
                     break
                 e = np.float64(error[y, x])

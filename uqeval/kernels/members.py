@@ -10,6 +10,9 @@ import numpy as np
 from uqeval.kernels._jit import kernel
 from uqeval.kernels.ratios import ratio_of
 
+#: The least number that float32, the type of rank keys, rounds to infinity.
+_BEYOND = float(np.finfo(np.float32).max) * (1.0 + 2.0**-25)
+
 
 @kernel
 def _tell(told, place):
@@ -20,11 +23,28 @@ def _tell(told, place):
 
 @kernel
 def set_label(target, invalid, void, label):
-    """0 where the target [y, x] is finite and not `invalid` (NaN: none is), else `void`."""
+    """Set 0 where the target [y, x] is finite and none of the `invalid` values [i], else `void`."""
     for y in range(label.shape[0]):
         for x in range(label.shape[1]):
-            t = target[y, x]
-            label[y, x] = 0 if (abs(t) < np.inf) & (t != invalid) else void
+            label[y, x] = 0 if abs(target[y, x]) < np.inf else void
+        for i in range(invalid.shape[0]):
+            for x in range(label.shape[1]):
+                label[y, x] = void if target[y, x] == invalid[i] else label[y, x]
+
+
+@kernel
+def count_targets(target, label, void, counts):
+    """Count evaluated targets [y, x], those that are 0 and those below 0, into [3]."""
+    for y in range(label.shape[0]):
+        pixels, zeros, negative = np.int64(0), np.int64(0), np.int64(0)
+        for x in range(label.shape[1]):
+            known = label[y, x] != void
+            pixels += known
+            zeros += known & (target[y, x] == 0)
+            negative += known & (target[y, x] < 0)
+        counts[0] += pixels
+        counts[1] += zeros
+        counts[2] += negative
 
 
 @kernel
@@ -82,13 +102,14 @@ def add_spreads(tile, label, void, y0, x0, member, squared, spread, bad, negativ
 
 @kernel
 def join_members(
-    label, void, target, several, spreads, members, count, total, first, second, spread,
+    label, void, target, several, spreads, members, count, total, shift, first, second, spread,
     mean, error, sigma, bad, beyond,
 ):  # fmt: skip
-    """μ, |μ - y| and σ of the mixture [y, x], rounded to float32; 0 where not evaluated.
+    """Set μ, |μ - y| and σ of the mixture, float64 [y, x]; 0 where not evaluated.
 
     σ² = mean σ_m² (if there are `spreads`) + mean (μ_m - μ)² (if there are `several`). Pixels
-    without any number into `bad`, those beyond float32 into `beyond`, as in `add_means`.
+    without any number into `bad`, those beyond float32 into `beyond`, as in `add_means`. With
+    `several`, |μ - y| is taken about `shift`: the sum of large numbers would lose its digits.
     """
     height, width = label.shape
     for y in range(height):
@@ -102,26 +123,27 @@ def join_members(
             if n == 0:
                 _tell(bad, y * width + x)
                 continue
-            mu = total[y, x] / n
+            m = total[y, x] / n
+            e = m - target[y, x]
             variance = 0.0
             if spreads:
                 variance = spread[y, x] / members
             if several:
                 d = first[y, x]
                 variance += max((second[y, x] - d * d / n) / n, 0.0)
-            m = np.float32(mu)
-            e = np.float32(abs(mu - target[y, x]))
-            s = np.float32(math.sqrt(variance))
+                m = shift[y, x] + d / n
+                e = (shift[y, x] - target[y, x]) + d / n
+            s = math.sqrt(variance)
             mean[y, x] = m
-            error[y, x] = e
+            error[y, x] = abs(e)
             sigma[y, x] = s
-            if not (math.isfinite(m) and math.isfinite(e) and math.isfinite(s)):
+            if not (abs(m) < _BEYOND and abs(e) < _BEYOND and s < _BEYOND):
                 _tell(beyond, y * width + x)
 
 
 @kernel
 def set_errors(tile, target, label, void, y0, x0, mean, error, bad, beyond):
-    """μ and |μ - y| of a box of a single member's numbers, rounded to float32; 0 where void.
+    """Set μ and |μ - y|, float64, of a box of a single member's numbers; 0 where void.
 
     `mean` may be [0, 0]: then it is not wanted. `bad` and `beyond` as in `join_members`.
     """
@@ -132,17 +154,17 @@ def set_errors(tile, target, label, void, y0, x0, mean, error, bad, beyond):
         true, known, errors = target[y, x0 : x0 + n], label[y, x0 : x0 + n], error[y, x0 : x0 + n]
         good: Any = True
         for j in range(n):
-            e = np.float32(abs(np.float64(tile[i, j]) - np.float64(true[j])))
+            e = abs(np.float64(tile[i, j]) - np.float64(true[j]))
             counted = known[j] != void
-            errors[j] = e if counted else np.float32(0.0)
-            good &= (e < np.inf) | (not counted)
+            errors[j] = e if counted else 0.0
+            good &= (e < _BEYOND) | (not counted)
         if mean.shape[0] > 0:
             means = mean[y, x0 : x0 + n]
             for j in range(n):
-                m = np.float32(tile[i, j]) + np.float32(0.0)
+                m = np.float64(tile[i, j]) + 0.0
                 counted = known[j] != void
-                means[j] = m if counted else np.float32(0.0)
-                good &= (abs(m) < np.inf) | (not counted)
+                means[j] = m if counted else 0.0
+                good &= (abs(m) < _BEYOND) | (not counted)
         if not good:
             for j in range(n):
                 v = np.float64(tile[i, j])
@@ -151,13 +173,13 @@ def set_errors(tile, target, label, void, y0, x0, mean, error, bad, beyond):
                     continue
                 if not math.isfinite(v):
                     _tell(bad, place)
-                elif not (math.isfinite(np.float32(v)) and math.isfinite(errors[j])):
+                elif not (abs(v) < _BEYOND and errors[j] < _BEYOND):
                     _tell(beyond, place)
 
 
 @kernel
 def set_sigmas(tile, label, void, y0, x0, squared, error, sigma, bad, negative, beyond):
-    """σ of a box of a single member's σ (or σ², `squared`), rounded to float32; 0 where void.
+    """Set σ, float64, of a box of a single member's σ (or σ², `squared`); 0 where void.
 
     `bad`, `negative` and `beyond` as in `add_spreads` and `join_members`: pixels whose `error` is
     beyond float32 are counted already.
@@ -169,10 +191,10 @@ def set_sigmas(tile, label, void, y0, x0, squared, error, sigma, bad, negative, 
         good: Any = True
         for j in range(n):
             v = np.float64(tile[i, j])
-            s = np.float32(math.sqrt(max(v, 0.0)) if squared else v) + np.float32(0.0)
+            s = (math.sqrt(max(v, 0.0)) if squared else v) + 0.0
             counted = known[j] != void
-            found[j] = s if counted else np.float32(0.0)
-            good &= ((v >= 0.0) & (s < np.inf)) | (not counted)
+            found[j] = s if counted else 0.0
+            good &= ((v >= 0.0) & (s < _BEYOND)) | (not counted)
         if not good:
             for j in range(n):
                 v = np.float64(tile[i, j])
@@ -183,20 +205,29 @@ def set_sigmas(tile, label, void, y0, x0, squared, error, sigma, bad, negative, 
                     _tell(bad, place)
                 elif v < 0.0:
                     _tell(negative, place)
-                elif math.isfinite(errors[j]) and not math.isfinite(found[j]):
+                elif errors[j] < _BEYOND and not found[j] < _BEYOND:
                     _tell(beyond, place)
 
 
 @kernel
-def round_values(value, label, void, rounded):
-    """Numbers [y, x] rounded to float32, -0.0 to 0.0, 0 where void; False if any is not finite."""
+def sigma_of_logarithms(value, factor, slope, sigma):
+    """Set σ = `factor`·exp(`slope`·v) of natural logarithms v [y, x], float64."""
+    for y in range(value.shape[0]):
+        for x in range(value.shape[1]):
+            sigma[y, x] = factor * math.exp(slope * np.float64(value[y, x]))
+
+
+@kernel
+def copy_values(value, label, void, copied):
+    """Copy numbers [y, x] as float64, -0.0 as 0.0, 0 where void; return whether all are finite, as
+    float32 too."""
     good: Any = True
     for y in range(label.shape[0]):
         for x in range(label.shape[1]):
-            v = np.float32(value[y, x]) + np.float32(0.0)
+            v = np.float64(value[y, x]) + 0.0
             counted = label[y, x] != void
-            rounded[y, x] = v if counted else np.float32(0.0)
-            good &= (abs(v) < np.inf) | (not counted)
+            copied[y, x] = v if counted else 0.0
+            good &= (abs(v) < _BEYOND) | (not counted)
     return good
 
 

@@ -23,15 +23,23 @@ _FEW = 8
 
 @kernel
 def ratio_of(error, sigma):
-    """λ in float32, ∞ or 0 where σ = 0."""
-    at_zero = np.float32(np.inf) if error > 0 else np.float32(0.0)
-    return error / sigma if sigma > 0 else at_zero
+    """Return λ = ε/σ rounded to float32, a rank key; ∞ or 0 where σ = 0."""
+    e, s = np.float64(error), np.float64(sigma)
+    at_zero = np.inf if e > 0 else 0.0
+    return np.float32(e / s if s > 0 else at_zero)
 
 
 @kernel
 def _set_ratios(error, sigma, ratio):
     for i in range(ratio.shape[0]):
         ratio[i] = ratio_of(error[i], sigma[i])
+
+
+@kernel
+def narrow(value, key):
+    """Round numbers [i] to float32, the type of rank keys."""
+    for i in range(value.shape[0]):
+        key[i] = np.float32(value[i])
 
 
 @kernel
@@ -45,15 +53,16 @@ def _count(high, coarse):
 @kernel
 def count_ratios(error, sigma, label, void, coarse):
     """Evaluated pixels [i] by the high bits of the keys of λ and ε, into [(λ, ε), coarse bin]."""
-    ratio, high = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32)
+    value, high = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32)
     for start in range(0, label.shape[0], BLOCK):
         stop = start + BLOCK
         errors, known = error[start:stop], label[start:stop]
         n = known.shape[0]
-        _set_ratios(errors, sigma[start:stop], ratio[:n])
-        high_bits(ratio[:n], known, void, FINE_BITS, high)
+        _set_ratios(errors, sigma[start:stop], value[:n])
+        high_bits(value[:n], known, void, FINE_BITS, high)
         _count(high[:n], coarse[0])
-        high_bits(errors, known, void, FINE_BITS, high)
+        narrow(errors, value[:n])
+        high_bits(value[:n], known, void, FINE_BITS, high)
         _count(high[:n], coarse[1])
 
 
@@ -68,15 +77,32 @@ def _count_finely(values, known, void, wanted, slot, high, places, fine):
 def count_ratios_finely(error, sigma, label, void, wanted, slot, fine):
     """The same of coarse bins that are `wanted` [(λ, ε), coarse bin, one for void], into
     [`slot` [(λ, ε), coarse bin], low bits]."""
-    ratio, high = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32)
+    value, high = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32)
     places = np.empty(BLOCK, np.int32)
     for start in range(0, label.shape[0], BLOCK):
         stop = start + BLOCK
         errors, known = error[start:stop], label[start:stop]
-        ratios = ratio[: known.shape[0]]
-        _set_ratios(errors, sigma[start:stop], ratios)
-        _count_finely(ratios, known, void, wanted[0], slot[0], high, places, fine)
-        _count_finely(errors, known, void, wanted[1], slot[1], high, places, fine)
+        values = value[: known.shape[0]]
+        _set_ratios(errors, sigma[start:stop], values)
+        _count_finely(values, known, void, wanted[0], slot[0], high, places, fine)
+        narrow(errors, values)
+        _count_finely(values, known, void, wanted[1], slot[1], high, places, fine)
+
+
+@kernel
+def sum_finely(error, label, void, wanted, slot, sums):
+    """Sum ε of evaluated pixels [i] whose key's coarse bin is `wanted` [coarse bin, one for void],
+    into [`slot` [coarse bin], low bits]."""
+    value, high = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32)
+    places = np.empty(BLOCK, np.int32)
+    for start in range(0, label.shape[0], BLOCK):
+        stop = start + BLOCK
+        errors, known = error[start:stop], label[start:stop]
+        values = value[: known.shape[0]]
+        narrow(errors, values)
+        for j in range(gather(values, known, void, FINE_BITS, wanted, high, places)):
+            key = rank_key(values[places[j]])
+            sums[slot[key >> FINE_BITS], key & (FINE - 1)] += np.float64(errors[places[j]])
 
 
 @kernel
@@ -112,7 +138,7 @@ def take_sample(error, sigma, label, void, step, sample):
     for i in range(0, label.shape[0], step):
         if label[i] != void:
             sample[0, n] = ratio_of(error[i], sigma[i])
-            sample[1, n] = error[i]
+            sample[1, n] = np.float32(error[i])
             n += 1
     return n
 
@@ -127,10 +153,10 @@ def look_at_item(
     evaluated pixels with ε, or `by_ratio` λ, under its low limit; `most` [LANES] is their largest
     ε. Their Σσ and `most` are needed, and found, `by_ratio` alone. `counts` [7]: evaluated, σ = 0,
     λ infinite, λ below, ε below, and then how many λ and ε were found from the low limit up to the
-    high one. These are put into `own_ratios` and `own_errors`, the `places` of the former too, of
-    each as many as there is room for.
+    high one. λ float32 are put into `own_ratios`, with their `places`, and ε into `own_errors`, of
+    each as many as there is room for. ε is compared as float32.
     """
-    ratio = np.empty(LANES, np.float32)
+    ratio, key = np.empty(LANES, np.float32), np.empty(LANES, np.float32)
     flags = np.zeros((2, LANES), np.uint8)
     some, none = flags.view(np.uint64), places[:0]
     for start in range(0, label.shape[0], LANES):
@@ -141,8 +167,9 @@ def look_at_item(
             flags[:, n:] = 0
         ratios, by_ratios, by_errors = ratio[:n], flags[0, :n], flags[1, :n]
         _set_ratios(errors, sigmas, ratios)
+        narrow(errors, key[:n])
         _flag(ratios, known, void, limits[0, 0], limits[0, 1], by_ratios)
-        _flag(errors, known, void, limits[1, 0], limits[1, 1], by_errors)
+        _flag(key[:n], known, void, limits[1, 0], limits[1, 1], by_errors)
         below = by_ratios if by_ratio else by_errors
         add_numbers(errors, known, void, lanes[0])
         add_numbers(sigmas, known, void, lanes[1])

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from uqeval.errors import DataError
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.spare import Spare
+from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
@@ -20,6 +21,10 @@ if TYPE_CHECKING:
 
 VOID = 255
 _NOWHERE = np.iinfo(np.int64).max
+
+
+#: σ = factor · exp(slope · x) of stored logarithms x: (factor, slope) by formula.
+_LOGARITHMS = {"exp(x / 2)": (1.0, 0.5), "exp(x)": (1.0, 1.0), "sqrt(2) * exp(x)": (2**0.5, 1.0)}
 
 
 def _none() -> NDArray[Any]:
@@ -61,8 +66,10 @@ class Members:
 
     def __init__(self, stacks: dict[str, Stack], names: Sequence[str], skip_nan: bool) -> None:
         self.means = stacks["samples"] if "samples" in stacks else stacks["mean"]
-        self.squared = "variance" in stacks
-        self.spreads = stacks.get("variance") or stacks.get("std")
+        spread = next((name for name in SPREADS if name in stacks), "")
+        self.squared = spread == "variance"
+        self.log = _LOGARITHMS.get(SPREADS.get(spread, "").replace(spread, "x"))
+        self.spreads = stacks.get(spread)
         self.names = names
         self.skip_nan = skip_nan
         self.spare = Spare()
@@ -147,7 +154,7 @@ class Members:
         seen = [_Checks(label) for label in labels]
         maps: list[Maps] = [
             {
-                name: self.spare.empty(label.shape if asked else (0, 0), np.float32)
+                name: self.spare.empty(label.shape if asked else (0, 0), np.float64)
                 for name, asked in (("mean", mean), ("error", True), ("sigma", True))
             }
             for label in labels
@@ -162,7 +169,7 @@ class Members:
                     i = tile.item - batch[0]
                     found, own = seen[i], maps[i]
                     bad = found.bad.setdefault(stack.kind if stack else "", _none())
-                    values = _plain(stack, tile, 0) if stack else tile.values
+                    values = self._numbers(stack, tile, 0) if stack else tile.values
                     if stack is self.means:
                         set_errors(
                             values, targets[i], found.label, VOID, box.y0, box.x0, own["mean"],
@@ -177,6 +184,17 @@ class Members:
             self._refuse(item, found)
             self._refuse_maps(item, found)
         return [own if mean else {n: own[n] for n in ("error", "sigma")} for own in maps]
+
+    def _numbers(self, stack: Stack, tile: Tile, t: int) -> NDArray[Any]:
+        """Return one member of a tile [y, x]; of stored logarithms σ."""
+        values = _plain(stack, tile, t)
+        if stack is self.means or self.log is None:
+            return values
+        from uqeval.kernels.members import sigma_of_logarithms
+
+        sigma = np.empty(values.shape)
+        sigma_of_logarithms(values, *self.log, sigma)
+        return sigma
 
     def _empty(self, label: NDArray[Any]) -> _Item:
         def zeros(needed: bool = True, dtype: str = "f8") -> NDArray[Any]:
@@ -199,7 +217,7 @@ class Members:
                 found = items[tile.item - batch[0]]
                 bad = found.bad.setdefault(stack.kind, _none())
                 for t in range(tile.values.shape[0]):
-                    values = _plain(stack, tile, t)
+                    values = self._numbers(stack, tile, t)
                     if spread:
                         add_spreads(
                             values, found.label, VOID, box.y0, box.x0, tile.t0 + t, self.squared,
@@ -216,6 +234,8 @@ class Members:
         for stack in (self.means, self.spreads):
             if stack and found.bad.get(stack.kind, _none())[0]:
                 hint = "Mask these pixels with `valid`, or write them again."
+                if stack is self.spreads and self.log is not None:
+                    hint = f"It is a natural logarithm: σ = {SPREADS[stack.kind]}. {hint}"
                 if stack.kind == "samples":
                     hint = "Mask them with `valid`, or leave NaN out with --nan-samples skip."
                 raise DataError(
@@ -249,10 +269,10 @@ class Members:
         from uqeval.kernels.members import join_members
 
         shape = found.label.shape
-        mean, error, sigma = (np.empty(shape, np.float32) for _ in range(3))
+        mean, error, sigma = (np.empty(shape) for _ in range(3))
         join_members(
             found.label, VOID, target, self.count > 1, self.spreads is not None, self.count,
-            found.count, found.total, found.first, found.second, found.spread,
+            found.count, found.total, found.shift, found.first, found.second, found.spread,
             mean, error, sigma, found.empty, found.beyond,
         )  # fmt: skip
         self._refuse_maps(item, found)

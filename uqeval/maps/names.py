@@ -54,10 +54,20 @@ OF_LABELS = ("label", "label_probability", "label_rank", "brier")
 NO_UNCERTAINTY = frozenset({"prediction", "predictions", "labels", "mean_probs", *OF_LABELS})
 
 
-def form_of(name: str, classes: int, size: tuple[int, ...]) -> tuple[tuple[int, ...], str]:
-    """Shape and dtype of a map of an item of this size: [y, x], or its pixels."""
+def form_of(
+    name: str, classes: int, size: tuple[int, ...], kind: str = "classes"
+) -> tuple[tuple[int, ...], str]:
+    """Return the shape and dtype of a map of an item of this size: [y, x], or its pixels.
+
+    Numbers of a regression are float64: errors, variances and intervals are made of them. λ is a
+    rank key.
+    """
     name = name.removeprefix(of_reference(""))
     ids = id_dtype(classes)
+    if kind == "regression" and name == TARGET_COUNTS:
+        return (3,), "int64"
+    if kind == "regression" and name != "label" and not is_lambda(name):
+        return size, "float64"
     dtypes = {"prediction": ids, "label": ids, "label_rank": "uint16"}
     return (classes, *size) if name == "mean_probs" else size, dtypes.get(name, "float32")
 
@@ -72,9 +82,23 @@ def of_subset(subset: int, name: str) -> str:
     return f"{subset}/{name}"
 
 
+#: The map [3] that counts evaluated targets, those that are 0 and those below 0.
+TARGET_COUNTS = "target_counts"
+
+
+def sigma_of(name: str) -> str:
+    """Return the name of the map of the store that stands for σ: `sigma:NAME`, never negative."""
+    return f"sigma:{name}"
+
+
 def lambda_of(sigma: str) -> str:
-    """The name of the map ε/σ for the σ map of this name: `lambda`, or `lambda:NAME`."""
-    return "lambda" if sigma == "sigma" else f"lambda:{sigma}"
+    """Return the name of the map ε/σ for the σ map of this name: `lambda`, or `lambda:NAME`."""
+    return "lambda" if sigma == "sigma" else f"lambda:{sigma.removeprefix('sigma:')}"
+
+
+def is_lambda(name: str) -> bool:
+    """Return whether a map is one of `lambda_of`."""
+    return name.split(":")[0] == "lambda"
 
 
 def void_of(classes: int) -> int:

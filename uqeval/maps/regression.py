@@ -14,10 +14,12 @@ from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.labels import SWAPPED
 from uqeval.maps.members import Members
-from uqeval.maps.names import lambda_of
+from uqeval.maps.names import TARGET_COUNTS, form_of, is_lambda, lambda_of, sigma_of
+from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
+    from uqeval.stores.array import StoredArray
     from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack
 
@@ -32,12 +34,16 @@ class RegressionSource:
     """Maps [y, x] of predicted numbers, by name.
 
     `label` uint8: 0 where evaluated (`valid` is true and the target finite), 255 elsewhere; there
-    the other maps are 0 and nothing of the predictions is looked at. float32: `mean` μ, `target` y,
-    `error` ε = |μ - y| (computed in float64), `sigma` σ, `lambda` ε/σ (σ = 0: ∞ where ε > 0,
-    0 where ε = 0), any map of the store by its own name, and `lambda:NAME` its λ.
+    the other maps are 0 and nothing of the predictions is looked at. float64: `mean` μ, `target` y,
+    `error` ε = |μ - y|, `sigma` σ, any map of the store by its own name. float32, as rank keys are:
+    `lambda` ε/σ (σ = 0: ∞ where ε > 0, 0 where ε = 0), and `lambda:NAME` of a map of the store.
+    `sigma:NAME` is the map NAME, which is refused where it is negative. `target_counts` int64 [3]:
+    evaluated targets, those that are 0 and those below 0.
 
-    `stacks`: `samples`, or `mean` and, if there is one, `std` or `variance`. `valid`: masks, all of
-    which have to be true. Without a `target` there are only the maps that need none.
+    `stacks`: `samples`, or `mean` and, if there is one, an array of `SPREADS`. `valid`: masks, all
+    of which have to be true; `invalid`: targets that are no measurement, beside those that the
+    attribute `invalid` of the target's array lists. Without a `target` there are only the maps that
+    need none.
     """
 
     kind = "regression"
@@ -53,7 +59,9 @@ class RegressionSource:
         extra: dict[str, Planes],
         where: str,
         skip_nan: bool = False,
+        invalid: Sequence[float] = (),
     ) -> None:
+        self.invalid = tuple(invalid)
         self.names = tuple(names)
         self.members = Members(stacks, self.names, skip_nan)
         self.target = target
@@ -91,14 +99,15 @@ class RegressionSource:
                 "folder of 16-bit PNGs, .npy or .pfm files after the predictions."
             )
         for name in names:
-            own = name.removeprefix(f"{_LAMBDA}:")
-            if own in ("label", "mean", "target", "error"):
+            own = name.removeprefix(f"{_LAMBDA}:").removeprefix("sigma:")
+            if own in ("label", "mean", "target", "error", TARGET_COUNTS):
                 continue
             if own in ("sigma", _LAMBDA):
                 if not self.members.has_sigma:
                     raise StoreError(
-                        f"{self.where} has one mean a pixel and no `std` or `variance`. Store one, "
-                        "or members or samples; or name a map of the store with --uncertainty "
+                        f"{self.where} has one mean a pixel and no standard deviation. Store one "
+                        f"of {', '.join(SPREADS)}; or members or samples; or name a map of the "
+                        "store that is a standard deviation with --uncertainty "
                         f"({', '.join(sorted(self.extra)) or 'it holds none'})."
                     )
             elif own not in self.extra:
@@ -115,7 +124,7 @@ class RegressionSource:
     def maps_bytes(self) -> int:
         """Bytes of the wanted maps of all items."""
         pixels = sum(height * width for height, width in map(self.size, range(self.items)))
-        return pixels * (4 * (len(self.wanted) - 1) + 1)
+        return pixels * sum(_pixel_bytes(name) for name in self.wanted)
 
     def batches(self) -> list[range]:
         """Items that are read together."""
@@ -134,7 +143,7 @@ class RegressionSource:
         return (
             self.members.tile_bytes(batch)
             + kept
-            + pixels * (self.members.pixel_bytes + 4 * (len(self.wanted) + 3) + own)
+            + pixels * (self.members.pixel_bytes + 8 * (len(self.wanted) + 3) + own)
         )
 
     @cached_property
@@ -169,11 +178,20 @@ class RegressionSource:
         """Maps that do not depend on the members, `label` among them, and the target."""
         label, target = self._truth(item)
         maps = {"label": label}
+        if TARGET_COUNTS in self._needed:
+            from uqeval.kernels.members import count_targets
+
+            maps[TARGET_COUNTS] = np.zeros(3, np.int64)
+            count_targets(target, label, VOID, maps[TARGET_COUNTS])
         if "target" in self._needed:
-            maps["target"] = self._rounded(target, item, label)
+            assert self.target is not None
+            maps["target"] = self._copied(target, label, self.target, item, "targets")
         for name in self.extra:
             if _uses(self._needed, name):
                 maps[name] = self._extra_map(name, item, label)
+                if sigma_of(name) in self._needed:
+                    self._refuse_negative(maps[name], name, item)
+                    maps[sigma_of(name)] = maps[name]
                 heartbeat(maps[name].nbytes)
         return maps, target
 
@@ -187,14 +205,14 @@ class RegressionSource:
         """The maps asked for: those `given`, and those of some members."""
         wanted = self._needed
         joined: list[Maps] = [{} for _ in batch]
-        if wanted & (_OF_MEMBERS | {_LAMBDA}) or any(":" in name for name in wanted):
+        if wanted & _OF_MEMBERS or any(map(is_lambda, wanted)):
             labels, targets = [maps["label"] for maps, _ in given], [target for _, target in given]
             joined = members.join(batch, labels, targets, heartbeat, "mean" in wanted)
         results = []
         for item, (maps, _), own in zip(batch, given, joined, strict=True):
             every = maps | own
             for name in wanted:
-                if name.split(":")[0] == _LAMBDA:
+                if is_lambda(name):
                     sigma = name.removeprefix(_LAMBDA).removeprefix(":") or "sigma"
                     every[name] = self._ratio(every["error"], every[sigma], sigma, item)
             results.append({name: every[name] for name in sorted(wanted)})
@@ -204,7 +222,7 @@ class RegressionSource:
         """`label`, and the target, anything where it is not evaluated and 0 if there is none."""
         from uqeval.kernels.members import set_label
 
-        target: NDArray[Any] = np.broadcast_to(np.float32(0), self.size(item))
+        target: NDArray[Any] = np.broadcast_to(np.float64(0), self.size(item))
         label = self.members.spare.empty(target.shape, np.uint8)
         if self.target is None:
             label[...] = 0
@@ -213,9 +231,9 @@ class RegressionSource:
             where = f"{self.target.where(item)}, item {self.names[item]}"
             self._check_size(plane, where, item, "the target is")
             target = _plain(plane)
-            invalid = self.target.parts[item].array.attributes.get("invalid")
-            invalid = invalid if isinstance(invalid, int | float) else math.nan
-            set_label(target, target.dtype.type(invalid), VOID, label)
+            array = self.target.parts[item].array
+            invalid = [*self.invalid, *invalid_of(array)]
+            set_label(target, _as_stored(invalid, array.dtype, target.dtype), VOID, label)
         for mask in self.valid:
             values = mask.read(item)
             where = f"{mask.where(item)}, item {self.names[item]}"
@@ -232,31 +250,29 @@ class RegressionSource:
                 f"{expected[0]}×{expected[1]}; they must have the same size.{hint}"
             )
 
-    def _rounded(self, target: NDArray[Any], item: int, label: NDArray[Any]) -> NDArray[Any]:
-        assert self.target is not None
-        return self._float32(target, label, self.target, item, "targets")
-
     def _extra_map(self, name: str, item: int, label: NDArray[Any]) -> NDArray[Any]:
         planes = self.extra[name]
         plane = planes.read(item)
         self._check_size(plane, f"{planes.where(item)}, item {self.names[item]}", item, "it is")
-        return self._float32(_plain(plane), label, planes, item, "values")
+        return self._copied(_plain(plane), label, planes, item, "values")
 
-    def _float32(
+    def _copied(
         self, values: NDArray[Any], label: NDArray[Any], planes: Planes, item: int, what: str
     ) -> NDArray[Any]:
-        from uqeval.kernels.members import round_values
+        """Return stored numbers as float64, 0 where void. Raises `DataError` for NaN and ∞."""
+        from uqeval.kernels.members import copy_values
 
-        rounded = self.members.spare.empty(label.shape, np.float32)
-        if not round_values(values, label, VOID, rounded):
-            bad = ~np.isfinite(rounded)
+        copied = self.members.spare.empty(label.shape, np.float64)
+        if not copy_values(values, label, VOID, copied):
+            with np.errstate(over="ignore"):
+                bad = ~np.isfinite(copied.astype(np.float32))
             y, x = (int(k[0]) for k in np.nonzero(bad))
             raise DataError(
                 f"{planes.where(item)}, item {self.names[item]}: {int(bad.sum())} evaluated {what} "
                 f"are NaN, infinite or beyond float32, first {float(values[y, x]):.6g} at row {y}, "
                 f"column {x}. Mask them with `valid`, or write them again."
             )
-        return rounded
+        return copied
 
     def _ratio(
         self, error: NDArray[Any], sigma: NDArray[Any], name: str, item: int
@@ -266,17 +282,60 @@ class RegressionSource:
 
         found = self.members.spare.empty(error.shape, np.float32)
         if not set_ratios(error, sigma, found):
-            y, x = (int(k[0]) for k in np.nonzero(sigma < 0))
-            raise DataError(
-                f"{self.extra[name].where(item)}, item {self.names[item]}: "
-                f"{int((sigma < 0).sum())} evaluated values are negative, first {sigma[y, x]:.6g} "
-                f"at row {y}, column {x}. An uncertainty that stands for σ is not negative."
-            )
+            self._refuse_negative(sigma, name, item)
         return found
+
+    def _refuse_negative(self, values: NDArray[Any], name: str, item: int) -> None:
+        """Raise `DataError` where a map that stands for σ is negative."""
+        if (count := int((values < 0).sum())) > 0:
+            y, x = (int(k[0]) for k in np.nonzero(values < 0))
+            raise DataError(
+                f"{self.extra[name].where(item)}, item {self.names[item]}: {count} evaluated "
+                f"values are negative, first {values[y, x]:.6g} at row {y}, column {x}; "
+                f"--uncertainty {name} stands for σ here, which is not negative. Store a natural "
+                "logarithm as log_variance, log_std or log_b. For scores of its ranks: "
+                f"uqeval sparsification {self.where} --uncertainty {name}"
+            )
+
+
+def _pixel_bytes(name: str) -> int:
+    """Return the bytes of a pixel of a map."""
+    if name == TARGET_COUNTS:
+        return 0
+    return np.dtype(form_of(name, 1, (), "regression")[1]).itemsize
 
 
 def _uses(wanted: frozenset[str], name: str) -> bool:
-    return bool(wanted & {name, lambda_of(name)})
+    return bool(wanted & {name, lambda_of(name), sigma_of(name)})
+
+
+def invalid_of(array: StoredArray) -> list[float]:
+    """Return the targets that the attribute `invalid` of an array says are no measurement.
+
+    Raises `StoreError` for anything but a number or a list of numbers.
+    """
+    given = array.attributes.get("invalid")
+    found = given if isinstance(given, list) else [] if given is None else [given]
+    try:
+        if any(isinstance(value, bool) for value in found):
+            raise ValueError
+        return [float(value) for value in found]  # "NaN" and "Infinity", as JSON cannot say them
+    except (TypeError, ValueError, OverflowError):
+        raise StoreError(
+            f"{array.where}: attribute invalid is {str(given)[:100]!r}; expected a number or a "
+            "list of numbers: targets that are no measurement."
+        ) from None
+
+
+def _as_stored(
+    invalid: Sequence[float], stored: np.dtype[Any], plain: np.dtype[Any]
+) -> NDArray[Any]:
+    """Return invalid values as an array of this dtype holds them: 0.1 of float32 is not 0.1."""
+    values = np.array([v for v in invalid if math.isfinite(v)], np.float64)
+    if stored.kind == "f":
+        with np.errstate(over="ignore"):
+            values = values.astype(stored)
+    return values.astype(plain)
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:

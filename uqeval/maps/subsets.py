@@ -130,7 +130,7 @@ class NumberSubsets(RegressionSource):
         )  # fmt: skip
         if members.skip_nan:
             held += members.count + 8  # where samples are numbers, and the targets of a subset
-        maps = len(self.subsets) * (4 * len(self.wanted) + members.skip_nan)
+        maps = len(self.subsets) * (8 * len(self.wanted) + members.skip_nan)
         return super().batch_bytes(batch) + len(batch) * height * width * (held + maps)
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:

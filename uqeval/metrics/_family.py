@@ -42,7 +42,8 @@ class Facts:
     `kind`: "classes" (probabilities or ids, with labels), "regression" (a mean and a standard
     deviation, with a target; one class) or "video" (pairs of frames). `sizes`: height and width of
     each item. `samples`: T of a stack, None for maps. `reference`: whether there is one to compare
-    with.
+    with. `paths`: predictions and ground truth as they were given; `invalid`: whether the user says
+    which targets are no measurement.
     """
 
     where: str
@@ -54,6 +55,8 @@ class Facts:
     kind: str = "classes"
     reference: bool = False
     video: VideoFacts | None = None
+    paths: tuple[str, ...] = ()
+    invalid: bool = False
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import DataError, UsageError, listed, number_of
+from uqeval.maps.names import sigma_of
 from uqeval.metrics._family import Facts
 
 if TYPE_CHECKING:
@@ -13,13 +14,16 @@ if TYPE_CHECKING:
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
+#: The share of targets that may be 0 without a warning.
+_FEW_ZEROS = 0.01
 #: What asks for tallies, is sent what was counted, and returns something.
 Steps = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Any]
 
 
 def sigma_map(uncertainty: str) -> str:
-    """The map that an uncertainty's name stands for: the predicted σ, or one of the store."""
-    return "sigma" if uncertainty in ("std", "sigma") else uncertainty
+    """Return the map that an uncertainty's name stands for: the predicted σ, or one of the store,
+    which may not be negative."""
+    return "sigma" if uncertainty in ("std", "sigma") else sigma_of(uncertainty)
 
 
 def check_sigma(uncertainty: str, facts: Facts) -> None:
@@ -31,13 +35,40 @@ def check_sigma(uncertainty: str, facts: Facts) -> None:
         )
 
 
+def check_unit(uncertainty: str, facts: Facts) -> None:
+    """Raise `UsageError` for a map that is, by its name, a logarithm and no standard deviation."""
+    if "log" in uncertainty.lower():
+        raise UsageError(
+            f"--uncertainty {uncertainty}: is a logarithm by its name. NLL, CRPS, AUCE, sharpness, "
+            "coverage and interval scores need a standard deviation in units of the target. Store "
+            "a natural logarithm beside `mean` as log_variance, log_std or log_b, and leave "
+            "--uncertainty out: it is converted. For scores of its ranks: "
+            f"uqeval sparsification {facts.where} --uncertainty {uncertainty}"
+        )
+
+
+def zero_targets(state: State, facts: Facts, family: str) -> list[str]:
+    """Return a warning where many targets are 0 and none is negative, of `TargetCounts`."""
+    pixels, zeros, negative = state["counts"].tolist()
+    if negative or zeros <= _FEW_ZEROS * pixels or facts.invalid:
+        return []
+    command = " ".join(["uqeval", family, *facts.paths, "--invalid 0"])
+    return [
+        f"{zeros} of {pixels} evaluated targets ({zeros / pixels:.1%}) are exactly 0 and none is "
+        "negative: they count as measurements. If 0 means `not measured`, leave them out: "
+        f"{command}  (invalid: 0 in uqeval.yaml, invalid=0 in Python). If 0 is measured, "
+        "--invalid nan confirms it."
+    ]
+
+
 def refuse_nothing(pixels: int, facts: Facts) -> None:
     """Raise `DataError` where no pixel of the set has a valid target."""
     if pixels == 0:
         raise DataError(
             f"{facts.where}: nothing is left to evaluate: the target of all "
             f"{number_of(len(facts.names), 'item')} is invalid everywhere (not finite, not "
-            "`valid`, or 0 in a KITTI PNG). Check the target and the mask."
+            "`valid`, 0 in a KITTI PNG, or a value of --invalid). Check the target, the mask and "
+            "--invalid."
         )
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
-from uqeval.maps.names import lambda_of
+from uqeval.maps.names import TARGET_COUNTS, lambda_of
 from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import nmerci_scores as ns
 from uqeval.metrics._family import Facts, Family, variants
@@ -111,12 +111,12 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, NmerciSetti
 
 def plan(settings: NmerciSettings, facts: Facts) -> Plan:
     """Fit the percentiles, sum what lies up to them, and return the section of one variant."""
-    from uqeval.tallies import ErrorSums
+    from uqeval.tallies import ErrorSums, TargetCounts
 
     alone, coarse = tallies_of(settings)
     # The ends of the target are those of the intervals of depth.
     sums = () if settings.depth_step is None else (ErrorSums(settings.sigma),)
-    counted = yield (alone, coarse, *sums)
+    counted = yield (alone, coarse, TargetCounts(), *sums)
     total = counted[alone].total
     pixels = int(total["pixels"][0])
     numbers.refuse_nothing(pixels, facts)
@@ -135,6 +135,7 @@ def plan(settings: NmerciSettings, facts: Facts) -> Plan:
         for data in counted[alone].items
     ]
     warnings = numbers.void_items(facts.names, [item["pixels"] for item in items])
+    warnings += numbers.zero_targets(counted[TargetCounts()].total, facts, "nmerci")
     return Section(
         results, items, dataclasses.asdict(settings), numbers.counts_of(total),
         warnings + _warnings(results, settings),
@@ -216,7 +217,7 @@ def _percentiles(
     # its own: what lies below the bin of max^α is summed while the bin is told apart.
     every_alpha = settings.over == "kept" or settings.mae == "trimmed"
     lower = None if every_alpha else error.limit(settings.alpha)
-    sums = [] if lower is None else [ErrorsUpto(lower)]
+    sums = [] if lower is None else [ErrorsUpto(lower, error.bins_of(settings.alpha))]
     counted = yield (fine, *sums)
     by_ratio, by_error = np.split(counted[fine].total["fine"], [len(ratio.bins)])
     ratios, errors = ratio.values(by_ratio, where), error.values(by_error, where)
@@ -225,7 +226,7 @@ def _percentiles(
         most = errors[settings.alpha]
         assert most is not None
         under = counted[tally].total
-        count, total = error.between(by_error, settings.alpha, most)
+        count, total = error.between(by_error, under["fine"], settings.alpha, most)
         below[most] = ns.Sums(
             int(under["count"][0]) + count, float(under["sum"][0]) + total, math.nan
         )
@@ -272,11 +273,10 @@ def _warnings(results: dict[str, Any], settings: NmerciSettings) -> list[str]:
 
 
 def _maps(settings: NmerciSettings, facts: Facts) -> set[str]:
-    wanted = {"label", "error", settings.sigma}
+    wanted = {"label", "error", TARGET_COUNTS, settings.sigma}
     if settings.depth_step is not None:
         wanted.add("target")
-    # Elsewhere λ is made where it is counted. Its map refuses a negative σ of the user's own.
-    if settings.depth_step is not None or settings.over == "kept" or settings.sigma != "sigma":
+    if settings.depth_step is not None or settings.over == "kept":  # else made where it is counted
         wanted.add(lambda_of(settings.sigma))
     return wanted
 

@@ -103,9 +103,9 @@ def intervals_of(step: float, least: float, most: float) -> Intervals:
 
     Raises `UsageError`, naming a width that fits, for more than 256.
     """
-    from uqeval.tallies.error_sums import Intervals
+    from uqeval.tallies.error_sums import Intervals, place_of
 
-    first, last = math.floor(least / step), math.floor(most / step)
+    first, last = (int(place_of(end, step)) for end in (least, most))
     if last - first < MOST:
         return Intervals(step, first, last - first + 1)
     fits = (most - least) / (MOST - 1)

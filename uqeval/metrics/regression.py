@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import regression_scores as rs
 from uqeval.metrics._again import Again
@@ -104,13 +105,16 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, RegressionS
     )
     for own in found.values():
         numbers.check_sigma(own.uncertainty, facts)
+        numbers.check_unit(own.uncertainty, facts)
     return found
 
 
 def plan(settings: RegressionSettings, facts: Facts) -> Plan:
     """Count once; return the section of one variant."""
+    from uqeval.tallies import TargetCounts
+
     sums, scores, *shares = _tallies(settings)
-    counted = yield Last((sums, scores, *shares))
+    counted = yield Last((sums, scores, *shares, TargetCounts()))
     total = counted[sums].total
     pixels = int(total["count"][0])
     numbers.refuse_nothing(pixels, facts)
@@ -130,6 +134,7 @@ def plan(settings: RegressionSettings, facts: Facts) -> Plan:
         )  # fmt: skip
         items.append({k: v for k, v in record.items() if not isinstance(v, dict)})
     warnings = numbers.void_items(facts.names, [int(own["count"][0]) for own in states])
+    warnings += numbers.zero_targets(counted[TargetCounts()].total, facts, "regression")
     zero = int(total["zero"][0, 0])
     if zero:
         warnings.append(
@@ -178,11 +183,16 @@ def _merged_spread(sums: State) -> float:
 
 def _target_spread(states: list[State]) -> float:
     """Σ (y - ȳ)² over all items: within them, and of their means."""
-    counts = [int(s["count"][0]) for s in states]
-    totals = [float(s["sums"][0, 4]) for s in states]
-    mean = math.fsum(totals) / sum(counts)
-    between = [n * (t / n - mean) ** 2 for n, t in zip(counts, totals, strict=True) if n]
-    return math.fsum([*(float(s["within"][0]) for s in states), *between])
+    some = [s for s in states if s["count"][0]]
+    counts = [int(s["count"][0]) for s in some]
+    means = [float(s["sums"][0, 4]) / n for n, s in zip(counts, some, strict=True)]
+    # Of large means the differences: a mean is rounded, and `rest` says what it lacks.
+    about = [
+        m - means[0] + float(s["rest"][0]) / n for m, n, s in zip(means, counts, some, strict=True)
+    ]
+    mean = math.fsum(n * d for n, d in zip(counts, about, strict=True)) / sum(counts)
+    between = [n * (d - mean) ** 2 for n, d in zip(counts, about, strict=True)]
+    return math.fsum([*(float(s["within"][0]) for s in some), *between])
 
 
 def _record(
@@ -234,7 +244,7 @@ FAMILY = Family(
     rs.METRICS,
     _settings,
     lambda settings, facts: (
-        {"label", "error", "target", settings.sigma}
+        {"label", "error", "target", TARGET_COUNTS, settings.sigma}
         | ({"mean"} if settings.proportion == "quantile" else set())
     ),
     lambda key, settings, facts: {key: plan(settings, facts)},

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import sparsification_curves as sc
 from uqeval.metrics._again import Again
@@ -44,22 +45,24 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, Sparsificat
 def _maps(settings: SparsificationSettings, facts: Facts) -> set[str]:
     from uqeval.tallies import Error
 
-    return {*Error(settings.error).inputs, settings.uncertainty}
+    counts = {TARGET_COUNTS} if facts.kind == "regression" else set()
+    return {*Error(settings.error).inputs, settings.uncertainty, *counts}
 
 
 def plan(settings: SparsificationSettings, facts: Facts) -> Plan:
     """Sum errors by rank, and return the section of one variant."""
-    from uqeval.tallies import Error, ItemCurves, Uncertainty
+    from uqeval.tallies import Error, ItemCurves, TargetCounts, Uncertainty
 
     score, error = Uncertainty(settings.uncertainty), Error(settings.error)
     every = settings.grid == "every-rank"
     own = ItemCurves(score, error, facts.classes, settings.cuts, every)
+    counts = (TargetCounts(),) if facts.kind == "regression" else ()
     if settings.scope == "item":
-        counted = yield (own,)
+        counted = yield (own, *counts)
         items, ranked = _items(settings, own, counted[own]), None
         found = _mean(settings, items)
     else:
-        found, items, ranked, counted = yield from _pooled(settings, own)
+        found, items, ranked, counted = yield from _pooled(settings, own, counts)
     pixels = [int(own.unpack(data)["kept"][0]) for data in counted[own].items]
     numerics = {"items_undefined": sum(isinstance(one, str) for one in items)}
     results = _results(settings, found)
@@ -71,7 +74,8 @@ def plan(settings: SparsificationSettings, facts: Facts) -> Plan:
     if facts.kind == "regression":
         numbers.refuse_nothing(sum(pixels), facts)
         numerics["invalid"] = sum(h * w for h, w in facts.sizes) - sum(pixels)
-        warnings = numbers.void_items(facts.names, pixels) + warnings
+        zeros = numbers.zero_targets(counted[TargetCounts()].total, facts, "sparsification")
+        warnings = numbers.void_items(facts.names, pixels) + zeros + warnings
     return Section(
         results,
         [sc.scores(one) for one in items],
@@ -115,7 +119,7 @@ def _coarse(
     return {by: RankedErrors(by, error, classes) for by in (score, error)}
 
 
-def _pooled(settings: SparsificationSettings, own: ItemCurves) -> Any:
+def _pooled(settings: SparsificationSettings, own: ItemCurves, beside: tuple[Tally, ...]) -> Any:
     """The curves of the whole set, and of each item, in two passes; the ladder of uncertainties,
     in which ties at a cut and the zeros are told apart, and what the first pass counted.
     """
@@ -123,7 +127,7 @@ def _pooled(settings: SparsificationSettings, own: ItemCurves) -> Any:
 
     error, cuts, every = own.error, own.cuts, own.every_rank
     coarse = _coarse(settings, own.classes)
-    first = yield (*coarse.values(), own)
+    first = yield (*coarse.values(), own, *beside)
     items = _items(settings, own, first[own])
     ladders = {s: Ladder.of(tally, first[tally].total) for s, tally in coarse.items()}
     if not ladders[error].total:

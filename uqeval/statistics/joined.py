@@ -12,7 +12,7 @@ from uqeval.errors import UsageError
 from uqeval.stores.states import SavedStates, tally_key
 
 #: What a run was told of its data that has to be the same, as options.
-_OPTIONS = ("label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize")
+_OPTIONS = ("label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize", "invalid")
 #: And what is known of the data.
 _FACTS = ("kind", "classes", "class_names", "samples", "reference")
 _SHOWN = 5

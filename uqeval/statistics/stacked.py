@@ -23,7 +23,8 @@ class Stacked:
         self.identities = [values[0] if values.size else 0 for values in self.whole]
         self.places: list[NDArray[Any] | None] = []
         self.values: list[NDArray[Any]] = []
-        thin = [tally.thin(tally.unpack(data)) for data in packed]
+        states = tally.centred(tally.unpack(data) for data in packed)
+        thin = [tally.thin(state) for state in states]
         for i, whole in enumerate(self.whole):
             own = [state[i] for state in thin]
             if own[0][0] is None:

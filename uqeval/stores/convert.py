@@ -185,7 +185,8 @@ def _copy(
             batch = max(1, min(batch, len(parts) - first, _TILE_BYTES // (rows * row_bytes)))
         rows *= max(1, _TILE_BYTES // (batch * rows * row_bytes))
         for index in range(first, first + batch):
-            attributes = {k: v for k, v in array.attributes.items() if k in ("scale", *SOURCE)}
+            copied = ("scale", "invalid", *SOURCE)
+            attributes = {k: v for k, v in array.attributes.items() if k in copied}
             store.array(index, kind, form.shape, dtype, form.chunks, form.axes, attributes)
         for y in range(0, form.size("y"), rows):
             with watch.reading(range(first, first + batch)):

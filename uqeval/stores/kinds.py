@@ -11,14 +11,26 @@ _MAP = (("item", "y", "x"),)
 #: What a pixel of a frame or of a flow holds lies on the axis that is called class elsewhere.
 _CHANNELS = (("item", "y", "x", "class"),)
 
+#: Arrays that say a standard deviation σ beside `mean`, and the formula that gives it; logarithms
+#: are natural. `log_b` is of the scale of a Laplace distribution.
+SPREADS = {
+    "std": "std",
+    "variance": "sqrt(variance)",
+    "log_variance": "exp(log_variance / 2)",
+    "log_var": "exp(log_var / 2)",
+    "logvar": "exp(logvar / 2)",
+    "log_std": "exp(log_std)",
+    "log_sigma": "exp(log_sigma)",
+    "log_b": "sqrt(2) * exp(log_b)",
+}
+
 #: The axes that each kind of array may have, in the order that its rank stands for.
 KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "probs": _PROBABILITIES,
     "logits": _PROBABILITIES,
     "mean_probs": (("item", "class", "y", "x"),),
     "mean": _MEMBERS,
-    "std": _MEMBERS,
-    "variance": _MEMBERS,
+    **dict.fromkeys(SPREADS, _MEMBERS),
     "samples": (("item", "sample", "y", "x"),),
     "frames": _CHANNELS,
     "flow": _CHANNELS,
@@ -35,7 +47,7 @@ KNOWN = frozenset(KINDS) | {"predictions", "labels", "target", "valid"}
 PREDICTIONS = frozenset({"probs", "logits", "predictions", "mean_probs", "mean", "samples"})
 
 #: Numbers with a target.
-REGRESSION = frozenset({"mean", "std", "variance", "samples", "target", "valid"})
+REGRESSION = frozenset({"mean", *SPREADS, "samples", "target", "valid"})
 
 #: What other tools call the arrays that they save.
 ALIASES = {"softmax": "probs", "probabilities": "probs", "pred": "probs"}
@@ -43,7 +55,8 @@ ALIASES = {"softmax": "probs", "probabilities": "probs", "pred": "probs"}
 #: What a store of predictions has to hold, for messages.
 PREDICTIONS_EXPECTED = (
     "probs or logits [N, T, C, H, W], or predictions and a map of an uncertainty [N, H, W], with "
-    "labels, for classes; or mean with std or variance, or samples, with target, for numbers"
+    "labels, for classes; or mean with std, variance, log_variance, log_std or log_b, or samples, "
+    "with target, for numbers"
 )
 
 

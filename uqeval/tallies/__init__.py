@@ -26,6 +26,7 @@ from uqeval.tallies.reliability import (
 )
 from uqeval.tallies.segmentation import ClassCounts
 from uqeval.tallies.subset import OfSubset
+from uqeval.tallies.target_counts import TargetCounts
 from uqeval.tallies.tempered import (
     Likelihoods,
     SampleLikelihoods,
@@ -67,6 +68,7 @@ TALLIES = (
     Reliability,
     SampleLikelihoods,
     SumsBelow,
+    TargetCounts,
     TemperatureSlopes,
     Tempered,
     TemperedSamples,
@@ -112,6 +114,7 @@ __all__ = [
     "SampleLikelihoods",
     "SumsBelow",
     "Tally",
+    "TargetCounts",
     "TemperatureSlopes",
     "Tempered",
     "TemperedSamples",

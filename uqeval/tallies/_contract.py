@@ -11,6 +11,7 @@ import dataclasses
 import io
 import zlib
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -45,6 +46,8 @@ class Tally(ABC):
     """Base of all tallies; see the module's docstring."""
 
     id: ClassVar[str]
+    #: Fields, the last ones, that states of earlier versions lack: they are as in the empty state.
+    added: ClassVar[tuple[str, ...]] = ()
     #: Whether plans want each item's state after a pass, or the total alone (large states).
     keeps_items: ClassVar[bool] = True
     #: Whether the maps of an item depend on the items before it, so that none can be passed over.
@@ -82,7 +85,10 @@ class Tally(ABC):
 
     def parameters(self) -> dict[str, Any]:
         """Id and parameters, as JSON can hold them: the tally's name for ever."""
-        return {"id": self.id, **dataclasses.asdict(self)}
+        found = {"id": self.id, **dataclasses.asdict(self)}
+        if "sigma" in found:  # `sigma:NAME` is called NAME, as states were before
+            found["sigma"] = found["sigma"].removeprefix("sigma:")
+        return found
 
     def empty(self) -> State:
         """The state of no items: the identity of `merge`."""
@@ -98,6 +104,11 @@ class Tally(ABC):
     def merge(self, into: State, other: State) -> None:
         """Add `other` to `into`, in place."""
         self.fold(into, [(None, other[name].reshape(-1)) for name in self.fields])
+
+    def centred(self, states: Iterable[State]) -> Iterable[State]:
+        """Return the states of items as any subset of them is summed: with sums taken about a
+        common value, where scores do not depend on it and large numbers would cost digits."""
+        return states
 
     def thin(self, state: State) -> Thin:
         """A state without the numbers of large fields that are as in the empty state."""
@@ -174,11 +185,14 @@ class Tally(ABC):
             raise ValueError(f"more than the {size} bytes that a state of {self.id} can have")
         if not decompressor.eof:
             raise ValueError(f"a state of {self.id} that is cut short")
+        fields = self.fields
         if not raw.startswith(mark):
-            raise ValueError(f"not of {self.id}, or of one with other parameters")
+            fields = {name: own for name, own in fields.items() if name not in self.added}
+            if not self.added or not raw.startswith(self._mark(fields)):
+                raise ValueError(f"not of {self.id}, or of one with other parameters")
         state = self.empty()
         at = len(mark)
-        for name, field in self.fields.items():
+        for name, field in fields.items():
             flat = state[name].reshape(-1)
             kind = np.dtype(field.dtype).newbyteorder("<")
             count = flat.size
@@ -197,9 +211,10 @@ class Tally(ABC):
             raise ValueError(f"{len(raw) - at} bytes too many for a state of {self.id}")
         return state
 
-    def _mark(self) -> bytes:
-        """Four bytes that tell states of other fields apart: sparse ones may look alike."""
-        return zlib.crc32(repr((self.id, self.fields)).encode()).to_bytes(4, "little")
+    def _mark(self, fields: dict[str, Field] | None = None) -> bytes:
+        """Return four bytes that tell states of other fields apart: sparse ones may look alike."""
+        fields = self.fields if fields is None else fields
+        return zlib.crc32(repr((self.id, fields)).encode()).to_bytes(4, "little")
 
 
 def _dense_bytes(field: Field) -> int:

@@ -54,16 +54,17 @@ class Error:
         return "int64" if self.name == "zero-one" else "float64"
 
     def of(self, maps: Maps) -> NDArray[Any]:
-        """float32 [y, x], in the order of the errors: squares are left to who sums them."""
+        """Return the errors as float32 [y, x], which are rank keys too; squares are left to who
+        sums them."""
         import numpy as np
 
         if self.name == "zero-one":
             wrong: NDArray[Any] = (maps["prediction"] != maps["label"]).astype(np.float32)
             return wrong
         if self.name == "abs-rel":
-            error = maps["error"].astype(np.float64)
+            error = maps["error"]
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                relative = error / np.abs(maps["target"].astype(np.float64))
+                relative = error / np.abs(maps["target"])
                 found: NDArray[Any] = np.where(error == 0, 0.0, relative).astype(np.float32)
                 return found
-        return maps["brier" if self.name == "brier" else "error"]
+        return np.asarray(maps["brier" if self.name == "brier" else "error"], np.float32)

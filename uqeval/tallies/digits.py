@@ -51,7 +51,7 @@ class Digits(Tally):
 
         from uqeval.kernels.error_sums import count_digits
 
-        bits = np.ascontiguousarray(maps[self.of]).view(np.int32).astype(np.int64)
+        bits = np.ascontiguousarray(maps[self.of], np.float32).view(np.int32).astype(np.int64)
         key = np.where(bits >= 0, bits + 2**31, -bits - 1)
         groups = np.array([g for g, _ in self.wanted], np.int64)
         first = np.searchsorted(groups, np.arange(self.intervals.count + 1))

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Field, Tally
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from uqeval.tallies._contract import Maps, State
 
 VOID = 255
+#: How far below an edge a target may lie and still belong above it, in steps.
+_EDGE = 1e-9
 
 
 @dataclass(frozen=True)
 class Intervals:
     """`count` intervals [k·step, (k + 1)·step) of the target from k = `base` on.
 
-    A pixel's interval is ⌊y / step⌋ in float64.
+    See `place_of` for the interval of a target.
     """
 
     step: float
@@ -27,12 +31,20 @@ class Intervals:
     count: int
 
     def of(self, maps: Maps) -> NDArray[Any]:
-        """The interval [y, x] of each pixel, counted from `base`; -1 outside of all."""
+        """Return the interval [y, x] of each pixel, counted from `base`; -1 outside of all."""
         import numpy as np
 
-        k = np.floor(maps["target"].astype(np.float64) / self.step) - self.base
+        k = place_of(maps["target"], self.step) - self.base
         k[(k < 0) | (k >= self.count)] = -1
         return k.astype(np.int32)
+
+
+def place_of(target: NDArray[Any] | float, step: float) -> NDArray[np.float64]:
+    """Return ⌊y / step⌋ of float64 targets. A target that lies within 1e-9·step below an edge
+    belongs to the interval above the edge: 0.7 / 0.1 is 6.999999999999999 in float64."""
+    import numpy as np
+
+    return np.floor(np.asarray(target, np.float64) / step + _EDGE)
 
 
 def groups_of(intervals: Intervals | None, maps: Maps) -> NDArray[Any]:
@@ -51,10 +63,12 @@ class ErrorSums(Tally):
     `zero` [group, (σ = 0, of them ε > 0)]; `least` and `most` of the target; `within` [group],
     Σ (y - ȳ)² about the mean of each item, so that the variance of the target is found without
     cancellation (Chan et al. 1983), and `means` [group], Σ ȳ² over the pixels, for what lies
-    between the items; `invalid` [1], pixels that are not evaluated.
+    between the items; `rest` [group], Σ (y - ȳ), what ȳ lacks because it is rounded to float64;
+    `invalid` [1], pixels that are not evaluated.
     """
 
     id: ClassVar[str] = "error_sums"
+    added: ClassVar[tuple[str, ...]] = ("rest",)
     sigma: str = "sigma"
     intervals: Intervals | None = None
 
@@ -74,6 +88,7 @@ class ErrorSums(Tally):
             "within": Field((n,), "float64"),
             "means": Field((n,), "float64"),
             "invalid": Field((1,), "int64"),
+            "rest": Field((n,), "float64"),
         }
 
     def update(self, state: State, maps: Maps) -> None:
@@ -88,28 +103,47 @@ class ErrorSums(Tally):
             own["invalid"] += sum_errors(
                 maps["error"], maps[self.sigma], maps["target"], maps["label"], VOID,
                 self.intervals.of(maps), own["count"], own["sums"], own["zero"],
-                own["least"], own["most"], own["within"],
+                own["least"], own["most"], own["within"], own["rest"],
             )  # fmt: skip
         own["means"] += own["sums"][:, 4] ** 2 / np.maximum(own["count"], 1)
         self.merge(state, own)
+
+    def centred(self, states: Iterable[State]) -> Iterator[State]:
+        """Yield item states with the targets counted from the first item's mean.
+
+        The variance of the target stays the same, and the sums of its means keep their digits.
+        """
+        import numpy as np
+
+        centre: Any = None
+        for state in states:
+            count, sums = state["count"], state["sums"]
+            centre = np.full(count.shape, np.nan) if centre is None else centre
+            some = count > 0
+            mean = sums[some, 4] / count[some]
+            centre[some] = np.where(np.isnan(centre[some]), mean, centre[some])
+            sums[some, 4] = count[some] * (mean - centre[some]) + state["rest"][some]
+            state["means"][some] = sums[some, 4] ** 2 / count[some]
+            state["rest"][...] = 0.0
+            yield state
 
     def _sum_item(self, own: State, maps: Maps) -> None:
         """All pixels as one group, into an empty state."""
         import numpy as np
 
-        from uqeval.kernels.error_sums import BLOCK, sum_item, sum_squares_about
+        from uqeval.kernels.error_sums import BLOCK, sum_item, sum_powers_about
 
         names = ("error", self.sigma, "target", "label")
         error, sigma, target, label = (maps[name].reshape(-1) for name in names)
-        lanes, within = np.zeros((5, BLOCK)), np.zeros(BLOCK)
+        lanes, about = np.zeros((5, BLOCK)), np.zeros((2, BLOCK))
         ends = np.repeat([[np.inf], [-np.inf]], BLOCK, axis=1)
         count, *zero = sum_item(error, sigma, target, label, VOID, lanes, ends)
         own["count"][0], own["zero"][0], own["invalid"][0] = count, zero, label.size - count
         own["sums"][0] = lanes.sum(axis=1)
         own["least"][0], own["most"][0] = ends[0].min(), ends[1].max()
         if count:
-            sum_squares_about(own["sums"][0, 4] / count, target, label, VOID, within)
-            own["within"][0] = within.sum()
+            sum_powers_about(own["sums"][0, 4] / count, target, label, VOID, *about)
+            own["rest"][0], own["within"][0] = about.sum(axis=1)
 
 
 @dataclass(frozen=True)
@@ -155,10 +189,16 @@ class SumsBelow(Tally):
 
 @dataclass(frozen=True)
 class ErrorsUpto(Tally):
-    """Evaluated pixels with ε up to a `limit`, a float32: `count` [1], and `sum` [1] of ε."""
+    """Evaluated pixels with ε, as float32, up to a `limit`: `count` [1], and `sum` [1] of ε.
+
+    `fine` [entry of bins, low bits]: Σε by the low bits of the rank key, in the coarse `bins` above
+    the limit.
+    """
 
     id: ClassVar[str] = "errors_upto"
+    keeps_items: ClassVar[bool] = False
     limit: float
+    bins: tuple[int, ...] = ()
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -166,14 +206,27 @@ class ErrorsUpto(Tally):
 
     @property
     def fields(self) -> dict[str, Field]:
-        return {"count": Field((1,), "int64"), "sum": Field((1,), "float64")}
+        from uqeval.tallies.ranks import FINE_BITS
+
+        return {
+            "count": Field((1,), "int64"),
+            "sum": Field((1,), "float64"),
+            "fine": Field((len(self.bins), 1 << FINE_BITS), "float64"),
+        }
 
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
         from uqeval.kernels.error_sums import BLOCK, sum_upto
+        from uqeval.kernels.ratios import sum_finely
+        from uqeval.tallies.ranks import COARSE
 
         error, label = (maps[name].reshape(-1) for name in ("error", "label"))
         lanes = np.zeros(BLOCK)
         state["count"] += sum_upto(error, np.float32(self.limit), label, VOID, lanes)
         state["sum"] += lanes.sum()
+        if self.bins:
+            slot, wanted = np.zeros(COARSE, np.int16), np.zeros(COARSE + 1, np.uint8)
+            for row, place in enumerate(self.bins):
+                slot[place], wanted[place] = row, 1
+            sum_finely(error, label, VOID, wanted, slot, state["fine"])

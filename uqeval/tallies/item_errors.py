@@ -68,8 +68,8 @@ class ItemErrors(OfErrors):
             lanes, most = np.zeros((4, BLOCK)), np.full(BLOCK, -np.inf)
             counts = np.zeros(7, np.int64)
             collected = [
-                np.empty(label.size // (1 if ends == everything else _ROOM), np.float32)
-                for ends in limits
+                np.empty(label.size // (1 if ends == everything else _ROOM), dtype)
+                for ends, dtype in zip(limits, ("f4", "f8"), strict=True)
             ]
             places = np.empty(collected[0].size if self.trimmed_by_ratio else 0, np.int32)
             look_at_item(
@@ -101,12 +101,13 @@ class ItemErrors(OfErrors):
         if ranks is None:
             return
         collected = [values[:n] for values, n in zip(collected, inside, strict=True)]
+        keys = [values.astype(np.float32, copy=False) for values in collected]
         own = [
             between(*statistics(values, lower - n, upper - n), weight)
-            for values, n in zip(collected, below, strict=True)
+            for values, n in zip(keys, below, strict=True)
         ]
         k = 0 if self.trimmed_by_ratio else 1
-        upto = collected[k].astype(np.float64) <= own[k]
+        upto = keys[k].astype(np.float64) <= own[k]
         kept = [collected[k][upto]]
         if self.trimmed_by_ratio:
             there = places[: inside[0]][upto]
@@ -114,5 +115,5 @@ class ItemErrors(OfErrors):
         state["own"][...] = np.maximum(state["own"], own)
         state["count"] += below[k] + kept[0].size
         state["sums"] += totals[2:]
-        state["sums"][: len(kept)] += [of.astype(np.float64).sum() for of in kept]
+        state["sums"][: len(kept)] += [of.sum(dtype=np.float64) for of in kept]
         state["most"][...] = max(state["most"][0], most.max(), kept[0].max())

@@ -88,26 +88,31 @@ class Wanted:
 
     def limit(self, p: float) -> float | None:
         """Which non-negative values lie below the bins of the p-th percentile: those up to here."""
-        found = ranks_of(self.n, p, self.rule)
-        if found is None:
+        bins = self.bins_of(p)
+        if not bins:
             return None
-        key = self._bin(found[0]) << FINE_BITS
+        key = bins[0] << FINE_BITS
         return value_of(key - 1) if key > _ZERO else -1.0
 
-    def between(self, fine: NDArray[Any], p: float, value: float) -> tuple[int, float]:
-        """How many values lie in the bins of the p-th percentile up to a `value`, and their sum."""
+    def bins_of(self, p: float) -> tuple[int, ...]:
+        """Return the coarse bins, ascending, that hold the ranks of the p-th percentile."""
+        found = ranks_of(self.n, p, self.rule)
+        return tuple(sorted({self._bin(rank) for rank in found[:2]})) if found else ()
+
+    def between(
+        self, fine: NDArray[Any], sums: NDArray[Any], p: float, value: float
+    ) -> tuple[int, float]:
+        """Return how many values lie in the bins of the p-th percentile up to a `value`, and their
+        sum, of `sums` [entry of these bins, low bits]."""
         import numpy as np
 
-        found = ranks_of(self.n, p, self.rule)
-        bins = sorted({self._bin(rank) for rank in found[:2]}) if found else []
         count, total = 0, 0.0
-        for b in bins:
+        for b, own_sums in zip(self.bins_of(p), sums, strict=True):
             own = fine[self.bins.index(b)]
             at = np.flatnonzero(own)
-            values = values_of((b << FINE_BITS) + at).astype(np.float64)
-            inside = values <= value
-            count += int(own[at][inside].sum())
-            total += float((own[at] * values)[inside].sum())
+            inside = at[values_of((b << FINE_BITS) + at).astype(np.float64) <= value]
+            count += int(own[inside].sum())
+            total += float(own_sums[inside].sum())
         return count, total
 
     def _bin(self, rank: int) -> int:

@@ -1,0 +1,105 @@
+"""Targets that are no measurement: told by the user, by the array, by the file's format."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from number_stores import SHAPE, numbers
+from scenes import zarr_group
+
+import uqeval
+from uqeval.errors import DataError, StoreError, UsageError
+from uqeval.stores.convert import convert
+
+
+def sparse(share: float = 0.85) -> dict[str, np.ndarray]:
+    """Depth with many zeros, which nobody measured."""
+    arrays = numbers(1)
+    arrays["target"] = np.nan_to_num(arrays["target"], nan=5.0)
+    arrays["target"][np.random.default_rng(2).random(SHAPE) < share] = 0
+    return arrays
+
+
+def save(path: Path, arrays: dict[str, Any]) -> str:
+    np.savez(path, **arrays)
+    return str(path)
+
+
+def evaluated(path: Any, target: Any = None, **options: Any) -> uqeval.Report:
+    families = ("regression", "nmerci", "sparsification")
+    return uqeval.evaluate(path, target, families, workers=1, **options)
+
+
+def zeros_of(report: uqeval.Report) -> list[str]:
+    return [text for text in report.warnings if "exactly 0" in text]
+
+
+def test_zeros_are_left_out_where_the_user_says_so(tmp_path: Path) -> None:
+    arrays = sparse()
+    path = save(tmp_path / "r.npz", arrays)
+    masked = save(tmp_path / "m.npz", arrays | {"valid": arrays["valid"] & (arrays["target"] != 0)})
+    expected = evaluated(masked)
+    told = zeros_of(evaluated(path))
+    assert len(told) == 3 and f"uqeval regression {path} --invalid 0 " in told[0]
+    assert "nmerci" in told[1] and "sparsification" in told[2]
+    for given in (0, [0.0], ["0", "nan"], [-7, 0, float("nan"), float("inf")]):
+        report = evaluated(path, invalid=given)
+        assert report.results == expected.results and not zeros_of(report)
+        assert report.inputs["options"]["invalid"] == given or given == [-7, 0, given[2], given[3]]  # type: ignore[index]
+    assert not zeros_of(evaluated(path, invalid="nan"))
+    assert evaluated(path, invalid="nan").results == evaluated(path).results
+
+
+def test_no_warning_of_few_zeros_or_of_negative_targets(tmp_path: Path) -> None:
+    assert not zeros_of(evaluated(save(tmp_path / "few.npz", sparse(0.005))))
+    arrays = sparse()
+    arrays["target"][0, 0, 0], arrays["valid"][0, 0, 0] = -1, True
+    assert not zeros_of(evaluated(save(tmp_path / "negative.npz", arrays)))
+
+
+def test_the_array_says_it_and_convert_keeps_it(tmp_path: Path) -> None:
+    arrays = sparse()
+    target = (arrays.pop("target"), {"attributes": {"invalid": [0, -1]}})
+    path = zarr_group(tmp_path / "r.zarr", arrays | {"target": target})
+    report = evaluated(path)
+    assert not zeros_of(report)
+    assert report.results == evaluated(save(tmp_path / "s.npz", sparse()), invalid=0).results
+    convert(path, tmp_path / "c.zarr")
+    assert evaluated(tmp_path / "c.zarr").results == report.results
+    for wrong in ("zero", [None], True):
+        target[1]["attributes"]["invalid"] = wrong
+        bad = zarr_group(tmp_path / f"{wrong}.zarr", arrays | {"target": target})
+        with pytest.raises(StoreError, match=r"attribute invalid is .*expected a number"):
+            evaluated(bad)
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
+def test_values_are_compared_as_they_are_stored(tmp_path: Path, dtype: str) -> None:
+    arrays = numbers(1)
+    arrays["target"][0, :6] = 0.1
+    arrays["target"] = arrays["target"].astype(dtype)
+    arrays["valid"][...] = True
+    report = evaluated(save(tmp_path / "r.npz", arrays), invalid=[0.1])
+    known = np.isfinite(arrays["target"]) & (arrays["target"] != np.dtype(dtype).type(0.1))
+    assert report.results["regression"]["pixels"] == known.sum()
+
+
+def test_what_cannot_be(tmp_path: Path) -> None:
+    path = save(tmp_path / "r.npz", sparse())
+    with pytest.raises(UsageError, match="--invalid 'zero'; expected a number"):
+        evaluated(path, invalid=["zero"])
+    arrays = sparse()
+    arrays["target"][...] = 0
+    with pytest.raises(DataError, match="a value of --invalid"):
+        evaluated(save(tmp_path / "all.npz", arrays), invalid=0)
+    probs = np.full((1, 2, 4, 4), 0.5, "f4")
+    with pytest.raises(
+        UsageError, match=r"--invalid is for targets of a regression.*--ignore-index"
+    ):
+        uqeval.evaluate(probs, np.zeros((1, 4, 4), int), invalid=0)
+    other = save(tmp_path / "n.npz", {k: v for k, v in numbers(2).items() if k in ("mean", "std")})
+    with pytest.raises(UsageError, match="--invalid is for a target"):
+        uqeval.evaluate(other, None, "divergence", reference=path, invalid=0)

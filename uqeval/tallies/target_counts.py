@@ -1,0 +1,30 @@
+"""How many targets are evaluated, are 0 and are negative."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uqeval.maps.names import TARGET_COUNTS
+from uqeval.tallies._contract import Field, Tally
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import Maps, State
+
+
+@dataclass(frozen=True)
+class TargetCounts(Tally):
+    """`counts` [3]: evaluated targets, those that are exactly 0, those below 0."""
+
+    id: ClassVar[str] = "target_counts"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return (TARGET_COUNTS,)
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {"counts": Field((3,), "int64")}
+
+    def update(self, state: State, maps: Maps) -> None:
+        state["counts"] += maps[TARGET_COUNTS]
