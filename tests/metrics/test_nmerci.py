@@ -121,7 +121,7 @@ def test_a_constant_uncertainty_has_1_and_the_error_itself_0(tmp_path: Path) -> 
     error = np.abs(arrays["mean"].astype(float) - arrays["target"])
     error[~evaluated(arrays)] = 1
     for name, std, value in (("constant", np.full(SHAPE, 0.25), 1.0), ("oracle", error, 0.0)):
-        path = save(tmp_path / f"{name}.npz", arrays | {"std": std.astype("f4")})
+        path = save(tmp_path / f"{name}.npz", arrays | {"std": std})
         for alpha in (30, 95, 100):
             found = evaluate(path, alpha=alpha).results["nmerci"]["nmerci"]
             assert found is None or found == pytest.approx(value, abs=1e-12)
