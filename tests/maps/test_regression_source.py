@@ -240,7 +240,9 @@ def test_stores_that_do_not_fit(tmp_path: Path) -> None:
     refused(StoreError, "no standard deviation|energy", made(mean=mean, target=target, energy=std))
     refused(StoreError, "no map 'energy'", made(mean=mean, std=std, target=target),
             wanted=("energy",))  # fmt: skip
-    refused(StoreError, "holds std and variance; expected one", made(mean=mean, std=std, variance=std))
+    refused(
+        StoreError, "holds std and variance; expected one", made(mean=mean, std=std, variance=std)
+    )
     refused(StoreError, "holds samples and mean", made(mean=mean, samples=several["mean"]))
     refused(StoreError, "differ in members or size: item 0 has|(3, 12, 16) and (1, 12, 16)",
             made(mean=several["mean"], std=std))  # fmt: skip
