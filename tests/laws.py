@@ -270,7 +270,7 @@ def it_counts_what_the_oracle_counts(tally: Tally) -> None:
     found = fold(tally, items)
     for name, values in ORACLES[type(tally)](tally, items).items():
         if tally.fields[name].dtype == "float64":
-            np.testing.assert_allclose(found[name], values, rtol=1e-12, atol=1e-14, err_msg=name)
+            np.testing.assert_allclose(found[name], values, rtol=1e-12, atol=1e-13, err_msg=name)
         else:
             np.testing.assert_array_equal(found[name], values, err_msg=name)
 
