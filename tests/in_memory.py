@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
+
 from uqeval.metrics._plan import Counted, Plan, Section
 from uqeval.tallies import Tally
 
 
 def counted(tally: Tally, items: Sequence[dict[str, Any]]) -> Counted:
     """A tally over items: folded in their order, from states packed one by one."""
-    packed = [tally.pack(tally.state_of(maps)) for maps in items]
+    nothing = {"target_counts": np.zeros(3, np.int64)}  # unless the maps have it
+    packed = [tally.pack(tally.state_of(nothing | maps)) for maps in items]
     total = tally.empty()
     for data in packed:
         tally.merge(total, tally.unpack(data))
