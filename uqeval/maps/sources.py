@@ -13,9 +13,7 @@ from uqeval.errors import DataError, StoreError, UsageError
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.labels import label_map
-from uqeval.maps.names import (
-    COMPUTED, NO_UNCERTAINTY, OF_LABELS, OF_SEVERAL_SAMPLES, UNCERTAINTIES, id_dtype,
-)  # fmt: skip
+from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, id_dtype
 from uqeval.maps.reduction import (
     BLOCK,
     Form,
@@ -28,7 +26,7 @@ from uqeval.maps.reduction import (
     sigmoid,
     softmax,
 )
-from uqeval.maps.stored_maps import StoredMaps
+from uqeval.maps.stored_maps import StoredMaps, lacking
 from uqeval.stores.incoming import tolerance_of
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack, Tile
@@ -115,7 +113,7 @@ class Source:
             if name not in self.stored and not (
                 name == "prediction" and "predictions" in self.stored
             ):
-                raise StoreError(self._lacks(name))
+                raise StoreError(lacking(self.where, name, sorted(self.stored), bool(self.stack)))
         if (
             "label_rank" in names
             and not self.stack
@@ -126,24 +124,6 @@ class Source:
                 "does not hold. Write it with `uqeval reduce`, or give the samples."
             )
         self.wanted = frozenset(names) | {"prediction"}
-
-    def _lacks(self, name: str) -> str:
-        """Return what to say of a map that is not there: what is, and what could take its place."""
-        if not self.stack and set(self.stored) == {"predictions"}:
-            return (
-                f"{self.where} holds predicted ids and no uncertainty, which {name!r} would need. "
-                "Ids give the segmentation scores (`uqeval run PREDS LABELS`) and `uqeval tc`; "
-                "store class probabilities or a map for the rest."
-            )
-        held = ", ".join(sorted(self.stored)) or "no maps"
-        if self.stack:
-            known = ", ".join(n for n in COMPUTED if n not in ("prediction", "mean_probs"))
-            return f"{self.where} has no map {name!r}. It holds {held}; samples give {known}."
-        hint = "`uqeval reduce` writes the usual ones from samples."
-        others = [own for own in sorted(self.stored) if own not in NO_UNCERTAINTY]
-        if name in UNCERTAINTIES and others:
-            hint += f" --uncertainty {others[0]} takes that map in its place."
-        return f"{self.where} has no map {name!r}. It holds {held}; {hint}"
 
     def batches(self) -> list[range]:
         """Items that are read together."""

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import DataError, StoreError
-from uqeval.maps.names import id_dtype, void_of
+from uqeval.maps.names import COMPUTED, NO_UNCERTAINTY, UNCERTAINTIES, id_dtype, void_of
 from uqeval.stores.planes import Planes
 
 
@@ -84,3 +84,25 @@ class StoredMaps:
             larger = (mean[c] > mine) | ((mean[c] == mine) & (c < y))
             rank += larger & (y != prediction) & (c != y) & (c != prediction)
         return np.where(known, rank, 0).astype(np.uint16)
+
+
+def lacking(where: str, name: str, stored: list[str], samples: bool) -> str:
+    """Return what to say of a map that is not there: what is, and what could take its place.
+
+    `stored`: the maps that there are; `samples`: whether there are samples to compute others from.
+    """
+    if not samples and stored == ["predictions"]:
+        return (
+            f"{where} holds predicted ids and no uncertainty, which {name!r} would need. Ids give "
+            "the segmentation scores (`uqeval run PREDS LABELS`) and `uqeval tc`; store class "
+            "probabilities or a map for the rest."
+        )
+    held = f"It holds {', '.join(stored) or 'no maps'}"
+    if samples:
+        known = ", ".join(n for n in COMPUTED if n not in ("prediction", "mean_probs"))
+        return f"{where} has no map {name!r}. {held}; samples give {known}."
+    hint = "`uqeval reduce` writes the usual ones from samples."
+    others = [own for own in stored if own not in NO_UNCERTAINTY]
+    if name in UNCERTAINTIES and others:
+        hint += f" --uncertainty {others[0]} takes that map in its place."
+    return f"{where} has no map {name!r}. {held}; {hint}"
