@@ -27,7 +27,7 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
         options = dataclasses.replace(options, nan_samples="error")
     if "target" not in held:
         options = dataclasses.replace(options, invalid=None)
-    other = open_inputs(reference, None, options)
+    other = _opened(reference, None, options)  # options of the predictions may be none of its own
     record = inputs.record | {"reference": other.record["predictions"][0]}
     return dataclasses.replace(
         inputs, source=WithReference(inputs.source, other.source), record=record, reference=True,
@@ -37,6 +37,20 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
 
 
 def open_inputs(
+    predictions: Given | Sequence[Given] | None, truth: Given | None, options: InputOptions
+) -> Inputs:
+    """Open and check everything that can be checked without reading data.
+
+    Raises as `_opened` does, and `UsageError` for options that have no effect on such data.
+    """
+    from uqeval.inputs.effects import refuse_without_effect
+
+    inputs = _opened(predictions, truth, options)
+    refuse_without_effect(options, inputs)
+    return inputs
+
+
+def _opened(
     predictions: Given | Sequence[Given] | None, truth: Given | None, options: InputOptions
 ) -> Inputs:
     """Open and check everything that can be checked without reading data.
