@@ -160,7 +160,7 @@ def _merged(joined: Joined) -> dict[str, Any]:
             section = replay(plan, joined)
             if section is None:
                 section = _read_off(joined, own, agains.get(own))
-                _mark(metrics, family, own, agains.get(own))
+                _mark(metrics, family, agains.get(own), section.results)
             sections[own] = section
     found = collect(sections, facts.names)
     return found | {
@@ -232,10 +232,15 @@ def _read_off(joined: Joined, key: str, again: Again | None) -> Section:
         results,
         [] if part else [record.get(key, {}) for record in index["records"]],
         {} if part else index["settings"][key],
-        {} if part else index["numerics"].get(key, {}),
+        {} if part else _added(index["numerics"].get(key, {})),
         warnings,
         index["fitted"].get(key, {}),
     )
+
+
+def _added(numerics: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts that parts add up to: the ties at the cuts of the set are none of them."""
+    return {name: count for name, count in numerics.items() if name != "ties_at_cuts"}
 
 
 def _fill(results: dict[str, Any], before: Mapping[str, Any]) -> list[str]:
@@ -253,10 +258,16 @@ def _fill(results: dict[str, Any], before: Mapping[str, Any]) -> list[str]:
     return [*lost, *of_classes]
 
 
-def _mark(metrics: dict[str, Any], family: Family, key: str, again: Again | None) -> None:
-    """Say of the scores under a key that they are approximate, and how far."""
-    if again is None:
+def _mark(
+    metrics: dict[str, Any], family: Family, again: Again | None, results: Mapping[str, Any]
+) -> None:
+    """Mark scores that were read off bins as approximate, and the curves that they come from."""
+    if again is None or not again.approximate:
         return
+    for name in ("curve", "oracle", "error_curve"):
+        if results.get(name) is not None:
+            known = {"unit": "curve", "direction": None, "range": [None, None], "reference": ""}
+            metrics[f"{family.key or family.name}.{name}"] = known | {"approximate": again.bound}
     for metric in family.metrics:
         name = metric.field.split(".")[0]
         if "*" in again.approximate or {name, metric.field} & again.approximate:
