@@ -141,7 +141,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
             report = run(inputs, families, kept)
             return report.model_copy(update={"states": None, "states_digest": None})
     if options.cut is not None:
-        options.cut.check(inputs.source.names)
+        options.cut.check(inputs.source.names, inputs.groups)
     facts = inputs.facts()
     plans, wanted = plans_of(facts, families)
     inputs.source.want(sorted(wanted))

@@ -13,7 +13,7 @@ from PIL import Image
 
 import uqeval
 from uqeval.cli.options import split_paths
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UqevalError, UsageError
 from uqeval.stores.convert import convert
 from uqeval.stores.store import open_store
 
@@ -214,3 +214,88 @@ def test_files_that_would_run_code(tmp_path: Path, end: str) -> None:
     (tmp_path / f"preds{end}").write_bytes(b"\x80\x04")
     with pytest.raises(StoreError, match=f"is a {end} file.*Convert it.*python -c.*preds.npy"):
         open_store(tmp_path / f"preds{end}", role="predictions")
+
+
+#: nnU-Net's cases: probabilities [class, z, y, x] and labels [z, y, x].
+CASES = {
+    f"case_{k}": np.moveaxis(RNG.dirichlet(np.ones(C), (2 + k, 8, 12)), -1, 0).astype("f4")
+    for k in range(3)
+}
+TRUTH = {name: RNG.integers(0, C, p.shape[1:]).astype(np.uint8) for name, p in CASES.items()}
+
+
+def nnunet(folder: Path, member: str = "probabilities") -> Path:
+    folder.mkdir()
+    for name, probs in CASES.items():
+        np.savez_compressed(folder / f"{name}.npz", **{member: probs})
+        (folder / f"{name}.pkl").write_bytes(b"\x80\x04cposix\nsystem\n")  # never read
+        np.savez(folder.parent / f"{name}-labels.npz", TRUTH[name])
+    return folder
+
+
+@pytest.mark.parametrize("member", ["probabilities", "softmax"])
+@pytest.mark.parametrize("form", ["npz", "npy", "png"])
+def test_cases_of_nnunet(tmp_path: Path, form: str, member: str) -> None:
+    folder, labels = nnunet(tmp_path / "p", member), tmp_path / "l"
+    labels.mkdir()
+    for name, truth in TRUTH.items():
+        if form == "png":
+            (labels / name).mkdir()
+            for z, plane in enumerate(truth):
+                Image.fromarray(plane).save(labels / name / f"{z:04}.png")
+        else:
+            dump: Any = np.save if form == "npy" else np.savez_compressed
+            dump(labels / f"{name}.{form}", truth)
+    assert split_paths([str(folder), str(labels)]) == ([str(folder)], str(labels))
+    report = uqeval.evaluate(folder, labels, metrics=("segmentation",), ci=0.9, draws=200)
+    assert [item["name"] for item in report.items[:3]] == [
+        "case_0/0000", "case_0/0001", "case_1/0000",
+    ]  # fmt: skip
+    right = np.concatenate([(CASES[n].argmax(0) == TRUTH[n]).ravel() for n in CASES])
+    assert report.results["segmentation"]["pixel_accuracy"] == pytest.approx(right.mean())
+    said = report.settings["intervals"]
+    assert (said["unit"], said["units"], said["group_by"]) == ("group", 3, "case")
+    assert said["groups"] == ["case_0"] * 2 + ["case_1"] * 3 + ["case_2"] * 4
+
+
+def test_cases_are_the_groups_of_parts_and_gates(tmp_path: Path) -> None:
+    folder = nnunet(tmp_path / "p")
+    (tmp_path / "l").mkdir()
+    for name, truth in TRUTH.items():
+        np.save(tmp_path / "l" / f"{name}.npy", truth)
+    options: dict[str, Any] = {"metrics": ("segmentation",), "ci": 0.9, "draws": 200}
+    whole = uqeval.evaluate(folder, tmp_path / "l", group_by="case", **options)
+    for k in (1, 2):
+        uqeval.evaluate(
+            folder, tmp_path / "l", metrics=("segmentation",), part=f"{k}/2",
+            states=tmp_path / f"{k}.states.zip",
+        )  # fmt: skip
+    files = [tmp_path / f"{k}.states.zip" for k in (1, 2)]
+    merged = uqeval.merge(files, ci=0.9, draws=200)
+    assert merged.intervals == whole.intervals
+    assert merged.settings["intervals"]["groups"] == whole.settings["intervals"]["groups"]
+    with pytest.raises(UsageError, match="the items are not slices of cases"):
+        uqeval.evaluate(
+            STACKS["bonn/b_000"][None], LABELS["bonn/b_000"][None], group_by="case", **options
+        )
+
+
+@pytest.mark.parametrize("crop", [np.s_[:, 1:], np.s_[1:], np.s_[:, :, :-2]])
+def test_cases_that_are_not_uncropped(tmp_path: Path, crop: Any) -> None:
+    folder = nnunet(tmp_path / "p")
+    (tmp_path / "l").mkdir()
+    for name, truth in TRUTH.items():
+        np.save(tmp_path / "l" / f"{name}.npy", np.pad(truth, 1)[crop])
+    with pytest.raises(StoreError, match="resampled but not uncropped"):
+        uqeval.evaluate(folder, tmp_path / "l", metrics=("segmentation",))
+
+
+def test_samples_in_a_member_of_nnunets_name(tmp_path: Path, expected: dict[str, Any]) -> None:
+    labels = label_folder(tmp_path / "labels")
+    folder = save(
+        tmp_path / "p", lambda n: STACKS[n].astype("f4"),
+        lambda path, values: np.savez(path, softmax=values),
+    )  # fmt: skip
+    assert close(scores(folder, labels, axes="TCHW"), expected)
+    with pytest.raises(UqevalError, match=r"3 classes|have no label"):
+        scores(folder, labels)

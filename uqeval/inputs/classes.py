@@ -63,7 +63,10 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
     if found is not None:
         for item, name in enumerate(source.names):
             told = f"{found.planes.where(item)}, item {name}"
-            check_size(found.planes.size(item), classes, told, source.size(item))
+            check_size(
+                found.planes.size(item), classes, told, source.size(item),
+                volume=own[0].groups is not None,
+            )  # fmt: skip
     read = [own_part for store in own for own_part in store.arrays.items()
             if own_part[0] in (kind, *stored)]  # fmt: skip
     if label_parts is not None:
@@ -93,7 +96,7 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
     refuse_missing([*parts, *(label_parts or ())], options.fill)
     return Inputs(
         source, names, ignore, record, warnings,
-        partial=len(places) < count, watch=watch,
+        partial=len(places) < count, watch=watch, groups=own[0].groups,
     )  # fmt: skip
 
 

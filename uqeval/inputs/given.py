@@ -154,6 +154,8 @@ class Inputs:
     reference: bool = False
     options: dict[str, Any] = field(default_factory=dict)
     video: VideoFacts | None = None
+    #: The case (volume) of each item, where items are slices of cases.
+    groups: tuple[str, ...] | None = None
     #: Held while the items are read.
     session: Callable[[], AbstractContextManager[Any]] = nullcontext
     #: Whether maps are kept from pass to pass, rather than read anew.
@@ -175,7 +177,7 @@ class Inputs:
         sizes = tuple(source.size(item) for item in range(source.items))
         return Facts(
             source.where, source.names, sizes, source.classes, self.class_names, source.samples,
-            source.kind, self.reference, self.video, self.given, self.invalid,
+            source.kind, self.reference, self.video, self.given, self.invalid, self.groups,
         )  # fmt: skip
 
     def paths(self) -> list[str]:

@@ -73,5 +73,6 @@ def store_of(store: Store, places: range) -> Store:
     chosen = slice(places.start, places.stop)
     names = None if store.names is None else store.names[chosen]
     return replace(
-        store, arrays={kind: parts[chosen] for kind, parts in store.arrays.items()}, names=names
-    )
+        store, arrays={kind: parts[chosen] for kind, parts in store.arrays.items()}, names=names,
+        groups=None if store.groups is None else store.groups[chosen],
+    )  # fmt: skip

@@ -107,6 +107,7 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
     return Inputs(
         source, ("0",), 255, record, warnings,
         partial=len(places) < count, watch=watch, invalid=says_invalid,
+        groups=own_stores[0].groups,
     )  # fmt: skip
 
 

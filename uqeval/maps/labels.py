@@ -18,9 +18,18 @@ SWAPPED = (
 
 
 def check_size(
-    found: tuple[int, ...], classes: int, where: str, size: tuple[int, int], noun: str = "labels"
+    found: tuple[int, ...],
+    classes: int,
+    where: str,
+    size: tuple[int, int],
+    noun: str = "labels",
+    *,
+    volume: bool = False,
 ) -> None:
-    """Raise `StoreError` where a plane of labels has another height and width than predictions."""
+    """Raise `StoreError` where a plane of labels has another height and width than predictions.
+
+    `volume`: the plane is a slice of a case.
+    """
     if found == size:
         return
     hint = "Resize labels by nearest neighbour."
@@ -33,6 +42,11 @@ def check_size(
         )
     elif found == size[::-1]:
         hint = SWAPPED
+    elif volume:
+        hint = (
+            "nnU-Net's saved probabilities may be resampled but not uncropped: crop the labels "
+            "alike, or put the probabilities back into the whole volume."
+        )
     raise StoreError(
         f"{where}: {noun} are {found[0]}×{found[1]} (height×width), predictions are "
         f"{size[0]}×{size[1]} with {classes} classes; they must have the same size. {hint}"

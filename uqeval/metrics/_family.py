@@ -57,6 +57,8 @@ class Facts:
     video: VideoFacts | None = None
     paths: tuple[str, ...] = ()
     invalid: bool = False
+    #: The case (volume) of each item, where items are slices of cases.
+    groups: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)

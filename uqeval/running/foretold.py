@@ -114,5 +114,5 @@ def table_of(
         groups = f", and intervals without groups by {cut.group_by}" if cut.group_by else ""
         told = f"{cut.slices} has a row for none of its items: evaluated without slices{groups}."
         return without if without.wanted else None, [told]
-    cut.check(inputs.source.names)
+    cut.check(inputs.source.names, inputs.groups)
     return cut, []

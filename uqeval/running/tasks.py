@@ -100,7 +100,7 @@ def with_cuts(
             continue
         with Failures(task.name, outcome, chosen):
             if of_none and len(tasks) == stores:
-                cut.check(task.inputs.source.names)
+                cut.check(task.inputs.source.names, task.inputs.groups)
             own, told = table_of(task.inputs, cut, there)
             inputs = dataclasses.replace(task.inputs, warnings=[*task.inputs.warnings, *told])
             found.append(dataclasses.replace(task, inputs=inputs, cut=own))

@@ -12,11 +12,14 @@ from uqeval.errors import UsageError
 from uqeval.metrics._signs import with_intervals
 from uqeval.report.schema import Report
 from uqeval.statistics.draws import DRAWS, Resampling
-from uqeval.statistics.from_states import default_sequences
+from uqeval.statistics.from_states import default_groups, default_sequences
 from uqeval.statistics.intervals import FEW, Drawn, check_level
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.slices import default_cuts, slice_items, slices
 from uqeval.statistics.table import ItemTable, read_table
+
+#: What `group_by` calls the cases that a store's items are slices of.
+CASE = "case"
 
 
 @dataclass(frozen=True)
@@ -25,7 +28,8 @@ class CutOptions:
 
     `ci`: the level of intervals; `draws` and `seed` of the resamples. `slices`: a CSV of the items
     with a column `name`; `slice_by`: the columns of each cut, several of one joined by commas
-    (default: each column of few values); `group_by`: the column of groups that are drawn whole.
+    (default: each column of few values); `group_by`: the column of groups that are drawn whole
+    (default: "case" where items are slices of cases).
 
     Raises `UsageError` for what cannot be.
     """
@@ -42,7 +46,8 @@ class CutOptions:
             check_level(self.ci)
         Resampling(self.draws, self.seed)
         for name in ("slice_by", "group_by"):
-            if getattr(self, name) and self.slices is None:
+            alone = name == "group_by" and self.group_by == CASE
+            if getattr(self, name) and self.slices is None and not alone:
                 raise UsageError(
                     f"--{name.replace('_', '-')} names columns of the items' table; give it as "
                     "--slices FILE.csv."
@@ -55,15 +60,21 @@ class CutOptions:
         """Whether there is anything to read off."""
         return self.ci is not None or self.slices is not None
 
-    def check(self, names: Sequence[str]) -> None:
+    def check(self, names: Sequence[str], cases: Sequence[str] | None = None) -> None:
         """Read the table of the items called `names`, to be refused before they are evaluated.
 
-        Raises `StoreError` or `UsageError`.
+        `cases`: the case of each item, where items are slices of cases. Raises `StoreError` or
+        `UsageError`.
         """
+        if self.group_by == CASE and self.slices is None and cases is None:
+            raise UsageError(
+                "--group-by case: the items are not slices of cases. Give the groups as a column "
+                "of --slices FILE.csv."
+            )
         if self.slices is not None:
             table = read_table(self.slices, names)
             slice_items(table, cuts_of(self, table))
-            if self.group_by is not None:
+            if self.group_by is not None and (self.group_by != CASE or cases is None):
                 table.column(self.group_by)
 
 
@@ -72,7 +83,10 @@ def cut(report: Report, scoring: Scoring, options: CutOptions) -> Report:
     began = time.perf_counter()
     timing = dict(report.timing)
     table = read_table(options.slices, scoring.names) if options.slices is not None else None
-    groups = table.column(options.group_by) if table and options.group_by else None
+    groups = default_groups(scoring)
+    by = None if groups is None else CASE
+    if table and options.group_by and (options.group_by != CASE or CASE in table.columns):
+        groups, by = table.column(options.group_by), options.group_by
     resampling = Resampling(
         options.draws, options.seed, groups, None if groups else default_sequences(scoring)
     )
@@ -88,7 +102,7 @@ def cut(report: Report, scoring: Scoring, options: CutOptions) -> Report:
             "seed": options.seed,
             "unit": resampling.unit,
             "units": units,
-            "group_by": options.group_by,
+            "group_by": by,
             "groups": list(groups) if groups else None,
             "held_fixed": "thresholds and temperatures; training seeds are not in the intervals",
         }

@@ -192,9 +192,15 @@ def resampling_of(report: Path, loaded: Report, scoring: Scoring) -> Resampling:
     return Resampling(
         said.get("draws", DRAWS),
         said.get("seed", 0),
-        None if groups is None else tuple(map(str, groups)),
+        default_groups(scoring) if groups is None else tuple(map(str, groups)),
         None if groups is not None else default_sequences(scoring),
     )
+
+
+def default_groups(scoring: Scoring) -> tuple[str, ...] | None:
+    """The case of each item, where items are slices of cases and so are not independent."""
+    groups = scoring.index["facts"].get("groups")
+    return None if groups is None else tuple(groups)
 
 
 def default_sequences(scoring: Scoring) -> tuple[str, ...] | None:

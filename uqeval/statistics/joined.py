@@ -165,8 +165,12 @@ def _refuse_shared(files: Sequence[SavedStates]) -> None:
 
 def _facts(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     first = dict(records[0])
-    joined = {name: [v for own in records for v in own[name]] for name in ("names", "sizes")}
+    joined: dict[str, Any] = {
+        name: [v for own in records for v in own[name]] for name in ("names", "sizes")
+    }
     where = dict.fromkeys(own["where"] for own in records)
+    groups = [own.get("groups") for own in records]
+    joined["groups"] = None if None in groups else [name for own in groups for name in own or ()]
     if first["video"] is not None:
         first["video"] = _video([own["video"] for own in records])
     return first | joined | {"where": " + ".join(where)}

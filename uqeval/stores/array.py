@@ -150,9 +150,9 @@ class Store:
     names: tuple[str, ...] | None = None
     attributes: dict[str, Any] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
     #: Which group (case, volume) each item is of, where the store says it.
     groups: tuple[str, ...] | None = None
-    held: tuple[str, ...] = ()
 
     def holds(self) -> str:
         """The names of all that it holds, for a message."""

@@ -145,7 +145,7 @@ def assemble(
         names: tuple[str, ...] | None = checked_names(list(given), f"{path}: --names", count)
     else:
         names = None if own is None else checked_names(own, path, count)
-    return Store(path, parts, names, attributes, tuple(warned), held)
+    return Store(path, parts, names, attributes, tuple(warned), held=held)
 
 
 def _count(parts: Mapping[str, tuple[ItemArray, ...]], path: str) -> int:

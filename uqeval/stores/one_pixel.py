@@ -53,6 +53,10 @@ class OnePixel(StoredArray):
         """That of the array itself."""
         return self._array.stamp(index)
 
+    def states(self, index: int | None) -> dict[str, str]:
+        """Those of the array itself."""
+        return self._array.states(index)
+
 
 def with_pixel(array: StoredArray, kind: str, *, single: bool = False) -> StoredArray:
     """The array, as `OnePixel` where its axes are those of image classification.
