@@ -12,6 +12,7 @@ import zarr
 import uqeval
 from uqeval.cli.options import split_paths
 from uqeval.errors import StoreError, UsageError
+from uqeval.stores.store import open_store
 
 N, T, C = 60, 3, 4
 RNG = np.random.default_rng(3)
@@ -116,3 +117,13 @@ def test_paths_are_told_apart_together(tmp_path: Path) -> None:
             split_paths(wrong)
     with pytest.raises(UsageError, match=r"\[N, C\] or \[N, T, C\], need their labels"):
         split_paths([at["probs"]])
+
+
+def test_items_that_change_during_a_run_are_seen(tmp_path: Path) -> None:
+    group = zarr.create_group(str(tmp_path / "p.zarr"))
+    group.create_array("probs", data=MEAN, chunks=(10, C))
+    (part, *_), (last, *_) = (
+        open_store(tmp_path / "p.zarr", role="predictions").arrays["probs"][at:] for at in (0, 59)
+    )
+    assert len(part.states()) == len(last.states()) == 1 and part.states() != last.states()
+    assert part.stamp() != last.stamp() or part.stamp() is None

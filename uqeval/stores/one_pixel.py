@@ -21,6 +21,7 @@ class OnePixel(StoredArray):
     """An array without y and x, shown with both: each item is an image of 1×1 pixels."""
 
     def __init__(self, array: StoredArray, axes: tuple[str, ...]) -> None:
+        array.axes = axes
         array.suit(axes)
         self._array = array
         self.where = array.where
