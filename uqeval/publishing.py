@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from uqeval.files import resolved
-from uqeval.stores.leftovers import hold
+from uqeval.stores.leftovers import hidden, hold
 
 #: What a file system answers that cannot sync folders.
 _NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES})
@@ -28,8 +28,6 @@ _NO_EXCHANGE = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV
 _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 #: Syncs wait for the disk; several at once share one commit of its journal.
 _SYNCS = 8
-#: Bytes of a final name that the temporary name repeats: names are limited to 255 bytes.
-_NAME_BYTES = 200
 
 _numbers = itertools.count()
 
@@ -135,8 +133,7 @@ def beside(path: Path) -> Path:
 
     `uqeval.stores.leftovers` finds by it what a killed process has left.
     """
-    name = os.fsencode(path.name)[:_NAME_BYTES].decode(errors="ignore")
-    return path.with_name(f".{name}.{os.getpid()}-{next(_numbers)}")
+    return hidden(path, f"{os.getpid()}-{next(_numbers)}")
 
 
 def _sync_file(path: Path) -> None:

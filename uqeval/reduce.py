@@ -12,8 +12,10 @@ from uqeval.files import resolved
 from uqeval.inputs import Inputs
 from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, UNCERTAINTIES, void_of
 from uqeval.maps.sources import Source, with_samples
+from uqeval.publishing import beside
 from uqeval.run import RunOptions
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
+from uqeval.stores.locks import locked
 
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
@@ -82,8 +84,7 @@ def reduce(
         "reduced_from": inputs.fingerprint,
     }
     sizes = {source.size(item) for item in range(source.items)}
-    new = target.with_name(f".{target.name}.new")
-    shutil.rmtree(new, ignore_errors=True)
+    new = beside(target)
 
     def work(batch: range, check: Callable[[], None]) -> list[Maps]:
         def heartbeat(nbytes: int) -> None:
@@ -96,19 +97,20 @@ def reduce(
         return found
 
     store = NewStore(new, source.items, source.names, dense=len(sizes) == 1)
-    options.progress.begin("reduce", source.items)
-    try:
-        store.create(attributes)
-        for batch, found in in_order(source.batches(), work, workers):
-            for item, values in zip(batch, found, strict=True):
-                for name in wanted:
-                    own = coarse if name == "mean_probs" else None
-                    store.put(item, _STORED.get(name, name), values[name], own)
-        inputs.watch.check_all()
-        shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
-        zw.mark_complete(new)
-        zw.publish(new, target)
-    finally:
-        options.progress.end()
-        zw.discard(new)
+    with locked(target):
+        options.progress.begin("reduce", source.items)
+        try:
+            store.create(attributes)
+            for batch, found in in_order(source.batches(), work, workers):
+                for item, values in zip(batch, found, strict=True):
+                    for name in wanted:
+                        own = coarse if name == "mean_probs" else None
+                        store.put(item, _STORED.get(name, name), values[name], own)
+            inputs.watch.check_all()
+            shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
+            zw.mark_complete(new)
+            zw.publish(new, target)
+        finally:
+            options.progress.end()
+            zw.discard(new)
     return target

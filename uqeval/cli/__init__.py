@@ -26,6 +26,7 @@ from uqeval.cli.messages import tell
 from uqeval.cli.parsing import Command
 from uqeval.cli.stdout import BROKEN_PIPE, guard_streams, lost_output
 from uqeval.errors import UqevalError
+from uqeval.stores.locks import release_all
 
 #: Each in the module of its name, in the order in which help lists them, with the first line of its
 #: help, so that the list loads none.
@@ -134,6 +135,8 @@ def main() -> None:
         if isinstance(leaving.code, int | None):
             ended.append(leaving.code or 0)
         raise
+    finally:
+        release_all()
 
 
 def _leave(ended: Sequence[int]) -> None:

@@ -58,8 +58,11 @@ def convert(
     """
     from uqeval.cli.progress import progress_for
     from uqeval.stores.convert import convert as write_store
+    from uqeval.stores.locks import lock
     from uqeval.stores.store import read_names_file
 
+    if "://" not in destination:
+        lock(destination)
     shown = progress_for(shared.quiet)
     done = 0
 

@@ -13,6 +13,7 @@ from uqeval.errors import OutputError, UsageError
 from uqeval.files import stream_of
 from uqeval.report.files import check_writable, is_part_of, write
 from uqeval.report.schema import Report
+from uqeval.stores.locks import lock
 from uqeval.stores.states import partial_path
 
 
@@ -57,6 +58,9 @@ def check_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
         for source in inputs:
             if path != "-" and is_part_of(path, source):
                 raise UsageError(f"{path} is an input; give the output another name.")
+    for path in given:
+        if path != "-" and not (Path(path).exists() and not Path(path).is_file()):
+            lock(path)  # until the command ends; the second is not a pipe or /dev/stdout
 
 
 def tell_reused(report: Report) -> None:

@@ -37,7 +37,10 @@ def reduce(
     from uqeval.inputs import InputOptions, open_inputs
     from uqeval.reduce import reduce as write_maps
     from uqeval.run import RunOptions
+    from uqeval.stores.locks import lock
 
+    if "://" not in output:
+        lock(output)
     asked, _ = completed("reduce", shared, o.data_of(paths), {}, "PREDS [LABELS]")
     if asked.pop("limit", None) is not None:
         warn(

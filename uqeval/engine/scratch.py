@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-import tempfile
 import threading
 from collections.abc import Callable, Collection
 from pathlib import Path
@@ -14,6 +14,7 @@ import numpy as np
 
 from uqeval.stores.checked_npy import has_room
 from uqeval.stores.file_values import FileValues
+from uqeval.stores.leftovers import temporary_folder
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:
@@ -51,6 +52,7 @@ class Scratch:
         self._held: dict[int, Maps] = {}
         self._files: dict[int, dict[str, tuple[str, tuple[int, ...]]]] = {}
         self._folder: Path | None = None
+        self._owner = -1
         self._lock = threading.Lock()
 
     def __enter__(self) -> Scratch:
@@ -64,6 +66,7 @@ class Scratch:
     ) -> None:
         self._held.clear()
         if self._folder is not None:
+            os.close(self._owner)
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def reads_again(self, source: MapSource) -> TypeGuard[MappedSource]:
@@ -128,7 +131,7 @@ class Scratch:
             if cached:
                 return
             if self._folder is None:
-                self._folder = Path(tempfile.mkdtemp(prefix="uqeval-"))
+                self._folder, self._owner = temporary_folder()
             if not has_room(self._folder, size):
                 return
         path = self._path(item)

@@ -30,6 +30,7 @@ from uqeval.running.reports import of_families, with_sweep, without_sweep
 from uqeval.running.single import alone
 from uqeval.running.tasks import opened, with_cuts
 from uqeval.sizes import parse_memory
+from uqeval.stores.locks import locked
 
 if TYPE_CHECKING:
     from uqeval.gate import FailedStore
@@ -75,32 +76,32 @@ def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = No
     sliced = cut is not None and cut.slices is not None
     check_rules(rules, list(config.stores), names, before, sliced=sliced)
     make_folder(outcome.folder, names, [config.stores[name] for name in names], _files(cut, file))
-
-    put_overview_aside(outcome.folder)  # it is of reports that are replaced now
-    tasks = []
-    for name in names:
-        with Failures(name, outcome, chosen):
-            tasks.append(opened(config, name, chosen))
-    check_metrics(rules, {task.name: task.keys() for task in tasks}, bool(outcome.failed))
-    tasks = with_cuts(tasks, cut, outcome, chosen, len(config.stores))
-    for name in names:
-        put_aside(outcome.folder, name)
-    while tasks:
-        task = tasks.pop(0)  # what it holds goes with it
-        with Failures(task.name, outcome, chosen):
-            report = of_families(task, outcome.folder, options)
-            try:
-                whole = with_sweep(task, report, outcome.folder, options, chosen)
-            except BaseException as error:  # an interrupt, too: what was done is kept
-                if report is not None:
-                    _keep(task, without_sweep(report, error), outcome, chosen)
-                raise
-            _keep(task, whole, outcome, chosen)
-    if rules and outcome.reports:
-        judge_all(outcome, rules, before, file, chosen, _failed(config, outcome))
-    if outcome.reports:
-        write_overview(outcome)
-        drop_overview_aside(outcome.folder)
+    with locked(outcome.folder / PAGE):
+        put_overview_aside(outcome.folder)  # it is of reports that are replaced now
+        tasks = []
+        for name in names:
+            with Failures(name, outcome, chosen):
+                tasks.append(opened(config, name, chosen))
+        check_metrics(rules, {task.name: task.keys() for task in tasks}, bool(outcome.failed))
+        tasks = with_cuts(tasks, cut, outcome, chosen, len(config.stores))
+        for name in names:
+            put_aside(outcome.folder, name)
+        while tasks:
+            task = tasks.pop(0)  # what it holds goes with it
+            with Failures(task.name, outcome, chosen):
+                report = of_families(task, outcome.folder, options)
+                try:
+                    whole = with_sweep(task, report, outcome.folder, options, chosen)
+                except BaseException as error:  # an interrupt, too: what was done is kept
+                    if report is not None:
+                        _keep(task, without_sweep(report, error), outcome, chosen)
+                    raise
+                _keep(task, whole, outcome, chosen)
+        if rules and outcome.reports:
+            judge_all(outcome, rules, before, file, chosen, _failed(config, outcome))
+        if outcome.reports:
+            write_overview(outcome)
+            drop_overview_aside(outcome.folder)
     return outcome
 
 

@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.errors import OutputError
-from uqeval.publishing import sync_tree
+from uqeval.publishing import beside, sync_tree
+from uqeval.stores.leftovers import clear_beside
 from uqeval.stores.processes import HINT
 from uqeval.stores.zarr_writer import (
     HIDDEN,
@@ -48,18 +49,19 @@ def begin(
     """
     while True:
         if not is_taken(root):
-            beside = root.with_name(f".{root.name.lstrip('.')}.{uuid.uuid4().hex}")
-            claims = Claims(beside)
+            clear_beside(root)
+            new = beside(root)
+            claims = Claims(new)
             try:
-                create(beside)
+                create(new)
                 claims.create(settings)
-                with writing(beside):
-                    sync_tree(beside)
-                if put_in_place(beside, root):
+                with writing(new):
+                    sync_tree(new)
+                if put_in_place(new, root):
                     claims.moved(root)
                     return claims, set()
             except BaseException:  # an interrupt, too: what lies beside goes
-                shutil.rmtree(beside, ignore_errors=True)
+                shutil.rmtree(new, ignore_errors=True)
                 raise
             claims.leave(clean=False)
         if not restart and is_complete(root) is not False:
@@ -118,8 +120,10 @@ class Claims:
             with self._exclusively():
                 living, dead = self._writers()
                 idle = not living and (bool(dead) or not shared)
+                if living and not shared:
+                    raise OutputError(self._taken(living))
                 if restart and idle and not resume:
-                    trash = self.root.with_name(f"{self.root.name}.{self._id}")
+                    trash = beside(self.root)
                     self.root.rename(trash)  # at once, so that nobody joins half of it
                     shutil.rmtree(trash, ignore_errors=True)
                     return None
@@ -132,6 +136,8 @@ class Claims:
                 self._compare(settings)
                 if resume:
                     self._free(living)
+                    if not living:
+                        self.remove_partial_chunks()
                     for writer in dead:
                         (self.folder / "writers" / writer).unlink(missing_ok=True)
                     if not living:  # else a living writer has checked them when it joined
@@ -218,6 +224,23 @@ class Claims:
         with writing(path):
             self._lock = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
         _try_lock(self._lock)
+        with writing(path):
+            os.write(self._lock, str(os.getpid()).encode())
+
+    def remove_partial_chunks(self) -> None:
+        """Remove what killed writers have left of chunks; nobody may be writing any."""
+        for left in self.root.rglob("*.partial"):
+            with suppress(OSError):
+                left.unlink()
+
+    def _taken(self, living: set[str]) -> str:
+        """Return the message that another process writes into the store."""
+        writer = self.folder / "writers" / min(living)
+        pid = writer.read_text(encoding="ascii") or "another process"
+        return (
+            f"{self.root}: is being written by process {pid}. Wait until it has ended, or, for "
+            "several processes that write one store together, give each ranks=N."
+        )
 
     def _compare(self, settings: Mapping[str, Any]) -> None:
         try:

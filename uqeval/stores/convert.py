@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import os
 import shutil
-import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,10 +15,12 @@ from numpy.typing import NDArray
 
 from uqeval.errors import DataError, OutputError, StoreError
 from uqeval.files import resolved
+from uqeval.publishing import beside
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.array import ItemArray
 from uqeval.stores.bfloat16 import SOURCE, FromBfloat16
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
+from uqeval.stores.locks import locked
 from uqeval.stores.new_store import NewStore
 from uqeval.stores.pieces import Piece, Pieces, find_pieces, item_axes
 from uqeval.stores.store import open_store
@@ -83,15 +84,16 @@ def convert(
         pieces.attributes["class_names"] = list(class_names)
     if not target.parent.is_dir():
         raise OutputError(f"{destination}: the folder {target.parent} does not exist; make it.")
-    beside = target.with_name(f".{target.name}.{uuid.uuid4().hex}")
-    try:
-        _write(pieces, beside, compression, progress)
-        zw.mark_complete(beside)
-        shutil.rmtree(beside / zw.HIDDEN, ignore_errors=True)
-        zw.publish(beside, target)
-    except BaseException:  # an interrupt, too
-        zw.discard(beside)
-        raise
+    new = beside(target)
+    with locked(target):
+        try:
+            _write(pieces, new, compression, progress)
+            zw.mark_complete(new)
+            shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
+            zw.publish(new, target)
+        except BaseException:  # an interrupt, too
+            zw.discard(new)
+            raise
     return pieces.warnings
 
 

@@ -175,6 +175,7 @@ class Draft:
 
     def _complete(self) -> None:
         with suppress(FileNotFoundError), self._claims.ending():
+            self._claims.remove_partial_chunks()
             zw.mark_complete(self.store.root)
             if self.store.root != self._final:
                 zw.publish(self.store.root, self._final)

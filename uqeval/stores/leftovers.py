@@ -1,7 +1,8 @@
 """Files that a process writes beside their place, and that stay there if it is killed.
 
 Such a file has its process's id at the end of its name, and is locked while it lives. Only where
-both say so is it nobody's: ids are those of one machine, and locks not of every file system.
+both say so is it nobody's: ids are those of one machine, and locks not of every file system. A
+process of the same id that began after the file was written is another one.
 """
 
 from __future__ import annotations
@@ -9,8 +10,18 @@ from __future__ import annotations
 import fcntl
 import glob
 import os
+import re
+import shutil
+import tempfile
 from contextlib import suppress
 from pathlib import Path
+
+#: Bytes of a final name that a hidden name repeats: names are limited to 255 bytes.
+_NAME_BYTES = 200
+#: Seconds by which the clocks of processes and files may differ.
+_SLACK = 2.0
+#: The file in a temporary folder that its process holds locked.
+OWNER = "owner"
 
 
 def hold(file: int) -> None:
@@ -24,22 +35,83 @@ def own_name(path: Path) -> Path:
     return path.with_name(f"{path.name}.{os.getpid()}")
 
 
+def hidden(path: Path, ending: str) -> Path:
+    """Return a hidden name beside `path`: its own, as far as names may be long, and an ending."""
+    name = os.fsencode(path.name)[:_NAME_BYTES].decode(errors="ignore")
+    return path.with_name(f".{name}.{ending}")
+
+
 def clear(path: Path) -> None:
-    """Remove what processes that are gone have left beside `path`."""
-    for left in path.parent.glob(f"{glob.escape(path.name)}.*"):
-        number = left.name.removeprefix(f"{path.name}.")
-        if number.isdecimal() and number.isascii() and _gone(int(number)):
-            with suppress(OSError), left.open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                left.unlink()
+    """Remove what processes that are gone have left beside `path`, named by `own_name`."""
+    _clear(path.parent, f"{path.name}.", re.compile("([0-9]{1,19})"))
 
 
-def _gone(process: int) -> bool:
-    """Whether there is no process of this id."""
+def clear_beside(path: Path) -> None:
+    """Remove what processes that are gone have left beside `path`, named by `publishing.beside`."""
+    _clear(path.parent, hidden(path, "").name, re.compile("([0-9]{1,19})-[0-9]{1,19}"))
+
+
+def temporary_folder() -> tuple[Path, int]:
+    """Return a new temporary folder and the descriptor of a file in it that says who owns it.
+
+    Whoever makes the next one removes it once the descriptor is closed and its process is gone.
+    """
+    home = Path(tempfile.gettempdir())
+    for folder in home.glob("uqeval-*-*"):
+        found = re.match("uqeval-([0-9]{1,19})-", folder.name)
+        if found and _is_left(folder / OWNER, int(found[1])):
+            shutil.rmtree(folder, ignore_errors=True)
+    made = Path(tempfile.mkdtemp(prefix=f"uqeval-{os.getpid()}-"))
+    owner = os.open(made / OWNER, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    hold(owner)
+    return made, owner
+
+
+def started(process: int) -> float | None:
+    """Return when a process began, in seconds since 1970; None where that is not known."""
+    try:
+        ticks = Path(f"/proc/{process}/stat").read_bytes().rpartition(b")")[2].split()[19]
+        boot = re.search(rb"^btime ([0-9]+)", Path("/proc/stat").read_bytes(), re.MULTILINE)
+        return int(boot[1]) + int(ticks) / os.sysconf("SC_CLK_TCK") if boot else None
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def is_gone(process: int, since: float) -> bool:
+    """Return whether a process that lived at the time `since` has ended.
+
+    One of the same id that began later is another.
+    """
     try:
         os.kill(process, 0)
     except ProcessLookupError:
         return process > 0
     except (OSError, OverflowError):
+        pass
+    began = started(process)
+    return began is not None and began > since + _SLACK
+
+
+def _clear(folder: Path, start: str, ending: re.Pattern[str]) -> None:
+    for left in folder.glob(f"{glob.escape(start)}*"):
+        found = ending.fullmatch(left.name.removeprefix(start))
+        if found and _is_left(left, int(found[1])):
+            if left.is_dir():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                with suppress(OSError):
+                    left.unlink()
+
+
+def _is_left(path: Path, process: int) -> bool:
+    """Return whether the process that made a file or folder is gone, and no other has it locked."""
+    try:
+        if not is_gone(process, path.stat().st_mtime):
+            return False
+        if path.is_dir():
+            return True
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
         return False
-    return False
+    return True

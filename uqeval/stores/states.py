@@ -29,6 +29,7 @@ from uqeval.errors import OutputError, StoreError, UsageError
 from uqeval.files import open_file
 from uqeval.publishing import put_file
 from uqeval.stores.leftovers import clear, hold, own_name
+from uqeval.stores.locks import lock, release
 from uqeval.stores.states_entries import INDEX, LOCAL, MOST, Kept, check_seal, entries_of, seal
 
 if TYPE_CHECKING:
@@ -89,6 +90,7 @@ class StatesWriter:
                 "version. Remove it, or repeat the command that was interrupted."
             )
         head = left
+        self._lock = lock(self.path)
         # Written anew, so that what was cut short at its end is gone.
         clear(self.partial)
         beside = own_name(self.partial)
@@ -107,6 +109,8 @@ class StatesWriter:
         except BaseException as error:  # an interrupt, too: nobody goes on from this name
             if hasattr(self, "_zip"):
                 self._let_go()
+            elif self._lock is not None:
+                release(self._lock)
             beside.unlink(missing_ok=True)
             if not isinstance(error, OSError):
                 raise
@@ -204,6 +208,9 @@ class StatesWriter:
         self._zip.fp = None
         with suppress(OSError):  # what the disk refused is refused again
             self._file.close()
+        if self._lock is not None:
+            release(self._lock)
+            self._lock = None
 
     def _write(self, name: str, data: bytes) -> tuple[int, int]:
         """Append an entry; returns where its data begins in the file, and its size."""

@@ -1,0 +1,176 @@
+"""Of two processes that write to one output the second is refused, with the id of the first."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from uqeval import PredictionWriter
+from uqeval.errors import OutputError
+from uqeval.publishing import beside
+from uqeval.reduce import reduce as write_maps
+from uqeval.stores import leftovers
+from uqeval.stores.convert import convert
+from uqeval.stores.locks import lock, locked, release_all
+from uqeval.stores.states import StatesWriter
+
+sys.path.append(str(Path(__file__).parents[1] / "cli"))
+from command import refused, run_uqeval, run_well
+from small_stores import save_complete
+
+_HOLDER = """
+import sys, time
+from uqeval.stores.locks import lock
+for path in sys.argv[1:]:
+    lock(path)
+print("ready", flush=True)
+time.sleep(60)
+"""
+
+
+@contextmanager
+def holder(*paths: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process that holds the locks of these outputs."""
+    command = [sys.executable, "-c", _HOLDER, *map(str, paths)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGKILL)
+
+
+def test_the_second_is_refused_until_the_first_has_ended(tmp_path: Path) -> None:
+    path = tmp_path / "r.json"
+    with holder(path) as process:
+        with pytest.raises(OutputError, match=f"process {process.pid} of uqeval writes to it"):
+            lock(path)
+        with locked(tmp_path / "other.json"):
+            pass
+    assert [own.name for own in tmp_path.iterdir()] == [".r.json.lock"]
+    with locked(path), locked(path):
+        assert lock(path) is None
+    assert not list(tmp_path.iterdir())
+    lock(path)
+    release_all()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The file says who holds it: a process of this id and start, on this machine."""
+
+    def without(*_: Any) -> None:
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(fcntl, "flock", without)
+    path, file = tmp_path / "r.json", tmp_path / ".r.json.lock"
+    here, now = os.uname().nodename, int(time.time())
+    with holder(path) as process, pytest.raises(OutputError, match=f"process {process.pid}"):
+        lock(path)
+    file.write_text(f"{process.pid} {now} {here}\n")
+    with locked(path):
+        pass
+    for text in (f"1 {now - 10**7} {here}\n", f"{os.getpid()} {now - 10**6} {here}\n", "x", ""):
+        file.write_text(text)  # processes that began later, and no process at all
+        with locked(path):
+            pass
+    file.write_text(f"{process.pid} {now} elsewhere\n")
+    with pytest.raises(OutputError, match="on elsewhere"):
+        lock(path)
+
+
+@pytest.mark.parametrize("name", ["r.json", "r" * 251 + ".json"])
+def test_leftovers_go_with_the_next_lock(tmp_path: Path, name: str) -> None:
+    path = tmp_path / name
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    (tmp_path / f".{name[:200]}.{dead.pid}-0").write_text("half a report")
+    (tmp_path / f".{name[:200]}.{dead.pid}-1").mkdir()
+    (tmp_path / f".{name[:200]}.{dead.pid}-1" / "zarr.json").touch()
+    alive = beside(path)
+    alive.touch()
+    reused = tmp_path / f".{name[:200]}.{os.getpid()}-9999"
+    reused.touch()
+    os.utime(reused, (1, 1))  # written before this process began: by another of its id
+    strange = tmp_path / f".{name[:200]}.backup"
+    strange.touch()
+    with locked(path):
+        left = {own for own in tmp_path.iterdir() if not own.name.endswith(".lock")}
+    assert left == {alive, strange}
+
+
+def test_scratch_folders_of_killed_runs_go(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    dead.wait()
+    for name in (f"uqeval-{dead.pid}-x", f"uqeval-{dead.pid}-held", f"other-{dead.pid}-x"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / leftovers.OWNER).touch()
+    with (tmp_path / f"uqeval-{dead.pid}-held" / leftovers.OWNER).open() as file:
+        leftovers.hold(file.fileno())  # a process of another container, whose ids are unknown here
+        made, owner = leftovers.temporary_folder()
+        again, other = leftovers.temporary_folder()
+    assert not (tmp_path / f"uqeval-{dead.pid}-x").exists() and made.exists()
+    assert {f"uqeval-{dead.pid}-held", f"other-{dead.pid}-x"} < {p.name for p in tmp_path.iterdir()}
+    for folder, descriptor in ((made, owner), (again, other)):
+        os.close(descriptor)
+        shutil.rmtree(folder)
+
+
+def test_every_command_asks_first(tmp_path: Path) -> None:
+    store = save_complete(tmp_path / "p.zarr")
+    run_well("pavpu", store, "-o", tmp_path / "r.json", "-q")
+    outputs = [tmp_path / name for name in ("new.json", "m.zarr", "c.zarr", "v.json")]
+    (tmp_path / "rules.yaml").write_text("pavpu.pavpu: {min: 0}\n")
+    (tmp_path / "out").mkdir()
+    with holder(*outputs, tmp_path / "out" / "index.html") as process:
+        for arguments in (
+            ["pavpu", "nothing.zarr", "-o", outputs[0]],  # before anything is opened
+            ["sweep", "nothing.zarr", "-o", outputs[0]],
+            ["reduce", "nothing.zarr", "-o", outputs[1]],
+            ["convert", "nothing.zarr", outputs[2]],
+            ["gate", tmp_path / "r.json", tmp_path / "rules.yaml", "-o", outputs[3]],
+            ["run", store, "-o", tmp_path / "out"],
+        ):
+            refused(run_uqeval(*arguments), f"process {process.pid} of uqeval writes to it now")
+    assert not any(path.exists() for path in outputs)
+    run_well("pavpu", store, "-o", outputs[0], "-q")
+    assert not list(tmp_path.glob(".new*"))
+
+
+def test_the_functions_ask_too(tmp_path: Path) -> None:
+    from uqeval.inputs import InputOptions, open_inputs
+
+    store, states = save_complete(tmp_path / "p.zarr"), tmp_path / "r.states.zip"
+    with holder(tmp_path / "m.zarr", states):
+        with pytest.raises(OutputError, match="writes to it now"):
+            write_maps(open_inputs(store, None, InputOptions()), tmp_path / "m.zarr")
+        with pytest.raises(OutputError, match="writes to it now"):
+            convert(store, tmp_path / "m.zarr")
+        with pytest.raises(OutputError, match="writes to it now"):
+            StatesWriter(states, {"run": 1})
+
+
+def test_a_second_writer_is_refused(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"names": ["a"], "samples": 1, "classes": 2, "size": (2, 2)}
+    path = tmp_path / "p.zarr"
+    with PredictionWriter(path, **given) as writer:
+        with pytest.raises(OutputError, match=f"written by process {os.getpid()}"):
+            PredictionWriter(path, **given, resume=True)
+        writer.add("a", np.full((2, 2, 2), 0.5, "f4"))
+        (path / "probs/c/0/0.0123.partial").touch()  # a chunk that a killed writer had begun
+    assert not list(path.rglob("*.partial")) and not list(tmp_path.glob(".*"))
