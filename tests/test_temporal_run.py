@@ -339,3 +339,14 @@ def test_presets_and_choices_are_named(tmp_path: Path) -> None:
     )  # fmt: skip
     results = report.results["temporal"]
     assert results["mtc"] == results["mtc_pooled"]
+
+
+def test_float64_flow_is_not_rounded_before_its_pixel_is_found(tmp_path: Path) -> None:
+    """p + w just below a half belongs to the pixel before; float32 would round it up."""
+    ids = np.tile(np.arange(8) % 2, (2, 8, 1)).astype(np.uint8)
+    frames = np.random.default_rng(0).integers(0, 255, (2, 8, 8, 3)).astype(np.uint8)
+    flow = np.zeros((1, 8, 8, 2))
+    flow[..., 0] = 0.5 - 1e-9
+    store = save_store(tmp_path / "v.zarr", frames=frames, predictions=ids, flow=flow)
+    report = uqeval.evaluate(video=store, metrics={"tc": {"flow": "file"}}, workers=1)
+    assert report.results["temporal"]["mtc"] == 1.0

@@ -119,3 +119,10 @@ def test_scores_of_sigma_refuse_logarithms_and_negative_maps(tmp_path: Path) -> 
                 uqeval.evaluate(path, None, asked, map_cache=cache)
         else:
             uqeval.evaluate(path, None, asked, map_cache=cache)
+
+
+def test_the_own_spread_is_named_where_it_is_asked_for(tmp_path: Path) -> None:
+    np.savez(tmp_path / "r.npz", **stored("log_variance"))
+    asked = {"sparsification": {"uncertainty": "log_variance"}}
+    with pytest.raises(StoreError, match=r"σ = exp\(log_variance / 2\) already. Leave"):
+        uqeval.evaluate(tmp_path / "r.npz", None, asked)

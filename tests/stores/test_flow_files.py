@@ -60,7 +60,8 @@ def is_flow(found: Flows, expected: Any = FLOW) -> None:
     assert len(found) == len(expected)
     for i, flow in enumerate(expected):
         got = found.read(i)
-        assert got.dtype == np.float32 and got.flags.c_contiguous and got.flags.writeable
+        assert got.dtype in (np.float32, np.float64)
+        assert got.flags.c_contiguous and got.flags.writeable
         np.testing.assert_array_equal(got, flow)
         assert found.size(i) == flow.shape[:2]
     assert found.fingerprint() == found.fingerprint()

@@ -150,10 +150,16 @@ def _parts(stores: list[Store]) -> list[str]:
 
 
 def _how_to_remove(path: str, name: str) -> str:
-    """Return a command that removes an array of a local Zarr folder, for a message."""
-    if not Path(path).is_dir():
+    """Return a command that removes an array of a local file or folder, for a message."""
+    if Path(path).is_dir():
+        code = f"import zarr; del zarr.open_group({path!r}, mode='r+')[{name!r}]"
+    elif path.endswith(".npz"):
+        code = (
+            f"import numpy as np; z = dict(np.load({path!r})); del z[{name!r}]; "
+            f"np.savez({path!r}, **z)"
+        )
+    else:
         return ""
-    code = f"import zarr; del zarr.open_group({path!r}, mode='r+')[{name!r}]"
     return f': python -c "{code}"'
 
 

@@ -85,6 +85,11 @@ class Members:
         return [array for s in (self.means, self.spreads) if s for array in s.arrays]
 
     @property
+    def kinds(self) -> tuple[str, ...]:
+        """The array that says σ, if there is one."""
+        return (self.spreads.kind,) if self.spreads is not None else ()
+
+    @property
     def has_sigma(self) -> bool:
         """Whether there is a standard deviation."""
         return self.spreads is not None or self.count > 1

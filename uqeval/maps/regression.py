@@ -110,6 +110,11 @@ class RegressionSource:
                         "store that is a standard deviation with --uncertainty "
                         f"({', '.join(sorted(self.extra)) or 'it holds none'})."
                     )
+            elif own in self.members.kinds:
+                raise StoreError(
+                    f"--uncertainty {own}: {self.where} is read with σ = {SPREADS[own]} already. "
+                    "Leave --uncertainty out."
+                )
             elif own not in self.extra:
                 held = ", ".join(sorted({"sigma", *self.extra}))
                 raise StoreError(f"{self.where} has no map {own!r}; it has {held}.")

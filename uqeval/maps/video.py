@@ -40,8 +40,9 @@ class VideoSource:
 
     `grey`, `grey_before` uint8; `prediction:M`, `prediction_before:M` ids of model M, void as its
     dtype's largest value; `label`, and `label_before` of a frame t-1 that begins a run (void
-    elsewhere, and where a frame has no label); `flow:METHOD` float32 [y, x, 2], on frame t's grid
-    and pointing to t-1; `flow_forward:METHOD` the other way; `tracks:…` see `uqeval.maps.tracks`.
+    elsewhere, and where a frame has no label); `flow:METHOD` [y, x, 2] (float32, or float64 as it
+    is stored), on frame t's grid and pointing to t-1; `flow_forward:METHOD` the other way;
+    `tracks:…` see `uqeval.maps.tracks`.
 
     Each frame is decoded once. `stored` are flows from files, by "flow" or "flow_forward".
     """
@@ -139,7 +140,8 @@ class VideoSource:
         ids = np.dtype(id_dtype(self.classes)).itemsize
         frame = _GREY + _RGB + ids * (len(self.models) + (self.labels is not None))
         flows = {n for n in self.wanted if n.startswith(("flow:", "flow_forward:"))}
-        maps = 2 * frame + _FLOW * (len(flows) + 2 * tracked) + _TRACKING * tracked
+        flow_bytes = max([_FLOW, *(2 * stored.itemsize for stored in self.stored.values())])
+        maps = 2 * frame + flow_bytes * (len(flows) + 2 * tracked) + _TRACKING * tracked
         work = max((e.working_bytes(pixels) for e in self._estimators.values()), default=0)
         return pixels * maps + work
 

@@ -31,6 +31,12 @@ _ENDINGS = ("_flow",)
 _MOST = np.float32(1e9)
 
 
+def _plain(stored: np.dtype[Any]) -> np.dtype[Any]:
+    """Return float32, or float64 where float32 does not hold all stored numbers."""
+    exact = stored.itemsize < 3 or stored == np.float32
+    return np.dtype(np.float32 if exact else np.float64)
+
+
 class Flows(VideoPlanes):
     """The optical flow of all pairs, in their order, on the grid of the later frame."""
 
@@ -38,13 +44,20 @@ class Flows(VideoPlanes):
         """The flow of the pairs at these places alone."""
         return Flows(self.where, self.parts[places.start : places.stop])
 
-    def read(self, i: int) -> NDArray[np.float32]:
-        """The flow of pair `i` as [y, x, 2], (dx, dy) in pixels; both NaN where it is unknown.
+    @property
+    def itemsize(self) -> int:
+        """Bytes of a number of the flow as it is read."""
+        return max(_plain(array.dtype).itemsize for array in self.arrays)
 
-        Unknown is what is not finite or beyond 1e9 in either. Raises `StoreError`.
+    def read(self, i: int) -> NDArray[Any]:
+        """Return the flow of pair `i` as [y, x, 2], (dx, dy) in pixels; NaN where it is unknown.
+
+        float32, or float64 of what float32 does not hold: p + w is rounded to a pixel, and a
+        number close to a half may not be rounded before. Unknown is what is not finite or beyond
+        1e9 in either. Raises `StoreError`.
         """
-        with np.errstate(over="ignore"):  # of float64; infinite is unknown too
-            flow = np.array(self._planes.read(i).transpose(1, 2, 0), np.float32, order="C")
+        dtype = _plain(self.parts[i].array.dtype)
+        flow = np.array(self._planes.read(i).transpose(1, 2, 0), dtype, order="C")
         flow[~(np.abs(flow) <= _MOST).all(axis=-1)] = np.nan
         return flow
 
