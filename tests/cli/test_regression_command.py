@@ -139,3 +139,21 @@ def test_definitions_and_their_choices(folder: Path) -> None:
     assert len(found["results"]["regression"]["calibration"]["p"]) == 11
     message = refused(run_uqeval("regression", folder / "all.zarr", "--definition", "mine"))
     assert "uncertainty-toolbox" in message and "torch-uncertainty-0.13" in message
+
+
+def test_invalid_targets_on_the_command_line_and_in_the_file(folder: Path, tmp_path: Path) -> None:
+    target = np.nan_to_num(np.load(folder / "target.npy"), nan=-1)
+    target[:, ::2] = 0
+    np.save(tmp_path / "target.npy", target)
+    known = ((target > 0) & numbers(2)["valid"]).sum()
+    given = (folder / "preds.zarr", tmp_path / "target.npy")
+    found = report(*given, "--invalid", "0", "--invalid=-1", "--invalid", "nan")
+    assert found["results"]["regression"]["pixels"] == known
+    assert found["inputs"]["options"]["invalid"] == [0.0, -1.0, "nan"]
+    refused(run_uqeval("regression", *given, "--invalid", "x"), "--invalid 'x'; expected a number")
+    stores = {"d": dict(zip(("predictions", "target"), map(str, given), strict=True))}
+    stores["d"] |= {"invalid": [0, -1.0, ".nan"]}  # type: ignore[dict-item]
+    text = json.dumps({"stores": stores}).replace('".nan"', ".nan")
+    (tmp_path / "uqeval.yaml").write_text(text)
+    done = run_well("regression", "--format", "json", cwd=tmp_path)
+    assert json.loads(done.stdout)["results"]["regression"]["pixels"] == known

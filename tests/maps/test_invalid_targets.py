@@ -45,10 +45,12 @@ def test_zeros_are_left_out_where_the_user_says_so(tmp_path: Path) -> None:
     told = zeros_of(evaluated(path))
     assert len(told) == 3 and f"uqeval regression {path} --invalid 0 " in told[0]
     assert "nmerci" in told[1] and "sparsification" in told[2]
-    for given in (0, [0.0], ["0", "nan"], [-7, 0, float("nan"), float("inf")]):
+    for given in (0, np.float32(0), [0.0], ["0", "nan"], [-7, 0, float("nan"), float("inf")]):
         report = evaluated(path, invalid=given)
         assert report.results == expected.results and not zeros_of(report)
-        assert report.inputs["options"]["invalid"] == given or given == [-7, 0, given[2], given[3]]  # type: ignore[index]
+        said = [v if np.isfinite(v) else str(v) for v in map(float, np.atleast_1d(given))]
+        assert report.inputs["options"]["invalid"] == said
+        report.model_dump_json()
     assert not zeros_of(evaluated(path, invalid="nan"))
     assert evaluated(path, invalid="nan").results == evaluated(path).results
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
@@ -65,7 +66,8 @@ class InputOptions:
     def invalid_targets(self) -> tuple[float, ...]:
         """Return the targets that are no measurement. Raises `UsageError` for no numbers."""
         given = self.invalid
-        several = [given] if given is None or isinstance(given, str | int | float) else list(given)
+        listed = isinstance(given, Iterable) and not isinstance(given, str)
+        several = list(given) if listed else [given]  # type: ignore[arg-type]
         found = []
         for value in several if given is not None else ():
             try:
@@ -129,11 +131,14 @@ class InputOptions:
         hidden = {"names", "whole_sequences", "map_cache"} | (
             set() if self.video is not None else {*OF_VIDEO}
         )
-        return {
+        found = {
             name: str(value) if isinstance(value, Path) else value
             for name in self.__dataclass_fields__
             if name not in hidden and not hasattr(value := getattr(self, name), "__array__")
         }
+        if self.invalid is not None:  # as JSON can hold it
+            found["invalid"] = [v if math.isfinite(v) else str(v) for v in self.invalid_targets()]
+        return found
 
     @property
     def fill(self) -> bool:
