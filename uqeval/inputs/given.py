@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -67,7 +67,7 @@ class InputOptions:
         """Return the targets that are no measurement. Raises `UsageError` for no numbers."""
         given = self.invalid
         listed = isinstance(given, Iterable) and not isinstance(given, str)
-        several = list(given) if listed else [given]  # type: ignore[arg-type]
+        several: list[Any] = list(given) if listed else [given]  # type: ignore[arg-type]
         found = []
         for value in several if given is not None else ():
             try:
