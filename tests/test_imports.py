@@ -19,6 +19,7 @@ ROOT = Path(uqeval.__file__).parent
 HOMES = {
     "numba": {"kernels"},
     "zarr": {"stores"},
+    "h5py": {"stores"},
     "numcodecs": {"stores"},
     "cv2": {"maps", "stores"},
     "typer": {"cli"},

@@ -33,6 +33,8 @@ def check_writable(path: str | Path) -> None:
 def is_part_of(output: str | Path, source: str | Path) -> bool:
     """Whether an output is an input itself, or lies in one that is a Zarr store."""
     one, other = Path(output), Path(source)
+    if not other.exists():  # an array inside an HDF5 file?
+        other = Path(str(source).partition("::")[0])
     if not other.exists():
         return False
     if one.exists() and one.samefile(other):

@@ -57,7 +57,7 @@ def store_of_named(
         known = known_as(kind, array)
         if known in arrays:
             raise StoreError(f"{path}: holds {known!r} twice, once as {kind!r}. Keep one of them.")
-        if array.dtype.kind != "U":
+        if array.dtype.kind != "U" and kind != "names":
             arrays[known] = array
     arrays = how.declared.of_named(with_scale(arrays), path)
     arrays, single = _one_item(arrays)

@@ -24,6 +24,7 @@ from uqeval.stores.assembled import (
 from uqeval.stores.attributes import check_attributes
 from uqeval.stores.declared import Declared
 from uqeval.stores.foreign import how_to_convert
+from uqeval.stores.hdf5_array import hdf5_path
 from uqeval.stores.item_folder import kinds_in_folder, open_item_folder
 from uqeval.stores.kinds import KNOWN, resolve
 from uqeval.stores.label_folder import open_label_folder, open_predicted_ids, png_files
@@ -50,7 +51,7 @@ __all__ = [
 
 _EXPECTED = (
     "a Zarr store (folder, zip or URL), an .npy or .npz file, a folder of them (one an item), or a "
-    "folder of label PNGs"
+    "folder of label PNGs, or an HDF5 file (file.h5::/path)"
 )
 
 
@@ -80,6 +81,8 @@ def open_store(
     text = str(path)
     if is_url(text) or is_zarr(text):
         return _open_zarr(text, how)
+    if (inside := hdf5_path(text)) is not None and not Path(text).is_dir():
+        return _open_hdf5(*inside, how)
     local = Path(text)
     if local.is_dir():
         return _open_folder(text, how)
@@ -173,6 +176,20 @@ def _open_folder(path: str, how: Opening) -> Store:
         f"{path}: is a folder with {f'{what} files' if what else 'nothing in it'}; expected "
         f"{_EXPECTED}." + how_to_convert(path)
     )
+
+
+def _open_hdf5(path: str, inside: str, how: Opening) -> Store:
+    from uqeval.stores.hdf5_array import Hdf5Group, open_hdf5
+
+    if not Path(path).exists():
+        raise StoreError(f"{path}: there is nothing here; expected {_EXPECTED}. Check the path.")
+    opened = open_hdf5(path, inside, how.fill_missing)
+    shown = f"{path}::{inside}" if inside != "/" else path
+    if not isinstance(opened, Hdf5Group):
+        return replace(store_of_one(opened, how), path=shown)
+    check_attributes(opened.attributes, shown)
+    store = store_of_named(shown, opened.arrays, opened.attributes, how)
+    return replace(store, warnings=(*store.warnings, *opened.warnings))
 
 
 def _open_npz(path: str, how: Opening) -> Store:

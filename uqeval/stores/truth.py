@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uqeval.stores.array import StoredArray
+from uqeval.stores.hdf5_array import hdf5_path
 from uqeval.stores.item_folder import kinds_in_folder
-from uqeval.stores.kinds import ALIASES, KNOWN, PREDICTIONS
+from uqeval.stores.kinds import ALIASES, KNOWN, PREDICTIONS, known_as
 from uqeval.stores.label_folder import png_files
 from uqeval.stores.numpy_array import open_npy, open_npz
 from uqeval.stores.sources import is_url
@@ -81,6 +82,13 @@ def _held(path: str) -> tuple[StoredArray | None, set[str] | None]:
         if not kinds and "items" in opened.groups:
             kinds = set(_first_item(opened))
         return None, kinds
+    if (inside := hdf5_path(path)) is not None and Path(inside[0]).is_file():
+        from uqeval.stores.hdf5_array import Hdf5Group, open_hdf5
+
+        found = open_hdf5(*inside, fill_missing=True)
+        if not isinstance(found, Hdf5Group):
+            return found, None
+        return None, {known_as(kind, array) for kind, array in found.arrays.items()}
     if Path(path).is_dir():
         kinds = set(kinds_in_folder(path))
         return None, kinds if kinds & KNOWN else None

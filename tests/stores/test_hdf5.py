@@ -1,0 +1,90 @@
+"""HDF5 files, whole or by the place of an array or a group, read by chunk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import uqeval
+from uqeval.cli.options import split_paths
+from uqeval.errors import StoreError, UqevalError, UsageError
+from uqeval.report.files import is_part_of
+from uqeval.stores.store import open_store
+
+h5py = pytest.importorskip("h5py")
+
+RNG = np.random.default_rng(7)
+PROBS = np.moveaxis(RNG.dirichlet(np.ones(4), (3, 2, 8, 12)), -1, 2).astype("f4")
+LABELS = RNG.integers(0, 4, (3, 8, 12)).astype(np.uint8)
+
+
+def saved(path: Path, **options: Any) -> Path:
+    with h5py.File(path, "w") as file:
+        group = file.create_group("run/a")
+        group.create_dataset("probs", data=PROBS, **options)
+        group.create_dataset("names", data=["a", "b", "c"])
+        group.attrs["class_names"] = ["road", "car", "tree", "sky"]
+        group.attrs["ignore_index"] = np.int64(255)
+        file.create_dataset("labels", data=LABELS)
+        file.create_dataset("numbers", data=np.ones((3, 8, 12)))
+        file.create_dataset("nothing", shape=(3, 8, 12), dtype="u1", chunks=(1, 8, 12))
+        file["elsewhere"] = h5py.ExternalLink("other.h5", "/probs")
+        file.create_dataset("raw", (4,), "f4", external=[("/etc/hostname", 0, 16)])
+    return path
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"chunks": (1, 1, 4, 5, 12)}, {"chunks": (2, 2, 2, 8, 6), "compression": "gzip"}],
+)
+def test_the_scores_are_those_of_the_arrays(tmp_path: Path, options: dict[str, Any]) -> None:
+    at = f"{saved(tmp_path / 's.h5', **options)}::"
+    expected = uqeval.evaluate(PROBS, LABELS, metrics=("calibration",)).results["calibration"]
+    assert split_paths([f"{at}/run/a", f"{at}labels"]) == ([f"{at}/run/a"], f"{at}labels")
+    for inside in ("/run/a", "run/a/probs"):
+        report = uqeval.evaluate(f"{at}{inside}", f"{at}labels", metrics=("calibration",))
+        assert report.results["calibration"]["ece"] == expected["ece"]
+    group = open_store(f"{at}/run/a", role="predictions")
+    assert group.names == ("a", "b", "c") and group.attributes["ignore_index"] == 255
+    part = group.arrays["probs"][1]
+    assert part.states() and part.array.fingerprint()
+    if "chunks" in options:
+        assert part.array.chunks == options["chunks"]
+
+
+def test_what_is_refused(tmp_path: Path) -> None:
+    path = saved(tmp_path / "s.h5")
+    (tmp_path / "bad.h5").write_bytes(b"no HDF5")
+    with h5py.File(tmp_path / "huge.h5", "w") as file:
+        file.create_dataset("probs", shape=(10**12, 2, 4, 4), dtype="f4", chunks=(1, 2, 4, 4))
+        file.create_dataset("bare", shape=(10**12, 2, 4, 4), dtype="f4")
+    for inside, says in [
+        (f"{path}::/nowhere", "nothing here; / holds elsewhere, labels"),
+        (f"{path}::/elsewhere", "nothing here"),
+        (f"{path}::/raw", "lie in other files"),
+        (f"{path}::/nothing", "chunks are missing"),
+        (f"{path}::/run/a/names", "which are no numbers"),
+        (f"{tmp_path / 'bad.h5'}", "cannot be opened as an HDF5 file"),
+        (f"{tmp_path / 'none.h5'}::/x", "there is nothing here"),
+        (f"{tmp_path / 'huge.h5'}", r"claims the shape .*missing"),
+        (f"{tmp_path / 'huge.h5'}::/bare", r"claims the shape .*missing"),
+    ]:
+        with pytest.raises(UqevalError, match=says):
+            uqeval.evaluate(inside, LABELS, metrics=("segmentation",), classes=4)
+
+
+def test_outputs_never_go_into_the_file(tmp_path: Path) -> None:
+    path = saved(tmp_path / "s.h5")
+    assert is_part_of(path, f"{path}::/run/a")
+
+
+def test_without_h5py(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "h5py", None)
+    (tmp_path / "s.h5").write_bytes(b"")
+    with pytest.raises(UsageError, match=r"pip install 'uqeval\[hdf5\]'"):
+        open_store(tmp_path / "s.h5", role="predictions")
+    with pytest.raises(StoreError, match="nothing here"):
+        open_store(tmp_path / "t.h5", role="predictions")

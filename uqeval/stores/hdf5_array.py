@@ -1,0 +1,191 @@
+"""HDF5 files: `file.h5`, or `file.h5::/path` of an array or a group in it; needs h5py."""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import StoreError, UsageError
+from uqeval.files import open_descriptor
+from uqeval.stores.array import Region, StoredArray, file_digest
+from uqeval.stores.stamps import file_stamp, file_state, joined
+
+_FILE = re.compile(r"^(?P<file>.+\.(?:h5|hdf5|hdf))(?:::(?P<inside>.*))?$", re.IGNORECASE)
+#: A file claims more chunks than it holds where more than this many are not there.
+_MOST_MISSING = 1_000_000
+#: Bytes of one chunk that are decoded at a time at most.
+_MOST_CHUNK = 1 << 32
+
+
+def hdf5_path(path: str) -> tuple[str, str] | None:
+    """The file and the place inside of a path to HDF5; None for another path."""
+    found = _FILE.match(path)
+    return (found["file"], found["inside"] or "/") if found and "://" not in path else None
+
+
+class Hdf5Array(StoredArray):
+    """A dataset of an HDF5 file that is open; h5py lets one thread read at a time."""
+
+    def __init__(self, path: str, dataset: Any, fill_missing: bool) -> None:
+        self.where = f"{path}::{dataset.name}"
+        self.shape = tuple(dataset.shape)
+        self.dtype = dataset.dtype.newbyteorder("=")
+        stored = dataset.chunks or self.shape
+        self.chunks = tuple(max(1, size) for size in stored)
+        self.attributes = _attributes(dataset)
+        self._path = path
+        self._dataset = dataset
+        self._fill_missing = fill_missing
+        self._refuse()
+
+    def _refuse(self) -> None:
+        """Raise `StoreError` for values that lie elsewhere, or that cannot be there."""
+        if self._dataset.external or self._dataset.is_virtual:
+            raise StoreError(
+                f"{self.where}: its values lie in other files, which are not read. Copy them into "
+                "one file."
+            )
+        if math.prod(self.chunks) * self.dtype.itemsize > _MOST_CHUNK and self._dataset.chunks:
+            raise StoreError(f"{self.where}: has chunks {self.chunks} of more than 4 GiB.")
+        if self._absent() > _MOST_MISSING:
+            raise StoreError(
+                f"{self.where}: claims the shape {self.shape}, but {self._absent():,} of its "
+                f"{self._grid():,} chunks are missing. Write it again."
+            )
+
+    def _grid(self) -> int:
+        return math.prod(-(-n // c) for n, c in zip(self.shape, self.chunks, strict=True))
+
+    def _absent(self) -> int:
+        if self._dataset.chunks is None:
+            size = math.prod(self.shape) * self.dtype.itemsize
+            return 0 if self._dataset.id.get_storage_size() == size else max(self._grid(), size)
+        return self._grid() - int(self._dataset.id.get_num_chunks())
+
+    def suit(self, axes: tuple[str, ...]) -> None:
+        """A dataset without chunks is read in any box: one item at a time."""
+        if self._dataset.chunks is None and "item" in axes and len(axes) > 1:
+            self.chunks = tuple(
+                1 if axis == "item" else n for axis, n in zip(axes, self.chunks, strict=True)
+            )
+
+    def read(self, region: Region) -> NDArray[Any]:
+        """The values of `region`. Raises `StoreError` for chunks that cannot be decoded."""
+        try:
+            return np.require(self._dataset[region], self.dtype, ["C"])
+        except (OSError, RuntimeError, ValueError) as error:
+            raise StoreError(
+                f"{self.where}: cannot be read ({str(error)[:200]}). Copy or save it again."
+            ) from error
+
+    def missing(self) -> list[tuple[int, ...]]:
+        """Grid positions of the chunks that the file does not hold."""
+        if self._fill_missing or not self._absent():
+            return []
+        grid = [range(-(-n // c)) for n, c in zip(self.shape, self.chunks, strict=True)]
+        absent = np.ones([len(own) for own in grid], bool)
+        if self._dataset.chunks is not None:
+            for number in range(self._dataset.id.get_num_chunks()):
+                start = self._dataset.id.get_chunk_info(number).chunk_offset
+                absent[tuple(s // c for s, c in zip(start, self.chunks, strict=True))] = False
+        return [tuple(map(int, place)) for place in np.argwhere(absent)]
+
+    def stored_bytes(self) -> int:
+        """How many bytes the dataset takes in the file."""
+        return int(self._dataset.id.get_storage_size())
+
+    def fingerprint(self) -> str:
+        """SHA-256 of the file's name, size and time of change, and of the dataset's place."""
+        return file_digest(Path(self._path), self._dataset.name, self.shape, str(self.dtype))
+
+    def stamp(self, index: int | None) -> str | None:
+        """Of the whole file."""
+        return joined([file_stamp(self._path)], self.where, self.shape, self.axes, index)
+
+    def states(self, index: int | None) -> dict[str, str]:
+        """Return the state of the file."""
+        return {self._path: file_state(self._path)}
+
+
+class Hdf5Group:
+    """The arrays of numbers in an HDF5 group by name, its item names, and its attributes."""
+
+    def __init__(self, path: str, group: Any, fill_missing: bool) -> None:
+        import h5py
+
+        self.attributes = _attributes(group)
+        self.arrays: dict[str, StoredArray] = {}
+        self.warnings: list[str] = []
+        for name in group:
+            if not isinstance(group.get(name, getlink=True), h5py.HardLink):
+                self.warnings.append(f"left out: {path}::{name} is a link, which is not followed.")
+                continue
+            member = group[name]
+            if not isinstance(member, h5py.Dataset):
+                continue
+            if h5py.check_string_dtype(member.dtype) is not None:
+                if name == "names":
+                    self.attributes["names"] = [str(v) for v in member.asstr()[:].tolist()]
+            elif member.dtype.kind in "biuf" and member.shape is not None:
+                self.arrays[str(name)] = Hdf5Array(path, member, fill_missing)
+
+
+def open_hdf5(path: str, inside: str, fill_missing: bool) -> Hdf5Array | Hdf5Group:
+    """The array or the group at a place of an HDF5 file.
+
+    Raises `UsageError` without h5py, `StoreError` for what is not there or no HDF5 file.
+    """
+    try:
+        import h5py
+    except ImportError:
+        raise UsageError(
+            f"{path}: HDF5 files need h5py; install it with: pip install 'uqeval[hdf5]'."
+        ) from None
+    try:
+        os.close(open_descriptor(path))  # a regular file, never a pipe
+        file = h5py.File(path, "r", locking="best-effort")
+    except OSError as error:
+        raise StoreError(
+            f"{path}: cannot be opened as an HDF5 file ({str(error)[:200]}). Check the path, or "
+            "copy it again."
+        ) from error
+    place = inside.strip("/")
+    found: Any = file
+    for name in place.split("/") if place else ():
+        link = found.get(name, getlink=True) if isinstance(found, h5py.Group) else None
+        if not isinstance(link, h5py.HardLink):
+            held = ", ".join(sorted(map(str, found))[:10]) if isinstance(found, h5py.Group) else ""
+            raise StoreError(
+                f"{path}::{inside}: there is nothing here; {found.name} holds {held or 'nothing'}. "
+                "Give the place of an array or a group after `::`."
+            )
+        found = found[name]
+    if isinstance(found, h5py.Dataset):
+        if found.shape is None or found.dtype.kind not in "biuf":
+            raise StoreError(f"{path}::{inside}: holds {found.dtype}, which are no numbers.")
+        return Hdf5Array(path, found, fill_missing)
+    return Hdf5Group(path, found, fill_missing)
+
+
+def _attributes(holder: Any) -> dict[str, Any]:
+    """The attributes of an array or a group as plain values; others are left out."""
+    found: dict[str, Any] = {}
+    for name in holder.attrs:
+        try:
+            value = holder.attrs[name]
+        except (OSError, RuntimeError, TypeError):
+            continue
+        if isinstance(value, np.ndarray | np.generic):
+            value = value.tolist()
+        if isinstance(value, bytes):
+            value = value.decode("utf-8", "replace")
+        if isinstance(value, list):
+            value = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in value]
+        found[str(name)] = value
+    return found
