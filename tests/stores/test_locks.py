@@ -174,3 +174,23 @@ def test_a_second_writer_is_refused(tmp_path: Path) -> None:
         writer.add("a", np.full((2, 2, 2), 0.5, "f4"))
         (path / "probs/c/0/0.0123.partial").touch()  # a chunk that a killed writer had begun
     assert not list(path.rglob("*.partial")) and not list(tmp_path.glob(".*"))
+
+
+def test_a_report_never_lies_beside_states_of_another_run(
+    tmp_path: Path,
+) -> None:
+    """Killed once the states are in place: the older report is aside until the new one is."""
+    report, states = tmp_path / "r.json", tmp_path / "r.states.zip"
+    report.write_text("older")
+    with StatesWriter(states) as writer:  # whoever only leaves states leaves the report alone
+        writer.finish({"items": []})
+    assert report.read_text() == "older"
+    lock(report)
+    with StatesWriter(states) as writer:
+        writer.finish({"items": []})
+    release_all()
+    assert not report.exists() and (tmp_path / "r.json.old").read_text() == "older"
+    store = save_complete(tmp_path / "p.zarr")
+    report.write_text("older")
+    run_well("pavpu", store, "-o", report, "-q")
+    assert report.read_text() != "older" and not (tmp_path / "r.json.old").exists()

@@ -14,7 +14,7 @@ from uqeval.files import stream_of
 from uqeval.report.files import check_writable, is_part_of, write
 from uqeval.report.schema import Report
 from uqeval.stores.locks import lock
-from uqeval.stores.states import partial_path
+from uqeval.stores.states import aside, partial_path
 
 
 def states_path(shared: Shared) -> str | None:
@@ -80,13 +80,18 @@ def deliver(report: Report, shared: Shared) -> None:
     from uqeval.report import markdown, terminal
 
     output, csv = shared.output, shared.csv
+    old = aside(Path(output)) if output not in (None, "", "-") and report.states else None
     try:
         if output is not None and output != "-":
             write(output, report.to_json())
     except OutputError:
         if report.states is not None:  # they belong to no report
             Path(report.states).unlink(missing_ok=True)
+        if old is not None and old.is_file():
+            old.replace(str(output))
         raise
+    if old is not None:
+        old.unlink(missing_ok=True)
     if csv is not None and csv != "-":
         write(csv, csv_writer.to_csv(report))
     if not shared.quiet:

@@ -52,6 +52,12 @@ def lock(output: str | Path) -> Path | None:
     return file
 
 
+def holds(output: str | Path) -> bool:
+    """Return whether this process holds the lock of an output."""
+    file = hidden(Path(output).expanduser().resolve(), "lock")
+    return _held.get(file, (0, 0))[0] == os.getpid()
+
+
 def release_all() -> None:
     """Release all locks that this process holds."""
     for file, (process, _) in list(_held.items()):

@@ -29,7 +29,7 @@ from uqeval.errors import OutputError, StoreError, UsageError
 from uqeval.files import open_file
 from uqeval.publishing import put_file
 from uqeval.stores.leftovers import clear, hold, own_name
-from uqeval.stores.locks import lock, release
+from uqeval.stores.locks import holds, lock, release
 from uqeval.stores.states_entries import INDEX, LOCAL, MOST, Kept, check_seal, entries_of, seal
 
 if TYPE_CHECKING:
@@ -48,6 +48,11 @@ DAMAGED = (
     OSError, KeyError, ValueError, IndexError, struct.error, zipfile.BadZipFile, zlib.error,
     NotImplementedError, RuntimeError, OverflowError, RecursionError, EOFError,
 )  # fmt: skip
+
+
+def aside(report: Path) -> Path:
+    """Return where the report of an earlier run lies until the new one is written."""
+    return report.with_name(f"{report.name}.old")
 
 
 def partial_path(path: str | Path) -> Path:
@@ -176,6 +181,7 @@ class StatesWriter:
             digest = seal(self._file)
             if not self._is_mine():
                 raise OutputError(f"{self.path}: another run writes to it; give each its own -o.")
+            self._put_report_aside()
             put_file(self._file, self.partial, self.path)
             self._file.close()
         except OSError as error:
@@ -196,6 +202,13 @@ class StatesWriter:
             error.add_note(f"{self.partial} has what was counted; --resume goes on from it.")
         elif mine:  # else it is of another run, which goes on
             self.partial.unlink(missing_ok=True)
+
+    def _put_report_aside(self) -> None:
+        """Rename an earlier report that this process replaces: it is not of these states."""
+        whole = self.path.with_name(self.path.name.removesuffix(".states.zip"))
+        for report in (whole, whole.with_name(f"{whole.name}.json")):
+            if report != self.path and report.is_file() and holds(report):
+                report.replace(aside(report))
 
     def _is_mine(self) -> bool:
         try:
