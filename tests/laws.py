@@ -195,6 +195,32 @@ def saved_states_come_back(tally: Tally) -> None:
         assert all(values.flags.writeable for values in found.values())
 
 
+def states_pass_their_own_check(tally: Tally) -> None:
+    """What was counted is sound: of no items, of one and of several; and tells its pixels."""
+    if isinstance(tally, TrackCounts):  # its maps here are any numbers
+        return
+    for maps in items_for(tally):
+        state = tally.state_of(maps)
+        tally.check(state)
+        size = next(iter(maps.values())).size
+        counted, evaluated = tally.pixels(state), tally.evaluated(state)
+        assert counted is None or (counted == size if tally.counts_void else counted <= size)
+        assert evaluated is None or 0 <= evaluated <= size
+    tally.check(fold(tally, items_for(tally)))
+    tally.check(tally.empty())
+
+
+def forged_states_are_refused(tally: Tally) -> None:
+    """A negative count, one beyond all sums, and what is not a number."""
+    wrong = {"i": (-(10**9), 2**62), "u": (), "f": (np.nan,)}
+    for name, field in tally.fields.items():
+        for value in wrong[np.dtype(field.dtype).kind] if field.merge == "sum" else ():
+            state = fold(tally, items_for(tally))
+            state[name].flat[0] = value
+            with pytest.raises(ValueError, match=rf"{tally.id}\.{name}"):
+                tally.load(tally.pack(state))
+
+
 def cleared_states_are_empty(tally: Tally) -> None:
     """`clear` undoes `update`, and leaves what `thin` gave as it was; or does nothing."""
     for maps in items_for(tally):
@@ -281,6 +307,8 @@ LAWS = (
     the_fold_of_saved_states_is_the_fold,
     merging_leaves_the_other_alone,
     saved_states_come_back,
+    states_pass_their_own_check,
+    forged_states_are_refused,
     cleared_states_are_empty,
     what_needs_no_state_is_the_state,
     strange_bytes_are_refused,

@@ -33,7 +33,8 @@ ARROWS = {
     "publishing": {"files", "stores.leftovers"},
     "kernels": set(),
     "files": set(),
-    "stores": {"errors", "files", "publishing", "maps.spare"},
+    "untrusted": {"errors", "files"},
+    "stores": {"errors", "files", "publishing", "untrusted", "maps.spare"},
     "maps": {"errors", "kernels", "stores"},
     "tallies": {"errors", "kernels", "maps.names", "maps.video_names"},
     # The last two read small files that an option names: a report, a list of items.
@@ -47,8 +48,8 @@ ARROWS = {
     },
     "engine": {"errors", "maps", "tallies", "stores"},
     # A report keys its intervals by address.
-    "report": {"errors", "files", "publishing", "gate.addresses"},
-    "gate": {"errors", "files", "report"},
+    "report": {"errors", "files", "publishing", "untrusted", "gate.addresses"},
+    "gate": {"errors", "files", "untrusted", "report"},
     "compare": {"errors", "report", "gate", "statistics.together"},
     "config": {"errors", "files", "metrics", "gate"},
     "statistics": {

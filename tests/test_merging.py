@@ -59,7 +59,7 @@ def evaluated(store: Path, states: Path, metrics: Any, **options: Any) -> dict[s
 def told(report: Report) -> dict[str, Any]:
     """A report as it is written, but for where and how fast it was made."""
     record: dict[str, Any] = json.loads(report.to_json())
-    return {k: v for k, v in record.items() if k not in ("timing", "states")}
+    return {k: v for k, v in record.items() if k not in ("timing", "states", "states_digest")}
 
 
 def parts(store: Path, folder: Path, metrics: Any, of: int, **options: Any) -> list[Path]:
@@ -342,6 +342,18 @@ def test_merged_states_are_cut_like_those_of_the_whole(stores: Path, tmp_path: P
 # ---- files that are no good
 
 
+def with_report(folder: Path, label: int) -> Path:
+    """A report at `folder/r.json` with its states, of a store with another label of one pixel."""
+    folder.mkdir()
+    arrays = {"probs": probs(2), "labels": labels(2)}
+    arrays["labels"][0, 0, 0] = label
+    save(folder / "s", arrays, {"names": NAMES[:2]})
+    report = uqeval.evaluate(folder / "s", states=folder / "r.states.zip", metrics="segmentation")
+    path = folder / "r.json"
+    path.write_text(report.to_json(), "utf-8")
+    return path
+
+
 def rewritten(path: Path, to: Path, change: Any) -> Path:
     """A states file with its index changed."""
     saved = SavedStates(path)
@@ -397,6 +409,23 @@ def test_states_of_another_tally(pair: tuple[Path, Path], tmp_path: Path) -> Non
         writer.finish({k: v for k, v in saved.index.items() if k != "schema"})
     with pytest.raises(StoreError, match="no state of class_counts"):
         merge([one, bad])
+
+
+def test_states_of_another_run_are_refused(tmp_path: Path) -> None:
+    mine = with_report(tmp_path / "mine", 0)
+    theirs = with_report(tmp_path / "theirs", 1)
+    shutil.copy(theirs.with_suffix(".states.zip"), mine.with_suffix(".states.zip"))
+    with pytest.raises(StoreError, match="are not the states of"):
+        merge(mine)
+
+
+def test_a_changed_byte_is_noticed(pair: tuple[Path, Path]) -> None:
+    one, two = pair
+    data = bytearray(two.read_bytes())
+    data[len(data) // 3] ^= 1
+    two.write_bytes(data)
+    with pytest.raises(StoreError, match="changed or damaged after they were written"):
+        merge([one, two])
 
 
 def test_a_bomb(pair: tuple[Path, Path], tmp_path: Path) -> None:

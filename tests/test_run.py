@@ -66,7 +66,9 @@ def store(path: Path, p: Any, chunks: Any) -> Path:
 def conclusions(report: Any) -> dict[str, Any]:
     """What may not depend on how it was computed."""
     record = report.model_dump()
-    return {k: v for k, v in record.items() if k not in ("timing", "inputs", "states")}
+    return {
+        k: v for k, v in record.items() if k not in ("timing", "inputs", "states", "states_digest")
+    }
 
 
 # The same report

@@ -6,15 +6,88 @@ do. `uqeval.cli` turns any `UqevalError` into that message and exit status 2; al
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+#: More of what a file or a user said is not repeated in a message.
+MOST_REPEATED = 200
+#: Characters of a part that is too long: those at its beginning, and at its end.
+_HEAD, _TAIL = 120, 60
+#: What messages repeat: texts in quotes, lists, and words. A quote that is not closed is no text.
+_PARTS = re.compile(
+    r"""
+    '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | \[[^\[\]]*\] | \{[^{}]*\} | \S+
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+#: No message of ours is longer than this.
+_MOST, _MOST_READ = 1500, 1 << 16
+
+
+def shortened(text: str) -> str:
+    """Return a message in which nothing is repeated at more than 200 characters.
+
+    Of a word, a text in quotes or a list that is longer, both ends are kept, and so they are of the
+    part before the first colon, which names a file, and of the whole.
+    """
+    if len(text) <= MOST_REPEATED:
+        return text
+    if len(text) > _MOST_READ:
+        text = f"{text[: _MOST_READ // 2]} … {text[-_MOST_READ // 2 :]}"
+    place, colon, rest = text.partition(": ")
+    short = _cut(place) + colon + _PARTS.sub(lambda part: _cut(part[0]), rest)
+    if len(short) > _MOST:
+        short = f"{short[: _MOST // 2]} … {short[-_MOST // 4 :]}"
+    return short
+
+
+def _cut(text: str) -> str:
+    """Keep both ends of a text that is too long."""
+    if len(text) <= MOST_REPEATED:
+        return text
+    return f"{text[:_HEAD]}…({len(text) - _HEAD - _TAIL} more)…{text[-_TAIL:]}"
 
 
 class UqevalError(Exception):
-    """Base of all errors that a user can cause and mend."""
+    """Base of all errors that a user can cause and mend; a message is `shortened`."""
+
+    def __init__(self, *arguments: object) -> None:
+        super().__init__(*(shortened(a) if isinstance(a, str) else a for a in arguments))
 
 
 class UsageError(UqevalError):
     """An option or argument cannot be honoured as given."""
+
+
+#: Whole numbers beyond this are no sizes or counts, and would leave 32 bits on the way.
+_MOST_WHOLE = 2**31 - 1
+#: Options of any size that 64 bits hold: seeds; and of any number: values that stand in the data.
+_ANY_SIZE, _ANY_NUMBER = frozenset({"seed"}), frozenset({"invalid"})
+
+
+def number_flaw(name: str, value: object) -> str | None:
+    """Return what was expected of the number that an option is set to; None for a sensible one.
+
+    Whole numbers fit into 32 bits, those of a seed into 64; others are finite. What is no number,
+    and lists, are looked through.
+    """
+    if isinstance(value, list | tuple):
+        return next((flaw for one in value if (flaw := number_flaw(name, one)) is not None), None)
+    if isinstance(value, bool) or not isinstance(value, int | float) or name in _ANY_NUMBER:
+        return None
+    if isinstance(value, float):
+        return None if math.isfinite(value) else f"{value}; expected a finite number."
+    most = 2**63 - 1 if name in _ANY_SIZE else _MOST_WHOLE
+    return None if abs(value) <= most else f"{value}; expected a number up to {most}."
+
+
+def check_numbers(options: Mapping[str, Any]) -> None:
+    """Raise `UsageError` for the first option that is set to a number which no option can mean."""
+    for name, value in options.items():
+        if (flaw := number_flaw(name, value)) is not None:
+            raise UsageError(f"--{name.replace('_', '-')} {flaw}")
 
 
 class StoreError(UqevalError):

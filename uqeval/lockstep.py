@@ -205,7 +205,7 @@ class Lockstep:
         assert self.states is not None
         data = self.states.total(tally.parameters())
         try:
-            return None if data is None else tally.unpack(data)
+            return None if data is None else tally.load(data)
         except ValueError:  # it is damaged after all
             return None
 

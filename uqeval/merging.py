@@ -16,6 +16,7 @@ from uqeval.errors import StoreError, UsageError
 from uqeval.files import resolved
 from uqeval.replaying import counted, left_out, replay
 from uqeval.report.schema import Report
+from uqeval.untrusted import content_of
 
 if TYPE_CHECKING:
     from uqeval.metrics import Family
@@ -52,7 +53,7 @@ def merge(
     Raises `UsageError` for what cannot be joined, `StoreError` for files that are no states.
     """
     from uqeval.run import cut_options
-    from uqeval.statistics.joined import Joined
+    from uqeval.stores.overlap import refuse_overlap
 
     began = time.perf_counter()
     options = cut_options(
@@ -60,13 +61,31 @@ def merge(
     )
     given = [reports] if isinstance(reports, str | Path) else list(reports)
     files = states_of(given)
-    try:
-        joined = Joined(files)
-    except (KeyError, TypeError, AttributeError) as error:
-        raise StoreError(
-            f"{' + '.join(str(file.path) for file in files)}: the index is not as uqeval writes it "
-            f"({error!r})."
-        ) from None
+    if states is not None:
+        own = [path for path in map(Path, given) if path.is_file()]  # not folders of states
+        refuse_overlap([states], [*own, *(file.path for file in files), slices])
+    with content_of(" + ".join(str(file.path) for file in files)):
+        report, joined = _joined(files, allow_missing, threshold, states)
+        report.timing["seconds"] = time.perf_counter() - began
+        if options is None:
+            return report
+        from uqeval.statistics.cut import cut
+        from uqeval.statistics.scoring import Scoring
+
+        return cut(report, Scoring(joined), options)
+
+
+def _joined(
+    files: list[SavedStates],
+    allow_missing: bool,
+    threshold: str | float | None,
+    states: str | Path | None,
+) -> tuple[Report, Joined]:
+    """Return the report of all files, and their states as those of one."""
+    from uqeval.statistics.joined import Joined
+    from uqeval.statistics.scoring import Scoring
+
+    joined = Joined(files)
     if joined.missing and not allow_missing:
         numbers = ", ".join(map(str, joined.missing))
         raise UsageError(
@@ -74,7 +93,11 @@ def merge(
             f"{'is' if len(joined.missing) == 1 else 'are'} missing; give all, or --allow-missing "
             "for a partial report."
         )
-    record = _recorded(files[0]) if len(files) == 1 else _merged(joined)
+    if len(files) == 1:
+        Scoring(joined)  # which checks the states that nothing else reads here
+        record = _recorded(files[0])
+    else:
+        record = _merged(joined)
     joined.index |= {name: record[name] for name in ("results", "numerics")} | {
         "records": record["items"], "fitted": record.pop("fitted"), "metrics": record["metrics"],
     }  # fmt: skip
@@ -83,13 +106,7 @@ def merge(
 
         record = recut(joined, record, str(threshold))
     digest = None if states is None else _write(joined, states)
-    report = _report(joined, record, time.perf_counter() - began, states, digest)
-    if options is None:
-        return report
-    from uqeval.statistics.cut import cut
-    from uqeval.statistics.scoring import Scoring
-
-    return cut(report, Scoring(joined), options)
+    return _report(joined, record, states, digest), joined
 
 
 def states_of(given: Sequence[str | Path]) -> list[SavedStates]:
@@ -277,7 +294,6 @@ def _mark(
 def _report(
     joined: Joined,
     record: Mapping[str, Any],
-    seconds: float,
     states: str | Path | None,
     digest: str | None,
 ) -> Report:
@@ -299,7 +315,7 @@ def _report(
             "warnings": warnings,
             "timing": {
                 "finished": now(),
-                "seconds": seconds,
+                "seconds": 0.0,
                 "bytes_read": 0,
                 "passes": 0,
                 "workers": 1,

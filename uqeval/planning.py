@@ -7,7 +7,7 @@ import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UqevalError, UsageError
+from uqeval.errors import UqevalError, UsageError, check_numbers
 from uqeval.inputs import InputOptions, Inputs
 
 if TYPE_CHECKING:
@@ -106,6 +106,8 @@ def known_families(families: Mapping[str, Any], facts: Facts) -> list[Family]:
             f"metrics {', '.join(unknown) or 'none'}; expected some of {', '.join(FAMILIES)}."
         )
     known = [FAMILIES[name] for name in families]
+    for options in families.values():
+        check_numbers(options)
     for family in known:
         if facts.kind not in family.kinds:
             # The segmentation scores have no command of their own: they stand beside the others.

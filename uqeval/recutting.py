@@ -102,7 +102,9 @@ def _scores(joined: Joined, again: Again) -> dict[str, Any]:
 def _put_items(joined: Joined, again: Again, key: str, items: list[dict[str, Any]]) -> None:
     """Put the scores of each item in place of those that it has."""
     (tally,) = again.tallies
-    for item, data in zip(items, joined.states(tally.parameters()), strict=True):
-        scores = again.scores({tally: tally.unpack(data)}, False)
+    from uqeval.statistics.checked_states import checked_states
+
+    for item, (_, state) in zip(items, checked_states(joined, tally), strict=True):
+        scores = again.scores({tally: state}, False)
         names = {name.removesuffix("_reason") for name in item[key]}
         item[key] = {n: v for n, v in scores.items() if n.removesuffix("_reason") in names}

@@ -50,6 +50,7 @@ def reduce(
     from uqeval.engine.passes import Resources, in_order, workers_within
     from uqeval.stores import zarr_writer as zw
     from uqeval.stores.new_store import NewStore
+    from uqeval.stores.overlap import refuse_overlap
 
     options = options or RunOptions()
     source = with_samples(inputs.source, "reduce")
@@ -60,8 +61,8 @@ def reduce(
         raise OutputError(f"{destination}: the folder {target.parent} does not exist; make it.")
     zw.check_replaceable(target)
     given = [*inputs.record["predictions"], *filter(None, [inputs.record["labels"]])]
-    if any(resolved(store["path"]) == target for store in given):
-        raise OutputError(f"{destination}: is an input; give the maps another path.")
+    read = [*(store["path"] for store in given), inputs.options.get("names")]
+    refuse_overlap([destination], read, "give the maps another path")
     if zw.is_taken(target) and not overwrite:
         raise OutputError(f"{destination}: is there already; give --overwrite or another path.")
     wanted = default_maps(source, mean_probs)

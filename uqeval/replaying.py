@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Generator
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from uqeval.errors import StoreError
-
 if TYPE_CHECKING:
     from uqeval.metrics._again import Again
     from uqeval.metrics._plan import Counted
@@ -40,15 +38,13 @@ def left_out(joined: Joined, key: str, again: Again, tally: Tally) -> set[int]:
 def counted(tally: Tally, states: Joined, without: Collection[int] = ()) -> Counted:
     """The states of a tally, folded in the order of items, `without` some. Raises `StoreError`."""
     from uqeval.metrics._plan import Counted
+    from uqeval.statistics.checked_states import checked_states
 
     total, items = tally.empty(), []
-    for item, data in enumerate(states.states(tally.parameters())):
+    for item, (data, state) in enumerate(checked_states(states, tally)):
         if item in without:
             continue
-        try:
-            tally.fold(total, tally.thin(tally.unpack(data)))
-        except ValueError as error:
-            raise StoreError(f"{states.path}: {error}.") from None
+        tally.fold(total, tally.thin(state))
         if tally.keeps_items:
             items.append(data)
     return Counted(total, items)

@@ -115,6 +115,7 @@ def evaluate(
     given = input_options(inputs, evaluate)
     if wants_tracks(families):
         given = dataclasses.replace(given, whole_sequences=True)
+    _check_states(states, [predictions, labels, reference, slices, *given.paths()], families)
     opened = open_inputs(predictions, labels, given)
     if reference is not None:
         opened = beside_reference(opened, reference, given)
@@ -128,6 +129,19 @@ def evaluate(
         workers, parse_memory(memory), states, progress or Silent(), resume, read_off
     )
     return run(opened, families, options)
+
+
+def _check_states(
+    states: str | Path | None, inputs: Sequence[Any], families: Mapping[str, Any]
+) -> None:
+    """Raise `UsageError` where the states would be written over, or into, what is read."""
+    if states is None:
+        return
+    from uqeval.stores.overlap import paths_in, refuse_overlap
+    from uqeval.stores.states import partial_path
+
+    told = [own.get(name) for own in families.values() for name in ("threshold_from", "fit_on")]
+    refuse_overlap([states, partial_path(states)], paths_in([*inputs, *told]))
 
 
 def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunOptions) -> Report:

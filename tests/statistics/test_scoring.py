@@ -82,7 +82,7 @@ def by_merging(states: list[Any], weights: Any) -> Any:
 @pytest.mark.parametrize("infinite", [False, True])
 def test_folds_as_merging_does(huge: int, infinite: bool) -> None:
     states = odd_states(5, huge, infinite)
-    stacked = Stacked(Odd(), [Odd().pack(state) for state in states])
+    stacked = Stacked(Odd(), [Odd().unpack(Odd().pack(state)) for state in states])
     weights = np.array([[1, 1, 1, 1, 1], [0, 3, 0, 1, 1], [0, 0, 0, 0, 0], [2, 0, 0, 0, 3]])
     folded = stacked.folded(weights)
     for row, own in enumerate(weights):
@@ -98,7 +98,7 @@ def test_folds_as_merging_does(huge: int, infinite: bool) -> None:
 
 def test_a_set_taken_once_has_the_same_bits() -> None:
     states = odd_states(200)
-    stacked = Stacked(Odd(), [Odd().pack(state) for state in states])
+    stacked = Stacked(Odd(), [Odd().unpack(Odd().pack(state)) for state in states])
     weights = np.ones((1, 200), np.int64)
     weights[0, ::3] = 0
     expected = by_merging(states, weights[0])

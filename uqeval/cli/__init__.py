@@ -11,8 +11,8 @@ import os
 import signal
 import sys
 import traceback
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from types import FrameType
 from typing import Any
@@ -22,7 +22,7 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from uqeval import __version__
-from uqeval.cli.messages import tell
+from uqeval.cli.messages import silence, tell, told
 from uqeval.cli.parsing import Command
 from uqeval.cli.stdout import BROKEN_PIPE, guard_streams, lost_output
 from uqeval.errors import UqevalError
@@ -63,6 +63,20 @@ COMMANDS = {
 }
 
 
+#: What Typer raises for wrong arguments; newer versions hold a copy of click, older ones use it.
+_Mistake: Any = typer.BadParameter.__mro__[1]
+
+
+@contextmanager
+def _short_mistakes() -> Iterator[None]:
+    """Shorten what a message of Typer repeats of the command line."""
+    try:
+        yield
+    except _Mistake as error:
+        error.message = told(error.message)
+        raise
+
+
 class _Commands(TyperGroup):
     """The commands; a module is loaded when its command is asked for, so that each starts soon."""
 
@@ -89,6 +103,16 @@ class _Commands(TyperGroup):
             if near := get_close_matches(args[0], COMMANDS, 1):
                 ctx.fail(f"No such command {args[0]!r}; did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read the arguments before the command; a mistake is told as all messages are."""
+        with _short_mistakes():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; a mistake in its arguments is told as all messages are."""
+        with _short_mistakes():
+            return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """The list of them."""
@@ -158,8 +182,7 @@ def _leave(ended: Sequence[int]) -> None:
 def _run() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _terminated)
-    # What an interrupt may leave of Zarr's event loop; it says nothing to a user.
-    warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
+    silence()
     # Pydantic would search all packages that are installed for plugins of its own.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
     guard_streams()
@@ -178,6 +201,13 @@ def _run() -> None:
         sys.exit(BROKEN_PIPE)
     except UqevalError as error:
         tell(f"uqeval: {error}")
+        sys.exit(2)
+    except RecursionError:  # only what is read can be nested
+        tell("uqeval: an input is nested too deeply for any file of uqeval; check it.")
+        sys.exit(2)
+    except OSError as error:  # the disk, or the working folder
+        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        tell(f"uqeval: {where}{error.strerror or error}.")
         sys.exit(2)
     except MemoryError:
         typer.echo("uqeval: out of memory; give a lower --memory or fewer --workers.", err=True)

@@ -120,7 +120,7 @@ def compare(
 
     groups = [own.split(_BETWEEN) for own in replicates or []]
     models = load_models(reports or [], groups, name or [])
-    files = [str(r.path) for m in models for t in m.trainings for r in t.reports.values()]
+    files = [p for m in models for t in m.trainings for r in t.reports.values() for p in r.files]
     check_outputs(output, inputs=files)
     choice = Choice(
         tuple(metrics or ()), every, per_class, baseline, ci if intervals else None, draws, seed

@@ -59,10 +59,9 @@ def convert(
     from uqeval.cli.progress import progress_for
     from uqeval.stores.convert import convert as write_store
     from uqeval.stores.locks import lock
+    from uqeval.stores.overlap import refuse_overlap
     from uqeval.stores.store import read_names_file
 
-    if "://" not in destination:
-        lock(destination)
     shown = progress_for(shared.quiet)
     done = 0
 
@@ -73,6 +72,9 @@ def convert(
         shown.advance(0, items - done)
         done = items
 
+    refuse_overlap([destination], [source, labels, shared.names], "choose another path")
+    if "://" not in destination:
+        lock(destination)
     given = o.given(
         labels=labels, kind=kind, axes=axes, key=key, compression=compression,
         names=read_names_file(shared.names) if shared.names else None,

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from uqeval.cli import options as o
@@ -91,10 +90,13 @@ def completed(
     """
     from uqeval.cli.finish import check_outputs
     from uqeval.cli.from_file import from_file, over
+    from uqeval.config import FILE
+    from uqeval.stores.overlap import paths_in, refuse_overlap
 
     asked = data | shared.given(*o.INPUTS, *o.CUTS, *o.RUNNING)
+    files = []
     if not ("predictions" in data or "video" in data):
-        said = from_file(command, needs, shared.store)
+        said, files = from_file(command, needs, shared.store), [FILE]
         settings = over(said.settings, settings, shared.typed)
         everywhere = {n: v for n, v in said.everywhere.items() if n in shared.taken}
         asked = over(said.data | everywhere, asked, shared.typed)
@@ -102,16 +104,13 @@ def completed(
         instead = "a VIDEO" if "video" in data else "paths"
         raise UsageError(f"--store is for a store of uqeval.yaml; give it, or {instead}.")
     written = (shared.output, shared.csv, *outputs)
-    check_outputs(*written, inputs=_read(asked | settings))
-    cache = asked.get("map_cache")
-    if cache is not None and any(
-        path is not None and Path(path) == Path(cache) for path in written
-    ):
-        raise UsageError(f"--map-cache {cache}: is an output; give another folder.")
+    check_outputs(*written, inputs=[*paths_in(read_by(asked | settings)), *files])
+    for option in ("map_cache", "flow_cache"):
+        name = f"--{option.replace('_', '-')}"
+        refuse_overlap(written, [asked.get(option)], f"give the output or {name} another name")
     return asked, settings
 
 
-def _read(asked: dict[str, Any]) -> list[str]:
-    """The paths of all that is read."""
-    given = [asked[name] for name in _PATHS if asked.get(name) is not None]
-    return [path for one in given for path in (one if isinstance(one, list) else [one])]
+def read_by(asked: dict[str, Any]) -> list[Any]:
+    """Return all that is read: paths, and lists of paths."""
+    return [asked[name] for name in _PATHS if asked.get(name) is not None]

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from uqeval.cli.messages import tell
 from uqeval.cli.options import Format, Shared
 from uqeval.cli.stdout import console, printing
 from uqeval.errors import OutputError, UsageError
 from uqeval.files import stream_of
-from uqeval.report.files import check_writable, is_part_of, write
+from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
 from uqeval.stores.locks import lock
 from uqeval.stores.states import aside, partial_path
@@ -45,21 +47,29 @@ def _lies_beside(path: Path) -> bool:
     return stream_of(path) is None and (path.is_file() or not path.exists())
 
 
-def check_outputs(*paths: str | None, inputs: Sequence[str] = ()) -> None:
-    """Fail now, not after the work, for a file that could not be written, is given twice, or is
-    one of the inputs."""
-    given = [path for path in paths if path is not None]
-    for path in given:
-        if path != "-":
-            check_writable(path)
-        if given.count(path) > 1:
+def check_outputs(*paths: str | None, inputs: Sequence[Any] = ()) -> None:
+    """Fail now, not after the work, for a file that could not be written, is given twice, or
+    touches an input (`refuse_overlap`)."""
+    from uqeval.stores.overlap import refuse_overlap
+
+    seen: set[str] = set()
+    for path in paths:
+        if path is None:
+            continue
+        real = path if path == "-" else os.path.realpath(path)
+        if real in seen:
             where = "stdout" if path == "-" else path
             raise UsageError(f"two outputs go to {where}; give each a file of its own.")
-        for source in inputs:
-            if path != "-" and is_part_of(path, source):
-                raise UsageError(f"{path} is an input; give the output another name.")
-    for path in given:
-        if path != "-" and not (Path(path).exists() and not Path(path).is_file()):
+        seen.add(real)
+        if path != "-":
+            check_writable(path)
+    refuse_overlap(paths, inputs)
+    for path in paths:
+        if (
+            path is not None
+            and path != "-"
+            and not (Path(path).exists() and not Path(path).is_file())
+        ):
             lock(path)  # until the command ends; the second is not a pipe or /dev/stdout
 
 

@@ -75,14 +75,17 @@ def gate(
     from uqeval.config import load_rules
     from uqeval.gate import judge
     from uqeval.report.folder import load_reports
+    from uqeval.stores.overlap import refuse_overlap
 
     file = rules or _found()
-    inputs = [path for path in (report, baseline, file) if path is not None]
-    check_outputs(output, junit, markdown, inputs=inputs)
+    summary = os.environ.get("GITHUB_STEP_SUMMARY") or None
     if "-" in (junit, markdown) and format is not Format.table:
         raise UsageError("two outputs go to stdout; give each a file of its own.")
     demanded = load_rules(file)
     reports, before = load_reports(report), load_reports(baseline) if baseline is not None else []
+    read_files = [path for named in (*reports, *before) for path in named.files]
+    check_outputs(output, junit, markdown, inputs=[file, *read_files])
+    refuse_overlap([summary], [file, *read_files], "give GITHUB_STEP_SUMMARY another file")
     judgement = judge(reports, demanded, before, _Tallies())
 
     read = {"report": report, "baseline": baseline, "rules": file}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -36,9 +37,23 @@ def merge(
     from uqeval.merging import merge as join
 
     beside = states_path(shared)
-    check_outputs(shared.output, shared.csv, beside, inputs=parts)
+    check_outputs(shared.output, shared.csv, beside, inputs=[*_files(parts), shared.slices])
     report = join(
         parts, states=beside, allow_missing=allow_missing, threshold=threshold,
         **shared.given(*o.CUTS),
     )  # fmt: skip
     deliver(report, shared)
+
+
+def _files(parts: list[str]) -> list[Path]:
+    """Return what is read: of a folder its reports and states, of a report its states too."""
+    from uqeval.merging import SUFFIX
+
+    found: list[Path] = []
+    for path in map(Path, parts):
+        if path.is_dir():
+            found += path.glob(f"*{SUFFIX}")
+            found += path.glob("*.json")
+        else:
+            found += [path, Path(f"{path.with_suffix('')}{SUFFIX}")]
+    return found

@@ -6,12 +6,37 @@ from collections.abc import Iterable
 
 import typer
 
+from uqeval.errors import shortened
+
 
 def tell(text: str) -> None:
-    """Print one line on stderr; names in it cannot act on the terminal."""
+    """Print one line on stderr; what it repeats is short and cannot act on the terminal."""
+    typer.echo(told(text), err=True)
+
+
+def told(text: str) -> str:
+    """Return a message as it is shown: `shortened`, control characters spelled out."""
     from uqeval.report.safe import printable
 
-    typer.echo(printable(text), err=True)
+    return printable(shortened(text))
+
+
+def silence() -> None:
+    """Keep Python, NumPy, Zarr and OpenCV from writing to stderr, which is for messages of uqeval.
+
+    `python -W …` and PYTHONWARNINGS are obeyed: who gives them wants to see warnings.
+    """
+    import logging
+    import os
+    import sys
+    import warnings
+
+    if not sys.warnoptions:
+        warnings.simplefilter("ignore")
+    # Without a handler Python prints what libraries log as warnings.
+    logging.getLogger().addHandler(logging.NullHandler())
+    os.environ.setdefault("OPENCV_LOG_LEVEL", "SILENT")
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")
 
 
 def warn(texts: Iterable[str], quiet: bool) -> None:

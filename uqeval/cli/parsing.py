@@ -7,17 +7,44 @@ from typing import Any
 import typer
 from typer.core import TyperCommand
 
+from uqeval.errors import number_flaw
+from uqeval.untrusted import content_of
+
 
 class Command(TyperCommand):
     """A command whose messages of wrong values are those of the rest of uqeval."""
 
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; reports and states may hold anything."""
+        if (read := _READ_REPORTS.get(self.name or "")) is None:
+            return super().invoke(ctx)
+        given = ctx.params.get(read)
+        with content_of(given if isinstance(given, str) else ", ".join(map(str, given or ()))):
+            return super().invoke(ctx)
+
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments. Raises `typer.BadParameter`."""
         try:
-            return super().parse_args(ctx, args)
+            rest = super().parse_args(ctx, args)
+            _check_numbers(self, ctx)
+            return rest
         except typer.BadParameter as error:
             error.message = _plain(error)
             raise
+
+
+#: Commands that read reports and states, and the argument that names them.
+_READ_REPORTS = {
+    "gate": "report", "compare": "reports", "report": "paths", "merge": "parts", "select": "report",
+}  # fmt: skip
+
+
+def _check_numbers(command: TyperCommand, ctx: Any) -> None:
+    """Raise `typer.BadParameter` for a number that no option can mean."""
+    for parameter in command.params:
+        flaw = number_flaw(parameter.name or "", ctx.params.get(parameter.name))
+        if flaw is not None:
+            raise typer.BadParameter(flaw, ctx, parameter)  # type: ignore[arg-type]
 
 
 def _plain(error: typer.BadParameter) -> str:

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from uqeval.cli import options as o
-from uqeval.cli.evaluating import completed
+from uqeval.cli.evaluating import completed, read_by
 from uqeval.cli.messages import tell, warn
 from uqeval.cli.taking import taking
 from uqeval.sizes import parse_memory
@@ -38,10 +38,12 @@ def reduce(
     from uqeval.reduce import reduce as write_maps
     from uqeval.run import RunOptions
     from uqeval.stores.locks import lock
+    from uqeval.stores.overlap import paths_in, refuse_overlap
 
+    asked, _ = completed("reduce", shared, o.data_of(paths), {}, "PREDS [LABELS]")
+    refuse_overlap([output], paths_in(read_by(asked)), "give the maps another path")
     if "://" not in output:
         lock(output)
-    asked, _ = completed("reduce", shared, o.data_of(paths), {}, "PREDS [LABELS]")
     if asked.pop("limit", None) is not None:
         warn(
             ["the limit of uqeval.yaml is one of reports; the maps are of all items."], shared.quiet

@@ -82,12 +82,15 @@ def report(
     """
     from uqeval.cli.finish import check_outputs
     from uqeval.report.folder import load_reports
+    from uqeval.stores.overlap import refuse_overlap
 
     loaded = [named for path in paths for named in load_reports(path)]
     reports = _named([(one.path, one.report) for one in loaded])
     target = output or _beside(paths)
-    given = [str(one.path) for one in loaded] + ([verdicts] if verdicts else [])
+    given = [*(path for one in loaded for path in one.files), verdicts, video, labels, images,
+             shared.names, *(predictions or [])]  # fmt: skip
     check_outputs(target, inputs=given)
+    refuse_overlap([figures], given, "give --figures another folder", may_contain=True)
     judgement = _judgement(verdicts, loaded) if verdicts else None
     pictures = _gallery(reports, gallery, predictions, video, model, labels, images, shared.names)
     if pictures is not None and pictures.note:

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import sys
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -48,12 +49,14 @@ def select(
     """
     from uqeval.cli.finish import check_outputs
     from uqeval.report.files import write
+    from uqeval.report.folder import Named
     from uqeval.report.schema import Report
     from uqeval.select import select as choose
 
-    check_outputs(output, inputs=[report])
+    loaded = Named(Path(report).stem, Path(report), Report.load(report))
+    check_outputs(output, inputs=loaded.files)
     found = choose(
-        Report.load(report), count, field=by, min_gap=min_gap, per_sequence=per_sequence,
+        loaded.report, count, field=by, min_gap=min_gap, per_sequence=per_sequence,
         min_coverage=min_coverage, keep_cuts=keep_cuts,
     )  # fmt: skip
     if output == "-":

@@ -13,7 +13,7 @@ from uqeval.config.model import STORE_PATHS, Config, Slices, Store, options_mode
 from uqeval.config.options import PATHS, check_values, commands
 from uqeval.config.paths import anchored
 from uqeval.config.yaml12 import Document, Place, read_yaml
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, number_flaw
 from uqeval.gate import Address, Limits, Rule
 
 #: The file that commands look for in the working folder.
@@ -108,6 +108,7 @@ def _check_keys(document: Document, data: dict[str, Any], above: Place) -> None:
 
 
 def _config(document: Document) -> Config:
+    _check_numbers(document, document.data, ())
     try:
         config = Config.model_validate(document.data)
     except ValidationError as error:
@@ -116,6 +117,15 @@ def _config(document: Document) -> Config:
     list(_rules(document, config.gate, ("gate",)))  # every address can be read
     _check_stores(document, config)
     return _anchored(document, config)
+
+
+def _check_numbers(document: Document, value: Any, place: Place) -> None:
+    """Raise `UsageError` for the first number of the file that no key can mean."""
+    if isinstance(value, dict):
+        for key, own in value.items():
+            _check_numbers(document, own, (*place, key))
+    elif (flaw := number_flaw(str(place[-1]) if place else "", value)) is not None:
+        raise UsageError(f"{document.at(place)}: {flaw}")
 
 
 def _check_stores(document: Document, config: Config) -> None:

@@ -46,7 +46,7 @@ class Counting:
 
     def _taken(self, tally: Tally, item: int) -> Found:
         data = self._known[tally][item]
-        return tally.thin(tally.unpack(data)), data if tally in self._kept else None
+        return tally.thin(tally.load(data)), data if tally in self._kept else None
 
     def states_of(self, maps: Maps) -> list[Found]:
         """The states of one item of the tallies apart; those together are counted on the way."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
 
 from uqeval.errors import StoreError, UsageError
-from uqeval.files import MOST_REPORT, read_text
 from uqeval.gate.addresses import Address
 from uqeval.gate.judge import Judgement, Verdict
 from uqeval.gate.rules import Limits, Rule
 from uqeval.gate.unjudged import NotEvaluated
+from uqeval.untrusted import read_json
 
 _SCHEMA = "uqeval.verdicts/1"
 _VERDICT = TypeAdapter(Verdict)
@@ -22,12 +21,12 @@ _VERDICT = TypeAdapter(Verdict)
 def load_verdicts(path: str | Path) -> Judgement:
     """The verdicts of a file that `uqeval gate -o` wrote. Raises `StoreError` if it is none."""
     try:
-        record = json.loads(read_text(path, most=MOST_REPORT))
+        record = read_json(path)
     except OSError as error:
         raise StoreError(
             f"{path}: {error.strerror}; expected verdicts of uqeval gate -o."
         ) from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise StoreError(f"{path}: is no JSON: {error}.") from None
     schema = record.get("schema") if isinstance(record, dict) else None
     if schema != _SCHEMA:

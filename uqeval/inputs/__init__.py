@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from pathlib import Path
 
 from uqeval.errors import UsageError
 from uqeval.inputs.given import Given, InputOptions, Inputs
@@ -65,6 +64,7 @@ def _opened(
     from uqeval.inputs.regression import is_regression, open_regression
 
     options.check()
+    options.check_caches(predictions, truth)
     truth = None if truth is None else as_store(truth, "labels or target")
     if options.video is not None:
         if options.map_cache is not None:
@@ -76,21 +76,9 @@ def _opened(
     options.refuse_video()
     if predictions is None:
         raise UsageError("no predictions; give a store of predictions.")
-    _refuse_cache_in(options.map_cache, predictions, truth)
     opened = open_predictions(predictions, options)
     regression = is_regression(opened)
     if not regression:
         options.refuse_invalid(opened.where)
     inputs = (open_regression if regression else open_classes)(opened, truth, options)
     return dataclasses.replace(inputs, options=options.said(), map_cache=options.map_cache)
-
-
-def _refuse_cache_in(
-    folder: str | Path | None, predictions: Given | Sequence[Given], truth: Given | None
-) -> None:
-    from uqeval.report.files import is_part_of
-
-    several = predictions if isinstance(predictions, list | tuple) else [predictions]
-    for given in (*several, truth):
-        if folder is not None and isinstance(given, str | Path) and is_part_of(folder, given):
-            raise UsageError(f"--map-cache {folder}: is an input; give another folder.")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, check_numbers
 from uqeval.inputs.part import Part
 from uqeval.metrics._family import Facts, VideoFacts
 from uqeval.stores.watch import Watch
@@ -92,6 +92,7 @@ class InputOptions:
     def check(self) -> None:
         """Raises `UsageError` for what cannot be."""
         self.invalid_targets()
+        check_numbers({name: getattr(self, name) for name in self.__dataclass_fields__})
         for name, choices in _CHOICES.items():
             if getattr(self, name) not in choices:
                 raise UsageError(
@@ -117,6 +118,19 @@ class InputOptions:
         tolerance = self.sum_tolerance
         if tolerance is not None and not 0 <= tolerance < 1:
             raise UsageError(f"--sum-tolerance {tolerance}; expected a number from 0 to below 1.")
+
+    def paths(self) -> list[Any]:
+        """Return what is read beside predictions and labels."""
+        read = (self.names, self.video, self.pseudo_labels, self.flow_path, self.flow_forward_path)
+        return [given for given in read if isinstance(given, str | Path)]
+
+    def check_caches(self, *inputs: Any) -> None:
+        """Raise `UsageError` for a cache that is, contains or lies in one of the inputs."""
+        from uqeval.stores.overlap import paths_in, refuse_overlap
+
+        caches = (("--map-cache", self.map_cache), ("--flow-cache", self.flow_cache))
+        for option, folder in caches:
+            refuse_overlap([folder], paths_in([*inputs, *self.paths()]), f"give another {option}")
 
     def refuse_video(self) -> None:
         """Raises `UsageError` for an option that only a video has."""

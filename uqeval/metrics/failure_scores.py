@@ -140,7 +140,9 @@ def best_aurc(pixels: int, wrong: int) -> float:
 
 
 def harmonic(a: int, b: int) -> float:
-    """H_b - H_a = 1/(a + 1) + … + 1/b."""
+    """Return H_b - H_a = 1/(a + 1) + … + 1/b for 0 <= a <= b, with at most 64 terms added up."""
+    if not 0 <= a <= b:
+        raise ValueError(f"harmonic numbers of {a} and {b}")
     start = min(max(a, 64), b)
     first = math.fsum(1 / m for m in range(a + 1, start + 1))
     if start == b:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from uqeval.errors import OutputError
-from uqeval.files import resolved, stream_of, write_stream
+from uqeval.files import stream_of, write_stream
 from uqeval.publishing import write_file
 
 
@@ -28,21 +28,6 @@ def check_writable(path: str | Path) -> None:
         raise OutputError(f"{path}: the folder {folder} does not exist; make it, or name another.")
     if not os.access(folder, os.W_OK):
         raise OutputError(f"{path}: the folder {folder} cannot be written to.")
-
-
-def is_part_of(output: str | Path, source: str | Path) -> bool:
-    """Whether an output is an input itself, or lies in one that is a Zarr store."""
-    one, other = Path(output), Path(source)
-    if not other.exists():  # an array inside an HDF5 file?
-        other = Path(str(source).partition("::")[0])
-    if not other.exists():
-        return False
-    if one.exists() and one.samefile(other):
-        return True
-    marks = ("zarr.json", ".zgroup", ".zarray")
-    return any((other / mark).exists() for mark in marks) and (
-        resolved(other) in resolved(one).parents
-    )
 
 
 def write(path: str | Path, content: str | bytes) -> None:

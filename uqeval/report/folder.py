@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from uqeval.errors import StoreError
-from uqeval.files import MOST_REPORT, read_text
 from uqeval.report.schema import Report
+from uqeval.untrusted import read_json
 
 
 @dataclass(frozen=True)
@@ -19,6 +18,12 @@ class Named:
     name: str
     path: Path
     report: Report
+
+    @property
+    def files(self) -> list[Path]:
+        """The report's file, and that of its states."""
+        states = self.report.states
+        return [self.path, *([self.path.parent / Path(states).name] if states else [])]
 
 
 def load_reports(path: str | Path) -> list[Named]:
@@ -38,10 +43,10 @@ def load_reports(path: str | Path) -> list[Named]:
 
 def _is_report(path: Path) -> bool:
     try:
-        record: Any = json.loads(read_text(path, most=MOST_REPORT))
+        record: Any = read_json(path)
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror}.") from None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise StoreError(f"{path}: is no JSON: {error}. Move it, or write it again.") from None
     schema = record.get("schema") if isinstance(record, dict) else None
     return isinstance(schema, str) and schema.startswith("uqeval.report/")

@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from uqeval.errors import StoreError, number_of
-from uqeval.files import MOST_REPORT, read_text
+from uqeval.untrusted import read_json
 
 SCHEMA: Literal["uqeval.report/1"] = "uqeval.report/1"
 
@@ -107,7 +107,7 @@ class Report(BaseModel):
     def load(cls, path: str | Path) -> Report:
         """Read a report file. Raises `StoreError` if it is none, or of another schema."""
         try:
-            record = json.loads(read_text(path, most=MOST_REPORT), parse_constant=_refuse)
+            record = read_json(path, _refuse)
             schema = record.get("schema") if isinstance(record, dict) else None
             if schema != SCHEMA:
                 raise StoreError(f"{path}: schema {schema!r}; this uqeval reads {SCHEMA!r}.")

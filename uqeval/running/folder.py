@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Store
-from uqeval.errors import OutputError, UqevalError, UsageError
+from uqeval.errors import OutputError, UqevalError
 from uqeval.planning import input_options
-from uqeval.report.files import check_writable, is_part_of, write
+from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
 from uqeval.running.outcome import Outcome, RunSettings
 from uqeval.running.tasks import Task, options_of
@@ -30,13 +30,17 @@ def make_folder(
     folder: Path, names: Sequence[str], stores: Sequence[Store], read: list[str]
 ) -> None:
     """The folder of the reports. Raises `OutputError`, and `UsageError` where it is an input."""
+    from uqeval.stores.overlap import refuse_overlap
+
     read = [*read, *(path for store in stores for path in store.paths())]
-    targets = [folder, folder / PAGE, folder / VERDICTS]
-    targets += [folder / f"{name}.{ending}" for name in names for ending in _ENDINGS]
-    for target in targets:
-        for source in read:
-            if is_part_of(target, source):
-                raise UsageError(f"{target} is an input; give another folder with -o DIR.")
+    targets = [folder / PAGE, folder / VERDICTS]
+    for name in names:
+        targets += [folder / f"{name}.{ending}" for ending in _ENDINGS]
+        targets += [aside for _, aside in _asides(folder, name)]
+    instead = "give another folder with -o DIR"
+    # The folder may contain inputs: only these files in it are written.
+    refuse_overlap([folder], read, instead, may_contain=True)
+    refuse_overlap(targets, read, instead)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

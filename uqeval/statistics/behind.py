@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.metrics.calibration_scores import Binned
+from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.from_states import states_of
 from uqeval.statistics.variants import agains_of
 from uqeval.tallies import AccuracyByUncertainty, Reliability
@@ -37,8 +38,8 @@ def behind(path: Path, report: Report) -> Behind:
             table = isinstance(tally, AccuracyByUncertainty)
             if key in report.results and (table or (isinstance(tally, Reliability) and not part)):
                 settings = saved.index["settings"][key]
-                states = map(tally.unpack, saved.states(tally.parameters()))
-                found[key] = most(_wrong(tally, state, settings) for state in states)
+                states = checked_states(saved, tally)
+                found[key] = most(_wrong(tally, state, settings) for _, state in states)
     return found
 
 

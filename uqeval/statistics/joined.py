@@ -36,6 +36,8 @@ class Joined:
         self.missing = _missing(self.files)
         held = [{tally_key(own) for own in file.parameters()} for file in self.files]
         self._held = set.intersection(*held)
+        #: Of items whose states were checked: the evaluated pixels, and the tally that said so.
+        self.evaluated: dict[int, tuple[int, str]] = {}
         self.index: dict[str, Any] = indices[0] | {
             "items": [name for own in indices for name in own["items"]],
             "records": [record for own in indices for record in own["records"]],

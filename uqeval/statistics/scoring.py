@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
+from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.places import addresses_of, pick, put
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import agains_of
@@ -46,17 +47,15 @@ class Scoring:
             ) from None
         self._stacked: dict[Tally, Stacked] = {}
         self._of_states: dict[tuple[str, str], NDArray[np.float64]] = {}
-        try:
-            for key, again in self.agains.items():
-                for tally in again.tallies:
-                    if tally not in self._stacked:
-                        packed = list(states.states(tally.parameters()))
-                        self._stacked[tally] = Stacked(tally, packed)
-                for name, (tally, read) in again.of_states.items():
-                    rows = [read(tally.unpack(d)) for d in states.states(tally.parameters())]
-                    self._of_states[key, name] = np.array(rows, np.float64)
-        except ValueError as error:
-            raise StoreError(f"{states.path}: {error}.") from None
+        for key, again in self.agains.items():
+            for tally in again.tallies:
+                if tally not in self._stacked:
+                    self._stacked[tally] = Stacked(
+                        tally, (s for _, s in checked_states(states, tally))
+                    )
+            for name, (tally, read) in again.of_states.items():
+                rows = [read(state) for _, state in checked_states(states, tally)]
+                self._of_states[key, name] = np.array(rows, np.float64)
 
     @property
     def items(self) -> int:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,13 +17,13 @@ class Stacked:
     """The states of all items of one tally: each field [item, number], large ones by the numbers
     that any item has."""
 
-    def __init__(self, tally: Tally, packed: Sequence[bytes]) -> None:
+    def __init__(self, tally: Tally, states: Iterable[State]) -> None:
         self.tally = tally
         self.whole = [values.reshape(-1) for values in tally.empty().values()]
         self.identities = [values[0] if values.size else 0 for values in self.whole]
         self.places: list[NDArray[Any] | None] = []
         self.values: list[NDArray[Any]] = []
-        states = tally.centred(tally.unpack(data) for data in packed)
+        states = tally.centred(states)
         thin = [tally.thin(state) for state in states]
         for i, whole in enumerate(self.whole):
             own = [state[i] for state in thin]

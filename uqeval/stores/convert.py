@@ -22,6 +22,7 @@ from uqeval.stores.bfloat16 import SOURCE, FromBfloat16
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
 from uqeval.stores.locks import locked
 from uqeval.stores.new_store import NewStore
+from uqeval.stores.overlap import refuse_overlap
 from uqeval.stores.pieces import Piece, Pieces, find_pieces, item_axes
 from uqeval.stores.store import open_store
 from uqeval.stores.watch import Watch
@@ -67,6 +68,7 @@ def convert(
         raise OutputError(
             f"{destination}: stores are written to local folders. Copy or zip it then."
         )
+    refuse_overlap([destination], [source, labels], "choose another path")
     zw.check_replaceable(target)
     if zw.is_taken(target) and not overwrite:
         raise OutputError(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections import Counter
 from pathlib import Path
 
 from uqeval.errors import StoreError, listed
 from uqeval.files import read_text
+from uqeval.untrusted import parse_json
 
 
 def read_names_file(path: str | Path) -> tuple[str, ...]:
@@ -24,7 +24,7 @@ def read_names_file(path: str | Path) -> tuple[str, ...]:
         raise StoreError(f"{path}: is not text in UTF-8. Save the names as UTF-8.") from error
     if text.lstrip().startswith(("[", "{")):
         try:
-            values = json.loads(text)
+            values = parse_json(text)
         except ValueError as error:
             raise StoreError(f"{path}: is not valid JSON: {error}.") from error
         return checked_names(values, str(path))

@@ -18,6 +18,7 @@ from uqeval.errors import StoreError
 from uqeval.stores.bfloat16 import SOURCE, widened
 from uqeval.stores.codecs import ChunkCodec, codec_v2, codec_v3
 from uqeval.stores.sources import Source
+from uqeval.untrusted import parse_json
 
 _NUMBERS = frozenset(
     {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}
@@ -104,13 +105,19 @@ def load_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
         return None
     raw = bytes(data)
     try:
-        document = json.loads(raw)
+        document = parse_json(raw)
     except ValueError as error:
         raise StoreError(
             f"{source.path}: {key} is not valid JSON ({error}). Copy or write the store again."
         ) from error
     if not isinstance(document, dict):
         raise StoreError(f"{source.path}: {key} is not a JSON object. Write the store again.")
+    attributes = document.get("attributes")
+    if attributes is not None and not isinstance(attributes, dict):
+        raise StoreError(
+            f"{source.path}: attributes in {key} is {attributes!r}, expected an object. Write the "
+            "store again."
+        )
     return document, raw
 
 
@@ -149,7 +156,8 @@ def _v3(document: dict[str, Any], raw: bytes, where: str) -> Layout:
     default = encoding["name"] == "default"
     if not default and encoding["name"] != "v2":
         raise StoreError(f"{where}: chunk keys of the kind {encoding['name']!r} are not read.")
-    separator = encoding.get("configuration", {}).get("separator", "/" if default else ".")
+    settings = encoding.get("configuration") or {}
+    separator = _separator(settings.get("separator", "/" if default else "."), where)
     codecs = document["codecs"]
     shards = None
     if any(codec["name"] == "sharding_indexed" for codec in codecs):
@@ -171,7 +179,7 @@ def _v3(document: dict[str, Any], raw: bytes, where: str) -> Layout:
         prefix="c" if default else "",
         separator=separator,
         fill_value=_fill(document.get("fill_value"), dtype, coarse),
-        dimension_names=tuple(names) if names else None,
+        dimension_names=_dimension_names(names, len(shape), where),
         attributes=dict(document.get("attributes") or {}) | (dict(SOURCE) if coarse else {}),
         document=raw,
         form=_form(document),
@@ -201,15 +209,33 @@ def _v2(document: dict[str, Any], attributes: dict[str, Any], raw: bytes, where:
         shards=None,
         codec=codec_v2(document, dtype, chunks, text, where),
         prefix="",
-        separator=document.get("dimension_separator", "."),
+        separator=_separator(document.get("dimension_separator", "."), where),
         fill_value=_fill(document.get("fill_value"), dtype, coarse),
-        dimension_names=tuple(names) if names else None,
+        dimension_names=_dimension_names(names, len(shape), where),
         attributes={k: v for k, v in attributes.items() if k != "_ARRAY_DIMENSIONS"}
         | (dict(SOURCE) if coarse else {}),
         document=raw,
         form=_form(document | {"attributes": attributes}),
         coarse=coarse,
     )
+
+
+def _separator(given: Any, where: str) -> str:
+    """Return what stands between the numbers of a chunk's key."""
+    if given not in ("/", ".") or not isinstance(given, str):
+        raise StoreError(f"{where}: the separator of chunk keys is {given!r}; expected '/' or '.'.")
+    return given
+
+
+def _dimension_names(given: Any, rank: int, where: str) -> tuple[str, ...] | None:
+    """Return the names of an array's axes, None without."""
+    if not given:
+        return None
+    if not isinstance(given, list) or not all(isinstance(own, str | None) for own in given):
+        raise StoreError(f"{where}: dimension_names is {given!r}; expected a list of names.")
+    if len(given) != rank:
+        raise StoreError(f"{where}: {len(given)} dimension_names for {rank} axes; name each.")
+    return tuple(given)
 
 
 def _form(document: Mapping[str, Any]) -> str:

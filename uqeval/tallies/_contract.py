@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 _DENSE = 4096
 #: Fields of as many bytes or more are mapped on their own.
 _LARGE = 1 << 21
+#: A count above this cannot be: sums of many would leave int64.
+_MOST_COUNT = 1 << 53
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,8 @@ class Field:
     shape: tuple[int, ...]
     dtype: str
     merge: Literal["sum", "min", "max"] = "sum"
+    #: Whether a sum may be negative. Not part of the mark of saved states.
+    signed: bool = dataclasses.field(default=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,8 @@ class Tally(ABC):
     keeps_items: ClassVar[bool] = True
     #: Whether the maps of an item depend on the items before it, so that none can be passed over.
     carries_on: ClassVar[bool] = False
+    #: Whether `pixels` are all of an item, void ones too.
+    counts_void: ClassVar[bool] = False
 
     @property
     def saved(self) -> bool:
@@ -82,6 +88,45 @@ class Tally(ABC):
     @abstractmethod
     def update(self, state: State, maps: Maps) -> None:
         """Add one item's maps [y, x] to a state, in place; the maps are left as they are."""
+
+    def flaw(self, state: State) -> str | None:
+        """Return what no items can have counted, in a few words; None for a sound state."""
+        return None
+
+    def pixels(self, state: State) -> int | None:
+        """Return how many pixels a state counts; None where it does not tell."""
+        return None
+
+    def evaluated(self, state: State) -> int | None:
+        """Return how many pixels with a label or target a state counts, all of them; None where it
+        does not tell."""
+        return None
+
+    def check(self, state: State) -> None:
+        """Raise `ValueError` for counts that no items can have given: states may be forged."""
+        import numpy as np
+
+        for name, own in self.fields.items():
+            values = state[name]
+            if values.dtype.kind in "iu":
+                if values.size and not 0 <= values.min() <= values.max() <= _MOST_COUNT:
+                    wrong = values[(values < 0) | (values > _MOST_COUNT)].flat[0]
+                    raise ValueError(f"{self.id}.{name} holds the count {wrong}")
+            elif own.merge != "sum":  # a threshold that an item does not have is NaN
+                continue
+            elif np.isnan(values).any():
+                raise ValueError(f"{self.id}.{name} is not a number")
+            elif not own.signed and (values < 0).any():
+                raise ValueError(f"{self.id}.{name} holds the sum {values.min()}")
+        if (flaw := self.flaw(state)) is not None:
+            raise ValueError(f"{self.id}: {flaw}")
+
+    def load(self, data: bytes) -> State:
+        """Return the state that `pack` saved. Raise `ValueError` for bytes of another tally, and
+        for counts that no items can have given."""
+        state = self.unpack(data)
+        self.check(state)
+        return state
 
     def parameters(self) -> dict[str, Any]:
         """Id and parameters, as JSON can hold them: the tally's name for ever."""

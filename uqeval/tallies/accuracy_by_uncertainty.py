@@ -33,6 +33,11 @@ class AccuracyByUncertainty(Tally):
         shape = (self.classes, len(self.edges) + 1)
         return {"pixels": Field(shape, "int64"), "correct": Field(shape, "int64")}
 
+    def flaw(self, state: State) -> str | None:
+        if (state["correct"] > state["pixels"]).any():
+            return "more right pixels than pixels"
+        return None
+
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 

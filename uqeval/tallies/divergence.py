@@ -32,7 +32,10 @@ class Divergence(Tally):
     @property
     def fields(self) -> dict[str, Field]:
         count = Field((1,), "int64")
-        return {"total": Field((1,), "float64"), "finite": count, "infinite": count}
+        return {"total": Field((1,), "float64", signed=True), "finite": count, "infinite": count}
+
+    def pixels(self, state: State) -> int:
+        return int(state["finite"][0] + state["infinite"][0])
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.divergence import kl_categorical, kl_gaussian

@@ -42,6 +42,15 @@ class ErrorRanks(OfErrors, CountsByRank):
     def fine_dtype(self) -> str:
         return "uint16" if self.few else "int64"
 
+    def flaw(self, state: State) -> str | None:
+        if "coarse" not in state:
+            return None
+        ratios, errors = state["coarse"].sum(axis=1)
+        return "other numbers of ratios than of errors" if ratios != errors else None
+
+    def evaluated(self, state: State) -> int | None:
+        return None if self.bins else int(state["coarse"][1].sum())
+
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 

@@ -69,6 +69,7 @@ class ErrorSums(Tally):
 
     id: ClassVar[str] = "error_sums"
     added: ClassVar[tuple[str, ...]] = ("rest",)
+    counts_void: ClassVar[bool] = True
     sigma: str = "sigma"
     intervals: Intervals | None = None
 
@@ -81,15 +82,31 @@ class ErrorSums(Tally):
         n = self.intervals.count if self.intervals else 1
         return {
             "count": Field((n,), "int64"),
-            "sums": Field((n, 5), "float64"),
+            "sums": Field((n, 5), "float64", signed=True),
             "zero": Field((n, 2), "int64"),
             "least": Field((n,), "float64", "min"),
             "most": Field((n,), "float64", "max"),
             "within": Field((n,), "float64"),
             "means": Field((n,), "float64"),
             "invalid": Field((1,), "int64"),
-            "rest": Field((n,), "float64"),
+            "rest": Field((n,), "float64", signed=True),
         }
+
+    def flaw(self, state: State) -> str | None:
+        count, zero = state["count"], state["zero"]
+        if (zero[:, 0] > count).any() or (zero[:, 1] > zero[:, 0]).any():
+            return "more pixels with a standard deviation of 0 than pixels"
+        if (state["sums"][:, :4] < 0).any():
+            return "a negative sum of errors or of standard deviations"
+        if (state["least"] > state["most"])[count > 0].any():
+            return "a minimum above the maximum"
+        return None
+
+    def pixels(self, state: State) -> int | None:
+        return None if self.intervals else int(state["count"][0] + state["invalid"][0])
+
+    def evaluated(self, state: State) -> int | None:
+        return None if self.intervals else int(state["count"][0])
 
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np

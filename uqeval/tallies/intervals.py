@@ -37,7 +37,7 @@ class PredictiveScores(OfErrors):
     @property
     def fields(self) -> dict[str, Field]:
         return {
-            "nll": Field((1,), "float64"),
+            "nll": Field((1,), "float64", signed=True),
             "crps": Field((1,), "float64"),
             "intervals": Field((len(self.levels),), "float64"),
         }
@@ -73,6 +73,12 @@ class IntervalCounts(OfErrors):
     def fields(self) -> dict[str, Field]:
         return {"counts": Field((len(self.factors) + 1,), "int64"), "ties": Field((1,), "int64")}
 
+    def flaw(self, state: State) -> str | None:
+        return "more ties than pixels" if state["ties"][0] > state["counts"].sum() else None
+
+    def evaluated(self, state: State) -> int:
+        return int(state["counts"].sum())
+
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
@@ -106,6 +112,9 @@ class QuantileCounts(Tally):
     @property
     def fields(self) -> dict[str, Field]:
         return {"counts": Field((len(self.quantiles) + 1,), "int64")}
+
+    def evaluated(self, state: State) -> int:
+        return int(state["counts"].sum())
 
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np

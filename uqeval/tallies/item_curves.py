@@ -83,6 +83,15 @@ class ItemCurves(Tally):
         fields = {"kept": count, "kept_by_oracle": count, "errors": each, "oracle": each}
         return fields | ({"areas": Field((2,), "float64")} if self.every_rank else {})
 
+    def flaw(self, state: State) -> str | None:
+        for name in ("kept", "kept_by_oracle"):
+            if (state[name] > state[name][:1]).any():
+                return "more pixels kept after a removal than before"
+        return None
+
+    def evaluated(self, state: State) -> int:
+        return int(state["kept"][0])
+
     def update(self, state: State, maps: Maps) -> None:
         self.merge(state, self.state_of(maps))
 

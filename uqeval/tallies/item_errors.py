@@ -29,6 +29,7 @@ class ItemErrors(OfErrors):
     """
 
     id: ClassVar[str] = "item_errors"
+    counts_void: ClassVar[bool] = True
     percentile: float
     rule: str
     trimmed_by_ratio: bool = False
@@ -46,6 +47,18 @@ class ItemErrors(OfErrors):
             "sums": Field((2,), "float64"),
             "most": Field((1,), "float64", "max"),
         }
+
+    def flaw(self, state: State) -> str | None:
+        pixels, (zero, infinite) = state["pixels"][0], state["zero"][0]
+        if state["count"][0] > pixels or zero > pixels or infinite > zero:
+            return "more pixels kept than there are"
+        return None
+
+    def pixels(self, state: State) -> int:
+        return int(state["pixels"][0] + state["invalid"][0])
+
+    def evaluated(self, state: State) -> int:
+        return int(state["pixels"][0])
 
     def update(self, state: State, maps: Maps) -> None:
         """One look: a sample says between which values the percentiles lie, and what lies there is

@@ -40,6 +40,18 @@ class ItemFailure(Tally):
             "sums": Field((3,), "float64"),
         }
 
+    def flaw(self, state: State) -> str | None:
+        pixels, wrong, found = state["counts"].tolist()
+        pairs, ordered = state["pairs"].tolist()
+        if wrong > pixels or found > pixels - wrong:
+            return "more wrong or right pixels than pixels"
+        if ordered > 2 * pairs or pairs > wrong * (pixels - wrong):
+            return "more pairs than wrong and right pixels make"
+        return "sums above their pixels" if (state["sums"] > pixels * 1.000001).any() else None
+
+    def evaluated(self, state: State) -> int:
+        return int(state["counts"][0])
+
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 

@@ -29,10 +29,19 @@ class Moments(Tally):
         shape = (self.classes,)
         return {
             "count": Field(shape, "int64"),
-            "total": Field(shape, "float64"),
+            "total": Field(shape, "float64", signed=True),
             "least": Field(shape, "float64", "min"),
             "most": Field(shape, "float64", "max"),
         }
+
+    def flaw(self, state: State) -> str | None:
+        there = state["count"] > 0
+        if (state["least"] > state["most"])[there].any():
+            return "a minimum above the maximum"
+        return None
+
+    def evaluated(self, state: State) -> int:
+        return int(state["count"].sum())
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.counting import measure

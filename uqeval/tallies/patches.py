@@ -120,6 +120,14 @@ class PatchCounts(Tally):
             "ties": Field((2,), "int64"),
         }
 
+    def flaw(self, state: State) -> str | None:
+        counts = state["counts"]
+        if (state["by_threshold"].sum(axis=2) != counts.sum(axis=2)).any():
+            return "a curve over thresholds of other patches than were counted"
+        if (state["by_accuracy"].sum(axis=0) != counts.sum(axis=(0, 1))).any():
+            return "a curve over accuracies of other patches than were counted"
+        return "more ties than patches" if (state["ties"] > counts.sum()).any() else None
+
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
@@ -160,6 +168,9 @@ class ItemPatchCounts(Tally):
     @property
     def fields(self) -> dict[str, Field]:
         return self._with(0.0, (0.0, 0.0)).fields | {"own": Field((3,), "float64", "max")}
+
+    def flaw(self, state: State) -> str | None:
+        return self._with(0.0, (0.0, 0.0)).flaw(state)
 
     def _with(self, threshold: float, ends: tuple[float, float]) -> PatchCounts:
         return PatchCounts(

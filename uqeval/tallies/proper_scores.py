@@ -30,7 +30,14 @@ class ProperScores(Tally):
 
     @property
     def fields(self) -> dict[str, Field]:
-        return {"counts": Field((3,), "int64"), "sums": Field((2,), "float64")}
+        return {"counts": Field((3,), "int64"), "sums": Field((2,), "float64", signed=True)}
+
+    def flaw(self, state: State) -> str | None:
+        pixels, clipped, wrong = state["counts"].tolist()
+        return "more clipped pixels than pixels" if max(clipped, wrong) > pixels else None
+
+    def evaluated(self, state: State) -> int:
+        return int(state["counts"][0])
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.calibration import sum_scores

@@ -69,6 +69,15 @@ class RankedErrors(Tally):
         """The low bits of a key that are not told apart."""
         return KEY_BITS - self.skip - self.bits
 
+    def flaw(self, state: State) -> str | None:
+        pixels, errors = state["pixels"], state["errors"]
+        if self.error.dtype == "int64":
+            return "more wrong pixels than pixels" if (errors > pixels).any() else None
+        return "errors without pixels" if errors[pixels == 0].any() else None
+
+    def evaluated(self, state: State) -> int | None:
+        return int(state["pixels"].sum()) if self.saved else None
+
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 

@@ -83,6 +83,11 @@ class Ranks(CountsByRank):
     def inputs(self) -> tuple[str, ...]:
         return self.of.inputs if isinstance(self.of, Patches) else ("label", self.of.name)
 
+    def evaluated(self, state: State) -> int | None:
+        if isinstance(self.of, Patches) or "coarse" not in state:
+            return None
+        return int(state["coarse"].sum())
+
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 

@@ -49,7 +49,7 @@ class Bins:
         return {
             "count": Field(shape, "int64"),
             "correct": Field(shape, "int64"),
-            "confidence": Field(shape, "float64"),
+            "confidence": Field(shape, "float64", signed=True),
         }
 
 
@@ -72,6 +72,12 @@ class Reliability(Tally):
     @property
     def fields(self) -> dict[str, Field]:
         return self.bins.fields() | {"special": Field((3,), "int64")}
+
+    def flaw(self, state: State) -> str | None:
+        return flaw_of_bins(state)
+
+    def evaluated(self, state: State) -> int:
+        return int(state["count"].sum())
 
     def update(self, state: State, maps: Maps) -> None:
         hit = maps["prediction"] == maps["label"]
@@ -102,6 +108,15 @@ class ClassReliability(Tally):
         }
         return each | {"special": Field((3,), "int64")}
 
+    def flaw(self, state: State) -> str | None:
+        counts = state["count"].sum(axis=1)
+        if (counts != counts[:1]).any():
+            return "classes with different numbers of pixels"
+        return flaw_of_bins(state)
+
+    def evaluated(self, state: State) -> int:
+        return int(state["count"][0].sum())
+
     def update(self, state: State, maps: Maps) -> None:
         label = maps["label"]
         for c in range(self.classes):
@@ -128,6 +143,12 @@ class AdaptiveReliability(Tally):
     @property
     def fields(self) -> dict[str, Field]:
         return Bins(len(self.edges)).fields()
+
+    def flaw(self, state: State) -> str | None:
+        return flaw_of_bins(state)
+
+    def evaluated(self, state: State) -> int:
+        return int(state["count"].sum())
 
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
@@ -162,6 +183,12 @@ class ItemAdaptive(Tally):
     def fields(self) -> dict[str, Field]:
         return Bins(self.bins - 1).fields()
 
+    def flaw(self, state: State) -> str | None:
+        return flaw_of_bins(state)
+
+    def evaluated(self, state: State) -> int:
+        return int(state["count"].sum())
+
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
@@ -171,6 +198,20 @@ class ItemAdaptive(Tally):
         ranks = [-(-k * known.size // self.bins) - 1 for k in range(1, self.bins)]
         edges = np.partition(known, ranks)[ranks] if ranks else ()
         AdaptiveReliability(self.classes, tuple(edges)).update(state, maps)
+
+
+def flaw_of_bins(state: State) -> str | None:
+    """Return what cannot be in counts by bin, or None."""
+    import numpy as np
+
+    count, total = state["count"], state["confidence"]
+    if (state["correct"] > count).any():
+        return "more right pixels than pixels in a bin"
+    # A probability may be a little above 1 by rounding; what is none is counted apart.
+    sound = "special" not in state or not state["special"][2]
+    if sound and not (np.abs(total) <= 2.0 * count).all():
+        return "a sum of confidences that its pixels cannot have"
+    return None
 
 
 def add_bins(

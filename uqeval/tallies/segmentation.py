@@ -17,6 +17,7 @@ class ClassCounts(Tally):
     """Non-void pixels [class] by label, by prediction, and right ones; void pixels [1]."""
 
     id: ClassVar[str] = "class_counts"
+    counts_void: ClassVar[bool] = True
     classes: int
 
     @property
@@ -27,6 +28,18 @@ class ClassCounts(Tally):
     def fields(self) -> dict[str, Field]:
         each = Field((self.classes,), "int64")
         return {"labelled": each, "predicted": each, "correct": each, "void": Field((1,), "int64")}
+
+    def flaw(self, state: State) -> str | None:
+        right, total = state["correct"], state["labelled"].sum()
+        if (right > state["labelled"]).any() or (right > state["predicted"]).any():
+            return "more right pixels than labelled or predicted ones"
+        return "more predicted than labelled pixels" if state["predicted"].sum() > total else None
+
+    def pixels(self, state: State) -> int:
+        return int(state["labelled"].sum() + state["void"][0])
+
+    def evaluated(self, state: State) -> int:
+        return int(state["labelled"].sum())
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.counting import count_classes

@@ -41,6 +41,9 @@ class OfSubset(Tally):
         """The state that `pack` saved."""
         return self.tally.unpack(data)
 
+    def flaw(self, state: State) -> str | None:
+        return self.tally.flaw(state)
+
     def update(self, state: State, maps: Maps) -> None:
         own = {
             name: maps[given if given in maps else name]

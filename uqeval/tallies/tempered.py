@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from uqeval.maps.names import Betas
 from uqeval.tallies._contract import Field, Tally
 from uqeval.tallies._values import void_of
-from uqeval.tallies.reliability import Bins, add_bins
+from uqeval.tallies.reliability import Bins, add_bins, flaw_of_bins
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -46,7 +46,8 @@ class TemperatureSlopes(Tally):
     @property
     def fields(self) -> dict[str, Field]:
         each = Field((self.count,), "float64")
-        return {"slope": each, "curvature": each, "pixels": Field((2,), "int64")}
+        signed = Field((self.count,), "float64", signed=True)
+        return {"slope": signed, "curvature": each, "pixels": Field((2,), "int64")}
 
     def betas(self) -> list[float]:
         """The β, ascending."""
@@ -87,9 +88,15 @@ class _AtBeta(Tally):
     def fields(self) -> dict[str, Field]:
         return self.bins.fields() | {
             "special": Field((3,), "int64"),
-            "nll": Field((1,), "float64"),
+            "nll": Field((1,), "float64", signed=True),
             "clipped": Field((1,), "int64"),
         }
+
+    def flaw(self, state: State) -> str | None:
+        return flaw_of_bins(state)
+
+    def evaluated(self, state: State) -> int:
+        return int(state["count"].sum())
 
     def _add(
         self, state: State, maps: Maps, confidence: NDArray[Any], probability: NDArray[Any]
@@ -161,7 +168,8 @@ class SampleLikelihoods(Tally):
 
     @property
     def fields(self) -> dict[str, Field]:
-        return {"nll": Field((self.count,), "float64"), "pixels": Field((2,), "int64")}
+        signed = Field((self.count,), "float64", signed=True)
+        return {"nll": signed, "pixels": Field((2,), "int64")}
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.tempering import sum_label_logs

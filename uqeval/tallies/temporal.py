@@ -34,6 +34,7 @@ class PairCounts(Tally):
     """
 
     id: ClassVar[str] = "temporal"
+    counts_void: ClassVar[bool] = True
     flow: str
     model: int
     classes: int
@@ -63,6 +64,19 @@ class PairCounts(Tally):
             "flow_p99": quantile,
             "flow_max": quantile,
         }
+
+    def flaw(self, state: State) -> str | None:
+        counts = state["counts"].sum(axis=0)
+        for here, before, both in (counts, state["still"]):
+            if (both > here).any() or (both > before).any():
+                return "more pixels of the same class in both frames than in one"
+        pixels = state["pixels"]
+        if (pixels > pixels[0]).any() or counts[0].sum() > pixels[0]:
+            return "more pixels counted than there are"
+        return None
+
+    def pixels(self, state: State) -> int:
+        return int(state["pixels"][0])
 
     def update(self, state: State, maps: Maps) -> None:
         self.update_by_rows(state, maps, 1, map)
@@ -129,6 +143,12 @@ class FrameCounts(Tally):
     def fields(self) -> dict[str, Field]:
         each = Field((3, self.classes), "int64")
         return {"now": each, "before": each}
+
+    def flaw(self, state: State) -> str | None:
+        for predicted, labelled, both in state.values():
+            if (both > predicted).any() or (both > labelled).any():
+                return "more right pixels than labelled or predicted ones"
+        return None
 
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.warping import count_labelled

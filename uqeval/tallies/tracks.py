@@ -37,6 +37,13 @@ class TrackCounts(Tally):
             name: Field((width,), "int64") for name, width in track_columns(self.classes).items()
         }
 
+    def flaw(self, state: State) -> str | None:
+        if (state["consistent"] > state["tracks"]).any():
+            return "more consistent tracks than tracks"
+        return (
+            "more unreliable pixels than pixels" if state["unreliable"] > state["pixels"] else None
+        )
+
     def update(self, state: State, maps: Maps) -> None:
         (name,) = self.inputs
         row = maps[name][self.model]

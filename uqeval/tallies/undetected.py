@@ -33,6 +33,15 @@ class Undetected(Tally):
     def fields(self) -> dict[str, Field]:
         return {"counts": Field((self.classes, 3), "int64")}
 
+    def flaw(self, state: State) -> str | None:
+        pixels, wrong, missed = state["counts"].T
+        if (wrong > pixels).any() or (missed > wrong).any():
+            return "more wrong pixels than pixels"
+        return None
+
+    def evaluated(self, state: State) -> int:
+        return int(state["counts"][:, 0].sum())
+
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 

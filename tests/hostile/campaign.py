@@ -1,0 +1,218 @@
+"""Run commands on mutants, each in a fork of a process that has loaded everything.
+
+A mutant is sound where the command ends within 10 s of work, with status 2 and a message, or with a
+result; without a traceback; and within its memory. `python campaign.py FOLDER COUNT SEED` prints a
+JSON line for each kind of files, with the mutants that are not sound.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "cli")]
+
+import mutants  # noqa: E402
+
+#: Of the processor, and by the clock, for the machine may be busy.
+SECONDS, PATIENCE = 10.0, 60.0
+#: --memory, and what the process and its libraries may take beside it.
+MOST_BYTES = 64 * 10**6 + 400 * 10**6
+#: More of one character or of one word than this is what a mutant said, not we.
+_REPEATED = re.compile(r"A{201}|(?:a b ){51}|(?:\\\[){201}|\x1b\[31m|\x07")
+
+
+@dataclass
+class Ended:
+    """How a command ended."""
+
+    status: int
+    seconds: float
+    bytes: int
+    stdout: str
+    stderr: str
+
+    def problem(self, command: str) -> str | None:
+        """Return what is not sound of it, in a few words."""
+        if self.seconds >= SECONDS:
+            return f"runs for more than {SECONDS:.0f} s"
+        if "Traceback" in self.stderr or self.status == 3:
+            return f"status {self.status}, a traceback: {self.stderr.strip().splitlines()[-2:]}"
+        if self.status not in (0, 1, 2) or (self.status == 1 and "gate" not in command):
+            return f"status {self.status}"
+        if self.bytes > MOST_BYTES:
+            return f"{self.bytes / 1e6:.0f} MB"
+        if self.status == 2 and not self.stderr.strip() and "inspect" not in command:
+            return "status 2 without a message"
+        if _REPEATED.search(self.stderr):
+            return "a message repeats too much, or acts on the terminal"
+        if "Warning" in self.stderr:
+            return f"a warning of a library: {self.stderr[-300:]}"
+        if self.status == 0 and " -o -" in command:
+            return _unsound(self.stdout)
+        return None
+
+
+def _unsound(text: str) -> str | None:
+    """Return what cannot be in a report: a score outside of its range; None for a sound one."""
+    try:
+        report = json.loads(text, parse_constant=lambda name: 1 / 0)
+    except (ValueError, ZeroDivisionError, RecursionError):
+        return f"no report on stdout: {text[:100]!r}"
+    for address, metric in report["metrics"].items():
+        family, _, name = address.partition(".")
+        low, high = metric["range"]
+        value: Any = report["results"].get(family, {})
+        for key in name.split("."):
+            value = value.get(key) if isinstance(value, dict) else None
+        if isinstance(value, int | float) and not isinstance(value, bool):
+            below = low is not None and value < low - 1e-6
+            if below or (high is not None and value > high + 1e-6):
+                return f"{address} is {value}, outside of {low} to {high}"
+    return None
+
+
+@dataclass
+class Tally:
+    """What became of the mutants of one kind."""
+
+    kind: str
+    mutants: int = 0
+    statuses: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    bytes: int = 0
+    problems: list[dict[str, Any]] = field(default_factory=list)
+
+
+def load() -> None:
+    """Load and compile everything that a command needs, before any fork."""
+    import forked
+
+    os.environ |= {"NO_COLOR": "1", "GITHUB_ACTIONS": "", "COLUMNS": "200"}
+    forked._load()
+
+
+def run(command: str, folder: Path) -> Ended:
+    """Run a command in a fork; it is killed where it takes too long."""
+    streams = [tempfile.TemporaryFile(dir=folder.parent) for _ in range(2)]  # noqa: SIM115
+    began = time.monotonic()
+    pid = os.fork()
+    if pid == 0:
+        _be(command, folder, [stream.fileno() for stream in streams])
+    ended, status = 0, 0
+    usage = None
+    while not ended and time.monotonic() - began < PATIENCE:
+        ended, status, usage = os.wait4(pid, os.WNOHANG)
+        if not ended:
+            time.sleep(0.002)
+    if not ended:
+        os.kill(pid, signal.SIGKILL)
+        _, status, usage = os.wait4(pid, 0)
+    assert usage is not None
+    seconds = usage.ru_utime + usage.ru_stime if ended else PATIENCE
+    texts = []
+    for stream in streams:
+        stream.seek(0)
+        texts.append(stream.read().decode("utf-8", "replace"))
+        stream.close()
+    return Ended(os.waitstatus_to_exitcode(status), seconds, usage.ru_maxrss * 1024, *texts)
+
+
+def _be(command: str, folder: Path, streams: list[int]) -> None:
+    """Be `uqeval COMMAND`; does not return."""
+    try:
+        for number, stream in enumerate(streams, 1):
+            os.dup2(stream, number)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.chdir(folder)
+        tempfile.tempdir = None
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS) + 1, int(SECONDS) + 1))
+        sys.argv = ["uqeval", *command.split()]
+        sys.stdout = open(1, "w")  # noqa: SIM115
+        sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
+        from uqeval.cli import main
+
+        main()
+    except SystemExit as leaving:
+        sys.stdout.flush()
+        os._exit(leaving.code if isinstance(leaving.code, int) else 0)
+    except BaseException:
+        import traceback
+
+        traceback.print_exc()
+        os._exit(3)
+    os._exit(0)
+
+
+def campaign(folder: Path, count: int, seed: int) -> Iterator[Tally]:
+    """Run `count` mutants, spread over all kinds; yields what became of each kind."""
+    base, work = folder / "base", folder / "work"
+    base.mkdir(parents=True)
+    mutants.build(base)
+    shutil.copytree(base, work)
+    weights = [len(target.commands) ** 0.5 * len(target.files) ** 0.5 for target in mutants.TARGETS]
+    for target, weight in zip(mutants.TARGETS, weights, strict=True):
+        tally = Tally(target.kind)
+        for number in range(max(round(count * weight / sum(weights)), 1)):
+            rng = random.Random(f"{seed}/{target.kind}/{number}")
+            file = target.files[number % len(target.files)]
+            command = _command(target, file, rng)
+            target.change(work, file, rng)
+            ended = run(command, work)
+            tally.mutants += 1
+            tally.statuses[str(ended.status)] = tally.statuses.get(str(ended.status), 0) + 1
+            tally.seconds = max(tally.seconds, ended.seconds)
+            tally.bytes = max(tally.bytes, ended.bytes)
+            if problem := ended.problem(command):
+                found = {"number": number, "file": file, "command": command, "problem": problem}
+                tally.problems.append(found | {"stderr": ended.stderr[-1500:]})
+            _restore(base, work, file)
+        yield tally
+
+
+def _command(target: mutants.Target, file: str, rng: random.Random) -> str:
+    """One of the commands that read a file, if any reads just this one."""
+    first = file.split("/")[0].split(".")[0]
+    own = [c for c in target.commands if re.search(rf"(?<!\w){first}(?!\w)", c)]
+    return rng.choice(own or target.commands)
+
+
+def _restore(base: Path, work: Path, file: str) -> None:
+    """Make the inputs what they were, and remove outputs."""
+    shutil.copyfile(base / file, work / file)
+    if file.endswith(".states.zip"):
+        report = file.replace(".states.zip", ".json")
+        shutil.copyfile(base / report, work / report)
+    for entry in (work / "out").iterdir():
+        if entry.is_dir():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+    if len(list(work.iterdir())) != len(list(base.iterdir())):
+        shutil.rmtree(work)
+        shutil.copytree(base, work)
+
+
+def main() -> None:
+    """Print what became of each kind, a JSON line each."""
+    place, count, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    load()
+    for tally in campaign(place, count, seed):
+        print(json.dumps(asdict(tally)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

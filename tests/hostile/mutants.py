@@ -1,0 +1,313 @@
+"""Files that somebody has changed at random or on purpose: seeded mutants of everything read.
+
+`TARGETS` says which file of a folder of small inputs is changed how, and which commands read it.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import struct
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import forged
+
+Mutate = Callable[[bytes, random.Random], bytes]
+
+#: What a value of a document is replaced by.
+NASTY: tuple[Any, ...] = (
+    None, True, -1, 0, 1, 3, 10**6, 10**12, 2**63, -(10**9), 10**300, 1.5, 1e308, -1e308,
+    float("nan"), float("inf"), "", "x", "\x1b[31mred\x07", "A" * 5000, "a b " * 2000,
+    "<script>alert(1)</script>", "../../etc/passwd", [], {}, [[]], [1, 2], {"a": 1}, [None],
+    "\ud800",
+)  # fmt: skip
+NUMBERS = (0, 1, -1, 255, 256, 2**16, 2**31 - 1, 2**31, 2**32 - 1)
+DEEP = 100_000
+
+
+def of_bytes(data: bytes, rng: random.Random) -> bytes:
+    """Flip, cut, drop, double, zero or fill in some bytes; put an odd number somewhere."""
+    if not data:
+        return bytes(rng.randrange(256) for _ in range(8))
+    held = bytearray(data)
+    for _ in range(rng.choice((1, 1, 1, 2, 5, 20))):
+        at, size = rng.randrange(len(held) or 1), rng.choice((1, 2, 4, 16, 64))
+        what = rng.randrange(7)
+        if what == 0 and held:
+            held[at % len(held)] ^= 1 << rng.randrange(8)
+        elif what == 1:
+            del held[at : at + size]
+        elif what == 2:
+            held[at:at] = held[at : at + size]
+        elif what == 3:
+            held[at : at + size] = bytes(len(held[at : at + size]))
+        elif what == 4:
+            held[at : at + size] = rng.randbytes(size)
+        elif what == 5:
+            order = rng.choice("<>")
+            held[at : at + 4] = struct.pack(f"{order}I", rng.choice(NUMBERS) & 0xFFFFFFFF)
+        elif rng.random() < 0.3:
+            del held[at:]
+    return bytes(held)
+
+
+def of_head(size: int) -> Mutate:
+    """Change the first bytes of a file: its header."""
+    return lambda data, rng: of_bytes(data[:size], rng) + data[size:]
+
+
+def of_text(data: bytes, rng: random.Random) -> bytes:
+    """Replace a word of a text by an odd one, or change its bytes."""
+    if rng.random() < 0.3:
+        return of_bytes(data, rng)
+    words = data.split(b" ")
+    odd = (
+        b"", b"{", b"[", b"(", b"'", b'"', b"-1", b"1e999", b".nan", b".inf", b"9" * 20,
+        b"&a", b"*a", b"!!python/object:os.system", b"\x00", b"\x1b[2J", b"\xff\xfe", b"- " * 500,
+        b"A" * 5000, b"{a: " * 200, b"[" * 2000, b"None", b"True", b"a,b,c", b"\n", b"..", b"'|O'",
+    )  # fmt: skip
+    words[rng.randrange(len(words))] = rng.choice(odd)
+    return b" ".join(words)
+
+
+def of_json(data: bytes, rng: random.Random) -> bytes:
+    """Replace, drop or double a value of a JSON document, or nest it deeply."""
+    draw = rng.random()
+    if draw < 0.05:
+        return of_bytes(data, rng)
+    if draw < 0.07:
+        return rng.choice((b"[" * DEEP, b'{"a":' * DEEP, b"[" * DEEP + b"]" * DEEP))
+    document = json.loads(data)
+    if draw < 0.1:
+        nested = json.dumps(document)[:-1] + ', "deep": ' + "[" * DEEP + "]" * DEEP + "}"
+        return nested.encode()
+    for _ in range(rng.choice((1, 1, 2))):
+        places = list(_places(document))
+        if not places:
+            break
+        # Places near the top are few, and as telling as the many below.
+        depth = rng.choice(sorted({len(place) for place in places}))
+        place = rng.choice([own for own in places if len(own) == depth])
+        holder = document
+        for key in place[:-1]:
+            holder = holder[key]
+        if rng.random() < 0.2:
+            del holder[place[-1]]
+        elif rng.random() < 0.2 and isinstance(holder, list):
+            holder.append(holder[place[-1]])
+        else:
+            holder[place[-1]] = rng.choice(NASTY)
+    return json.dumps(document).encode()
+
+
+def _places(value: Any, above: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    keys: Any = ()
+    if isinstance(value, dict):
+        keys = list(value)
+    elif isinstance(value, list):
+        keys = range(min(len(value), 20))
+    for key in keys:
+        yield (*above, key)
+        yield from _places(value[key], (*above, key))
+
+
+def of_states(path: Path, rng: random.Random) -> None:
+    """Change one entry of a states file, and let checksums fit again nine times in ten."""
+    if rng.random() < 0.1:
+        path.write_bytes(of_bytes(path.read_bytes(), rng))
+        return
+    entries = forged.entries_of(path)
+    index = rng.random() < 0.6
+    name = "index.json" if index else rng.choice([n for n in entries if n != "index.json"])
+    if index or name.startswith("tallies/"):
+        entries[name] = of_json(entries[name], rng)
+    else:
+        raw = zlib.decompress(entries[name]) if name[0].isdigit() else entries[name]
+        if rng.random() < 0.7 and len(raw) > 12:  # a count
+            at = 4 + 8 * rng.randrange(max((len(raw) - 4) // 8, 1))
+            value = rng.choice((-(10**9), -1, 0, 1, 10**6, 10**9, 2**53, 2**62, 0x7FF8 << 48))
+            raw = raw[:at] + struct.pack("<q", value) + raw[at + 8 :]
+        else:
+            raw = of_bytes(raw, rng)
+        entries[name] = zlib.compress(raw)
+    if rng.random() < 0.05:
+        del entries[name]
+    digest = forged.write_entries(path, entries)
+    report = path.with_name(path.name.replace(".states.zip", ".json"))
+    document = json.loads(report.read_bytes())
+    document["states_digest"] = digest
+    report.write_text(json.dumps(document))
+
+
+def of_npz(data: bytes, rng: random.Random) -> bytes:
+    """Change the bytes of a zip."""
+    return of_bytes(data, rng)
+
+
+@dataclass(frozen=True)
+class Target:
+    """A kind of files, how they change, and the commands that read them."""
+
+    kind: str
+    files: tuple[str, ...]
+    mutate: Mutate | None
+    commands: tuple[str, ...]
+
+    def change(self, folder: Path, file: str, rng: random.Random) -> None:
+        """Change a file in place."""
+        path = folder / file
+        if self.mutate is None:
+            of_states(path, rng)
+        else:
+            path.write_bytes(self.mutate(path.read_bytes(), rng))
+
+
+_M = "--memory 64MB --workers 1"
+_CLASSES = tuple(
+    f"{command} {{store}} {_M} {more}"
+    for command, more in (
+        ("pavpu", "-o -"), ("calibration", "-o -"), ("failure", "-o -"), ("inspect", "--full"),
+        ("sparsification", "-o -"), ("sweep", "-o -"), ("reduce", "-o out/m.zarr"),
+        ("run", "-o out/run"), ("divergence", "--format json"),
+    )
+)  # fmt: skip
+
+
+def _over(store: str, *more: str) -> tuple[str, ...]:
+    own = [c.replace("{store}", store) for c in _CLASSES if "divergence" not in c]
+    return (*own, f"divergence {store} {store} -o - {_M}", f"convert {store} out/c.zarr", *more)
+
+
+_GATES = "gate r.json gate.yaml"
+_SAVED = (
+    _GATES, f"{_GATES} --baseline b.json", "gate n.json gate_n.yaml", "compare r.json b.json",
+    "compare n.json n2.json --all --per-class", "report r.json -o out/p.html", "select r.json",
+    "report n.json b.json -o out/p.html", "merge r.json -o -", "merge r.json --ci 0.9 -o -",
+    "merge r.json --slices items.csv -o -", "merge n.json --ci 0.9 -o -",
+    "merge t.json --ci 0.9 -o -", "merge r.json --threshold 0.5 -o -", "select t.json",
+    "report t.json -o out/p.html", "merge r.json b.json -o -",
+    f"pavpu c3.zarr --threshold-from r.json -o - {_M}",
+)  # fmt: skip
+TARGETS = (
+    Target("zarr v3 metadata", ("c3.zarr/zarr.json", "c3.zarr/probs/zarr.json",
+                                "c3.zarr/labels/zarr.json"), of_json, _over("c3.zarr")),
+    Target("zarr v2 metadata", ("c2.zarr/.zgroup", "c2.zarr/.zattrs", "c2.zarr/probs/.zarray",
+                                "c2.zarr/labels/.zarray"), of_json, _over("c2.zarr")),
+    Target("regression metadata", ("d3.zarr/zarr.json", "d3.zarr/mean/zarr.json"), of_json, (
+        f"regression d3.zarr -o - {_M}", f"nmerci d3.zarr pfm -o - {_M}",
+        f"sparsification d3.zarr -o - {_M}", f"inspect d3.zarr {_M}")),
+    Target("chunks", ("c3.zarr/probs/c/0/0/0/0/0", "c3.zarr/labels/c/1/0/0",
+                      "c2.zarr/probs/0.0.0.0.0", "c2.zarr/labels/1.0.0"), of_bytes,
+           (*_over("c3.zarr"), *_over("c2.zarr"))),
+    Target(".npy headers", ("p.npy",), of_head(128), _over("p.npy", f"pavpu p.npy l -o - {_M}")),
+    Target(".npz", ("p.npz",), of_npz, _over("p.npz")),
+    Target("label PNG", ("l/a.png",), of_bytes, (f"pavpu p.npy l --names names.json -o - {_M}",
+                                                 f"inspect p.npy l --names names.json {_M}")),
+    Target("KITTI PNG", ("kitti/a.png",), of_bytes, (f"nmerci d3.zarr kitti -o - {_M}",)),
+    Target("PFM", ("pfm/a.pfm",), of_bytes, (f"regression d3.zarr pfm -o - {_M}",)),
+    Target("flo", ("flo/f_0001.flo",), of_bytes, (
+        f"tc video --flow file --flow-path flo -o - {_M}",)),
+    Target("frames", ("video/frames/f_0001.png", "video/predictions/f_0001.png"), of_bytes, (
+        f"tc video -o - {_M}", "observe video")),
+    Target("CSV", ("items.csv",), of_text, (
+        "merge r.json --slices items.csv -o -", "merge r.json --slices items.csv --ci 0.9 -o -",
+        f"failure c3.zarr --slices items.csv -o - {_M}")),
+    Target("names", ("names.json",), of_json, (f"pavpu p.npy l --names names.json -o - {_M}",
+                                               "convert p.npy out/c.zarr --names names.json")),
+    Target("YAML", ("uqeval.yaml", "gate.yaml"), of_text, ("run -o out/run", _GATES)),
+    Target("reports", ("r.json", "n.json", "t.json", "b.json"), of_json, _SAVED),
+    Target("verdicts", ("v.json",), of_json, ("report r.json --verdicts v.json -o out/p.html",)),
+    Target("states", ("r.states.zip", "n.states.zip", "t.states.zip", "b.states.zip"), None,
+           _SAVED),
+)  # fmt: skip
+
+
+def build(folder: Path) -> None:
+    """Make small inputs of every kind, and reports with their states."""
+    import numpy as np
+    import zarr
+    from PIL import Image
+
+    import uqeval
+    from uqeval.cli.gate import _Tallies
+    from uqeval.config import load_rules
+    from uqeval.gate import judge
+    from uqeval.report.folder import load_reports
+    from uqeval.report.verdicts import to_json
+
+    rng = np.random.default_rng(0)
+    names, shape = ["a", "b", "c"], (16, 24)
+    z = rng.normal(size=(3, 2, 4, *shape)) * 2
+    probs = (np.exp(z) / np.exp(z).sum(2, keepdims=True)).astype("f4")
+    labels = rng.integers(0, 4, (3, *shape)).astype("u1")
+    labels[:, :2] = 255
+    known = {"names": names, "class_names": ["road", "car", "person", "sky"]}
+    mean = rng.normal(10, 2, (3, *shape)).astype("f4")
+    arrays = {"mean": mean, "std": rng.uniform(0.5, 2, mean.shape).astype("f4"),
+              "target": mean + rng.normal(0, 1, mean.shape).astype("f4")}  # fmt: skip
+    for path, own, version in (
+        ("c3.zarr", {"probs": probs, "labels": labels}, 3),
+        ("c2.zarr", {"probs": probs, "labels": labels}, 2), ("d3.zarr", arrays, 3),
+    ):  # fmt: skip
+        group = zarr.create_group(str(folder / path), attributes=known, zarr_format=version)
+        for name, values in own.items():
+            array = group.create_array(
+                name, shape=values.shape, dtype=values.dtype, chunks=(1, *values.shape[1:]),
+                config={"write_empty_chunks": True},
+            )  # fmt: skip
+            array[...] = values
+    np.save(folder / "p.npy", probs)
+    np.savez(folder / "p.npz", probs=probs, labels=labels)
+    for name in ("l", "kitti", "pfm", "flo", "video/frames", "video/predictions", "out"):
+        (folder / name).mkdir(parents=True)
+    for i, name in enumerate(names):
+        Image.fromarray(labels[i]).save(folder / "l" / f"{name}.png")
+        depth = (arrays["target"][i] * 256).clip(1).astype("u2")
+        Image.fromarray(depth).save(folder / "kitti" / f"{name}.png")
+        head = f"Pf\n{shape[1]} {shape[0]}\n-1.0\n".encode()
+        (folder / "pfm" / f"{name}.pfm").write_bytes(head + arrays["target"][i][::-1].tobytes())
+        (folder / "video/frames" / f"f_{i:04}.png").touch()
+        frame = rng.integers(0, 255, (*shape, 3)).astype("u1")
+        Image.fromarray(frame).save(folder / "video/frames" / f"f_{i:04}.png")
+        Image.fromarray(labels[i] % 4).save(folder / "video/predictions" / f"f_{i:04}.png")
+        flow = struct.pack("<fii", 202021.25, shape[1], shape[0])
+        (folder / "flo" / f"f_{i:04}.flo").write_bytes(flow + np.zeros((*shape, 2), "f4").tobytes())
+    (folder / "names.json").write_text(json.dumps(names))
+    (folder / "items.csv").write_text("name,weather,city\na,sun,x\nb,rain,y\nc,sun,y\n")
+    (folder / "uqeval.yaml").write_text(
+        "stores:\n  city: {predictions: c3.zarr}\n  depth: {predictions: d3.zarr}\n"
+        "evaluate:\n  city: {pavpu: {window: 4, uncertainty: [entropy, mutual_information]}, "
+        "calibration: {bins: 15}}\n  depth: {nmerci: {alpha: 95}}\noutput: out/\nworkers: 1\n"
+        "memory: 64MB\nci: 0.9\nslices: {table: items.csv, by: [weather]}\n"
+    )  # fmt: skip
+    (folder / "gate.yaml").write_text(
+        "pavpu.pavpu: {min: 0.1, confidence: 0.9}\nsegmentation.miou: {min: 0.1}\n"
+        "calibration.ece: {max: 0.9, confidence: 0.9}\n"
+        "failure.e_aurc: {max: 0.9, confidence: 0.9}\n"
+    )
+    (folder / "gate_n.yaml").write_text("nmerci.nmerci: {max: 9, confidence: 0.9}\n")
+    families: Any = {"pavpu": {"curve_range": "0:1.4", "threshold": "0.7"}, "calibration": {},
+                     "failure": {}, "sparsification": {}}  # fmt: skip
+    cut = {"ci": 0.9, "draws": 100, "slices": folder / "items.csv", "slice_by": ["weather"]}
+    runs: Any = {
+        "r": (folder / "c3.zarr", families, cut), "b": (folder / "c2.zarr", families, {}),
+        "n": (folder / "d3.zarr", {"nmerci": {}, "regression": {}, "sparsification": {}}, {}),
+        "n2": (folder / "d3.zarr", {"nmerci": {}, "regression": {}}, {}),
+        "t": (None, {"tc": {}}, {"video": folder / "video"}),
+    }  # fmt: skip
+    for name, (store, metrics, options) in runs.items():
+        report = uqeval.evaluate(
+            store, None, metrics, states=folder / f"{name}.states.zip", workers=1, **options
+        )
+        (folder / f"{name}.json").write_text(report.to_json())
+    judgement = judge(
+        load_reports(folder / "r.json"), load_rules(folder / "gate.yaml"), [], _Tallies()
+    )
+    (folder / "v.json").write_text(to_json(judgement, {"report": "r.json"}))
+    with zipfile.ZipFile(folder / "r.states.zip") as archive:
+        assert archive.comment

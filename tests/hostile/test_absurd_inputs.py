@@ -1,0 +1,182 @@
+"""Absurd inputs end with status 2 and a short message, whichever command reads them."""
+
+from __future__ import annotations
+
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import uqeval
+from uqeval.config import load_config
+from uqeval.errors import UqevalError, number_flaw, shortened
+from uqeval.gate.saved import load_verdicts
+from uqeval.metrics.failure_scores import best_aurc, harmonic
+from uqeval.report.folder import load_reports
+from uqeval.stores.names import read_names_file
+from uqeval.stores.numpy_array import open_npy
+from uqeval.stores.zarr_group import open_zarr
+
+sys.path.append(str(Path(__file__).parents[1] / "cli"))
+from command import EXECUTABLE, environment, refused, run_uqeval
+from small_stores import save_complete
+
+DEEP = "[" * 100_000
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return save_complete(tmp_path_factory.mktemp("absurd") / "s.zarr")
+
+
+def changed(store: Path, key: str, change: Any) -> Any:
+    """What opening a store raises whose document at `key` was changed."""
+    path = store / key
+    before = path.read_bytes()
+    try:
+        document = change(json.loads(before))
+        path.write_text(document if isinstance(document, str) else json.dumps(document))
+        with pytest.raises(UqevalError) as found:
+            group = open_zarr(str(store))
+            raise group.unreadable["probs"]
+        return str(found.value)
+    finally:
+        path.write_bytes(before)
+
+
+@pytest.mark.parametrize(
+    ("key", "change", "says"),
+    [
+        ("zarr.json", lambda d: d | {"attributes": [1]}, "expected an object"),
+        ("zarr.json", lambda d: d | {"attributes": "x" * 9999}, "more)…"),
+        ("zarr.json", lambda d: '{"a": ' + DEEP, "nested too deeply"),
+        ("probs/zarr.json", lambda d: '{"a": ' + DEEP, "nested too deeply"),
+        ("probs/zarr.json", lambda d: d | {"attributes": 3}, "expected an object"),
+        ("probs/zarr.json", lambda d: d | {"dimension_names": [1, 2, 3, 4, 5]}, "list of names"),
+        (
+            "probs/zarr.json",
+            lambda d: (
+                d
+                | {"chunk_key_encoding": {"name": "default", "configuration": {"separator": True}}}
+            ),
+            "expected '/' or '.'",
+        ),
+    ],
+)
+def test_metadata(store: Path, key: str, change: Any, says: str) -> None:
+    message = changed(store, key, change)
+    assert says in message
+    assert len(message) < 600
+
+
+@pytest.mark.parametrize("header", [b"{'descr': '<f4', 'shape': (", b"{'descr': [", b"(" * 5000])
+def test_npy_headers(header: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "p.npy"
+    head = header.ljust(6000)
+    path.write_bytes(b"\x93NUMPY\x02\x00" + len(head).to_bytes(4, "little") + head)
+    with pytest.raises(UqevalError, match="is not a NumPy file"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        open_npy(str(path))
+
+
+@pytest.mark.parametrize(
+    "read", [uqeval.Report.load, load_verdicts, load_reports, read_names_file], ids=str
+)
+def test_json_that_is_nested_deeply(read: Any, tmp_path: Path) -> None:
+    path = tmp_path / "x.json"
+    path.write_text(DEEP)
+    with pytest.raises(UqevalError, match="nested too deeply"):
+        read(path)
+
+
+def test_yaml_bombs(tmp_path: Path) -> None:
+    path = tmp_path / "u.yaml"
+    bomb = "a: &a [x]\n" + "".join(
+        f"{b}: &{b} [{', '.join(['*' + a] * 9)}]\n"
+        for a, b in zip("abcdefgh", "bcdefghi", strict=True)
+    )
+    for text in (DEEP, "{a: " * 50_000, bomb, "- " * 50_000):
+        path.write_text(text)
+        with pytest.raises(UqevalError) as found:
+            load_config(path)
+        assert len(str(found.value)) < 500
+
+
+@pytest.mark.parametrize("value", [10**20, float("inf"), float("nan"), -(10**20), 2**31])
+@pytest.mark.parametrize("option", ["stride", "window", "accuracy_threshold"])
+def test_numbers_that_no_option_can_mean(value: float, option: str, tmp_path: Path) -> None:
+    assert number_flaw(option, [3, value]) is not None
+    with pytest.raises(UqevalError, match=f"--{option.replace('_', '-')}"):
+        uqeval.evaluate(
+            np.full((1, 2, 8, 8), 0.5, "f4"), np.zeros((1, 8, 8), "u1"), {"pavpu": {option: value}}
+        )
+    spelled = {"inf": ".inf", "nan": ".nan"}.get(str(value), str(value))
+    path = tmp_path / "u.yaml"
+    path.write_text(
+        f"stores: {{a: {{predictions: p}}}}\nevaluate: {{a: {{pavpu: {{{option}: {spelled}}}}}}}\n"
+    )
+    with pytest.raises(UqevalError, match=rf"u\.yaml:2: evaluate\.a\.pavpu\.{option}: "):
+        load_config(path)
+
+
+def test_seeds_and_values_of_the_data_may_be_large() -> None:
+    assert number_flaw("seed", 2**63 - 1) is None
+    assert number_flaw("invalid", float("nan")) is None
+    assert number_flaw("window", True) is None
+
+
+@pytest.mark.parametrize("hostile", ["A" * 9999, "a b " * 999, "\x1b[31m" * 999, "'" * 9999])
+@pytest.mark.parametrize("form", ["{0}: cannot be read", "x: a is {0!r}, not b", "x: [{0}] is"])
+def test_messages_repeat_little(hostile: str, form: str) -> None:
+    message = str(UqevalError(form.format(hostile)))
+    assert len(message) < 450
+    assert "more)…" in message
+    assert shortened(message) == message
+
+
+def test_ordinary_messages_are_left_alone() -> None:
+    text = "preds.zarr: " + "holds what was not expected, and it should be written again. " * 8
+    assert shortened(text) == text
+
+
+def test_harmonic_numbers_take_no_loop_over_counts() -> None:
+    assert harmonic(2, 4) == pytest.approx(1 / 3 + 1 / 4)
+    assert 0 < best_aurc(2**52, 2**51) < 1
+    for a, b in ((-(10**12), 10), (11, 10)):
+        with pytest.raises(ValueError, match="harmonic"):
+            harmonic(a, b)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["pavpu", "s.zarr", "--stride", str(10**20)], "--stride"),
+        (["pavpu", "s.zarr", "--ci", "nan"], "--ci"),
+        (["pavpu", "s.zarr", "-o", f"{'x' * 250}.json"], "too long"),
+        (["pavpu", "s.zarr", "-o", "/dev/full"], "No space left"),
+        (["pavpu", "s.zarr", "--threshold", "\x1b[31m" + "9" * 9999], "more)…"),
+    ],
+    ids=lambda v: str(v)[:40],
+)
+def test_commands(arguments: list[str], says: str, store: Path) -> None:
+    message = refused(run_uqeval(*arguments, cwd=store.parent))
+    assert says in message
+    assert "\x1b" not in message
+    assert len(message) < 900
+
+
+def test_a_working_folder_that_is_gone(store: Path, tmp_path: Path) -> None:
+    import subprocess
+
+    gone = tmp_path / "gone"
+    gone.mkdir()
+    script = f'cd "{gone}" && rmdir "{gone}" && exec "{EXECUTABLE}" run s.zarr'
+    done = subprocess.run(
+        ["sh", "-c", script], capture_output=True, text=True, check=False, env=environment()
+    )
+    assert done.returncode == 2, done.stderr
+    assert "Traceback" not in done.stderr

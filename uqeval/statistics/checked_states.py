@@ -1,0 +1,47 @@
+"""States of items as they are read back: each is checked before use, for it may be forged."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from uqeval.errors import StoreError
+
+if TYPE_CHECKING:
+    from uqeval.statistics.joined import Joined
+    from uqeval.stores.states import SavedStates
+    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import State
+
+
+def checked_states(saved: SavedStates | Joined, tally: Tally) -> Iterator[tuple[bytes, State]]:
+    """Yield the state of a tally of each item, packed and unpacked, in the order of items.
+
+    Raises `StoreError` for states of another tally, for counts that no item can have given, and for
+    counts that do not fit the size of the item or those of another tally.
+    """
+    sizes = saved.index["facts"]["sizes"]
+    for item, data in enumerate(saved.states(tally.parameters())):
+        try:
+            state = tally.load(data)
+        except ValueError as error:
+            raise StoreError(_message(saved, item, str(error))) from None
+        height, width = sizes[item]
+        counted, evaluated = tally.pixels(state), tally.evaluated(state)
+        if max(counted or 0, evaluated or 0) > height * width or (
+            counted is not None and tally.counts_void and counted != height * width
+        ):
+            text = f"{tally.id} counts {counted or evaluated} pixels of {height}×{width}"
+            raise StoreError(_message(saved, item, text))
+        if evaluated is not None:
+            known = saved.evaluated.setdefault(item, (evaluated, tally.id))
+            if known[0] != evaluated:
+                text = f"{tally.id} counts {evaluated} pixels, {known[1]} {known[0]}"
+                raise StoreError(_message(saved, item, text))
+        yield data, state
+
+
+def _message(saved: SavedStates | Joined, item: int, why: str) -> str:
+    """Name the file, the item and the reason, and what to do."""
+    name = saved.index["items"][item]
+    return f"{saved.path}: the states of {name!r} are damaged or forged: {why}. Evaluate again."

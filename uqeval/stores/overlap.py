@@ -1,0 +1,158 @@
+"""Outputs may not touch inputs: one check for every command and for Python, before any reading.
+
+An output is refused where it is an input, lies in one, or contains one. Links are resolved, also
+those inside an input's folder, and a file is compared by its inode, so that hard links count too.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from stat import S_ISDIR, S_ISREG
+from typing import Any
+
+from uqeval.errors import UsageError
+
+#: Device and inode of a file or folder.
+_Key = tuple[int, int]
+_RENAME = "give the output another name"
+
+
+def refuse_overlap(
+    outputs: Iterable[Any],
+    inputs: Iterable[Any],
+    instead: str = _RENAME,
+    *,
+    may_contain: bool = False,
+) -> None:
+    """Raise `UsageError` for an output that is, contains or lies in an input.
+
+    `instead` says what to do. `may_contain`: folders in which only files of known names are written
+    may hold inputs. Outputs and inputs are paths. What is no path (arrays, None, URLs, "-" for a
+    stream) is passed over, and so are devices and pipes.
+    """
+    written = [path for path in map(local_path, outputs) if path is not None]
+    read = [path for path in map(local_path, inputs) if path is not None]
+    if not written or not read:
+        return
+    places = _Places(read, any(_has_hard_links(path) for path in written))
+    for path in written:
+        relation = places.relation(path, may_contain)
+        if relation is not None:
+            raise UsageError(f"{path} {relation}; {instead}.")
+
+
+def local_path(given: Any) -> Path | None:
+    """Return the path of a local file or folder; None for whatever else stands for data."""
+    if not isinstance(given, str | os.PathLike):
+        return None
+    text = os.fspath(given)
+    if isinstance(text, bytes) or text in ("", "-") or "://" in text or "\0" in text:
+        return None
+    path = Path(text)
+    if "::" in text and not os.path.lexists(text):  # file.h5::/path
+        path = Path(text.partition("::")[0])
+    return path.expanduser()
+
+
+def paths_in(values: Iterable[Any]) -> list[Any]:
+    """Return single values and the members of lists side by side."""
+    return [
+        one for value in values for one in (value if isinstance(value, list | tuple) else [value])
+    ]
+
+
+class _Places:
+    """Inodes of inputs, of what links in them lead to, and of the folders above them."""
+
+    def __init__(self, inputs: Sequence[Path], hard_links: bool) -> None:
+        self._hard_links = hard_links
+        self.inputs: dict[_Key, Path] = {}
+        self.files: dict[_Key, Path] = {}
+        self.above: dict[_Key, Path] = {}
+        #: By real path: what is given as an input may not be there yet, as a cache.
+        self.names = {os.path.realpath(path): path for path in inputs}
+        for path in inputs:
+            self._add(path, path)
+
+    def relation(self, output: Path, may_contain: bool) -> str | None:
+        """Return how an output touches an input, in words; None where it does not."""
+        status = _stat(output)
+        if status is not None:
+            if not (S_ISDIR(status.st_mode) or S_ISREG(status.st_mode)):
+                return None  # a device or a pipe
+            key = _key(status)
+            if key in self.inputs or key in self.files:
+                return _is(output, self.inputs.get(key) or self.files[key])
+            if key in self.above and not may_contain:
+                return f"contains the input {self.above[key]}"
+        elif (real := os.path.realpath(output)) in self.names:
+            return _is(output, self.names[real])
+        for key in _folders_above(output):
+            if key in self.inputs:
+                return f"lies in the input {self.inputs[key]}"
+        return None
+
+    def _add(self, path: Path, source: Path) -> None:
+        """Add a file or folder that is read for the sake of an input."""
+        status = _stat(path)
+        if status is None or _key(status) in self.inputs:
+            return
+        self.inputs[_key(status)] = source
+        for key in _folders_above(path):
+            self.above.setdefault(key, source)
+        if S_ISDIR(status.st_mode):
+            for entry in _entries(path):
+                if entry.is_symlink():
+                    self._add(Path(entry.path), source)
+                elif self._hard_links and entry.is_file(follow_symlinks=False):
+                    self.files[_key(entry.stat(follow_symlinks=False))] = Path(entry.path)
+
+
+def _is(output: Path, source: Path) -> str:
+    """Say that an output is an input, and by which name it was given if by another."""
+    return "is an input" if output == source else f"is the input {source}"
+
+
+def _has_hard_links(path: Path) -> bool:
+    status = _stat(path)
+    return status is not None and S_ISREG(status.st_mode) and status.st_nlink > 1
+
+
+def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
+    """Yield the links and files below a folder, at any depth; no link is followed."""
+    waiting = [str(folder)]
+    while waiting:
+        try:
+            with os.scandir(waiting.pop()) as found:
+                for entry in found:
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                    else:
+                        yield entry
+        except OSError:  # whoever reads it tells
+            continue
+
+
+def _folders_above(path: Path) -> Iterator[_Key]:
+    """Yield the inodes of the folders that a path lies in, links resolved."""
+    try:
+        real = Path(os.path.realpath(path))
+    except (OSError, ValueError):
+        return
+    for folder in real.parents:
+        status = _stat(folder)
+        if status is not None:
+            yield _key(status)
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    try:
+        return path.stat()
+    except (OSError, ValueError, RuntimeError):
+        return None
+
+
+def _key(status: os.stat_result) -> _Key:
+    return status.st_dev, status.st_ino

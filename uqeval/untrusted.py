@@ -1,0 +1,50 @@
+"""Read files that may hold anything: bounded JSON, and failures that name the file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from uqeval.errors import StoreError, UqevalError
+from uqeval.files import MOST_REPORT, read_text
+
+#: Raised by code that meets values of other types, shapes and sizes than uqeval writes.
+_UNEXPECTED = (
+    ArithmeticError, AssertionError, AttributeError, LookupError, RecursionError, TypeError,
+    ValueError,
+)  # fmt: skip
+
+
+@contextmanager
+def content_of(where: object) -> Iterator[None]:
+    """Raise `StoreError` where the content of a file of uqeval is not as uqeval writes it.
+
+    For reports and states, whose checks do not know every field of every metric. The cause is kept
+    for whoever calls from Python.
+    """
+    try:
+        yield
+    except UqevalError:
+        raise
+    except _UNEXPECTED as error:
+        raise StoreError(
+            f"{where}: the content is not as uqeval writes it ({type(error).__name__}: {error}). "
+            "Evaluate again; if uqeval wrote it and nobody changed it, please report this."
+        ) from error
+
+
+def read_json(path: str | Path, parse_constant: Callable[[str], Any] | None = None) -> Any:
+    """Return the JSON of a file. Raise `ValueError` for what is none, is nested too deeply or too
+    large, and `OSError` for a file that cannot be read."""
+    return parse_json(read_text(path, most=MOST_REPORT), parse_constant)
+
+
+def parse_json(text: str | bytes, parse_constant: Callable[[str], Any] | None = None) -> Any:
+    """Return what a JSON text says. Raise `ValueError` for what is none or is nested too deeply."""
+    try:
+        return json.loads(text, parse_constant=parse_constant)
+    except RecursionError:
+        raise ValueError("it is nested too deeply") from None
