@@ -84,7 +84,9 @@ def test_npy_headers(header: bytes, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "read", [uqeval.Report.load, load_verdicts, load_reports, read_names_file], ids=str
+    "read",
+    [uqeval.Report.load, load_verdicts, load_reports, read_names_file],
+    ids=["report", "verdicts", "reports", "names"],
 )
 def test_json_that_is_nested_deeply(read: Any, tmp_path: Path) -> None:
     path = tmp_path / "x.json"
