@@ -139,7 +139,7 @@ def _serve(requests: socket.socket) -> Any:
 
 
 def _run(asked: dict[str, Any]) -> None:
-    """Be `uqeval ARGUMENTS`."""
+    """Be `uqeval ARGUMENTS`, or `python -c SCRIPT`."""
     from uqeval.cli import main
 
     try:
@@ -160,6 +160,9 @@ def _run(asked: dict[str, Any]) -> None:
         os.close(1)
     sys.stdout = None if asked["reader"] == "none" else open(1, "w")  # type: ignore[assignment] # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
+    if asked["arguments"][0] == "-c":
+        exec(asked["arguments"][1], {"__name__": "__main__"})
+        return
     main()
 
 

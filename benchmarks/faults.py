@@ -1,0 +1,79 @@
+"""Every command with a fault at every write, open, rename, fsync and unlink that it makes.
+
+    python benchmarks/faults.py [--most N] [--workers N] [COMMAND ...]
+
+Prints a table of command × kind of fault × outcome, and every defect. `--most` takes so many places
+of each operation, spread over all. Needs Linux and a C compiler.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "faults"))
+import injection as faults
+
+
+def spread(count: int, most: int) -> list[int]:
+    """At most `most` numbers of 1 … count, the first and the last among them."""
+    if count <= most:
+        return list(range(1, count + 1))
+    return sorted({1 + round(i * (count - 1) / (most - 1)) for i in range(most)})
+
+
+def injections(bench: faults.Bench, case: faults.Case, most: int) -> Iterator[faults.Injection]:
+    """All faults of a command."""
+    for old in (False, True) if case.outputs and case.again else (False,):
+        for operation, count in bench.counts(case, old).items():
+            for kind in faults.KINDS:
+                if kind == "ENOSPC" and operation not in ("write", "open", "fsync"):
+                    continue
+                # The first and the last calls of TERM differ only in what is cleaned up.
+                for k in spread(count, max(most // 4, 2) if kind == "TERM" else most):
+                    yield faults.Injection(case, operation, k, kind, old)
+
+
+def campaign(name: str, library: Path, root: Path, most: int) -> list[faults.Injection]:
+    """All faults of one command."""
+    root.mkdir()
+    bench = faults.Bench(root, faults.forking(library))
+    return [bench.run(one) for one in injections(bench, faults.CASES[name], most)]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("commands", nargs="*", default=list(faults.CASES))
+    parser.add_argument("--most", type=int, default=12)
+    parser.add_argument("--workers", type=int, default=2)
+    chosen = parser.parse_args()
+    outcomes: Counter[tuple[str, str, str]] = Counter()
+    defects = 0
+    with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(chosen.workers) as workers:
+        library = faults.build_shim(Path(folder))
+        jobs = [
+            workers.submit(campaign, name, library, Path(folder) / str(n), chosen.most)
+            for n, name in enumerate(chosen.commands)
+        ]
+        for job in jobs:
+            for one in job.result():
+                outcomes[one.case.name, one.kind, "DEFECT" if one.defects else one.outcome] += 1
+                defects += bool(one.defects)
+                for text in one.defects:
+                    print(f"{one}: {text}", flush=True)
+    columns = sorted({(kind, outcome) for _, kind, outcome in outcomes})
+    print(f"\n{'command':20}" + "".join(f"{k + ' ' + o:>18}" for k, o in columns))
+    for name in chosen.commands:
+        row = "".join(f"{outcomes[name, k, o] or '':>18}" for k, o in columns)
+        print(f"{name:20}{row}")
+    print(f"{outcomes.total()} injections, {defects} with a defect")
+    sys.exit(bool(defects))
+
+
+if __name__ == "__main__":
+    main()
