@@ -45,7 +45,8 @@ try:
     options = dict(names=["a", "b"], samples=2, classes=3, size=(6, 8), resume=True)
     with PredictionWriter("out/w.zarr", overwrite=OVERWRITE, **options) as writer:
         for k, name in enumerate("ab"):
-            writer.add(name, np.random.default_rng(k).dirichlet([1] * 3, (2, 6, 8)).transpose(0, 3, 1, 2))
+            probs = np.random.default_rng(k).dirichlet([1] * 3, (2, 6, 8))
+            writer.add(name, probs.transpose(0, 3, 1, 2))
             writer.add_labels(name, np.zeros((6, 8), np.uint8))
 except UqevalError as error:
     print(f"uqeval: {error}", file=sys.stderr, flush=True)
@@ -244,7 +245,7 @@ class Bench:
                 continue
             if case.name == "demo" and status != 0:
                 continue
-            wrong = [text for text in (_difference(found, one) for one in good)]
+            wrong = [_difference(found, one) for one in good]
             if None not in wrong and not (case.name == "observe" and status != 0):
                 defects.append(f"{name}: {wrong[0]}")
         if status != 0 and _mixed(place / "out"):
