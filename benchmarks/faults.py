@@ -13,7 +13,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "faults"))
@@ -53,24 +53,24 @@ def main() -> None:
     parser.add_argument("--workers", type=int, default=2)
     chosen = parser.parse_args()
     outcomes: Counter[tuple[str, str, str]] = Counter()
-    defects = 0
     with tempfile.TemporaryDirectory() as folder, ProcessPoolExecutor(chosen.workers) as workers:
         library = faults.build_shim(Path(folder))
-        jobs = [
-            workers.submit(campaign, name, library, Path(folder) / str(n), chosen.most)
+        jobs = {
+            workers.submit(campaign, name, library, Path(folder) / str(n), chosen.most): name
             for n, name in enumerate(chosen.commands)
-        ]
-        for job in jobs:
+        }
+        for job in as_completed(jobs):
             for one in job.result():
-                outcomes[one.case.name, one.kind, "DEFECT" if one.defects else one.outcome] += 1
-                defects += bool(one.defects)
+                outcomes[jobs[job], one.kind, "DEFECT" if one.defects else one.outcome] += 1
                 for text in one.defects:
                     print(f"{one}: {text}", flush=True)
+            print(f"{jobs[job]}: done, {outcomes.total()} injections so far", flush=True)
     columns = sorted({(kind, outcome) for _, kind, outcome in outcomes})
     print(f"\n{'command':20}" + "".join(f"{k + ' ' + o:>18}" for k, o in columns))
     for name in chosen.commands:
         row = "".join(f"{outcomes[name, k, o] or '':>18}" for k, o in columns)
         print(f"{name:20}{row}")
+    defects = sum(count for (_, _, outcome), count in outcomes.items() if outcome == "DEFECT")
     print(f"{outcomes.total()} injections, {defects} with a defect")
     sys.exit(bool(defects))
 

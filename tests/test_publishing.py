@@ -133,3 +133,27 @@ def test_nothing_is_left_of_a_file_that_fails(tmp_path: Path) -> None:
     assert (tmp_path / "link").is_symlink() and (tmp_path / "out").read_text() == "new"
     p.write_file(tmp_path / ("x" * 255), b"a long name")
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_a_demo_begins_again_where_one_was_killed(tmp_path: Path) -> None:
+    from uqeval.demo import _begin
+    from uqeval.errors import OutputError
+
+    home = tmp_path / "demo"
+    _begin(home)
+    (home / "labels").mkdir()
+    (home / "uqeval.yaml").touch()
+    (home / "mine.txt").touch()
+    _begin(home)
+    assert sorted(own.name for own in home.iterdir()) == [".uqeval-demo", "mine.txt"]
+    (home / ".uqeval-demo").unlink()
+    with pytest.raises(OutputError, match="not empty"):
+        _begin(home)
+
+
+def test_what_the_system_refuses_names_the_file(tmp_path: Path) -> None:
+    from uqeval.errors import OutputError
+
+    says = pytest.raises(OutputError, match=r"gone: cannot be written: No such file.*Check the disk")
+    with says, p.refusals(tmp_path):
+        (tmp_path / "gone").unlink()

@@ -18,6 +18,7 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any
 
+from uqeval.errors import OutputError
 from uqeval.files import resolved
 from uqeval.stores.leftovers import hidden, hold
 
@@ -30,6 +31,18 @@ _AT_FDCWD, _RENAME_EXCHANGE = -100, 2
 _SYNCS = 8
 
 _numbers = itertools.count()
+
+
+@contextmanager
+def refusals(path: str | Path, hint: str = "Check the disk and the permissions.") -> Iterator[None]:
+    """Turn an `OSError` while `path` is written, moved or removed into `OutputError`."""
+    try:
+        yield
+    except OSError as error:
+        place = path if error.filename is None else error.filename
+        raise OutputError(
+            f"{place}: cannot be written: {error.strerror or error}. {hint}"
+        ) from error
 
 
 @contextmanager

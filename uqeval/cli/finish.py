@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from uqeval.cli.options import Format, Shared
 from uqeval.cli.stdout import console, printing
 from uqeval.errors import OutputError, UsageError
 from uqeval.files import stream_of
+from uqeval.publishing import refusals
 from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
 from uqeval.stores.locks import lock
@@ -96,12 +98,15 @@ def deliver(report: Report, shared: Shared) -> None:
             write(output, report.to_json())
     except OutputError:
         if report.states is not None:  # they belong to no report
-            Path(report.states).unlink(missing_ok=True)
+            with suppress(OSError):
+                Path(report.states).unlink(missing_ok=True)
         if old is not None and old.is_file():
-            old.replace(str(output))
+            with suppress(OSError):
+                old.replace(str(output))
         raise
     if old is not None:
-        old.unlink(missing_ok=True)
+        with refusals(old):
+            old.unlink(missing_ok=True)
     if csv is not None and csv != "-":
         write(csv, csv_writer.to_csv(report))
     if not shared.quiet:

@@ -5,10 +5,11 @@ Nothing of it is a measurement.
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 from uqeval.errors import OutputError
-from uqeval.publishing import sync_tree, write_file
+from uqeval.publishing import refusals, sync_tree, write_file
 from uqeval.run import Progress, Silent
 from uqeval.running import Listener, Outcome, run_config
 
@@ -33,6 +34,9 @@ gate:
   streets/calibration.ece: {max: 0.1, id: DEMO-1, why: confidence must mean what it says}
   film/temporal.mtc: {min: 0.5}
 """
+#: What a demo makes in its folder, and the mark of one that has not come to its end.
+_MADE = ("preds.zarr", "labels", "depth.npz", "film", "uqeval.yaml", "out")
+_UNFINISHED = ".uqeval-demo"
 
 
 def demo(
@@ -48,30 +52,41 @@ def demo(
 ) -> Outcome:
     """Make stores and a `uqeval.yaml` in `folder`, and run it.
 
-    Raises `OutputError` where the folder holds anything already.
+    Raises `OutputError` where the folder holds anything already that no unfinished demo has left.
     """
     from uqeval.demo.depth import save_depth
     from uqeval.demo.film import save_film
-    from uqeval.stores.zarr_writer import writing
 
     home = Path(folder)
-    if home.exists() and (not home.is_dir() or any(home.iterdir())):
-        raise OutputError(f"{folder}: is there already and not empty; name another folder.")
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror}.") from error
+    _begin(home)
     progress = progress or Silent()
-    _save_streets(home, items, samples, size, seed, progress)
     half = size[0] // 2, size[1] // 2
-    save_depth(home / "depth.npz", items, half, seed)
-    save_film(home / "film", items, half, seed)
-    with writing(home):
+    with refusals(home):
+        _save_streets(home, items, samples, size, seed, progress)
+        save_depth(home / "depth.npz", items, half, seed)
+        save_film(home / "film", items, half, seed)
         sync_tree(home)
         write_file(home / "uqeval.yaml", _ASKED.encode())
-    return run_config(
+    outcome = run_config(
         home / "uqeval.yaml", workers=workers, progress=progress, listener=listener or Listener()
     )
+    with refusals(home):
+        (home / _UNFINISHED).unlink()
+    return outcome
+
+
+def _begin(home: Path) -> None:
+    """Make the folder, and mark it as unfinished; remove what an unfinished demo has left there."""
+    with refusals(home):
+        taken = home.exists() and (not home.is_dir() or any(home.iterdir()))
+        if taken and not (home / _UNFINISHED).is_file():
+            raise OutputError(f"{home}: is there already and not empty; name another folder.")
+        home.mkdir(parents=True, exist_ok=True)
+        (home / _UNFINISHED).touch()
+        for name in _MADE:
+            if (home / name).is_dir():
+                shutil.rmtree(home / name)
+            (home / name).unlink(missing_ok=True)
 
 
 def _save_streets(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.config import Store
 from uqeval.errors import OutputError, UqevalError
 from uqeval.planning import input_options
+from uqeval.publishing import refusals
 from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
 from uqeval.running.outcome import Outcome, RunSettings
@@ -62,19 +63,22 @@ def put_overview_aside(folder: Path) -> None:
 def drop_overview_aside(folder: Path) -> None:
     """Remove the older page and verdicts, in whose place there are new ones."""
     for _, aside in _old(folder / VERDICTS, folder / PAGE):
-        aside.unlink(missing_ok=True)
+        with refusals(aside):
+            aside.unlink(missing_ok=True)
 
 
 def _put_aside(files: list[tuple[Path, Path]]) -> None:
     for file, aside in files:
         if file.exists():
-            file.replace(aside)
+            with refusals(file):
+                file.replace(aside)
 
 
 def drop_aside(folder: Path, name: str) -> None:
     """Remove older files of a store, in whose place there are new ones."""
     for _, aside in _asides(folder, name):
-        aside.unlink(missing_ok=True)
+        with refusals(aside):
+            aside.unlink(missing_ok=True)
 
 
 def _asides(folder: Path, name: str) -> list[tuple[Path, Path]]:
@@ -110,7 +114,8 @@ def write_files(task: Task, report: Report, folder: Path, chosen: RunSettings) -
         task.inputs.watch.check_all()
     except ChangedError:
         for states in written:
-            states.unlink(missing_ok=True)
+            with refusals(states):
+                states.unlink(missing_ok=True)
         raise
     write(json, report.to_json())
     write(csv, to_csv(report))
