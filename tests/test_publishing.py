@@ -154,6 +154,6 @@ def test_a_demo_begins_again_where_one_was_killed(tmp_path: Path) -> None:
 def test_what_the_system_refuses_names_the_file(tmp_path: Path) -> None:
     from uqeval.errors import OutputError
 
-    says = pytest.raises(OutputError, match=r"gone: cannot be written: No such file.*Check the disk")
-    with says, p.refusals(tmp_path):
+    says = r"gone: cannot be written: No such file.*Check the disk"
+    with pytest.raises(OutputError, match=says), p.refusals(tmp_path):
         (tmp_path / "gone").unlink()
