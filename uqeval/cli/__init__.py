@@ -212,10 +212,6 @@ def _run() -> None:
     except MemoryError:
         typer.echo("uqeval: out of memory; give a lower --memory or fewer --workers.", err=True)
         sys.exit(2)
-    except OSError as error:  # the system refuses: a broken disk, a full one, no permission
-        place = f"{error.filename}: " if error.filename else ""
-        tell(f"uqeval: {place}{error.strerror or error}. Check the disk and the permissions.")
-        sys.exit(2)
     except Exception:  # a bug: shown whole, with a status of its own
         traceback.print_exc()
         typer.echo(
