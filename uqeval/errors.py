@@ -22,6 +22,8 @@ _PARTS = re.compile(
     """,
     re.VERBOSE | re.DOTALL,
 )
+#: What stands before a colon and is longer is the name of a file, with spaces in it.
+_MOST_PLACE = 400
 #: No message of ours is longer than this.
 _MOST, _MOST_READ = 1500, 1 << 16
 
@@ -37,6 +39,8 @@ def shortened(text: str) -> str:
     if len(text) > _MOST_READ:
         text = f"{text[: _MOST_READ // 2]} … {text[-_MOST_READ // 2 :]}"
     place, colon, rest = text.partition(": ")
+    if not colon or len(place) <= _MOST_PLACE:  # not a name, but a sentence of ours
+        place, colon, rest = "", "", text
     short = _cut(place) + colon + _PARTS.sub(lambda part: _cut(part[0]), rest)
     if len(short) > _MOST:
         short = f"{short[: _MOST // 2]} … {short[-_MOST // 4 :]}"

@@ -24,11 +24,11 @@ from small_stores import labels
         ("--window 0", ["--window 0; expected at least 1 pixel"]),
         ("--stride 0", ["--stride 0; expected at least 1 pixel"]),
         ("--top-k 5", ["--top-k 5 of 5 classes"]),
-        ("--accuracy-threshold nan", ["--accuracy-threshold nan; expected a number from 0 to 1"]),
+        ("--accuracy-threshold nan", ["--accuracy-threshold", "nan; expected a finite number"]),
         ("--workers 0", ["--workers 0; expected a whole number of threads, at least 1"]),
         ("--limit 0", ["--limit 0; expected at least 1 item"]),
         ("--classes 4", ["--classes 4, but", "complete.zarr has 5 classes"]),
-        ("--sum-tolerance nan", ["--sum-tolerance nan; expected a number from 0 to below 1"]),
+        ("--sum-tolerance nan", ["--sum-tolerance", "nan; expected a finite number"]),
         ("--label-map nuscenes", ["--label-map nuscenes"]),
         (
             "--uncertainty foo",
@@ -195,7 +195,7 @@ def test_an_output_in_an_input_store(complete: Path, tmp_path: Path, name: str) 
     store = tmp_path / "s.zarr"
     shutil.copytree(complete, store)
     before = sorted((p, p.read_bytes()) for p in store.rglob("*") if p.is_file())
-    refused(run_uqeval("pavpu", store, "-o", store / name), f"{name} is an input; give the output")
+    refused(run_uqeval("pavpu", store, "-o", store / name), f"{name} lies in the input")
     assert sorted((p, p.read_bytes()) for p in store.rglob("*") if p.is_file()) == before
 
 
