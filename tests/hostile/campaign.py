@@ -187,7 +187,7 @@ def _command(target: mutants.Target, file: str, rng: random.Random) -> str:
     """One of the commands that read a file, if any reads just this one."""
     first = file.split("/")[0].split(".")[0]
     own = [c for c in target.commands if re.search(rf"(?<!\w){first}(?!\w)", c)]
-    return rng.choice(own or target.commands)
+    return rng.choice(own or target.commands).replace("--ci 0.9", "--ci 0.9 --draws 100")
 
 
 def _restore(base: Path, work: Path, file: str) -> None:
