@@ -46,7 +46,8 @@ ARROWS = {
         "report.schema",
         "stores.names",
     },
-    "engine": {"errors", "maps", "tallies", "stores"},
+    "sizes": {"errors"},
+    "engine": {"errors", "sizes", "maps", "tallies", "stores"},
     # A report keys its intervals by address.
     "report": {"errors", "files", "publishing", "untrusted", "gate.addresses"},
     "gate": {"errors", "files", "untrusted", "report"},

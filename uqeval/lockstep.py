@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from uqeval.errors import DataError, number_of
+from uqeval.errors import DataError, UsageError, number_of
 from uqeval.inputs import Inputs
+from uqeval.sizes import shown_size
 
 if TYPE_CHECKING:
     from uqeval.engine.scratch import Scratch
@@ -42,6 +43,7 @@ class Lockstep:
         self.bytes_read = 0
         self.passes = 0
         self.workers = 0
+        self._states = 0
         self._read_items: set[int] = set()
         self._lock = threading.Lock()
 
@@ -66,6 +68,7 @@ class Lockstep:
                 over = len(turn) == len(asked) and all(type(own) is Last for own in asked.values())
                 scratch.keeping = not over
                 tallies = list(dict.fromkeys(t for key in turn for t in asked[key]))
+                self._check_states(turn, tallies)
                 counted = self._pass(tallies, scratch)
                 self._refuse_void(counted)
                 for key in turn:
@@ -94,6 +97,20 @@ class Lockstep:
             turn.append(key)
             seen |= own
         return turn
+
+    def _check_states(self, keys: Sequence[str], tallies: Sequence[Tally]) -> None:
+        """Raise `UsageError`, before they are allocated, for counts that do not fit the memory.
+
+        There are those of all items, and those of the item that is counted.
+        """
+        need = 2 * sum(map(_state_bytes, tallies))
+        if need > max(self.options.memory, 2 * _STATES):
+            raise UsageError(
+                f"--memory {shown_size(self.options.memory)} does not hold the counts of "
+                f"{', '.join(keys)} over {self.inputs.source.classes:,} classes, which take "
+                f"{shown_size(need)}. Give --memory {shown_size(need)}, or evaluate other metrics."
+            )
+        self._states = need // 2
 
     def _refuse_void(self, counted: Mapping[Tally, Counted]) -> None:
         for tally, found in counted.items():
@@ -136,7 +153,9 @@ class Lockstep:
         """How many read each source. Raises `UsageError` with what the largest needs."""
         from uqeval.engine.passes import Resources, workers_within
 
-        resources = Resources(self.options.threads(), self.options.memory)
+        # Each worker has counts of its own beside the total.
+        room = max(self.options.memory, 2 * _STATES) // max(self._states, 1) - 1
+        resources = Resources(max(min(self.options.threads(), room), 1), self.options.memory)
 
         def need(turn: tuple[MapSource, Scratch]) -> int:
             source, scratch = turn

@@ -17,3 +17,11 @@ def parse_memory(size: str | int) -> int:
     if match is None or unit is None:
         raise UsageError(f"--memory {size!r}; expected a size such as 512MB, 2GB or 1GiB.")
     return int(float(match[1]) * unit) if match[2] or "." in match[1] else int(match[1])
+
+
+def shown_size(n: int) -> str:
+    """`n` bytes as --memory takes them, rounded up where that adds less than a tenth."""
+    for unit, name in ((10**6, "MB"), (10**3, "kB")):
+        if n >= 10 * unit or (n and n % unit == 0):
+            return f"{-(-n // unit)}{name}"
+    return f"{n}B"

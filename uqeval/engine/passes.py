@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 from uqeval.engine.counting import Counting
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import UsageError
+from uqeval.sizes import shown_size
 
 if TYPE_CHECKING:
     from uqeval.engine.counting import Found
@@ -53,9 +54,10 @@ def workers_within(source: MapSource, resources: Resources, scratch: Scratch | N
     need = max(scratch.batch_bytes(source, batch) for batch in source.batches())
     if need > resources.memory:
         raise UsageError(
-            f"--memory {_size(resources.memory)} does not hold one decoded chunk of {source.where} "
-            f"with its accumulators and maps, which takes {_size(need)}. Give --memory "
-            f"{_size(need)}, or store smaller chunks (`uqeval convert` rewrites a store)."
+            f"--memory {shown_size(resources.memory)} does not hold one decoded chunk of "
+            f"{source.where} with its accumulators and maps, which takes {shown_size(need)}. Give "
+            f"--memory {shown_size(need)}, or store smaller chunks (`uqeval convert` rewrites a "
+            "store)."
         )
     return max(1, min(resources.workers, resources.memory // max(need, 1), len(source.batches())))
 
@@ -146,11 +148,3 @@ def run_pass(
                     if data is not None:
                         keep(item, tally, data)
     return totals | counting.together()
-
-
-def _size(n: int) -> str:
-    """`n` bytes as --memory takes them, rounded up where that adds less than a tenth."""
-    for unit, name in ((10**6, "MB"), (10**3, "kB")):
-        if n >= 10 * unit or (n and n % unit == 0):
-            return f"{-(-n // unit)}{name}"
-    return f"{n}B"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, listed
 from uqeval.inputs.common import (
     Opened,
     in_order_of,
@@ -17,6 +18,7 @@ from uqeval.inputs.common import (
 )
 from uqeval.inputs.given import Given, InputOptions, Inputs
 from uqeval.inputs.part import chosen_items, store_of
+from uqeval.maps.names import MOST_CLASSES
 from uqeval.stores.bfloat16 import warnings_of
 from uqeval.stores.kinds import PREDICTIONS_EXPECTED
 
@@ -109,8 +111,8 @@ def _kind(stores: Sequence[Store]) -> str | None:
             raise StoreError(f"{store.path} holds both probs and logits; keep one of them.")
         kinds.append(held[0] if held else None)
     if len(set(kinds)) > 1:
-        listed = ", ".join(f"{s.path}: {k or 'maps'}" for s, k in zip(stores, kinds, strict=True))
-        raise StoreError(f"members of one ensemble are of one kind, but these are {listed}.")
+        each = ", ".join(f"{s.path}: {k or 'maps'}" for s, k in zip(stores, kinds, strict=True))
+        raise StoreError(f"members of one ensemble are of one kind, but these are {each}.")
     kind = kinds[0]
     if kind is None:
         if len(stores) > 1:
@@ -170,6 +172,11 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
             f"{where} holds predicted ids but does not say how many classes there are, as "
             "class_names in its attributes would; give --classes or --class-names."
         )
+    if classes > MOST_CLASSES:
+        raise StoreError(
+            f"{where} has {classes:,} classes, expected at most {MOST_CLASSES:,}. Are the axes in "
+            "the right order (--axes)? Else evaluate the likeliest classes only."
+        )
     if options.classes is not None and options.classes != classes:
         raise UsageError(f"--classes {options.classes}, but {where} has {classes} classes.")
     if options.class_names is not None and len(options.class_names) != classes:
@@ -205,15 +212,14 @@ def _unlike(members: Sequence[Store], kind: str | None) -> list[str]:
 
 def _shared_names(names: Sequence[str], where: str) -> list[str]:
     """A warning of names that several classes have: rows then differ by their id alone."""
-    shared = {}
-    for name in names:
-        ids = [c for c, other in enumerate(names) if other == name]
-        if len(ids) > 1:
-            shared[name] = f"{name!r} of the classes {', '.join(map(str, ids))}"
+    ids: dict[str, list[int]] = defaultdict(list)
+    for c, name in enumerate(names):
+        ids[name].append(c)
+    shared = [f"{name!r} of the classes {listed(own)}" for name, own in ids.items() if len(own) > 1]
     if not shared:
         return []
     return [
-        f"{where}: class_names repeats {'; '.join(shared.values())}; such classes are told apart "
+        f"{where}: class_names repeats {listed(shared)}; such classes are told apart "
         "by their id only."
     ]
 

@@ -101,6 +101,10 @@ def is_lambda(name: str) -> bool:
     return name.split(":")[0] == "lambda"
 
 
+#: Classes that can be told apart with one more value for void.
+MOST_CLASSES = 65535
+
+
 def void_of(classes: int) -> int:
     """The value that marks void pixels in a `label` map: the largest of its dtype."""
     return 255 if classes <= 255 else 65535
@@ -108,8 +112,8 @@ def void_of(classes: int) -> int:
 
 def id_dtype(classes: int) -> str:
     """The dtype of `label` and `prediction` maps: class ids and one more value for void."""
-    if classes > 65535:
-        raise UsageError(f"{classes} classes; at most 65535 can be evaluated.")
+    if classes > MOST_CLASSES:
+        raise UsageError(f"{classes} classes; at most {MOST_CLASSES} can be evaluated.")
     return "uint8" if classes <= 255 else "uint16"
 
 

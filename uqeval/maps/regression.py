@@ -145,9 +145,12 @@ class RegressionSource:
         pixels = len(batch) * height * width
         kept = sum(planes.kept_bytes() for planes in self._planes(self._used))
         own = 10 if self.members.single else 24  # the target as it is stored, masks
+        # Chunks may be larger than an item, and are decoded whole.
+        chunk = max((own.chunk_bytes() for own in self._planes(self._used)), default=0)
         return (
             self.members.tile_bytes(batch)
             + kept
+            + max(chunk - 8 * pixels, 0)
             + pixels * (self.members.pixel_bytes + 8 * (len(self.wanted) + 3) + own)
         )
 

@@ -141,6 +141,10 @@ class Source:
         pixels = height * width
         # The maps of a batch, and what label planes and their checks take beside them.
         held = len(batch) * pixels * (map_bytes(self.wanted, self.classes) + 4)
+        # Chunks may be larger than an item, and are decoded whole.
+        planes = [*self.stored.values(), *([self.labels.planes] if self.labels else [])]
+        largest = max((own.chunk_bytes() for own in planes), default=0)
+        held += max(largest - len(batch) * pixels * 4, 0)
         stack = self.stack
         if not stack:
             return 2 * held

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -88,6 +89,14 @@ class StoredArray(ABC):
     def suit(self, axes: tuple[str, ...]) -> None:
         """Choose `chunks` for these axes, where the format stores none of its own."""
         return
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of a chunk as it is decoded, past the array's edge too."""
+        return math.prod(self.chunks) * self.dtype.itemsize
+
+    def check_claims(self) -> None:  # noqa: B027 - most formats check their files at once
+        """Raise `StoreError` for a shape that what is stored cannot fill, before it is used."""
 
     def missing(self) -> list[tuple[int, ...]]:
         """Grid positions of the chunks that the store does not hold (they would read as fill)."""

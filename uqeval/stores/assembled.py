@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from uqeval.errors import StoreError, listed
+from uqeval.files import MOST_BYTES
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.declared import Declared, kind_of_bare, not_one_of, with_scale
 from uqeval.stores.kinds import (
@@ -174,5 +175,11 @@ def own_names(
     if len(array.shape) != 1 or (array.dtype.kind not in "UO"):
         raise StoreError(
             f"{array.where}: holds {array.dtype} of shape {array.shape}, expected one text an item."
+        )
+    array.check_claims()
+    if max(array.chunk_bytes, array.shape[0] * array.dtype.itemsize) > MOST_BYTES:
+        raise StoreError(
+            f"{array.where}: claims {array.shape[0]:,} names of {array.dtype} in chunks of "
+            f"{array.chunks[0]:,}, more than names take. Write them again."
         )
     return checked_names([str(v) for v in array.read((slice(None),)).tolist()], array.where)

@@ -109,4 +109,11 @@ def resolve(array: StoredArray, kind: str, *, single: bool = False) -> None:
             "again."
         )
     array.axes = axes_of(array, kind, single=single)
+    array.check_claims()
+    empty = [a for a, n in zip(array.axes, array.shape, strict=True) if n == 0 and a != "item"]
+    if empty:
+        raise StoreError(
+            f"{array.where}: has the shape {array.shape}, with nothing along {', '.join(empty)}. "
+            "Write it again with the shape that the data have."
+        )
     array.suit(array.axes)

@@ -52,6 +52,10 @@ class Planes:
         others = [s for s, a in zip(array.shape, array.axes, strict=True) if a != "item"]
         return _KEPT * n * int(np.prod(others)) * array.dtype.itemsize
 
+    def chunk_bytes(self) -> int:
+        """Bytes of the largest chunk as it is decoded, past the array's edge too."""
+        return max((array.chunk_bytes for array in self.arrays), default=0)
+
     def fingerprint(self) -> str:
         """SHA-256 of the arrays' own fingerprints."""
         digest = hashlib.sha256()

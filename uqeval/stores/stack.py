@@ -213,7 +213,8 @@ class Stack:
             box = max(self.boxes(batch[0]), key=lambda b: b.pixels)
             samples, classes = self._steps(part)
             itemsize = part.source.array.dtype.itemsize
-            largest = max(largest, len(batch) * samples * classes * box.pixels * itemsize)
+            tile = len(batch) * samples * classes * box.pixels * itemsize
+            largest = max(largest, tile, part.source.array.chunk_bytes)
         return largest
 
     def tiles(self, batch: range, box: Box) -> Iterator[Tile]:

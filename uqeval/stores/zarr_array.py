@@ -22,6 +22,7 @@ from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.bfloat16 import widened
 from uqeval.stores.codecs import checked_crc32c
 from uqeval.stores.decompress import DamagedChunk
+from uqeval.stores.shard_index import ShardIndices
 from uqeval.stores.sources import Buffer, Entry, Source
 from uqeval.stores.stamps import joined
 from uqeval.stores.zarr_layout import Layout, Shards
@@ -29,6 +30,9 @@ from uqeval.stores.zarr_layout import Layout, Shards
 Position = tuple[int, ...]
 
 _MOST_CHUNKS = 50_000_000
+#: Chunk files that may be missing whatever is stored; and how many for each that is stored, without
+#: and with `fill_missing`.
+_FEW, _LOST, _SPARSE = 4096, 100, 10_000
 _MOST_MISSING = 1_000_000
 _ABSENT = 2**64 - 1
 
@@ -51,7 +55,7 @@ class ZarrArray(StoredArray):
         self._fill_missing = fill_missing
         self._lock = threading.Lock()
         self._listed: dict[Position, Entry] | None = None
-        self._indices: dict[Position, NDArray[np.uint64] | None] = {}
+        self._indices = ShardIndices(source)
 
     @property
     def text(self) -> bool:
@@ -88,6 +92,24 @@ class ZarrArray(StoredArray):
             whole[tuple(outside)] = part
         assert whole is not None  # the region is not empty
         return whole
+
+    def check_claims(self) -> None:
+        """Raise `StoreError` for a shape of far more chunks than are stored.
+
+        A few missing chunks are for `missing` to tell; here nothing is built of the shape.
+        """
+        files = math.prod(self._grid(self._layout.files))
+        empty = 0 in self.shape and max(self.shape) > 2**31
+        if not empty and files <= _FEW:
+            return
+        stored = len(self._entries()) if self._source.listable else files
+        most = (_SPARSE if self._fill_missing else _LOST) * (stored + 1)
+        if empty or files > most or math.prod(self._grid(self.chunks)) > _MOST_CHUNKS:
+            raise StoreError(
+                f"{self.where}: its metadata claim the shape {self.shape}, which is {files:,} "
+                f"chunk files of {self._layout.files}, and {stored:,} are stored. Write it again "
+                "with the shape that the data have, or with larger chunks."
+            )
 
     def missing(self) -> list[Position]:
         """Grid positions, in units of `chunks`, of the chunks that the store does not hold.
@@ -297,30 +319,9 @@ class ZarrArray(StoredArray):
 
     def _index(self, shard: Position) -> NDArray[np.uint64] | None:
         """Offset and size of every chunk in a shard, or None if there is no such shard."""
-        try:
-            return self._indices[shard]
-        except KeyError:
-            pass
-        shards = self._layout.shards
+        shards, key = self._layout.shards, self._layout.key(shard)
         assert shards is not None
-        key, size = self._layout.key(shard), shards.index_bytes
-        data = self._source.get(self._path(key), -size if shards.index_at_end else 0, size)
-        index = None
-        if data is not None:
-            try:
-                if len(data) != size:
-                    raise DamagedChunk(f"cut short: {len(data)} bytes where its index needs {size}")
-                body = checked_crc32c(data) if shards.index_checked else data
-            except DamagedChunk as damage:
-                raise StoreError(
-                    f"{self.where}: shard {key} is damaged: its index: {damage}. Copy it again "
-                    "from where it was written, or write it again."
-                ) from damage
-            index = np.frombuffer(body, "<u8").astype(np.uint64).reshape(*shards.per_shard, 2)
-        if len(self._indices) > 256:  # the reads of one item stay near each other
-            self._indices.clear()
-        self._indices[shard] = index
-        return index
+        return self._indices.of(self._path(key), shards, f"{self.where}: shard {key}")
 
     def _absent(self, key: str) -> NDArray[Any]:
         if not self._fill_missing:

@@ -264,7 +264,7 @@ def _shards(
     if index not in (["bytes"], ["bytes", "crc32c"]):
         raise StoreError(f"{where}: a shard index stored with {index} is not read.")
     per_shard = tuple(big // small for big, small in zip(outer, inner, strict=True))
-    if math.prod(per_shard) > 2**24:
+    if math.prod(per_shard) > 2**22:
         raise StoreError(f"{where}: {math.prod(per_shard)} chunks in a shard; write larger chunks.")
     return Shards(outer, per_shard, config.get("index_location", "end") == "end", len(index) == 2)
 
