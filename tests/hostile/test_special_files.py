@@ -62,13 +62,13 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
 
 @pytest.fixture(autouse=True)
 def no_waiting() -> Iterator[None]:
-    """A reader that waits ends the test after ten seconds."""
+    """A reader that waits ends the test after a minute."""
 
     def stop(number: int, frame: object) -> None:
         raise TimeoutError("it waits")
 
     before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(10)
+    signal.alarm(60)
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)

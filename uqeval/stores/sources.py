@@ -42,6 +42,10 @@ class Entry:
     tag: str = ""
 
 
+class TooLong(StoreError):
+    """An object is longer than what is stored there can be."""
+
+
 class Source(ABC):
     """Read-only bytes by key. Keys use `/`; all methods are thread-safe.
 
@@ -60,8 +64,8 @@ class Source(ABC):
     ) -> Buffer | None:
         """`length` bytes from `start` (negative: from the end), or None if there is no such key.
 
-        Fewer bytes where the object ends earlier. Where there are more than `most`, the first
-        `most` + 1 of them at the most: too large is all that anybody wants to know.
+        Fewer bytes where the object ends earlier. Raises `TooLong`, before anything is read, for
+        more than `most`.
         """
 
     @abstractmethod
@@ -116,7 +120,7 @@ class FolderSource(Source):
         try:
             size = os.fstat(descriptor).st_size
             # Clipped to the file: a length read from a damaged index must not be allocated.
-            begin, count = _clip(size, start, length, most)
+            begin, count = _clip(size, start, length, most, key)
             room = _BUFFERS.empty((count,), np.uint8).data
             return read_into(descriptor, room, begin).toreadonly()
         except OSError as error:
@@ -179,7 +183,7 @@ class ZipSource(Source):
         info = self._infos.get(key)
         if info is None:
             return None
-        begin, count = _clip(info.file_size, start, length, most)
+        begin, count = _clip(info.file_size, start, length, most, key)
         try:
             check_method(info)
             with self._zip.open(info) as member:
@@ -265,14 +269,13 @@ class ObjectSource(Source):
                 options = {"range": {"offset": start}} if start else {}
             found = self._obstore.get(self._store, key, options=options)
             begin, end = found.range
-            if end - begin > most:  # as the server says, before anything is fetched
-                found = self._obstore.get(
-                    self._store, key, options={"range": (begin, begin + most + 1)}
-                )
+            _clip(end - begin, 0, None, most, key)  # as the server says, before it is fetched
             data = memoryview(found.bytes())
             return data if length is None else data[:length]
         except FileNotFoundError:
             return None
+        except TooLong:
+            raise
         except Exception as error:  # see `_fail`
             raise self._fail(f"read {key}", error) from error
 
@@ -311,11 +314,13 @@ def _reason(error: Exception) -> str:
     return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
 
 
-def _clip(size: int, start: int, length: int | None, most: int) -> tuple[int, int]:
-    """Begin and count of the bytes asked for that are there, at most one more than `most`."""
+def _clip(size: int, start: int, length: int | None, most: int, key: str) -> tuple[int, int]:
+    """Begin and count of the bytes asked for that are there. Raises `TooLong`."""
     begin = min(size, start) if start >= 0 else max(0, size + start)
     count = size - begin if length is None else min(length, size - begin)
-    return begin, min(count, most + 1)
+    if count > most:
+        raise TooLong(f"{key} has {count} bytes, expected at most {most}")
+    return begin, count
 
 
 def open_zip(path: str, problem: str) -> zipfile.ZipFile:

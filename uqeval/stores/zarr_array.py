@@ -23,7 +23,7 @@ from uqeval.stores.bfloat16 import widened
 from uqeval.stores.codecs import checked_crc32c
 from uqeval.stores.decompress import DamagedChunk
 from uqeval.stores.shard_index import ShardIndices
-from uqeval.stores.sources import Buffer, Entry, Source
+from uqeval.stores.sources import Buffer, Entry, Source, TooLong
 from uqeval.stores.stamps import joined
 from uqeval.stores.zarr_layout import Layout, Shards
 
@@ -295,12 +295,12 @@ class ZarrArray(StoredArray):
 
     def _fetch(self, key: str, start: int = 0, length: int | None = None) -> Buffer | None:
         stored = self._layout.codec.stored
-        data = self._source.get(self._path(key), start, length, stored.most)
+        try:
+            data = self._source.get(self._path(key), start, length, stored.most)
+        except TooLong as error:
+            raise DamagedChunk(f"too long: {error}") from None
         if data is not None and not len(data) and not length:
             raise DamagedChunk("cut short: 0 bytes")
-        if data is not None and len(data) > stored.most:
-            expected = f"{stored.most}" if stored.exact else f"at most {stored.most}"
-            raise DamagedChunk(f"too long: more than the {expected} bytes that its shape takes")
         return data
 
     def _fetch_inner(self, position: Position, shard: Position, shards: Shards) -> Buffer | None:

@@ -17,7 +17,7 @@ import numpy as np
 from uqeval.errors import StoreError
 from uqeval.stores.bfloat16 import SOURCE, widened
 from uqeval.stores.codecs import ChunkCodec, codec_v2, codec_v3
-from uqeval.stores.sources import Source
+from uqeval.stores.sources import Source, TooLong
 from uqeval.untrusted import parse_json
 
 _NUMBERS = frozenset(
@@ -27,6 +27,10 @@ _NUMBERS = frozenset(
 
 #: Not NumPy's: the upper half of a float32, as tensorstore writes it.
 _BFLOAT16 = "bfloat16"
+
+
+#: Bytes of a document of metadata.
+_MOST_METADATA = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -100,7 +104,12 @@ def load_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
 
     Raises `StoreError` if what is there is not a JSON object.
     """
-    data = source.get(key)
+    try:
+        data = source.get(key, most=_MOST_METADATA)
+    except TooLong as error:
+        raise StoreError(
+            f"{source.path}: {error}, which is what metadata take. Copy or write the store again."
+        ) from None
     if data is None:
         return None
     raw = bytes(data)
