@@ -24,6 +24,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from uqeval.errors import OutputError
 from uqeval.publishing import publish_folder, restore_folder, sync_tree, write_file
+from uqeval.stores.leftovers import clear_beside
 
 #: How often, and how many seconds apart, it is looked whether an unfinished store has gone.
 _TRIES, _MOMENT = 40, 0.05
@@ -104,6 +105,7 @@ def mark_complete(folder: Path) -> None:
     """Sync the store at `folder` to disk, then say that it is all there. Raises `OutputError`."""
     document = folder / "zarr.json"
     with writing(folder):
+        clear_beside(document)  # what a process that was killed here has left
         sync_tree(folder)
         known = json.loads(document.read_text(encoding="utf-8"))
         known["attributes"]["uqeval"]["complete"] = True
