@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+import uqeval
 from uqeval.errors import UsageError
 from uqeval.inputs import InputOptions, open_inputs
 
@@ -20,7 +21,9 @@ DATA: dict[str, dict[str, Any]] = {
     "logits": {"logits": PROBS, "labels": IDS},
     "maps": {"predictions": IDS, "entropy": PROBS[:, 0], "mean_probs": PROBS},
 }
-OPTIONS: dict[str, Any] = {"nan_samples": "skip", "sum_tolerance": 0.5, "ignore_index": 7}
+OPTIONS: dict[str, Any] = {
+    "nan_samples": "skip", "sum_tolerance": 0.5, "ignore_index": 7, "missing_chunks": "fill",
+}  # fmt: skip
 EFFECTIVE = {
     "probs": {"sum_tolerance"},
     "labelled": {"sum_tolerance", "ignore_index"},
@@ -55,3 +58,57 @@ def test_a_label_map_needs_label_files_of_a_video(tmp_path: Path) -> None:
             Image.fromarray(IDS[0]).save(tmp_path / folder / f"{i}.png")
     with pytest.raises(UsageError, match="--label-map cityscapes needs a folder of label PNGs"):
         open_inputs(None, None, InputOptions(video=str(tmp_path), label_map="cityscapes"))
+
+
+@pytest.fixture(scope="module")
+def video(tmp_path_factory: pytest.TempPathFactory) -> str:
+    root = tmp_path_factory.mktemp("video")
+    flow = np.zeros((1, 32, 32, 2), np.float32)
+    np.savez(root / "v.npz", frames=np.zeros((2, 32, 32, 3), "u1"), predictions=flow[..., 0].repeat(
+        2, 0).astype("u1"), flow=flow)  # fmt: skip
+    np.save(root / "flow.npy", flow)
+    return str(root)
+
+
+FLOWS = {
+    "flow_path": ({"flow": "file"}, {"flow": "dis"}),
+    "flow_forward_path": ({"flow": "file", "occlusion": "fb"}, {"flow": "file"}),
+    "flow_cache": ({"flow": ["file", "farneback"]}, {"flow": "file"}),
+}
+
+
+@pytest.mark.parametrize("name", FLOWS)
+def test_saved_flow_is_read_or_refused(video: str, name: str) -> None:
+    used, unused = FLOWS[name]
+    given = {"video": f"{video}/v.npz", name: f"{video}/flow.npy"}
+    if name == "flow_cache":
+        given[name] = f"{video}/cache"
+    uqeval.evaluate(metrics={"tc": used}, **given)  # type: ignore[arg-type]
+    option = f"--{name.replace('_', '-')} needs"
+    with pytest.raises(UsageError, match=option):
+        uqeval.evaluate(metrics={"tc": unused}, **given)  # type: ignore[arg-type]
+
+
+def test_a_file_refuses_unused_flow_too(video: str, tmp_path: Path) -> None:
+    (tmp_path / "uqeval.yaml").write_text(
+        f"stores: {{d: {{video: {video}/v.npz, flow_path: {video}/flow.npy}}}}\n"
+        "evaluate: {d: {tc: {flow: farneback}}}\n"
+    )
+    ended = uqeval.run_config(tmp_path / "uqeval.yaml", output=str(tmp_path / "out"))
+    assert "--flow-path needs --flow file" in ended.failed["d"]
+
+
+def test_the_reference_may_have_what_the_predictions_lack(tmp_path: Path) -> None:
+    np.savez(tmp_path / "p.npz", **DATA["logits"])
+    np.savez(tmp_path / "q.npz", **DATA["probs"])
+    logits, probs = str(tmp_path / "p.npz"), str(tmp_path / "q.npz")
+    uqeval.evaluate(logits, None, "divergence", reference=probs, sum_tolerance=0.5)
+    with pytest.raises(UsageError, match="--sum-tolerance"):
+        uqeval.evaluate(logits, None, "calibration", sum_tolerance=0.5)
+
+
+def test_intervals_need_a_level(tmp_path: Path) -> None:
+    np.savez(tmp_path / "p.npz", **DATA["labelled"])
+    for options in ({"draws": 300}, {"seed": 1}):
+        with pytest.raises(UsageError, match="--ci LEVEL"):
+            uqeval.evaluate(str(tmp_path / "p.npz"), None, "calibration", **options)  # type: ignore[arg-type]

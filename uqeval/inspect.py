@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UqevalError, listed, number_of
 from uqeval.inputs import Given, InputOptions, Inputs, open_inputs
+from uqeval.inputs.effects import refuse_without_effect
 from uqeval.maps.names import void_of
 from uqeval.maps.sources import Source
 from uqeval.run import Progress, RunOptions, Silent
@@ -75,12 +76,12 @@ def inspect(
     if "labels" in store.arrays and len(store.arrays) == 1:
         return found
     try:
-        inputs = open_inputs(
-            predictions, labels, InputOptions(**options | {"missing_chunks": "fill"})
-        )
+        filled = InputOptions(**options | {"missing_chunks": "fill"})
+        inputs = open_inputs(predictions, labels, filled, reference_follows=True)
     except UqevalError as error:
         found.problems.append(str(error))
         return found
+    refuse_without_effect(InputOptions(**options), inputs)
     found.warnings += inputs.warnings
     source = inputs.source
     found.facts |= {"kind": source.kind, "samples": inputs.record["samples"]}

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from uqeval.assembling import collect, report_of
 from uqeval.errors import UsageError
 from uqeval.inputs import Given, Inputs, beside_reference, open_inputs
+from uqeval.inputs.effects import refuse_flow_without_effect
 from uqeval.planning import everything, families_of, input_options, plans_of, wants_tracks
 from uqeval.report.schema import Report
 from uqeval.saving import map_cache_of, stamps_of, states_index, states_of_run
@@ -116,7 +117,7 @@ def evaluate(
     if wants_tracks(families):
         given = dataclasses.replace(given, whole_sequences=True)
     _check_states(states, [predictions, labels, reference, slices, *given.paths()], families)
-    opened = open_inputs(predictions, labels, given)
+    opened = open_inputs(predictions, labels, given, reference_follows=reference is not None)
     if reference is not None:
         opened = beside_reference(opened, reference, given)
     if metrics == "all":
@@ -159,6 +160,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
     facts = inputs.facts()
     plans, wanted = plans_of(facts, families)
     inputs.source.want(sorted(wanted))
+    refuse_flow_without_effect(inputs, wanted)
     with ExitStack() as stack:
         states = None
         leaves = options.states is not None or inputs.map_cache is not None
@@ -187,7 +189,10 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
 
 def cut_options(**given: Any) -> CutOptions | None:
     """What is to be read off the states, if anything. Raises `UsageError`."""
-    if given["ci"] is None and not (given["slices"] or given["slice_by"] or given["group_by"]):
+    drawn = given.get("draws", 2000) != 2000 or given.get("seed", 0) != 0
+    if given["ci"] is None and not (
+        given["slices"] or given["slice_by"] or given["group_by"] or drawn
+    ):
         return None  # NumPy and the rest of `statistics` are not needed
     from uqeval.statistics.cut import CutOptions
 

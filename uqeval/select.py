@@ -67,6 +67,7 @@ def select(
     key, name = _split(report, field)
     direction = report.metrics.get(_plain(field), {}).get("direction")
     sign = -1 if direction == "lower" or name in _LOWER else 1
+    _refuse_of_video(report, field, key, min_gap, per_sequence, min_coverage, keep_cuts)
     steps = {row["sequence"]: row["step"] for row in report.results[key].get("sequences", ())}
     left_out: dict[str, int] = {}
     candidates = []
@@ -90,6 +91,25 @@ def select(
         told = ", ".join(f"{why}: {n}" for why, n in left_out.items()) or "the report has no items"
         raise UsageError(f"no item is left to choose from; {told}.")
     return Selection(field, chosen, left_out)
+
+
+def _refuse_of_video(
+    report: Report, field: str, key: str, gap: int, most: int | None, coverage: float, cuts: bool
+) -> None:
+    """Raise `UsageError` for options of a video's pairs where the field is not one of theirs."""
+    if "sequences" in report.results[key]:
+        return
+    changed = {
+        "--min-gap": gap != 1, "--per-sequence": most is not None,
+        "--min-coverage": coverage != 0.5, "--keep-cuts": cuts,
+    }  # fmt: skip
+    given = [name for name, is_given in changed.items() if is_given]
+    if given:
+        raise UsageError(
+            f"{', '.join(given)}: for the pairs of a video (--by temporal.tc of a report of "
+            f"`uqeval tc`), and {field} is none of their scores. It would have no effect: leave "
+            "it out."
+        )
 
 
 def _chosen(

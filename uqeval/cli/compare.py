@@ -13,6 +13,7 @@ import typer
 from uqeval.cli import parsing
 from uqeval.cli.messages import warn
 from uqeval.cli.stdout import console, printing
+from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
     from uqeval.compare import Comparison
@@ -118,6 +119,12 @@ def compare(
     from uqeval.compare import Choice, load_models
     from uqeval.compare import compare as hold
 
+    given = {"--ci": ci != 0.95, "--draws": draws != 2000, "--seed": seed != 0}
+    if not intervals and any(given.values()):
+        told = ", ".join(name for name, changed in given.items() if changed)
+        raise UsageError(f"{told}: for intervals, which --no-intervals leaves out. Give one.")
+    if output == "-" and format not in (Format.table, Format.json):
+        raise UsageError(f"-o - prints JSON; give --format {format.value} alone, or -o FILE.")
     groups = [own.split(_BETWEEN) for own in replicates or []]
     models = load_models(reports or [], groups, name or [])
     files = [p for m in models for t in m.trainings for r in t.reports.values() for p in r.files]

@@ -88,7 +88,7 @@ def completed(
 
     Fails now, not after the work, where `outputs`, or those of the shared options, cannot be.
     """
-    from uqeval.cli.finish import check_outputs
+    from uqeval.cli.finish import check_outputs, refuse_other_format
     from uqeval.cli.from_file import from_file, over
     from uqeval.config import FILE
     from uqeval.stores.overlap import paths_in, refuse_overlap
@@ -103,6 +103,8 @@ def completed(
     elif shared.store is not None:
         instead = "a VIDEO" if "video" in data else "paths"
         raise UsageError(f"--store is for a store of uqeval.yaml; give it, or {instead}.")
+    refuse_other_format(shared)
+    o.refuse_draws_without_level(shared.typed, asked.get("ci"))
     written = (shared.output, shared.csv, *outputs)
     check_outputs(*written, inputs=[*paths_in(read_by(asked | settings)), *files])
     for option in ("map_cache", "flow_cache"):

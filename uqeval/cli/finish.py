@@ -49,6 +49,17 @@ def _lies_beside(path: Path) -> bool:
     return stream_of(path) is None and (path.is_file() or not path.exists())
 
 
+def refuse_other_format(shared: Shared) -> None:
+    """Raise `UsageError` for a --format that cannot be printed where an output takes stdout."""
+    for option, path, printed in (("-o", shared.output, "json"), ("--csv", shared.csv, "csv")):
+        if path == "-" and "format" in shared.typed and shared.format.value != printed:
+            raise UsageError(
+                f"{option} - prints {printed.upper()} to stdout, where --format "
+                f"{shared.format.value} has no effect; give a file to {option}, or leave out "
+                "--format."
+            )
+
+
 def check_outputs(*paths: str | None, inputs: Sequence[Any] = ()) -> None:
     """Fail now, not after the work, for a file that could not be written, is given twice, or
     touches an input (`refuse_overlap`)."""

@@ -81,6 +81,8 @@ def gate(
     summary = os.environ.get("GITHUB_STEP_SUMMARY") or None
     if "-" in (junit, markdown) and format is not Format.table:
         raise UsageError("two outputs go to stdout; give each a file of its own.")
+    if output == "-" and format is Format.markdown:
+        raise UsageError("-o - prints JSON; give --format markdown alone, or -o FILE.")
     demanded = load_rules(file)
     reports, before = load_reports(report), load_reports(baseline) if baseline is not None else []
     read_files = [path for named in (*reports, *before) for path in named.files]

@@ -33,9 +33,11 @@ def merge(
 
     Example: uqeval merge part1.json part2.json part3.json -o report.json
     """
-    from uqeval.cli.finish import check_outputs, deliver, states_path
+    from uqeval.cli.finish import check_outputs, deliver, refuse_other_format, states_path
     from uqeval.merging import merge as join
 
+    refuse_other_format(shared)
+    o.refuse_draws_without_level(shared.typed, shared.ci)
     beside = states_path(shared)
     check_outputs(shared.output, shared.csv, beside, inputs=[*_files(parts), shared.slices])
     report = join(

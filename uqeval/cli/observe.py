@@ -105,6 +105,8 @@ def observe(
     keep_freed_memory()
     if output is not None and output != "-":
         check_outputs(output, inputs=[p for p in (video, predictions, alarm_from) if p])
+    if poll != 0.2 and not follow:
+        raise UsageError("--poll is how often to look with --follow; give --follow too.")
     if poll <= 0 or (timeout is not None and timeout < 0):
         raise UsageError("--poll and --timeout; expected seconds, --poll more than 0.")
     if timeout is not None and not follow:
@@ -133,6 +135,8 @@ def _alarm(
     if report is None:
         if model is not None:
             raise UsageError("--alarm-model is for --alarm-from REPORT; give that too.")
+        if quantile != 0.05:
+            raise UsageError("--alarm-quantile is of --alarm-from REPORT; give that too.")
         return alarm
     if alarm is not None:
         raise UsageError("--alarm and --alarm-from both say when to raise an alarm; give one.")

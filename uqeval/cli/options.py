@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Annotated, Any
@@ -203,6 +203,19 @@ def data_of(paths: list[str] | None) -> dict[str, Any]:
         return {}
     predictions, labels = split_paths(paths)
     return {"predictions": predictions, "labels": labels}
+
+
+def refuse_draws_without_level(typed: Collection[str], ci: float | None) -> None:
+    """Raise `UsageError` for options of intervals on the command line where there are none.
+
+    Typed defaults too: who gives `--draws 2000` expects intervals.
+    """
+    given = [f"--{name}" for name in ("draws", "seed") if name in typed]
+    if given and ci is None:
+        raise UsageError(
+            f"{' and '.join(given)}: intervals are drawn so, and there are none without a level; "
+            f"give --ci LEVEL, such as --ci 0.95, or leave out {' and '.join(given)}."
+        )
 
 
 def split_paths(paths: list[str], labels_alone: bool = False) -> tuple[list[str], str | None]:

@@ -84,6 +84,8 @@ def report(
     from uqeval.report.folder import load_reports
     from uqeval.stores.overlap import refuse_overlap
 
+    if figure_format and figures is None:
+        raise UsageError("--figure-format is of the files of --figures DIR; give that too.")
     loaded = [named for path in paths for named in load_reports(path)]
     reports = _named([(one.path, one.report) for one in loaded])
     target = output or _beside(paths)
@@ -227,6 +229,8 @@ def _gallery(
             "--gallery shows pixels; give --predictions STORE (and --labels STORE) of the report. "
             "The paths that a report holds are not followed."
         )
+    if model is not None and video is None:
+        raise UsageError("--model is one of a report of uqeval tc; give its --video VIDEO too.")
     from uqeval.gallery import open_gallery
     from uqeval.planning import input_options
 

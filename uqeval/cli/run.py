@@ -82,6 +82,7 @@ def run(
         if name not in shared.typed:
             del cuts[name]
     file, config = _config(paths or [], of_input, store or [])
+    o.refuse_draws_without_level(shared.typed, config.ci if shared.ci is None else shared.ci)
     if uncertainty and file is not None:
         raise UsageError("--uncertainty is said in the file, under evaluate:, for each metric.")
     chosen = RunSettings(

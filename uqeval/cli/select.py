@@ -13,6 +13,7 @@ import typer
 
 from uqeval.cli.options import Format
 from uqeval.cli.stdout import console, printing
+from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
     from uqeval.report.tables import Table
@@ -53,6 +54,8 @@ def select(
     from uqeval.report.schema import Report
     from uqeval.select import select as choose
 
+    if output == "-" and format in (Format.json, Format.markdown):
+        raise UsageError(f"-o - prints CSV; give --format {format.value} alone, or -o FILE.")
     loaded = Named(Path(report).stem, Path(report), Report.load(report))
     check_outputs(output, inputs=loaded.files)
     found = choose(

@@ -14,13 +14,15 @@ __all__ = ["Given", "InputOptions", "Inputs", "beside_reference", "open_inputs"]
 def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) -> Inputs:
     """Opened predictions with those of a reference beside them, to be compared item by item.
 
-    Raises `StoreError` where the two are not of the same items, sizes, classes and kind.
+    Raises `StoreError` where the two are not of the same items, sizes, classes and kind, and
+    `UsageError` for options that have an effect on neither.
     """
     from uqeval.inputs.common import open_predictions
+    from uqeval.inputs.effects import refuse_without_effect
     from uqeval.maps.reference import WithReference
 
     # What is said of labels, or of samples, need not hold for the reference.
-    options = dataclasses.replace(options, label_map=None)
+    given, options = options, dataclasses.replace(options, label_map=None)
     held = open_predictions(reference, options).stores[0].arrays
     if "samples" not in held:
         options = dataclasses.replace(options, nan_samples="error")
@@ -28,24 +30,30 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
         options = dataclasses.replace(options, invalid=None)
     other = _opened(reference, None, options)  # options of the predictions may be none of its own
     record = inputs.record | {"reference": other.record["predictions"][0]}
-    return dataclasses.replace(
+    both = dataclasses.replace(
         inputs, source=WithReference(inputs.source, other.source), record=record, reference=True,
         warnings=[*inputs.warnings, *other.warnings],
         watch=inputs.watch.and_of(other.watch),
     )  # fmt: skip
+    refuse_without_effect(given, both)
+    return both
 
 
 def open_inputs(
-    predictions: Given | Sequence[Given] | None, truth: Given | None, options: InputOptions
-) -> Inputs:
+    predictions: Given | Sequence[Given] | None, truth: Given | None, options: InputOptions,
+    *, reference_follows: bool = False,
+) -> Inputs:  # fmt: skip
     """Open and check everything that can be checked without reading data.
 
-    Raises as `_opened` does, and `UsageError` for options that have no effect on such data.
+    With `reference_follows`, options may have their effect on what `beside_reference` adds, which
+    checks them then. Raises as `_opened` does, and `UsageError` for options that have no effect on
+    such data.
     """
     from uqeval.inputs.effects import refuse_without_effect
 
     inputs = _opened(predictions, truth, options)
-    refuse_without_effect(options, inputs)
+    if not reference_follows:
+        refuse_without_effect(options, inputs)
     return inputs
 
 

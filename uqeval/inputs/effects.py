@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,11 +13,23 @@ if TYPE_CHECKING:
 
 
 def _arrays(inputs: Inputs) -> set[str]:
-    return {name for store in inputs.record["predictions"] for name in store["arrays"]}
+    stores = [*inputs.record["predictions"], inputs.record.get("reference") or {"arrays": ()}]
+    return {name for store in stores for name in store["arrays"]}
+
+
+def _paths(inputs: Inputs, *kinds: str) -> list[str]:
+    """Return the paths of the stores of these kinds, as the record of the inputs has them."""
+    found: list[str] = []
+    for kind in kinds:
+        stores = inputs.record.get(kind) or ()
+        for store in [stores] if isinstance(stores, Mapping) else stores:
+            found.append(str(store["path"]))
+    return found
 
 
 def _has_samples(inputs: Inputs) -> bool:
-    return inputs.source.kind == "regression" and "samples" in _arrays(inputs)
+    regression = inputs.source.kind == "regression"
+    return regression and "samples" in _arrays(inputs)
 
 
 def _has_probs(inputs: Inputs) -> bool:
@@ -35,8 +47,28 @@ def _has_label_files(inputs: Inputs) -> bool:
     return labels is not None and is_folder_of_files(Path(labels["path"]))
 
 
+def _has_chunks(inputs: Inputs) -> bool:
+    from uqeval.stores.truth import is_zarr
+
+    paths = _paths(inputs, "predictions", "labels", "target", "reference", "frames", "flow")
+    return any("://" in path or is_zarr(path) for path in paths)
+
+
+def _has_bare_predictions(inputs: Inputs) -> bool:
+    # Other kinds of data check a declaration when they are opened.
+    if inputs.source.kind != "video":
+        return True
+    from uqeval.stores.label_folder import png_files
+
+    paths = _paths(inputs, "predictions")
+    return any(not Path(path).is_dir() or not png_files(path) for path in paths)
+
+
 #: What an option needs, in words, and whether opened inputs have it.
 _NEEDS: Mapping[str, tuple[str, Callable[[Inputs], bool]]] = {
+    "missing_chunks": ("a Zarr store, which alone has chunks that may be missing", _has_chunks),
+    "kind": ("predictions in a store, not in label PNGs", _has_bare_predictions),
+    "axes": ("predictions in a store, not in label PNGs", _has_bare_predictions),
     "nan_samples": ("`samples` of a regression", _has_samples),
     "sum_tolerance": ("class probabilities, an array `probs`", _has_probs),
     "ignore_index": ("labels", _has_truth),
@@ -57,3 +89,48 @@ def refuse_without_effect(options: InputOptions, inputs: Inputs) -> None:
             f"{'; '.join(told)}; {inputs.source.where} comes without (it holds {held}). It would "
             "have no effect: leave it out, or give what it needs."
         )
+
+
+#: The options of saved and kept flow.
+_OF_FLOW = ("flow_path", "flow_forward_path", "flow_cache")
+
+
+def refuse_flow_without_effect(inputs: Inputs, wanted: Collection[str]) -> None:
+    """Raise `UsageError` for saved flow, or a cache of flow, that none of the wanted maps reads."""
+    given = {name for name in _OF_FLOW if inputs.options.get(name) is not None}
+    if not given:
+        return
+    read = _flow_maps(wanted)
+    needs = {
+        "flow_path": ("flow:file" in read, "--flow file (in Python flow='file')"),
+        "flow_forward_path": (
+            "flow_forward:file" in read,
+            "--flow file with --occlusion fb, --tracks or --grid previous",
+        ),
+        "flow_cache": (
+            any(not name.endswith(":file") for name in read),
+            "a flow that is estimated, such as --flow dis",
+        ),
+    }
+    told = [
+        f"--{name.replace('_', '-')} needs {what}"
+        for name, (has, what) in needs.items()
+        if name in given and not has
+    ]
+    if told:
+        raise UsageError(
+            f"{'; '.join(told)}. It would have no effect: leave it out, or give what it needs."
+        )
+
+
+def _flow_maps(wanted: Collection[str]) -> set[str]:
+    """Return the maps of flow among the wanted ones, and those that tracks follow."""
+    from uqeval.maps import video_names
+    from uqeval.maps.names import rules_of
+
+    found = {name for name in wanted if name.startswith(("flow:", "flow_forward:"))}
+    for name in wanted:
+        if name.startswith("tracks:"):
+            _, method = rules_of(name)
+            found |= {video_names.flow(method), video_names.flow_forward(method)}
+    return found

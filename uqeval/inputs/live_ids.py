@@ -14,6 +14,7 @@ from uqeval.inputs.film import PREDICTIONS, inside
 from uqeval.inputs.given import InputOptions
 from uqeval.inputs.ids import UNKNOWN_CLASSES, classes_of, frame_ids, open_ids, void_in
 from uqeval.inputs.live_frames import Shot, check_growing, plain_folder
+from uqeval.stores.truth import is_zarr
 from uqeval.stores.watch import read_whole
 
 if TYPE_CHECKING:
@@ -55,6 +56,21 @@ class Predictions:
             self._files = self._store = None  # to be looked at again
             raise
 
+    def _refuse_tolerance_of(self, path: str) -> None:
+        if self._options.sum_tolerance is not None:
+            raise UsageError(
+                f"--sum-tolerance {self._options.sum_tolerance} needs class probabilities, an "
+                f"array `probs`; {path} holds none. Leave it out."
+            )
+
+    def _refuse_chunks_of(self, path: str) -> None:
+        zarr = any("://" in one or is_zarr(one) for one in (path, self._video))
+        if self._options.fill and not zarr:
+            raise UsageError(
+                f"--missing-chunks fill needs a Zarr store; {path} and {self._video} are none. "
+                "Leave it out."
+            )
+
     def _look(self) -> None:
         at: Any = self._given
         if at is None:
@@ -65,10 +81,15 @@ class Predictions:
                     "video: a folder of PNGs of class ids, or a store."
                 )
             at = at or self._video
-        if is_folder_of_files(at) or (self._follow and plain_folder(str(at))):
+        files = is_folder_of_files(at) or (self._follow and plain_folder(str(at)))
+        self._refuse_chunks_of(str(at))
+        if files:
+            self._refuse_tolerance_of(str(at))
             self._list(str(at))
             return
         ids = open_ids(at, None, None, "prediction", self._options)
+        if "probs" not in ids.kinds:
+            self._refuse_tolerance_of(str(at))
         if self._follow:
             parts = [part.array for kind in ids.kinds for part in ids.store.arrays[kind]]
             check_growing(parts)

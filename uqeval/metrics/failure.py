@@ -22,7 +22,7 @@ from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._ladder import BIN_WIDTH, Ladder
 from uqeval.metrics._plan import Plan, Pooling, Section
 from uqeval.metrics._signs import sign_warnings
-from uqeval.metrics.pavpu_settings import check_uncertainty, checked_log_base
+from uqeval.metrics.pavpu_settings import check_uncertainty, checked_log_base, refuse_unused_base
 from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
 
 if TYPE_CHECKING:
@@ -78,6 +78,7 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, FailureSett
     found: dict[str, FailureSettings] = variants(
         "failure", FailureSettings, options, ("uncertainty",)
     )
+    refuse_unused_base(options, [own.uncertainty for own in found.values()])
     for own in found.values():
         check_uncertainty(own.uncertainty, facts)
     return found

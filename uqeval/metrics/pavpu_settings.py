@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -157,6 +157,20 @@ def checked_log_base(value: float | str) -> float:
     return base
 
 
+def refuse_unused_base(options: Mapping[str, Any], uncertainties: Collection[str]) -> None:
+    """Raise `UsageError` for a `log_base` among options where no uncertainty is an entropy."""
+    if "log_base" not in options or IN_NATS & set(uncertainties):
+        return
+    given = options["log_base"]
+    bases = list(given) if isinstance(given, list | tuple) else [given]
+    if any(base not in ("e", math.e) for base in bases):
+        raise UsageError(
+            f"--log-base {', '.join(map(str, bases))} is of entropies "
+            f"({', '.join(sorted(IN_NATS))}); --uncertainty {', '.join(uncertainties)} has none. "
+            "Leave out --log-base."
+        )
+
+
 def threshold_in(report: dict[str, Any], settings: PavpuSettings, path: str) -> float:
     """The uncertainty threshold that a report's `results` hold for the same uncertainty.
 
@@ -215,6 +229,7 @@ def settings_of(options: Mapping[str, Any], facts: Facts) -> dict[str, PavpuSett
             key: dataclasses.replace(own, threshold=repr(threshold_in(fitted, own, str(path))))
             for key, own in found.items()
         }
+    refuse_unused_base(options, [own.uncertainty for own in found.values()])
     for own in found.values():
         check_uncertainty(own.uncertainty, facts)
         _check_threshold(own, facts)

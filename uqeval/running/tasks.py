@@ -112,7 +112,8 @@ def _open(store: Store, chosen: RunSettings, families: Mapping[str, Mapping[str,
     tracks = families.get("tc", {}).get("tracks", False)
     if any(tracks) if isinstance(tracks, list) else tracks:
         given = dataclasses.replace(given, whole_sequences=True)
-    inputs = open_inputs(store.predictions, store.truth, given)
+    follows = store.reference is not None
+    inputs = open_inputs(store.predictions, store.truth, given, reference_follows=follows)
     if store.reference is not None:
         inputs = beside_reference(inputs, store.reference, given)
     return inputs

@@ -52,6 +52,11 @@ class CutOptions:
                     f"--{name.replace('_', '-')} names columns of the items' table; give it as "
                     "--slices FILE.csv."
                 )
+        if self.ci is None and (self.draws, self.seed) != (DRAWS, 0):
+            raise UsageError(
+                "--draws and --seed say how intervals are drawn, and there are none without a "
+                "level; give --ci LEVEL, such as --ci 0.95, or leave them out."
+            )
         if self.group_by is not None and self.ci is None:
             raise UsageError("--group-by says how intervals are drawn; give --ci LEVEL.")
 

@@ -13,18 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import DataError, OutputError, StoreError
+from uqeval.errors import DataError, OutputError, StoreError, UsageError
 from uqeval.files import resolved
 from uqeval.publishing import beside
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.array import ItemArray
 from uqeval.stores.bfloat16 import SOURCE, FromBfloat16
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
+from uqeval.stores.item_folder import kinds_in_folder
+from uqeval.stores.label_folder import png_files
 from uqeval.stores.locks import locked
 from uqeval.stores.new_store import NewStore
 from uqeval.stores.overlap import refuse_overlap
 from uqeval.stores.pieces import Piece, Pieces, find_pieces, item_axes
+from uqeval.stores.sources import is_url
 from uqeval.stores.store import open_store
+from uqeval.stores.truth import is_zarr
 from uqeval.stores.watch import Watch
 
 #: Memory for what is between reading and writing; a tile is at least one chunk of each.
@@ -75,6 +79,7 @@ def convert(
             f"{destination}: exists already. Choose another path, or give --overwrite "
             "(overwrite=True)."
         )
+    _refuse_without_effect(os.fspath(source), kind, axes, key, fill_missing, labels)
     pieces = find_pieces(os.fspath(source), kind, names, axes, key, fill_missing)
     if labels is not None:
         store = open_store(
@@ -97,6 +102,37 @@ def convert(
             zw.discard(new)
             raise
     return pieces.warnings
+
+
+def _refuse_without_effect(
+    source: str, kind: str | None, axes: str | None, key: str | None, fill_missing: bool,
+    labels: str | os.PathLike[str] | None,
+) -> None:  # fmt: skip
+    """Raise `UsageError` for options that mean nothing to what is converted."""
+    paths = [source, *([] if labels is None else [os.fspath(labels)])]
+    if fill_missing and not any(is_url(path) or is_zarr(path) for path in paths):
+        raise UsageError(
+            f"--missing-chunks fill is for Zarr stores, which alone have chunks; {source} is none. "
+            "Leave it out."
+        )
+    local = Path(source)
+    images = local.is_dir() and not is_zarr(source) and not kinds_in_folder(source)
+    if key is not None and (images or local.suffix == ".npy"):
+        raise UsageError(
+            f"--key {key} names an array of a .npz file or a Zarr group; {source} has no names. "
+            "Leave it out."
+        )
+    if images and png_files(source):
+        if kind not in (None, "labels", "predictions"):
+            raise UsageError(
+                f"--kind {kind}: {source} is a folder of PNGs of class ids; expected labels or "
+                "predictions."
+            )
+        if axes is not None and kind != "predictions":
+            raise UsageError(
+                f"--axes {axes}: {source} is a folder of label PNGs, one [H, W] an item. Leave it "
+                "out."
+            )
 
 
 def _same(part: ItemArray) -> Piece:

@@ -127,7 +127,7 @@ def asked_of(
     from uqeval.maps.subsets import subsets_of
 
     given = input_options(inputs)
-    opened = open_inputs(predictions, labels, given)
+    opened = open_inputs(predictions, labels, given, reference_follows=reference is not None)
     families = _families(opened, metrics, settings or {}, reference is not None)
     total = opened.source.samples or 1
     ms = checked_samples(samples, total, opened.source.where)
