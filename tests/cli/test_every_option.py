@@ -170,7 +170,7 @@ REFUSED = [
     "pavpu p.npz --threshold 0.3 --threshold-from c.json",
     "pavpu p.npz --curve-range 0:1 --threshold-scope item",
     "calibration p.npz --at-one own", "calibration p.npz --binary positive",
-    "calibration p.npz --temperature-of samples", "calibration p.npz --fit-on x --no-temperature",
+    "calibration p.npz --temperature-of samples --no-temperature", "calibration p.npz --fit-on x --no-temperature",
     "nmerci r.npz --over kept --mae trimmed", "sparsification p.npz --grid every-rank --end zero",
     "sparsification p.npz --grid every-rank --ties together",
     "divergence r.npz r.npz --clip 0.1", "divergence p.npz p.npy --missing-chunks fill",

@@ -200,7 +200,7 @@ def change(*at: int, to: float) -> np.ndarray:
         (STACK, {"axes": "NCHW"}, "axes 'NCHW' are 4, but"),
         (STACK, {"axes": "NTCHH"}, "expected letters of NTCHW"),
         (STACK, {"names": ["a"]}, "1 names for 3 items"),
-        (STACK, {"key": "x"}, None),
+        (STACK, {"key": "x"}, "--key x names an array of a .npz file"),
         (STACK.astype("f4") * 255, {}, "no probabilities"),
         (STACK[0, 0, 0], {}, "Say kind="),
         (LABELS, {}, "may be one of several things. Say kind="),
@@ -208,12 +208,9 @@ def change(*at: int, to: float) -> np.ndarray:
     ],
 )
 def test_what_is_not_as_declared_is_refused(
-    tmp_path: Path, values: np.ndarray, options: dict[str, Any], says: str | None
+    tmp_path: Path, values: np.ndarray, options: dict[str, Any], says: str
 ) -> None:
     np.save(tmp_path / "s.npy", values)
-    if says is None:  # a plain file has but one array
-        convert(tmp_path / "s.npy", tmp_path / "out", **options)
-        return
     with pytest.raises(UqevalError, match=says):
         convert(tmp_path / "s.npy", tmp_path / "out", **options)
     assert [p.name for p in tmp_path.iterdir()] == ["s.npy"]

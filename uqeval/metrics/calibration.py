@@ -127,11 +127,6 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, Calibration
                 f"--temperature-of samples: {facts.where} is a maps store, whose samples are gone. "
                 "Give the stores of the samples, or scale their mean (--temperature-of mean)."
             )
-        if own.temperature_of == "samples" and facts.samples == 1:
-            raise UsageError(
-                f"--temperature-of samples: {facts.where} has one sample, which is the mean. Leave "
-                "it out, or give the stores of several samples."
-            )
     return found
 
 
