@@ -197,6 +197,10 @@ class Inputs:
         return Facts(
             source.where, source.names, sizes, source.classes, self.class_names, source.samples,
             source.kind, self.reference, self.video, self.given, self.invalid, self.groups,
+            frozenset(
+                name for store in self.record["predictions"]
+                for name, array in store["arrays"].items() if array["dtype"] == "float16"
+            ),
         )  # fmt: skip
 
     def paths(self) -> list[str]:

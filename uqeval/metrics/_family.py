@@ -59,6 +59,8 @@ class Facts:
     invalid: bool = False
     #: The case (volume) of each item, where items are slices of cases.
     groups: tuple[str, ...] | None = None
+    #: Maps that are stored as float16.
+    halves: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from uqeval.errors import UsageError
-from uqeval.metrics import patch_scores
+from uqeval.metrics import float16, patch_scores
 from uqeval.metrics._again import Again
 from uqeval.metrics._family import Facts, Family
 from uqeval.metrics._plan import Plan, Pooling, Recutting, Section
@@ -35,7 +35,8 @@ def _plans(key: str, settings: PavpuSettings, facts: Facts) -> dict[str, Plan]:
     from uqeval.metrics import accuracy_by_uncertainty
 
     uncertainty = settings.patches(facts.classes).uncertainty
-    plans = {key: plan(settings, facts.classes, facts.class_names)}
+    halves = uncertainty.name in facts.halves
+    plans = {key: plan(settings, facts.classes, facts.class_names, halves)}
     if settings.deciles:
         plans[f"{key}/accuracy_by_uncertainty"] = accuracy_by_uncertainty.plan(
             uncertainty, facts.classes, facts.class_names
@@ -43,8 +44,13 @@ def _plans(key: str, settings: PavpuSettings, facts: Facts) -> dict[str, Plan]:
     return plans
 
 
-def plan(settings: PavpuSettings, classes: int, class_names: Sequence[str]) -> Plan:
-    """Fit the threshold, count the patches, and return the section of one variant."""
+def plan(
+    settings: PavpuSettings, classes: int, class_names: Sequence[str], halves: bool = False
+) -> Plan:
+    """Fit the threshold, count the patches, and return the section of one variant.
+
+    `halves`: whether the uncertainty is a map that is stored as float16.
+    """
     patches = settings.patches(classes)
     rule = Rule.parse(settings.threshold)
     scope = settings.threshold_scope
@@ -53,7 +59,9 @@ def plan(settings: PavpuSettings, classes: int, class_names: Sequence[str]) -> P
         own = _operators(settings)
         fitted = yield from fit(rule, patches, scope == "class", settings.ends(), **own)
     tally = _tally(settings, classes, fitted)
-    counted = (yield (tally,))[tally]
+    band = float16.band(tally) if halves and fitted is not None else ()
+    passed = yield (tally, *band)
+    counted = passed[tally]
     results = results_of(settings, fitted, counted.total, class_names)
     states = map(tally.unpack, counted.items)
     items = [item_of(settings, fitted, state, class_names) for state in states]
@@ -62,7 +70,11 @@ def plan(settings: PavpuSettings, classes: int, class_names: Sequence[str]) -> P
         items,
         settings=dataclasses.asdict(settings),
         numerics={f"ties_{k}": v for k, v in results["ties"].items() if isinstance(v, int)},
-        warnings=_undefined(rule, fitted) + sign_warnings("pavpu", results),
+        warnings=[
+            *_undefined(rule, fitted),
+            *sign_warnings("pavpu", results),
+            *float16.warnings(settings.uncertainty, fitted, [passed[own].total for own in band]),
+        ],
         fitted=dataclasses.asdict(fitted) if fitted else {},
     )
 

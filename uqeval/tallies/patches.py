@@ -150,7 +150,8 @@ class ItemPatchCounts(Tally):
     `rule` is mean, percentile (of the patches), range, max-surplus or value, with its `value`. The
     state has `own` besides: threshold, least and most of one item, which mean nothing once merged.
     The threshold is NaN where the item has patches and its rule gives none, also once merged; it is
-    -inf without patches.
+    -inf without patches. An item of void pixels alone is left out, but for the rule value, which
+    needs none.
     """
 
     id: ClassVar[str] = "item_patch_counts"
@@ -185,9 +186,11 @@ class ItemPatchCounts(Tally):
         pixels = self.patches.uncertainty.of(maps)[known].astype(np.float64)
         table = self.patches.table(maps)
         means = table["mean"][table["category"] >= 0].astype(np.float64)
-        if not pixels.size or not means.size:
+        # Void pixels may count as wrong; without others there is nothing to fit a threshold on.
+        if not means.size or (not pixels.size and self.rule != "value"):
             return
-        low, high = float(pixels.min()), float(pixels.max())
+        ends = pixels if pixels.size else means
+        low, high = float(ends.min()), float(ends.max())
         if self.rule == "mean":
             threshold = float(pixels.sum() / pixels.size)
         elif self.rule == "percentile":
