@@ -59,6 +59,13 @@ def test_few_patches_are_not_worth_it(tmp_path: Path) -> None:
     assert warned(path, window=1, threshold="0.55")  # at least 3 of 1,600
 
 
+def test_states_hold_which_maps_are_float16(tmp_path: Path) -> None:
+    labels = np.arange(64).reshape(1, 8, 8) % 3
+    path = save(tmp_path / "m.npz", "f2", labels / 3, labels, labels)
+    uqeval.evaluate(path, None, "pavpu", classes=3, states=tmp_path / "r.states.zip")
+    assert uqeval.merge([tmp_path / "r.states.zip"]).results["pavpu"]["n_ac"] >= 0
+
+
 @pytest.mark.parametrize("value", [0.3, 0.4, 1.0, 1.5, 3e-8, 0.0, 1e-5])
 def test_half_a_step(value: float) -> None:
     step = float(np.spacing(np.float16(value)))

@@ -15,19 +15,27 @@ import scenes
 import uqeval
 from uqeval.errors import UsageError
 
-C = 4
 Four = tuple[int, int, int, int]
 
 
-@pytest.fixture(scope="module")
-def scene() -> tuple[Any, Any]:
-    """Samples [n, t, c, y, x], surer from left to right and often right; labels with void."""
+@pytest.fixture(scope="module", params=[(4, 0), (2, 0), (4, 16), (2, 16)], ids=str)
+def scene(request: Any) -> tuple[Any, Any]:
+    """Samples [n, t, c, y, x], surer from left to right and often right; labels with void.
+
+    Of 4 or 2 classes; of 16 parts, the last ones ties, and some exactly 1.
+    """
+    classes, parts = request.param
     rng = np.random.default_rng(0)
-    truth = scenes.labels(0, 2, 37, 42, classes=C, void=0.15)
-    z = rng.normal(size=(2, 1, C, 37, 42)) + 0.3 * rng.normal(size=(2, 3, C, 37, 42))
-    z += truth[:, None, None] == np.arange(C)[:, None, None]
+    truth = scenes.labels(0, 2, 37, 42, classes=classes, void=0.15)
+    z = rng.normal(size=(2, 1, classes, 37, 42)) + 0.3 * rng.normal(size=(2, 3, classes, 37, 42))
+    z += truth[:, None, None] == np.arange(classes)[:, None, None]
     p = np.exp(z * np.linspace(0.3, 8, 42))
-    return (p / p.sum(2, keepdims=True)).astype("f4"), truth
+    p /= p.sum(2, keepdims=True)
+    if parts:
+        p = np.floor(p[:, :1] * parts) / parts  # one sample, so that means are exact
+        p[:, :, 0] = 1 - p[:, :, 1:].sum(2)
+        assert (p == 1).sum() > 20 and (p.max(2) == 0.5).sum() > 5
+    return p.astype("f4"), truth
 
 
 def means(p: Any) -> Any:
@@ -35,7 +43,7 @@ def means(p: Any) -> Any:
 
 
 def nats(q: Any) -> Any:
-    return -(q * np.log(q)).sum(1)
+    return -(q * np.log(np.where(q > 0, q, 1))).sum(1)
 
 
 def torch_uncertainty(p: Any, truth: Any, side: int = 16) -> Four:

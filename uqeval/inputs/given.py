@@ -197,9 +197,11 @@ class Inputs:
         return Facts(
             source.where, source.names, sizes, source.classes, self.class_names, source.samples,
             source.kind, self.reference, self.video, self.given, self.invalid, self.groups,
-            frozenset(
-                name for store in self.record["predictions"]
-                for name, array in store["arrays"].items() if array["dtype"] == "float16"
+            tuple(
+                dict.fromkeys(
+                    name for store in self.record["predictions"]
+                    for name, array in store["arrays"].items() if array["dtype"] == "float16"
+                )
             ),
         )  # fmt: skip
 

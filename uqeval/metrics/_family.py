@@ -60,7 +60,7 @@ class Facts:
     #: The case (volume) of each item, where items are slices of cases.
     groups: tuple[str, ...] | None = None
     #: Maps that are stored as float16.
-    halves: frozenset[str] = frozenset()
+    halves: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
