@@ -18,10 +18,10 @@ ROOT = Path(uqeval.__file__).parent
 #: Libraries that are imported in one room only.
 HOMES = {
     "numba": {"kernels"},
-    "zarr": {"stores"},
+    "zarr": {"stores", "selftest"},
     "h5py": {"stores"},
-    "numcodecs": {"stores"},
-    "cv2": {"maps", "stores"},
+    "numcodecs": {"stores", "selftest"},
+    "cv2": {"maps", "stores", "selftest", "verify"},
     "typer": {"cli"},
     "matplotlib": {"report"},
     "jinja2": {"report"},
@@ -52,6 +52,9 @@ ARROWS = {
     "report": {"errors", "files", "publishing", "untrusted", "gate.addresses"},
     "gate": {"errors", "files", "untrusted", "report"},
     "compare": {"errors", "report", "gate", "statistics.together"},
+    # Recomputes: of what it verifies it may see the inputs and stores, and no formula.
+    "verify": {"errors", "files", "inputs", "report", "stores"},
+    "evidence": {"errors", "files", "publishing", "report", "selftest", "stores", "verify"},
     "config": {"errors", "files", "metrics", "gate"},
     "statistics": {
         "errors",

@@ -58,6 +58,10 @@ COMMANDS = {
     "convert": "Turn what you have saved into a store that is checked, checksummed and quick to "
     "read.",
     "schema": "Print the JSON Schema of uqeval.yaml; editors complete and check the file with it.",
+    "selftest": "Does this installation compute what it should? Known answers, on this machine.",
+    "verify": "Does a report follow from the predictions? Recomputed in plain NumPy.",
+    "evidence": "The files that a safety case needs: a signed-to-be statement, results, "
+    "environment.",
     "demo": "Make small stores of pretended predictions, run everything on them, leave the "
     "reports.",
 }

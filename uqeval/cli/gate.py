@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -74,7 +74,7 @@ def gate(
     from uqeval.cli.finish import check_outputs
     from uqeval.config import load_rules
     from uqeval.gate import judge
-    from uqeval.report.folder import load_reports
+    from uqeval.report.folder import digests_of, load_reports
     from uqeval.stores.overlap import refuse_overlap
 
     file = rules or _found()
@@ -90,7 +90,8 @@ def gate(
     refuse_overlap([summary], [file, *read_files], "give GITHUB_STEP_SUMMARY another file")
     judgement = judge(reports, demanded, before, _Tallies())
 
-    read = {"report": report, "baseline": baseline, "rules": file}
+    read: dict[str, Any] = {"report": report, "baseline": baseline, "rules": file}
+    read["sha256"] = digests_of(reports, before, file)
     texts = _Texts(judgement, read)
     outputs = ((output, texts.json), (junit, texts.junit), (markdown, texts.markdown))
     _write(outputs)
@@ -108,7 +109,7 @@ class _Texts:
     """Verdicts as texts, each made when it is asked for; `read`: the files that they are of."""
 
     judgement: Judgement
-    read: dict[str, str | None]
+    read: dict[str, Any]
 
     def json(self) -> str:
         from uqeval.report.verdicts import to_json

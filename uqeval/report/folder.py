@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from uqeval.errors import StoreError
+from uqeval.files import MOST_REPORT, read_bytes
 from uqeval.report.schema import Report
 from uqeval.untrusted import read_json
 
@@ -39,6 +42,24 @@ def load_reports(path: str | Path) -> list[Named]:
     if not files:
         raise StoreError(f"{path}: no report in this folder; expected what -o FILE.json writes.")
     return [Named(file.stem, file, Report.load(file)) for file in files]
+
+
+def digests_of(
+    reports: Sequence[Named], baseline: Sequence[Named], rules: str | Path
+) -> dict[str, Any]:
+    """Return the SHA-256 of the files that verdicts are of: reports and baseline by name, rules."""
+    return {
+        "reports": {own.name: _sha256(own.path) for own in reports},
+        "baseline": {own.name: _sha256(own.path) for own in baseline},
+        "rules": _sha256(rules),
+    }
+
+
+def _sha256(path: str | Path) -> str:
+    try:
+        return hashlib.sha256(read_bytes(path, most=MOST_REPORT)).hexdigest()
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from None
 
 
 def _is_report(path: Path) -> bool:

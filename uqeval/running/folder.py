@@ -145,7 +145,7 @@ def judge_all(
     """The gate's verdicts on the stores that have a report; those of others are listed."""
     from uqeval.gate import judge
     from uqeval.report import verdicts
-    from uqeval.report.folder import Named
+    from uqeval.report.folder import Named, digests_of
     from uqeval.statistics import resampler
 
     folder = outcome.folder
@@ -156,7 +156,8 @@ def judge_all(
         outcome.ungated = str(error)
         return
     read = {"report": str(folder), "baseline": chosen.baseline and str(chosen.baseline)}
-    write(folder / VERDICTS, verdicts.to_json(outcome.judgement, read | {"rules": str(file)}))
+    said = {"rules": str(file), "sha256": digests_of(reports, before, file)}
+    write(folder / VERDICTS, verdicts.to_json(outcome.judgement, read | said))
     outcome.files.append(folder / VERDICTS)
 
 

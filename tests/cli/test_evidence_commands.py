@@ -1,0 +1,72 @@
+"""`uqeval selftest`, `verify` and `evidence` through the executable."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from command import refused, run_uqeval, run_well
+
+
+def test_selftest_verify_and_evidence(stores: Path, tmp_path: Path) -> None:
+    (tmp_path / "data").symlink_to(stores)
+    run_well("failure", "data/complete.zarr", "-o", "report.json", cwd=tmp_path)
+    rules = tmp_path / "rules.yaml"
+    rules.write_text("failure.auroc: {min: 0.1, id: R-1}\n")
+    run_well("gate", "report.json", "rules.yaml", "-o", "verdicts.json", cwd=tmp_path)
+
+    outcome = run_well("selftest", "-o", "selftest.json", cwd=tmp_path)
+    assert "passed" in outcome.stdout and "Golden reports" in outcome.stdout
+    record = json.loads((tmp_path / "selftest.json").read_text())
+    assert record["result"] == "PASSED"
+    assert record["seconds"] < 60
+    assert {"numpy", "numba", "zarr", "uqeval"} <= set(record["versions"])
+    assert len(record["groups"]) == 5
+
+    outcome = run_well("verify", "report.json", "--all", "-o", "verified.json", cwd=tmp_path)
+    assert "Not verified" in outcome.stdout and "predictions: data/complete.zarr" in outcome.stdout
+    assert json.loads((tmp_path / "verified.json").read_text())["result"] == "PASSED"
+
+    given = ("report.json", "--verdicts", "verdicts.json", "--rules", "rules.yaml")
+    more = ("--selftest", "selftest.json", "--verify", "verified.json")
+    outcome = run_well("evidence", *given, *more, "-o", "out", cwd=tmp_path)
+    assert "PASSED: 3 passed, 0 warned, 0 failed" in outcome.stdout
+    assert (tmp_path / "out/statement.intoto.json").is_file()
+
+    rules.write_text("failure.auroc: {min: 0.2, id: R-1}\n")
+    refused(run_uqeval("evidence", *given, *more, "-o", "new", cwd=tmp_path), "are not the rules")
+    assert not (tmp_path / "new").exists()
+
+    report = json.loads((tmp_path / "report.json").read_text())
+    report["items"][2]["failure"]["auroc"] += 1e-3
+    (tmp_path / "report.json").write_text(json.dumps(report))
+    outcome = run_uqeval("verify", "report.json", "--all", cwd=tmp_path)
+    assert outcome.status == 2
+    assert "failure.auroc is" in outcome.stderr and "Traceback" not in outcome.stderr
+
+
+def test_a_difference_found_by_selftest_is_3_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    import sys
+
+    import uqeval.selftest
+    from uqeval import cli
+    from uqeval.selftest.record import Check, Selftest
+
+    bad = Selftest(
+        [Check("Kernels", "logarithm", False, 1, "found 1.0, expected 2.0")], {"uqeval": "0"}, {},
+        "now", 0.1, {"Kernels": 0.1},
+    )  # fmt: skip
+    monkeypatch.setattr(uqeval.selftest, "selftest", lambda **_: bad)
+    monkeypatch.setattr(sys, "argv", ["uqeval", "selftest", "-o", str(tmp_path / "s.json")])
+    with pytest.raises(SystemExit) as left:
+        cli.main()
+    assert left.value.code == 3
+    captured = capsys.readouterr()
+    assert "logarithm: found 1.0, expected 2.0" in captured.err
+    assert "Traceback" not in captured.err
+    record: dict[str, Any] = json.loads((tmp_path / "s.json").read_text())
+    assert record["result"] == "FAILED"

@@ -1,0 +1,232 @@
+"""`uqeval.evidence`: which files belong together, and what is written of them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import uqeval
+from uqeval.errors import OutputError, StoreError, UsageError
+from uqeval.evidence import collect, write_evidence
+from uqeval.evidence.environment import check_library, environment, packages
+from uqeval.evidence.results import add_selftest, add_verifications
+from uqeval.evidence.statement import sorted_tests
+from uqeval.report.folder import digests_of, load_reports
+from uqeval.selftest import made
+
+RULES = "regression.rmse: {max: 100, id: R-1}\nnmerci.nmerci: {max: -1}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with a report, its states, rules, verdicts and a self-test."""
+    monkeypatch.chdir(tmp_path)
+    np.savez("depth.npz", **made.numbers("evidence", items=2))
+    evaluated("report", ["regression", "nmerci"])
+    Path("rules.yaml").write_text(RULES)
+    judged("report", "verdicts")
+    record = {"schema": "uqeval.selftest/1", "result": "PASSED", "checks": [],
+              "uqeval_version": uqeval.__version__, "finished": "today"}  # fmt: skip
+    Path("selftest.json").write_text(json.dumps(record))
+    return tmp_path
+
+
+def evaluated(name: str, metrics: list[str]) -> None:
+    report = uqeval.evaluate(
+        "depth.npz", metrics=metrics, states=f"{name}.states.zip", workers=1
+    )  # fmt: skip
+    Path(f"{name}.json").write_text(report.to_json())
+
+
+def judged(report: str, verdicts: str) -> None:
+    from uqeval.config import load_rules
+    from uqeval.gate import judge
+    from uqeval.report.verdicts import to_json
+
+    reports = load_reports(f"{report}.json")
+    found = judge(reports, load_rules("rules.yaml"), [], None)  # type: ignore[arg-type]
+    read = {"report": f"{report}.json", "sha256": digests_of(reports, [], "rules.yaml")}
+    Path(f"{verdicts}.json").write_text(to_json(found, read))
+
+
+def whole(**given: Any) -> Any:
+    found = collect(
+        ["report.json"], **({"verdicts": "verdicts.json", "rules": "rules.yaml"} | given)
+    )
+    add_verifications(found, (), 2)
+    add_selftest(found, "selftest.json")
+    return found
+
+
+def changed(file: str, change: Any) -> None:
+    record = json.loads(Path(file).read_text())
+    change(record)
+    Path(file).write_text(json.dumps(record))
+
+
+def test_the_statement_names_every_file_by_its_digest(folder: Path) -> None:
+    names = write_evidence(whole(), "out")
+    assert sorted(names) == sorted(path.name for path in Path("out").iterdir())
+    statement = json.loads(Path("out/statement.intoto.json").read_text())
+    assert statement["_type"] == "https://in-toto.io/Statement/v1"
+    assert statement["predicateType"] == "https://in-toto.io/attestation/test-result/v0.1"
+    subjects = {own["name"]: own["digest"] for own in statement["subject"]}
+    for name in set(names) - {"statement.intoto.json"}:
+        data = (Path("out") / name).read_bytes()
+        assert subjects.pop(name) == {"sha256": hashlib.sha256(data).hexdigest()}
+    states = hashlib.sha256(Path("report.states.zip").read_bytes()).hexdigest()
+    assert subjects.pop("states/report.states.zip") == {"sha256": states}
+    inputs = json.loads(Path("report.json").read_text())["inputs"]
+    assert subjects == {
+        "predictions: depth.npz": {"uqevalFingerprint": inputs["predictions"][0]["fingerprint"]},
+        "target: depth.npz": {"uqevalFingerprint": inputs["target"]["fingerprint"]},
+    }
+    predicate = statement["predicate"]
+    assert predicate["result"] == "FAILED"
+    assert "[R-1] report/regression.rmse: at most 100" in predicate["passedTests"]
+    assert {"uqeval selftest", "uqeval verify report"} <= set(predicate["passedTests"])
+    assert predicate["warnedTests"] == []
+    assert predicate["failedTests"] == ["report/nmerci.nmerci: at most -1"]
+    rules = hashlib.sha256(RULES.encode()).hexdigest()
+    assert {"name": "rules", "digest": {"sha256": rules}} in predicate["configuration"]
+
+
+def test_the_environment_is_valid_cyclonedx(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cyclonedx.schema import SchemaVersion
+    from cyclonedx.validation.json import JsonStrictValidator
+
+    listed = {own["name"]: own.get("version") for own in json.loads(environment())["components"]}
+    assert listed["numpy"] == np.__version__
+    assert set(packages()) - {"uqeval"} <= set(listed)
+    few = {name: version for name, version in packages().items() if name in ("uqeval", "numpy")}
+    monkeypatch.setattr("uqeval.evidence.environment.packages", lambda: few)
+    text = environment().decode()
+    assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
+
+
+def test_the_readme_says_what_a_reviewer_asks(folder: Path) -> None:
+    changed("report.json", lambda r: r["warnings"].append("mind the | pipe"))
+    judged("report", "verdicts")
+    write_evidence(whole(), "out")
+    text = Path("out/README.md").read_text()
+    for words in (
+        "Result: **FAILED**", "depth.npz", "2 items", "R-1", "at most 100", "| target | lower |",
+        "not recomputed", "mind the", "cosign sign-blob --bundle", "Stored files are decoded",
+    ):  # fmt: skip
+        assert words in text, words
+
+
+def test_waived_and_let_pass_are_warnings(folder: Path) -> None:
+    def change(record: Any) -> None:
+        first, second = record["verdicts"]
+        first |= {"status": "inconclusive", "counts_as": "pass"}
+        second |= {"status": "waived", "interval": {"low": None, "high": None, "reason": "few"}}
+
+    changed("verdicts.json", change)
+    tests = sorted_tests(whole())
+    assert len(tests["warned"]) == 2 and not tests["failed"]
+    write_evidence(whole(), "out")
+    assert "WARNED" in Path("out/README.md").read_text()
+
+
+def test_files_that_do_not_belong_together_are_refused(folder: Path) -> None:
+    evaluated("other", ["regression"])
+    Path("report.states.zip").write_bytes(Path("other.states.zip").read_bytes())
+    with pytest.raises(UsageError, match="states of another report"):
+        collect(["report.json"])
+    with pytest.raises(UsageError, match="that of no given report"):
+        collect(["other.json"], "verdicts.json")
+    Path("rules.yaml").write_text("regression.rmse: {max: 5}\n")
+    evaluated("report", ["regression", "nmerci"])  # its time is another, so is its digest
+    with pytest.raises(UsageError, match="that of no given report"):
+        collect(["report.json"], "verdicts.json", "rules.yaml")
+
+
+def test_other_rules_and_rules_alone_are_refused(folder: Path) -> None:
+    Path("rules.yaml").write_text("regression.rmse: {max: 5}\n")
+    with pytest.raises(UsageError, match="are not the rules of the verdicts"):
+        collect(["report.json"], "verdicts.json", "rules.yaml")
+    with pytest.raises(UsageError, match="rules without verdicts"):
+        collect(["report.json"], None, "rules.yaml")
+
+
+def test_verdicts_without_digests_are_refused(folder: Path) -> None:
+    changed("verdicts.json", lambda r: r.pop("sha256"))
+    with pytest.raises(UsageError, match="does not say by SHA-256"):
+        collect(["report.json"], "verdicts.json")
+    with pytest.raises(StoreError, match="schema"):
+        collect(["report.json"], "report.json")
+
+
+def test_partial_reports_are_refused(folder: Path) -> None:
+    changed("report.json", lambda r: r.update(partial=True))
+    with pytest.raises(UsageError, match="partial report"):
+        collect(["report.json"])
+
+
+def test_a_verification_of_another_report_is_refused(folder: Path) -> None:
+    from uqeval.verify import verify
+
+    Path("verification.json").write_text(verify("report.json").to_json())
+    found = collect(["report.json"])
+    add_verifications(found, ["verification.json"], 1)
+    assert found.verifications["report"]["result"] == "PASSED"
+    evaluated("report", ["regression"])
+    with pytest.raises(UsageError, match="verifies a report whose SHA-256"):
+        add_verifications(collect(["report.json"]), ["verification.json"], 1)
+
+
+def test_another_version_and_a_merge_are_stated(folder: Path) -> None:
+    uqeval.merge("report.json", states="merged.states.zip")
+    merged = uqeval.merge("report.json")
+    Path("merged.json").write_text(merged.to_json())
+    changed("report.json", lambda r: r.update(uqeval_version="0.0.1"))
+    found = collect(["report.json", "merged.json"])
+    add_verifications(found, (), 1)
+    said = "\n".join(found.statements)
+    assert "report: was written by uqeval 0.0.1" in said
+    assert "merged: is merged from saved states" in said
+    assert "report: is not verified" in said
+    add_selftest(found, "selftest.json")
+    assert sorted_tests(found)["warned"] == ["uqeval verify report: not verified"]
+
+
+def test_the_folder_is_written_whole_and_holds_no_input(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found = whole()
+    Path("mine").mkdir()
+    Path("mine/notes.txt").write_text("keep")
+    with pytest.raises(OutputError, match="holds other files"):
+        write_evidence(found, "mine")
+    with pytest.raises(UsageError, match="holds the input"):
+        write_evidence(found, ".")
+    with pytest.raises(OutputError, match="is a file"):
+        write_evidence(found, "depth.npz")
+    write_evidence(found, "out")
+    before = {path.name: path.read_bytes() for path in Path("out").iterdir()}
+
+    def broken(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("uqeval.evidence.writing.sync_tree", broken)
+    with pytest.raises(OutputError, match="No space left"):
+        write_evidence(found, "out")
+    assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == before
+    assert not [path for path in Path().iterdir() if path.name.startswith(".out")]
+
+
+def test_without_the_library_the_command_to_install_it_is_named(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "cyclonedx", None)
+    monkeypatch.setitem(sys.modules, "cyclonedx.model", None)
+    monkeypatch.setitem(sys.modules, "cyclonedx.model.bom", None)
+    with pytest.raises(UsageError, match=r"pip install 'uqeval\[evidence\]'"):
+        check_library()

@@ -1,0 +1,221 @@
+"""`uqeval.verify`: what agrees, what is found, what is refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import uqeval
+from uqeval.errors import StoreError, UsageError
+from uqeval.selftest import made
+from uqeval.verify import verify
+from uqeval.verify.opening import is_inside
+
+#: Stores by kind of data, and the metrics of each.
+METRICS: dict[str, Any] = {
+    "classes": ["segmentation", "pavpu", "calibration", "failure", "sparsification"],
+    "numbers": ["regression", "nmerci", "sparsification"],
+    "video": {"tc": {"flow": "file"}},
+}
+
+
+@pytest.fixture(scope="module")
+def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store and a report of each kind, with paths relative to it."""
+    folder = tmp_path_factory.mktemp("verified")
+    before = Path.cwd()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for kind, metrics in METRICS.items():
+            np.savez(f"{kind}.npz", **getattr(made, kind)("verify"))
+            given: dict[str, Any] = {"video": "video.npz"} if kind == "video" else {}
+            report = uqeval.evaluate(
+                None if given else f"{kind}.npz", metrics=metrics, workers=1,
+                states=f"{kind}.states.zip", **given,
+            )  # fmt: skip
+            Path(f"{kind}.json").write_text(report.to_json())
+    assert Path.cwd() == before
+    return folder
+
+
+@pytest.fixture
+def folder(made_once: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A copy of it, with its times, as the working folder."""
+    copy = tmp_path / "work"
+    shutil.copytree(made_once, copy)  # copies times
+    monkeypatch.chdir(copy)
+    return copy
+
+
+def changed(kind: str, change: Any) -> str:
+    """The report of a kind with its record changed, as a file."""
+    record = json.loads(Path(f"{kind}.json").read_text())
+    change(record)
+    Path(f"{kind}.json").write_text(json.dumps(record))
+    return f"{kind}.json"
+
+
+@pytest.mark.parametrize("kind", METRICS)
+def test_a_report_follows_from_its_predictions(kind: str, folder: Path) -> None:
+    found = verify(f"{kind}.json", everything=True)
+    assert found.passed, found.problems()
+    assert found.compared["items"] > 20
+    assert found.compared["set"] > 5
+    assert json.loads(found.to_json())["result"] == "PASSED"
+    assert any("not recomputed" in text for text in found.not_verified)
+
+
+@pytest.mark.parametrize(
+    ("kind", "key", "field"),
+    [
+        ("classes", "segmentation", "miou"), ("classes", "pavpu", "n_ac"),
+        ("classes", "pavpu", "surplus"), ("classes", "calibration", "adaptive_ece"),
+        ("classes", "calibration", "classwise_ece"), ("classes", "failure", "auroc"),
+        ("classes", "sparsification", "ause"), ("numbers", "regression", "crps"),
+        ("numbers", "nmerci", "nmerci"), ("numbers", "sparsification", "aurg"),
+        ("video", "temporal", "tc"),
+    ],
+)  # fmt: skip
+def test_a_changed_value_is_found(kind: str, key: str, field: str, folder: Path) -> None:
+    def change(record: Any) -> None:
+        own = record["items"][1][key]
+        own[field] = own[field] + 3 if isinstance(own[field], int) else own[field] + 1e-3
+
+    found = verify(changed(kind, change), everything=True)
+    assert not found.passed
+    # The scores of patches follow from the report's own counts.
+    assert f"{key}.{field}" in [own.field for own in found.differences]
+    name = json.loads(Path(f"{kind}.json").read_text())["items"][1]["name"]
+    assert name in str(found.differences[0])
+
+
+def test_a_changed_pooled_score_is_found_with_all_items_alone(folder: Path) -> None:
+    def change(record: Any) -> None:
+        record["results"]["calibration"]["ece"] += 1e-3
+
+    path = changed("classes", change)
+    assert verify(path, items=1).passed
+    found = verify(path, everything=True)
+    assert [own.where for own in found.differences] == ["the set"]
+
+
+def test_items_are_chosen_by_seed(folder: Path) -> None:
+    chosen = [verify("classes.json", items=2, seed=seed).items for seed in (0, 0, 1, 2, 3)]
+    assert chosen[0] == chosen[1]
+    assert len({tuple(own) for own in chosen}) > 1
+
+
+def test_changed_stores_are_named(folder: Path) -> None:
+    store = dict(np.load("classes.npz"))
+    store["labels"] = np.roll(store["labels"], 1, axis=1)
+    np.savez("classes.npz", **store)
+    found = verify("classes.json", items=2)
+    assert not found.passed
+    assert any("classes.npz" in text and "fingerprint" in text for text in found.problems())
+
+
+def test_changed_states_are_named(folder: Path) -> None:
+    shutil.copy("numbers.states.zip", "classes.states.zip")
+    problems = verify("classes.json", items=1).problems()
+    assert len(problems) == 1
+    assert "classes.states.zip" in problems[0] and "of another report" in problems[0]
+
+
+def test_given_stores_take_the_place_of_the_paths(folder: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(folder.parent)
+    with pytest.raises(StoreError):
+        verify("work/classes.json")
+    assert verify("work/classes.json", ["work/classes.npz"], items=1).passed
+    with pytest.raises(UsageError, match="2 stores for the report"):
+        verify("work/classes.json", ["work/classes.npz", "work/numbers.npz"])
+    with pytest.raises(UsageError):
+        verify("work/classes.json", ["work/numbers.npz"])
+
+
+@pytest.mark.parametrize("path", ["/etc/passwd", "../x.npz", "a/../../x", "s3://b/x.zarr", "~/x"])
+def test_a_path_in_a_report_does_not_lead_out_of_the_folder(path: str, folder: Path) -> None:
+    def change(record: Any) -> None:
+        record["inputs"]["predictions"][0]["path"] = path
+
+    assert not is_inside(path)
+    with pytest.raises(UsageError, match="not inside the working folder"):
+        verify(changed("numbers", change))
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        (lambda r: r.update(partial=True), "partial report"),
+        (lambda r: r["inputs"].update(missing_parts={"numbers": [2], "of": 2}), "partial report"),
+        (lambda r: r.update(uqeval_version="0.0.1"), "was written by uqeval 0.0.1"),
+        (lambda r: r["inputs"]["labels"].update(path="a.npz + b.npz"), "is merged from runs"),
+        (lambda r: r["items"][0].update(name="somebody else"), "are not the 4 items"),
+    ],
+)
+def test_what_cannot_be_verified_is_refused(change: Any, says: str, folder: Path) -> None:
+    with pytest.raises(UsageError, match=says):
+        verify(changed("classes", change))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda r: r["settings"]["pavpu"].pop("window"),
+        lambda r: r["settings"]["pavpu"].update(stride=0),
+        lambda r: r["settings"].update(calibration=3),
+        lambda r: r["inputs"].update(frames="x"),
+    ],
+)
+def test_a_forged_report_is_no_bug(change: Any, folder: Path) -> None:
+    with pytest.raises((StoreError, UsageError)):
+        verify(changed("classes", change))
+
+
+def test_what_is_not_covered_is_named(folder: Path) -> None:
+    report = uqeval.evaluate(
+        "classes.npz", metrics={"pavpu": {"border": "partial"}, "calibration": {}}, workers=1
+    )
+    Path("other.json").write_text(report.to_json())
+    found = verify("other.json", everything=True)
+    assert found.passed
+    assert "calibration" in found.fields and "pavpu" not in found.fields
+    assert any("pavpu: --border partial" in text for text in found.not_verified)
+
+
+def test_logits_members_maps_and_samples_agree(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    own = made.classes("kinds", items=2)
+    weights = np.log(own["probs"].astype(np.float32) + 1e-3)
+    np.savez("logits.npz", logits=weights, labels=own["labels"], names=own["names"])
+    numbers = made.numbers("kinds", items=2)
+    noise = made.uniform("members", (3, 2, 24, 24)).transpose(1, 0, 2, 3)
+    members = (numbers["mean"][:, None] + noise).astype(np.float32)
+    np.savez("samples.npz", samples=members, target=numbers["target"])
+    spread = np.log(numbers["std"][:, None].repeat(3, axis=1))
+    np.savez("members.npz", mean=members, log_std=spread, target=numbers["target"])
+    for store, metrics in (
+        ("logits", METRICS["classes"]), ("samples", METRICS["numbers"]),
+        ("members", METRICS["numbers"]),
+    ):  # fmt: skip
+        report = uqeval.evaluate(f"{store}.npz", metrics=metrics, workers=1)
+        Path(f"{store}.json").write_text(report.to_json())
+        found = verify(f"{store}.json", everything=True)
+        assert found.passed, found.problems()
+        assert found.compared["set"] > 10
+
+
+def test_divergence_agrees(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        np.savez(f"{name}.npz", **made.numbers(name))
+    report = uqeval.evaluate("a.npz", metrics=["divergence"], reference="b.npz", workers=1)
+    Path("report.json").write_text(report.to_json())
+    found = verify("report.json", everything=True)
+    assert found.passed, found.problems()
+    assert found.fields == {"divergence": ["infinite", "kl", "pixels"]}
+    assert [own["role"] for own in found.stores] == ["predictions", "reference", "target"]

@@ -1,0 +1,78 @@
+"""`uqeval selftest`: does this installation compute what it should?"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uqeval.cli.messages import tell
+from uqeval.cli.stdout import console, printing
+
+if TYPE_CHECKING:
+    from uqeval.selftest import Selftest
+
+#: Failed checks that are shown; the JSON has all.
+_SHOWN = 20
+
+
+def selftest(
+    output: Annotated[str | None, typer.Option(
+        "-o", "--output", metavar="FILE", show_default=False,
+        help="Write all checks and the versions as JSON; - is stdout.")] = None,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print failed checks only.")] = False,
+) -> None:  # fmt: skip
+    """Does this installation compute what it should? Known answers, on this machine.
+
+    Compares kernels with plain NumPy, repeats the papers' worked examples and videos with a known
+    answer, reads back what it writes, and evaluates golden reports. Takes less than a minute; the
+    first run after an installation also compiles. Status 0: all is as expected; 3: a difference.
+
+    Example: uqeval selftest -o selftest.json
+    """
+    from uqeval.cli.finish import check_outputs
+    from uqeval.report.files import write
+    from uqeval.selftest import selftest as run
+
+    check_outputs(output)
+    found = run(begin=lambda title: None if quiet else _progress(title))
+    if output is not None and output != "-":
+        write(output, found.to_json())
+    with printing():
+        if output == "-":
+            sys.stdout.write(found.to_json())
+        elif not quiet:
+            _show(found)
+    failed = [check for check in found.checks if not check.passed]
+    for check in failed[:_SHOWN]:
+        tell(f"uqeval: selftest: {check.group}: {check.name}: {check.detail}")
+    if failed:
+        tell(
+            f"uqeval: {len(failed)} of {len(found.checks)} checks failed; this installation does "
+            "not compute what it should. Install the versions that the project tests, or report "
+            "this with the output of uqeval selftest -o selftest.json."
+        )
+        raise typer.Exit(3)
+
+
+def _progress(title: str) -> None:
+    if sys.stderr.isatty():
+        tell(f"{title} …")
+
+
+def _show(found: Selftest) -> None:
+    from uqeval.report.tables import Table
+    from uqeval.report.terminal import print_table
+
+    rows = [
+        [group, f"{len(own):,}", f"{sum(check.values for check in own):,}",
+         f"{sum(not check.passed for check in own):,}", f"{found.seconds_by_group[group]:.1f} s"]
+        for group, own in found.groups()
+    ]  # fmt: skip
+    versions = ", ".join(f"{name} {own}" for name, own in found.versions.items())
+    title = f"Self-test of uqeval {found.versions['uqeval']}"
+    stdout = console()
+    print_table(Table(title, ["", "checks", "values", "failed", "time"], rows), stdout)
+    stdout.print(versions, highlight=False)
+    stdout.print("[bold green]passed[/]" if found.passed else "[bold red]failed[/]")

@@ -1,0 +1,85 @@
+"""`uqeval verify`: does a report follow from the predictions?"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from uqeval.cli.stdout import console, printing
+
+if TYPE_CHECKING:
+    from uqeval.verify import Verification
+
+
+def verify(
+    report: Annotated[str, typer.Argument(
+        metavar="REPORT", show_default=False, help="A report, as -o FILE.json writes it.")],
+    stores: Annotated[list[str] | None, typer.Argument(
+        metavar="[STORE]...", show_default=False,
+        help="The stores of the report, in place of the paths in it: frames, predictions, labels "
+        "or target, reference. Default: the paths in the report, as far as they are inside the "
+        "working folder.")] = None,
+    items: Annotated[int, typer.Option(
+        metavar="K", min=1, help="Recompute K items, chosen by --seed.")] = 5,
+    all_: Annotated[bool, typer.Option(
+        "--all", help="Recompute all items, and the scores of the whole set.")] = False,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the choice of items.")] = 0,
+    output: Annotated[str | None, typer.Option(
+        "-o", "--output", metavar="FILE", show_default=False,
+        help="Write what was and was not verified as JSON; - is stdout.")] = None,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print problems only.")] = False,
+) -> None:  # fmt: skip
+    """Does this report follow from these predictions? An independent recomputation in plain NumPy.
+
+    Checks the fingerprints of stores, labels and states too. Status 0: all that was compared
+    agrees; 2: something differs, or could not be verified.
+
+    Example: uqeval verify report.json preds.zarr labels/ --all -o verification.json
+    """
+    from uqeval.cli.finish import check_outputs
+    from uqeval.report.files import write
+    from uqeval.verify import verify as run
+
+    check_outputs(output, inputs=[report, *(stores or ())])
+    found = run(report, stores or (), items=items, everything=all_, seed=seed)
+    if output is not None and output != "-":
+        write(output, found.to_json())
+    with printing():
+        if output == "-":
+            sys.stdout.write(found.to_json())
+        elif not quiet:
+            _show(found)
+    _tell_problems(found)
+    if not found.passed:
+        raise typer.Exit(2)
+
+
+def _show(found: Verification) -> None:
+    from rich.markup import escape
+
+    from uqeval.report.safe import printable
+
+    stdout = console(120)
+
+    def paragraph(title: str, lines: list[str]) -> None:
+        if lines:
+            stdout.print(f"[bold]{title}[/]")
+        for line in lines:
+            stdout.print(f"  {escape(printable(line))}", highlight=False, soft_wrap=True)
+
+    paragraph("Opened", [f"{own['role']}: {own['path']}" for own in found.stores])
+    paragraph("Verified", found.verified())
+    paragraph("Items", [", ".join(found.items[:10]) + (" …" if len(found.items) > 10 else "")])
+    paragraph("Recomputed", [f"{key}: {', '.join(own)}" for key, own in found.fields.items()])
+    paragraph("Not verified", found.not_verified)
+    word = "[bold green]the report follows from the predictions, as far as compared[/]"
+    stdout.print(word if found.passed else "[bold red]not verified[/]")
+
+
+def _tell_problems(found: Verification) -> None:
+    from uqeval.cli.messages import tell
+
+    for text in found.problems():
+        tell(f"uqeval: {text}")

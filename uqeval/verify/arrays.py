@@ -1,0 +1,59 @@
+"""Read what the stores hold of one item, as plain NumPy arrays in float64."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from uqeval.stores.stack import Part, Stack
+
+Array = NDArray[Any]
+
+
+def members_of(stack: Stack, item: int) -> Iterator[Array]:
+    """Yield each member or sample of an item as float64 [class, y, x], class 1 if not stored."""
+    for member in stack.members:
+        part = member[item]
+        step = max(min(part.chunk("sample"), part.size("sample")), 1)
+        for begin in range(0, part.size("sample"), step):
+            block = _read(part, begin, min(begin + step, part.size("sample")))
+            scale = stack.scale(part.source.array) if block.dtype.kind in "iu" else 1.0
+            for one in block:
+                yield one.astype(np.float64) * scale
+
+
+def _read(part: Part, begin: int, end: int) -> Array:
+    """Return some samples of a part as stored numbers [sample, class, y, x]."""
+    sizes = {axis: part.size(axis) for axis in ("class", "y", "x")}
+    where = {axis: slice(0, size) for axis, size in sizes.items()} | {"sample": slice(begin, end)}
+    index = part.source.index
+    where["item"] = slice(index, None if index is None else index + 1)
+    values = part.source.array.read(tuple(where[axis] for axis in part.axes))
+    axes = list(part.axes)
+    if "item" in axes:
+        values = np.take(values, 0, axis=axes.index("item"))
+        axes.remove("item")
+    for axis in ("sample", "class"):
+        if axis not in axes:
+            values, axes = values[None], [axis, *axes]
+    return values.transpose([axes.index(axis) for axis in ("sample", "class", "y", "x")])
+
+
+def probabilities_of(stack: Stack, item: int) -> Iterator[Array]:
+    """Yield the class probabilities of each sample of an item, float64 [class, y, x].
+
+    Logits go through softmax, or the logistic function where one class is stored; probabilities of
+    one class are those of class 1 of two.
+    """
+    for values in members_of(stack, item):
+        if stack.kind == "logits":
+            if len(values) == 1:
+                values = 1 / (1 + np.exp(-values))
+            else:
+                values = np.exp(values - values.max(axis=0))
+                values = values / values.sum(axis=0)
+        yield np.concatenate([1 - values, values]) if len(values) == 1 else values
