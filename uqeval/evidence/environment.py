@@ -16,7 +16,7 @@ def check_library() -> None:
     except ImportError:
         raise UsageError(
             "the list of the environment needs cyclonedx-python-lib, which is not installed: "
-            "pip install 'uqeval[evidence]'"
+            "pip install cyclonedx-python-lib"
         ) from None
     del cyclonedx
 

@@ -100,8 +100,8 @@ def _refuse(report: Report, name: str) -> None:
     if report.uqeval_version != version("uqeval"):
         raise UsageError(
             f"{name}: was written by uqeval {report.uqeval_version}, this is "
-            f"{version('uqeval')}, whose definitions may differ. Install that version: "
-            f"pip install uqeval=={report.uqeval_version}; or evaluate again."
+            f"{version('uqeval')}, whose definitions may differ. Verify it with uqeval "
+            f"{report.uqeval_version}, or evaluate again with this version."
         )
     inputs = report.inputs
     several = [own for own in (inputs.get(k) for k in ("labels", "target", "frames", "reference"))
