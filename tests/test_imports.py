@@ -53,8 +53,17 @@ ARROWS = {
     "gate": {"errors", "files", "untrusted", "report"},
     "compare": {"errors", "report", "gate", "statistics.together"},
     # Recomputes: of what it verifies it may see the inputs and stores, and no formula.
-    "verify": {"errors", "files", "inputs", "report", "stores"},
-    "evidence": {"errors", "files", "publishing", "report", "selftest", "stores", "verify"},
+    "verify": {"errors", "files", "inputs", "report", "stores", "untrusted"},
+    "evidence": {
+        "errors",
+        "files",
+        "publishing",
+        "report",
+        "selftest",
+        "stores",
+        "untrusted",
+        "verify",
+    },
     "config": {"errors", "files", "metrics", "gate"},
     "statistics": {
         "errors",

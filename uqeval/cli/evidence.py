@@ -43,19 +43,22 @@ def evidence(
     from uqeval.evidence.results import add_selftest, add_verifications
     from uqeval.evidence.statement import result_of, sorted_tests
     from uqeval.evidence.writing import check_folder
+    from uqeval.untrusted import content_of
 
     check_library()
-    found = collect(reports, verdicts, rules)
+    with content_of(" + ".join(reports)):
+        found = collect(reports, verdicts, rules)
     given = [path for path in (selftest, *(verify or ())) if path is not None]
     check_folder(output, [*found.inputs(), *given])
     add_verifications(found, verify or (), items)
     add_selftest(found, selftest)
-    names = write_evidence(found, output)
+    with content_of(" + ".join([*reports, *given, *([verdicts] if verdicts else [])])):
+        tests = sorted_tests(found)
+        names = write_evidence(found, output)
     if quiet:
         return
     for text in found.statements:
         tell(f"warning: {text}")
-    tests = sorted_tests(found)
     typer.echo(f"{result_of(tests)}: {', '.join(f'{len(v)} {k}' for k, v in tests.items())}")
     for title in tests["failed"]:
         typer.echo(f"failed: {title}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -14,6 +13,7 @@ from uqeval.errors import StoreError, UsageError, listed
 from uqeval.files import MOST_REPORT, open_file, read_bytes
 from uqeval.report.folder import load_reports
 from uqeval.report.schema import Report
+from uqeval.untrusted import parse_json
 
 _BLOCK = 1 << 20
 
@@ -161,9 +161,9 @@ def record_of(path: Path, schema: str, made_by: str) -> tuple[dict[str, Any], by
     """Read a JSON file of a schema. Raises `StoreError` for anything else."""
     data = _read(path)
     try:
-        record = json.loads(data)
+        record = parse_json(data)
         said = record.get("schema") if isinstance(record, dict) else None
-    except (ValueError, RecursionError) as error:
+    except ValueError as error:
         raise StoreError(
             f"{path}: is not JSON ({error}); expected what {made_by} writes."
         ) from None

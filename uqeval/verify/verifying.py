@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from uqeval.errors import StoreError, UqevalError, UsageError, listed, number_of
 from uqeval.files import MOST_REPORT, read_bytes
 from uqeval.report.schema import Report
+from uqeval.untrusted import content_of
 from uqeval.verify.opening import (
     Role,
     fingerprints,
@@ -51,15 +52,9 @@ def verify(
     if items < 1:
         raise UsageError(f"--items {items}; expected at least 1 item.")
     loaded = Report.load(report)
-    try:
+    with content_of(report):
         _refuse(loaded, str(report))
         return _verified(loaded, str(report), [str(own) for own in stores], items, everything, seed)
-    except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-        # Any JSON may call itself a report.
-        raise StoreError(
-            f"{report}: cannot be verified: {error!r}. Its settings or records are not as uqeval "
-            "writes them; evaluate again. If uqeval wrote it so, please report this."
-        ) from error
 
 
 def _verified(
