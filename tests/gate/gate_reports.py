@@ -82,5 +82,7 @@ class Known:
         assert self.given_change is not None
         return self.given_change
 
-    def movers(self, report: Path, address: Any, count: int) -> list[Mover]:
-        return [Mover("c", influence=-0.2)]
+    def movers(
+        self, report: Path, baseline: Path | None, address: Any, count: int, sign: int
+    ) -> list[Mover]:
+        return [Mover("c", influence=-0.2 * sign)]

@@ -13,8 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uqeval.errors import StoreError, UsageError
-from uqeval.gate import Address, Interval, Limits, Mover, Rule, Verdict, judge
-from uqeval.gate.judge import more_items
+from uqeval.gate import Address, Interval, Limits, Rule, Verdict, judge
+from uqeval.gate.enough import MoreUnits, more_units
 from uqeval.report.folder import Named
 
 
@@ -152,7 +152,7 @@ def test_undefined_further_up_and_in_the_baseline(tmp_path: Path) -> None:
 def test_confidence_by_the_interval_of_the_report(tmp_path: Path, limits: str, status: str) -> None:
     found = only(tmp_path, f"pavpu.pavpu: {{{limits}, confidence: 0.95}}")
     assert found.status == status
-    assert found.interval == Interval(0.95, 0.75, 0.85)
+    assert (found.interval.low, found.interval.high) == (0.75, 0.85)
     assert found.counts_as == ("pass" if status == "pass" else "fail")
 
 
@@ -160,12 +160,25 @@ def test_an_inconclusive_verdict_may_pass_and_says_how_many_items(tmp_path: Path
     text = "pavpu.pavpu: {min: 0.79, confidence: 0.95, inconclusive: pass}"
     found = only(tmp_path, text)
     assert found.status == "inconclusive" and found.counts_as == "pass"
-    assert found.more_items == 72  # 3·(0.05 / 0.01)² − 3
+    assert found.more_units is not None
+    # 3·((1.96 + 0.84)·se/0.01)² − 3 with se = 0.05/1.96; and at 0.01 ± se
+    assert found.more_units == MoreUnits(151, 10, None, "item")
+
+
+@pytest.mark.parametrize("unit", ["item", "batch"])
+def test_more_units_of_a_standard_error(unit: str) -> None:
+    interval = Interval(0.95, 0.7, 0.9, False, "jackknife-t", unit, 10, 0.04)
+    found = more_units(interval, Fraction("0.8"), Fraction("0.7"), 40)
+    n = 40 if unit == "batch" else 10
+    expected = [n * (2.8015852 * 0.04 / gap) ** 2 - n for gap in (0.1, 0.14, 0.06)]
+    assert found is not None and found.unit == ("pair" if unit == "batch" else "item")
+    rounded = [max(1, math.ceil(own)) for own in expected]
+    assert [found.count, found.low, found.high] == rounded
 
 
 def test_no_distance_decides_nothing() -> None:
-
-    assert more_items(3, Interval(0.9, 0, 1), Fraction(1), Fraction(1)) is None
+    found = more_units(Interval(0.9, 0, 1), Fraction(1), Fraction(1), 3)
+    assert found is not None and found.count is None and found.high is None
 
 
 @pytest.mark.parametrize("reach", [0.2, 0.999, 1.0, 1.9, 40.0])
@@ -173,20 +186,40 @@ def test_no_distance_decides_nothing() -> None:
 def test_exact_bounds_of_any_width(reach: float, distance: str) -> None:
     """Of a relative change, or of 1 against 0, they may be 1 and more."""
     interval = Interval(0.95, -0.2, reach, True, "clopper-pearson")
-    found = more_items(3, interval, Fraction(0), Fraction(distance))
-    assert found is None or found >= 1
-    # Below, the other side of the interval counts.
-    assert more_items(3, interval, Fraction(0), Fraction("-0.1")) == 3
+    found = more_units(interval, Fraction(0), Fraction(distance), 3)
+    assert found is not None and (found.count is None or found.count >= 1)
+
+
+def test_a_share_without_events_needs_what_moves_its_bound() -> None:
+    """0 of 100: (1 − 0.0362)^100 = 0.025; a limit of 0.02 takes 183 items in all."""
+    interval = Interval(0.95, 0.0, 1 - 0.025**0.01, False, "korn-graubard", "item", 100, 0.0)
+    found = more_units(interval, Fraction(0), Fraction("0.02"), 100)
+    assert found == MoreUnits(83, 83, 83, "item")
 
 
 def test_too_many_more_items_are_not_promised(tmp_path: Path) -> None:
     from uqeval.report.verdicts import message
 
-    near = only(tmp_path, "pavpu.pavpu: {min: 0.795, confidence: 0.95}")
-    assert near.more_items == 297 and "about 297 more items would likely decide" in message(near)
-    nearer = only(tmp_path, "pavpu.pavpu: {min: 0.7951, confidence: 0.95}")
-    assert nearer.more_items is None  # 309 are more than 100 times the 3
+    near = only(tmp_path, "pavpu.pavpu: {min: 0.79, confidence: 0.95}")
+    assert "about 151 more items would decide with a power of 80 % (10 to far more)" in message(
+        near
+    )
+    nearer = only(tmp_path, "pavpu.pavpu: {min: 0.796, confidence: 0.95}")
+    assert nearer.more_units is not None and nearer.more_units.count is None
     assert "too close to call by adding items" in message(nearer)
+
+
+def test_rules_that_would_hardly_all_pass_again(tmp_path: Path) -> None:
+    """Φ(0.05/0.03 − 1.96) = 0.38 for the first rule, about 1 for the second."""
+    kept = {"level": 0.95, "low": 0.75, "high": 0.85, "standard_error": 0.03,
+            "units": {"name": "item", "drawn": 40, "defined": 40}}  # fmt: skip
+    kept = dict.fromkeys(("pavpu.pavpu", "pavpu.per_class.road.pavpu"), kept)
+    first = "pavpu.pavpu: {min: 0.75, confidence: 0.95}"
+    both = f"{first}\npavpu.per_class.road.pavpu: {{min: 0.1, confidence: 0.95}}"
+    own = [named(intervals=kept)]
+    assert not judge(own, rules(tmp_path, first)).warnings
+    (note,) = judge(own, rules(tmp_path, both)).warnings
+    assert "all 2 rules with confidence pass" in note and "about 38%" in note
 
 
 def test_classes_and_slices_have_intervals_too(tmp_path: Path) -> None:
@@ -194,7 +227,7 @@ def test_classes_and_slices_have_intervals_too(tmp_path: Path) -> None:
     assert found.interval == Interval(0.95, 0.3, 0.5)
     found = only(tmp_path, "pavpu.pavpu@weather=night: {min: 0.2, confidence: 0.9}")
     assert found.interval == Interval(0.9, 0.4, 0.6, approximate=True)
-    assert found.notes == ("a small slice: 1 item",)
+    assert found.notes[0] == "a small slice: 1 item"
 
 
 def test_other_levels_are_resampled(tmp_path: Path) -> None:
@@ -284,37 +317,13 @@ def test_the_baseline_lacks_the_value(tmp_path: Path) -> None:
 
 
 def test_what_moved_a_value(tmp_path: Path) -> None:
-    found = only(tmp_path, "pavpu.pavpu: {min: 0.9}")
-    assert [(m.name, m.value) for m in found.items] == [("b", 0.6), ("c", 0.7), ("a", 0.9)]
-    assert [m.name for m in found.classes] == ["traffic.light", "mixed", "road"]
-    found = only(tmp_path, "pavpu.pavpu: {max: 0.5}")
-    assert [m.name for m in found.items] == ["a", "c", "b"]
-
-
-def test_what_moved_a_change(tmp_path: Path) -> None:
-    items = [
-        {"name": n, "pavpu": {"pavpu": v}} for n, v in zip("abc", (0.99, 0.5, 0.75), strict=True)
-    ]
-    found = only(tmp_path, "pavpu.pavpu: {max_drop: 0}", baseline=[named(value=0.9, items=items)])
-    assert [m.name for m in found.items] == ["a", "c"]  # b rose
-    assert found.items[0].change == pytest.approx(-0.09)
-    assert found.classes == ()
-
-
-def test_the_resampler_knows_what_moved_a_class(tmp_path: Path) -> None:
-    text = "pavpu.per_class.road.pavpu: {min: 0.95}"
-    found = only(tmp_path, text, resampler=Known(Interval(0.9, 0, 1)))
+    known = Known(Interval(0.9, 0, 1))
+    found = only(tmp_path, "pavpu.pavpu: {min: 0.9}", resampler=known)
     assert [(m.name, m.influence) for m in found.items] == [("c", -0.2)]
-
-
-def test_what_moved_nothing_is_not_named(tmp_path: Path) -> None:
-    class Still(Known):
-        def movers(self, report: Path, address: object, count: int) -> list[Mover]:
-            return [Mover("c", influence=-0.2), Mover("a", influence=0.0)]
-
-    text = "pavpu.per_class.road.pavpu: {min: 0.95}"
-    found = only(tmp_path, text, resampler=Still(Interval(0.9, 0, 1)))
-    assert [m.name for m in found.items] == ["c"]
+    assert [m.name for m in found.classes] == ["traffic.light", "mixed", "road"]
+    found = only(tmp_path, "pavpu.pavpu: {max: 0.5}", resampler=known)
+    assert [m.influence for m in found.items] == [0.2]  # high values are the harmful ones
+    assert only(tmp_path, "pavpu.pavpu: {max: 0.5}").items == ()  # nothing without states
 
 
 def test_partial_reports_are_refused(tmp_path: Path) -> None:

@@ -46,9 +46,9 @@ def scoring(path: Path) -> Scoring:
     return Scoring(SavedStates(path.with_suffix(".states.zip")))
 
 
-def weights_of(resampling: Resampling, items: int) -> np.ndarray:
+def weights_of(resampling: Resampling) -> np.ndarray:
     """How often each item is in each draw, all draws together."""
-    return np.concatenate(list(resampling.weights(items)))
+    return np.concatenate(list(resampling.drawn()))
 
 
 def table_file(path: Path, rows: dict[str, list[str]]) -> Path:

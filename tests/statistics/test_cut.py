@@ -60,10 +60,12 @@ def test_a_report_and_back(tmp_path: Path, table: Path) -> None:
     assert len(report.slices) == 12
     assert report.slices["weather=sun"]["items"] == 4
     # A slice of one drive has one group, of which nothing can be drawn.
-    assert report.slices["weather=sun,drive=a"]["intervals"] == {}
+    alone = report.slices["weather=sun,drive=a"]
+    assert alone["units"] == {"name": "group", "drawn": 1} and alone["small"]
+    assert alone["intervals"]["pavpu.pavpu"]["reason"] == "1 group has this score; 2 are needed"
     assert report.slices["weather=sun"]["intervals"]["pavpu.pavpu"]["level"] == 0.9
-    assert any("intervals from 4 groups are too narrow" in w for w in report.warnings)
-    assert any("12 slices have fewer than 10 items" in w for w in report.warnings)
+    assert any("intervals rest on 4 groups; below 30 they may be" in w for w in report.warnings)
+    assert any("12 slices have fewer than 10 units" in w for w in report.warnings)
 
 
 def test_columns_by_default(tmp_path: Path, table: Path) -> None:
@@ -76,8 +78,8 @@ def test_columns_by_default(tmp_path: Path, table: Path) -> None:
 
 def test_one_item(tmp_path: Path) -> None:
     report, _ = run(tmp_path / "run", 1, ci=0.95, draws=100)
-    assert report.intervals == {}
-    assert any("no intervals: there is one item" in w for w in report.warnings)
+    assert all(own["low"] is None and own["reason"] for own in report.intervals.values())
+    assert any("no intervals: there is one item; 2 are needed" in w for w in report.warnings)
 
 
 def test_no_states_are_left(tmp_path: Path) -> None:

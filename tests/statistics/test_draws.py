@@ -1,4 +1,4 @@
-"""How often items are drawn: sums, whole groups, blocks, seeds."""
+"""Units of resampling: their weights, their order, frozen draws."""
 
 from __future__ import annotations
 
@@ -7,102 +7,74 @@ import pytest
 from saved_runs import weights_of
 
 from uqeval.errors import UsageError
-from uqeval.statistics.draws import Resampling, block_size
+from uqeval.statistics import draws as module
+from uqeval.statistics.draws import Resampling
+
+ITEMS = tuple(f"item_{i}" for i in range(9))
 
 
-@pytest.mark.parametrize("items", [1, 2, 7, 50])
-def test_items(items: int) -> None:
-    weights = weights_of(Resampling(500), items)
-    assert weights.shape == (500, items) and weights.dtype == np.int64
-    assert (weights >= 0).all() and (weights.sum(axis=1) == items).all()
-
-
-def test_every_item_is_as_likely() -> None:
-    weights = weights_of(Resampling(20_000), 5)
-    assert weights.mean(axis=0) == pytest.approx(np.ones(5), abs=0.03)
-    assert weights.var(axis=0) == pytest.approx(np.full(5, 0.8), abs=0.04)  # binomial(5, 1/5)
-    assert np.cov(weights.T)[0, 1] == pytest.approx(-0.2, abs=0.04)
-
-
-def test_a_seed_says_all() -> None:
-    first, again, other = (weights_of(Resampling(200, seed), 9) for seed in (3, 3, 4))
-    assert (first == again).all() and (first != other).any()
-
-
-@pytest.mark.parametrize("how", [{}, {"groups": tuple("aabcc")}, {"sequences": tuple("aaabb")}])
-@pytest.mark.parametrize("most", [1, 5 * 7, 5 * 199])
-def test_blocks_of_draws_are_the_same_draws(
-    monkeypatch: pytest.MonkeyPatch, how: dict[str, tuple[str, ...]], most: int
-) -> None:
-    (whole,) = Resampling(200, 3, **how).weights(5)
-    monkeypatch.setattr("uqeval.statistics.draws._BLOCK", most)
-    parts = list(Resampling(200, 3, **how).weights(5))
-    assert max(part.size for part in parts) <= max(most, 5)
-    assert (np.concatenate(parts) == whole).all()
-    alone = list(Resampling(200, 3, **how).alone(5))
-    assert max(part.size for part in alone) <= max(most, 5)
+def test_each_draw_has_as_many_units() -> None:
+    weights = weights_of(Resampling(ITEMS, 500))
+    assert weights.shape == (500, 9) and (weights.sum(1) == 9).all()
+    assert np.abs(weights.mean(0) - 1).max() < 0.2
 
 
 def test_groups_are_drawn_whole() -> None:
-    groups = tuple("abacbbad")
-    weights = weights_of(Resampling(300, groups=groups), 8)
-    for name in set(groups):
-        own = weights[:, [g == name for g in groups]]
+    groups = tuple("ccaabbbdd")
+    weights = weights_of(Resampling(groups, 300, unit="group"))
+    for name in "abcd":
+        own = weights[:, [i for i, g in enumerate(groups) if g == name]]
         assert (own == own[:, :1]).all()
-    firsts = weights[:, [groups.index(name) for name in "abcd"]]
-    assert (firsts.sum(axis=1) == 4).all()
-    assert Resampling(groups=groups).units(8) == 4 and Resampling(groups=groups).unit == "group"
+    assert Resampling(groups).units == 4
 
 
-def test_blocks_are_neighbours_of_one_sequence() -> None:
-    sequences = tuple("a" * 20 + "b" * 7)
-    drawn = Resampling(4000, sequences=sequences)
-    weights = weights_of(drawn, 27)
-    assert drawn.unit == "block" and drawn.units(27) == 9
-    assert (weights.sum(axis=1) == 27).all()
-    # Circular: the ends of a sequence are as likely as its middle, and drawn together.
-    assert weights.mean(axis=0) == pytest.approx(np.ones(27), abs=0.1)
-    cov = np.corrcoef(weights.T)
-    assert cov[0, 1] > 0.5 and cov[0, 19] > 0.5 and cov[20, 26] > 0.5
-    assert abs(cov[19, 20]) < 0.15 and abs(cov[0, 10]) < 0.15
+def test_the_order_of_items_does_not_matter() -> None:
+    order = [4, 0, 8, 2, 1, 7, 3, 6, 5]
+    plain, turned = Resampling(ITEMS, 200, 3), Resampling(tuple(ITEMS[i] for i in order), 200, 3)
+    assert (weights_of(plain)[:, order] == weights_of(turned)).all()
+    for sets in ("without", "alone"):
+        ours, theirs = (np.concatenate(list(getattr(r, sets)())) for r in (plain, turned))
+        assert (ours[:, order] == theirs).all()
 
 
-def test_blocks_of_a_sequence_that_is_shorter_go_round() -> None:
-    sequences = tuple("a" * 26 + "b")
-    weights = weights_of(Resampling(500, sequences=sequences), 27)
-    assert (weights.sum(axis=1) == 27).all() and set(weights[:, 26] % 3) == {0}
+def test_blocks_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = Resampling(ITEMS, 300, 5)
+    whole = [weights_of(own), *(np.concatenate(list(f())) for f in (own.without, own.alone))]
+    monkeypatch.setattr(module, "_BLOCK", 60)
+    parts = [weights_of(own), *(np.concatenate(list(f())) for f in (own.without, own.alone))]
+    assert all((a == b).all() for a, b in zip(whole, parts, strict=True))
 
 
-@pytest.mark.parametrize(("items", "size"), [(1, 1), (2, 2), (8, 2), (9, 3), (27, 3), (28, 4),
-                                             (1000, 10), (1001, 11), (10**6, 100)])  # fmt: skip
-def test_block_sizes(items: int, size: int) -> None:
-    assert block_size(items) == size
+def test_frozen_draws() -> None:
+    """PCG64 and NumPy's multinomial numbers: a change would change every published interval."""
+    weights = weights_of(Resampling(tuple("abcdef"), 100, 7))
+    assert weights[:3].tolist() == FROZEN
+    assert (weights_of(Resampling(tuple("abcdef"), 100, 8))[:3] != weights[:3]).any()
 
 
-def test_some_of_the_items() -> None:
-    own = Resampling(100, groups=tuple("aabbc")).only([1, 2, 4])
-    assert own.groups == ("a", "b", "c") and weights_of(own, 3).shape == (100, 3)
-    assert Resampling(100, sequences=tuple("aabb")).only([3, 0]).sequences == ("b", "a")
+FROZEN = [[1, 2, 1, 0, 1, 1], [2, 0, 2, 1, 0, 1], [0, 1, 1, 1, 2, 1]]
 
 
-def test_each_by_itself() -> None:
-    (alone,) = Resampling().alone(3)
-    assert (alone == np.eye(3)).all()
-    (alone,) = Resampling(groups=("x", "y", "x")).alone(3)
-    assert alone.tolist() == [[1, 0, 1], [0, 1, 0]]
+def test_leaving_out_and_alone() -> None:
+    own = Resampling(tuple("bbac"))
+    assert np.concatenate(list(own.without())).tolist() == [
+        [1, 1, 0, 1],
+        [0, 0, 1, 1],
+        [1, 1, 1, 0],
+    ]
+    assert np.concatenate(list(own.alone())).tolist() == [[0, 0, 1, 0], [1, 1, 0, 0], [0, 0, 0, 1]]
+    assert own.only([1, 3]).unit_of == ("b", "c")
 
 
-@pytest.mark.parametrize("draws", [0, 99, 100_001])
-def test_too_few_or_too_many(draws: int) -> None:
-    with pytest.raises(UsageError, match="--draws"):
-        Resampling(draws)
+def test_swaps_of_few_units_are_all_there_are() -> None:
+    found = np.concatenate(list(Resampling(tuple("aabc")).swapped(4096, 0)))
+    assert len(found) == 8 == len({tuple(row) for row in found.tolist()})
+    assert (found[:, 0] == found[:, 1]).all() and set(found.ravel()) == {0, 1}
+    many = np.concatenate(list(Resampling(tuple(map(str, range(20)))).swapped(1000, 0)))
+    assert many.shape == (1000, 20) and 0.45 < many.mean() < 0.55
 
 
-def test_a_negative_seed_is_refused() -> None:
-    with pytest.raises(UsageError, match="--seed -1"):
-        Resampling(seed=-1)
-
-
-def test_of_many_items_few_draws_are_held() -> None:
-    assert next(Resampling().weights(100_000)).shape == (20, 100_000)
-    assert next(Resampling().weights(10_000_000)).shape == (1, 10_000_000)
+@pytest.mark.parametrize(("draws", "seed"), [(99, 0), (100_001, 0), (200, -1)])
+def test_refusals(draws: int, seed: int) -> None:
+    with pytest.raises(UsageError, match="expected"):
+        Resampling(ITEMS, draws, seed)

@@ -7,16 +7,18 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import naive_statistics as naive
 import pytest
-from saved_runs import run, scoring, table_file, weights_of
+from saved_runs import run, scoring, table_file
 
 from uqeval.errors import StoreError
 from uqeval.gate.addresses import Address
+from uqeval.report import Report
 from uqeval.statistics import resampler
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import paired
-from uqeval.statistics.intervals import Drawn
+from uqeval.statistics.intervals import intervals
+from uqeval.statistics.samples import Samples
 
 N = 12
 PAVPU = Address.parse("pavpu.pavpu")
@@ -62,6 +64,8 @@ def test_intervals_are_those_of_the_report(made: Path) -> None:
             found = ask.interval(path, Address.parse(text + where), 0.9)
             kept = part["intervals"][text]
             assert (found.low, found.high, found.level) == (kept["low"], kept["high"], 0.9)
+            assert (found.method, found.units) == (kept["method"], kept["units"]["defined"])
+            assert found.error == kept["standard_error"]
             wider = ask.interval(path, Address.parse(text + where), 0.99)
             assert wider.low <= found.low <= found.high <= wider.high
     assert '@weather="fog, rain"' in [f"@{key}" for key in report["slices"]]
@@ -70,14 +74,15 @@ def test_intervals_are_those_of_the_report(made: Path) -> None:
 def test_without_groups_by_item(made: Path) -> None:
     path = made / "plain" / "report.json"
     found = resampler().interval(path, PAVPU, 0.95)
-    expected = Drawn.of(scoring(path), Resampling()).intervals(0.95)["pavpu.pavpu"]
+    own = scoring(path)
+    expected = intervals(Samples.of_run(own, Resampling(own.names)), 0.95)["pavpu.pavpu"]
     assert (found.low, found.high) == (expected["low"], expected["high"])
 
 
 def test_no_interval(made: Path) -> None:
     path = made / "new" / "report.json"
     for text in ("pavpu.uncertainty_threshold", "pavpu.n_ac", "pavpu.no_such"):
-        with pytest.raises(StoreError, match="no interval from 4 groups"):
+        with pytest.raises(StoreError, match="is no score that states hold"):
             resampler().interval(path, Address.parse(text), 0.95)
     with pytest.raises(StoreError, match="has no slice weather=snow"):
         resampler().interval(path, Address.parse("pavpu.pavpu@weather=snow"), 0.95)
@@ -131,43 +136,44 @@ def test_groups_of_other_items(folder: Path) -> None:
 
 
 def test_changes_are_of_pairs(made: Path) -> None:
+    """The jackknife of the difference, leaving out the same group of both."""
     new, old = (made / name / "report.json" for name in ("new", "old"))
-    groups = tuple(str(i // 3) for i in range(N))
-    weights = weights_of(Resampling(300, 5, groups), N)
-    sums = []
-    for path in (new, old):
-        own = scoring(path)
-        four = ("n_ac", "n_iu", "n_au", "n_ic")
-        each = [[own.whole([i])["pavpu"][f] for f in four] for i in range(N)]
-        sums.append(weights @ np.array(each))
-    ours, theirs = (s[:, :2].sum(1) / s.sum(1) for s in sums)
-    for relative, expected in ((False, ours - theirs), (True, (ours - theirs) / theirs)):
+    ours, theirs = scoring(new), scoring(old)
+    groups = [str(i // 3) for i in range(N)]
+
+    def change(items: list[int], relative: bool) -> float:
+        a, b = (own.whole(items)["pavpu"]["pavpu"] for own in (ours, theirs))
+        return float((a - b) / b if relative else a - b)
+
+    for relative in (False, True):
         found = resampler().change(new, old, PAVPU, 0.9, relative)
-        low, high = np.quantile(expected, [(1 - 0.9) / 2, 1 - (1 - 0.9) / 2])
-        assert (found.low, found.high) == pytest.approx((low, high), abs=1e-15)
+        expected = naive.jackknife_t(groups, lambda i, r=relative: change(i, r), 0.9, False)
+        assert (found.low, found.high) == pytest.approx(expected, rel=1e-9)
+        assert (found.unit, found.units, found.method) == ("group", 4, "jackknife-t")
     same = resampler().change(new, new, PAVPU, 0.9, False)
     assert (same.low, same.high) == (0, 0)
 
 
+def pair_of(made: Path, one: str, other: str, items: Any) -> Samples:
+    path = made / one / "report.json"
+    new, old = scoring(path), scoring(made / other / "report.json")
+    return paired(path, Report.load(path), new, old, items)
+
+
 def test_changes_of_a_slice(made: Path) -> None:
     new, old = (made / name / "report.json" for name in ("new", "old"))
-    address = Address.parse("pavpu.pavpu@weather=sun")
-    found = resampler().change(new, old, address, 0.9, False)
-    own = [made / name / "report.json" for name in ("new", "old")]
     suns = list(range(0, N, 2))
-    alike = paired(
-        scoring(own[0]), scoring(own[1]),
-        Resampling(300, 5, tuple(str(i // 3) for i in range(N))), suns,
-    )  # fmt: skip
-    whole = [scoring(p).whole(suns)["pavpu"]["pavpu"] for p in own]
-    ours, theirs = alike.values(["pavpu.pavpu"])[:, 0]
+    found = resampler().change(new, old, Address.parse("pavpu.pavpu@weather=sun"), 0.9, False)
+    ours, theirs = pair_of(made, "new", "old", suns).of("whole", "pavpu.pavpu")[:, 0]
+    whole = [scoring(p).whole(suns)["pavpu"]["pavpu"] for p in (new, old)]
     assert ours - theirs == pytest.approx(whole[0] - whole[1], abs=1e-15) and not found.approximate
     assert found.low <= ours - theirs <= found.high
 
 
 def test_pairs_are_the_items_that_both_have(made: Path) -> None:
+    found = pair_of(made, "new", "fewer", range(N))
+    ours, theirs = found.of("whole", "pavpu.pavpu")[:, 0]
     new, fewer = (scoring(made / name / "report.json") for name in ("new", "fewer"))
-    ours, theirs = paired(new, fewer, Resampling(200)).values(["pavpu.pavpu"])[:, 0]
     shared = list(range(N - 2))
     expected = new.whole(shared)["pavpu"]["pavpu"] - fewer.whole()["pavpu"]["pavpu"]
     assert ours - theirs == pytest.approx(expected, abs=1e-15)
@@ -176,30 +182,48 @@ def test_pairs_are_the_items_that_both_have(made: Path) -> None:
 def test_no_pairs(made: Path) -> None:
     new, old = (made / name / "report.json" for name in ("new", "old"))
     with pytest.raises(StoreError, match="share 1 items; pairs need 2"):
-        paired(scoring(new), scoring(old), Resampling(200), [3])
+        pair_of(made, "plain", "old", [3])
     with pytest.raises(StoreError, match="there is one group"):
-        paired(scoring(new), scoring(old), Resampling(200, groups=("x",) * N))
-    with pytest.raises(StoreError, match=r"pavpu\.no_such: is undefined"):
+        pair_of(made, "new", "old", [0, 1, 2])
+    with pytest.raises(StoreError, match=r"pavpu\.no_such: the change from"):
         resampler().change(new, old, Address.parse("pavpu.no_such"), 0.9, False)
 
 
 # Movers
 
 
+@pytest.mark.parametrize("sign", [1, -1])
 @pytest.mark.parametrize("where", ["", "@weather=sun"])
-def test_movers(made: Path, where: str) -> None:
+def test_movers(made: Path, where: str, sign: int) -> None:
+    """The items whose removal helps most, with their own value; no harmless ones."""
     path = made / "new" / "report.json"
-    found = resampler().movers(path, Address.parse(f"pavpu.pavpu{where}"), 3)
+    found = resampler().movers(path, None, Address.parse(f"pavpu.pavpu{where}"), 3, sign)
     own, items = scoring(path), list(range(0, N, 2 if where else 1))
     whole = own.whole(items)["pavpu"]["pavpu"]
-    without = {
-        f"item_{i}": own.whole([j for j in items if j != i])["pavpu"]["pavpu"] - whole
+    effects = {
+        f"item_{i}": whole - own.whole([j for j in items if j != i])["pavpu"]["pavpu"]
         for i in items
     }
-    expected = sorted(without.values(), key=abs, reverse=True)[:3]
+    expected = sorted((v for v in effects.values() if sign * v < 0), key=lambda v: sign * v)[:3]
     assert [mover.influence for mover in found] == pytest.approx(expected, abs=1e-15)
-    assert all(without[m.name] == pytest.approx(m.influence, abs=1e-15) for m in found)
-    assert resampler().movers(path, Address.parse("pavpu.no_such"), 3) == []
+    assert all(effects[m.name] == pytest.approx(m.influence, abs=1e-15) for m in found)
+    alone = [own.whole([int(m.name[5:])])["pavpu"]["pavpu"] for m in found]
+    assert [m.value for m in found] == pytest.approx(alone)
+
+
+def test_movers_of_a_change(made: Path) -> None:
+    new, old = (made / name / "report.json" for name in ("new", "old"))
+    ours, theirs = scoring(new), scoring(old)
+
+    def change(items: list[int]) -> float:
+        return float(ours.whole(items)["pavpu"]["pavpu"] - theirs.whole(items)["pavpu"]["pavpu"])
+
+    found = resampler().movers(new, old, PAVPU, 2, 1)
+    every = list(range(N))
+    effects = sorted(change(every) - change([j for j in every if j != i]) for i in every)
+    assert [m.influence for m in found] == pytest.approx(effects[:2], abs=1e-12)
+    assert all(m.change is not None for m in found)
+    assert resampler().movers(new, None, Address.parse("pavpu.no_such"), 3, 1) == []
 
 
 def test_states_of_another_model_are_refused(folder: Path) -> None:

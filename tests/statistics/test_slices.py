@@ -11,7 +11,7 @@ from saved_runs import run, scoring, table_file
 from uqeval.errors import StoreError, UsageError
 from uqeval.gate.addresses import Address
 from uqeval.gate.lookup import Found, find
-from uqeval.statistics.draws import Resampling
+from uqeval.statistics.cut import CutOptions
 from uqeval.statistics.slices import default_cuts, slice_items, slices
 from uqeval.statistics.table import ItemTable, read_table
 
@@ -82,10 +82,11 @@ def test_results_of_slices(tmp_path: Path) -> None:
     report, path = run(tmp_path, 6)
     own = scoring(path)
     cut = table(weather="sun|fog|sun|fog|sun|snow")
-    found = slices(own, cut, [("weather",)], 0.95, Resampling(200))
+    found = slices(own, cut, [("weather",)], CutOptions(ci=0.95, draws=200))
     assert list(found) == ["weather=fog", "weather=snow", "weather=sun"]
     snow, sun = found["weather=snow"], found["weather=sun"]
-    assert snow["items"] == 1 and snow["small"] and snow["intervals"] == {}
+    assert snow["items"] == 1 and snow["small"] and snow["units"] == {"name": "item", "drawn": 1}
+    assert snow["intervals"]["pavpu.pavpu"]["reason"] == "1 item has this score; 2 are needed"
     assert snow["names"] == ["item_5"] and sun["items"] == 3
     # One item has what its row says, the threshold held fixed.
     for field in ("pavpu", "surplus", "n_iu"):
@@ -97,7 +98,7 @@ def test_results_of_slices(tmp_path: Path) -> None:
     value = find(whole, Address.parse("pavpu.pavpu@weather=sun"))
     assert isinstance(value, Found) and value.items == 3 and value.small
     assert value.value == sun["results"]["pavpu"]["pavpu"] and value.intervals
-    plain = slices(own, cut, [("weather",)], None, Resampling(200))
+    plain = slices(own, cut, [("weather",)], CutOptions())
     assert plain["weather=sun"] == sun | {"intervals": {}}
 
 

@@ -208,8 +208,10 @@ class _Tallies:
     ) -> Interval:
         return self._resampler.change(report, baseline, address, level, relative)
 
-    def movers(self, report: Path, address: Address, count: int) -> list[Mover]:
-        return self._resampler.movers(report, address, count)
+    def movers(
+        self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
+    ) -> list[Mover]:
+        return self._resampler.movers(report, baseline, address, count, sign)
 
     @cached_property
     def _resampler(self) -> Resampler:

@@ -50,18 +50,32 @@ class Choice:
 @dataclass(frozen=True)
 class Difference:
     """A model's score less the baseline's; `better`: whether it is an improvement, None where it is
-    none and no loss, or neither way is better."""
+    none and no loss, or neither way is better.
+
+    `p`: the two-sided p-value of swapping the models item by item, `p_adjusted` the same adjusted
+    for all comparisons of its family (Holm), `p_least` the smallest that so few units can give.
+    Between models of several trainings there is no p, and the interval is over trainings.
+    """
 
     value: float
     better: bool | None
+    level: float | None = None
     interval: Interval | None = None
+    p: float | None = None
+    p_adjusted: float | None = None
+    p_least: float | None = None
 
     @property
     def verdict(self) -> str | None:
-        """Whether the interval leaves 0 out; None without an interval."""
-        if self.interval is None:
+        """Whether the models differ, by the adjusted p-value, else by the interval."""
+        if self.level is None:
             return None
-        apart = self.interval.low > 0 or self.interval.high < 0
+        if self.p_adjusted is not None:
+            apart = self.p_adjusted <= 1 - self.level
+        elif self.interval is not None:
+            apart = self.interval.low > 0 or self.interval.high < 0
+        else:
+            return None
         return "differs" if apart else "no difference seen"
 
 
@@ -102,13 +116,19 @@ class Row:
 
 @dataclass(frozen=True)
 class Comparison:
-    """What was compared, and all that was found; `baseline` is the place of that model."""
+    """What was compared, and all that was found; `baseline` is the place of that model.
+
+    `tests`: how many scores of the whole set were tested, times rivals; `tests_of_parts` the same
+    of classes and slices. Each is a family of its own.
+    """
 
     models: tuple[Model, ...]
     baseline: int
     choice: Choice
     rows: tuple[Row, ...]
     warnings: tuple[str, ...]
+    tests: int = 0
+    tests_of_parts: int = 0
 
     @property
     def names(self) -> list[str]:

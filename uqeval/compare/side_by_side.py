@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from uqeval.compare.found import Cell, Choice, Comparison, Difference, Rank, Row
+from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, common_stores, report_of
 from uqeval.errors import UsageError, number_of
 from uqeval.gate.addresses import Address
@@ -20,10 +21,10 @@ from uqeval.report.scalars import described
 
 if TYPE_CHECKING:
     from uqeval.report.folder import Named
-    from uqeval.statistics.together import Together
+    from uqeval.statistics.paired_comparison import PairedComparison
 
-#: Intervals of fewer units than this are too narrow.
-_FEW = 10
+#: Intervals of fewer units than this may be too narrow.
+_FEW = 30
 
 
 def compare(models: Sequence[Model], choice: Choice) -> Comparison:
@@ -52,9 +53,11 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
         raise UsageError(_missed(missed[0], models, warnings))
     if not rows:
         raise UsageError("; ".join([*warnings, "nothing is left to compare"]) + ".")
+    adjusted, tests, of_parts = adjust(list(rows.values()))
     return Comparison(
-        tuple(models), base, choice, tuple(rows.values()), tuple(dict.fromkeys(warnings))
-    )
+        tuple(models), base, choice, tuple(adjusted), tuple(dict.fromkeys(warnings)), tests,
+        of_parts,
+    )  # fmt: skip
 
 
 def _missed(text: str, models: Sequence[Model], warnings: Sequence[str]) -> str:
@@ -170,7 +173,7 @@ class _OneStore:
         self,
         address: Address,
         found: Sequence[Sequence[Found | Absent]],
-        drawn: Mapping[object, tuple[Together, list[int]]],
+        drawn: Mapping[object, tuple[PairedComparison, list[int]]],
     ) -> Row:
         together, drawn_models = drawn.get(address.where, (None, []))
         known = self._described(address)
@@ -190,7 +193,9 @@ class _OneStore:
         complete = self.choice.level is not None and len(drawn_models) == len(self.models)
         return _with_ranks(row, together if complete else None)
 
-    def _with_differences(self, row: Row, together: Together | None, drawn: list[int]) -> Row:
+    def _with_differences(
+        self, row: Row, together: PairedComparison | None, drawn: list[int]
+    ) -> Row:
         against = row.cells[self.base].value
         cells = []
         for m, cell in enumerate(row.cells):
@@ -201,39 +206,48 @@ class _OneStore:
             better = None
             if row.direction and value:
                 better = (value > 0) == (row.direction == "higher")
-            interval = None
+            interval, test = None, None
             level = self.choice.level
             if together is not None and level is not None and m in drawn:
-                interval = together.difference(
+                interval, test = together.difference(
                     drawn.index(m), drawn.index(self.base), row.address.within, level
                 )
-            cells.append(dataclasses.replace(cell, difference=Difference(value, better, interval)))
+            difference = Difference(value, better, level, interval)
+            if test is not None:
+                difference = dataclasses.replace(difference, p=test.p, p_least=test.least)
+            cells.append(dataclasses.replace(cell, difference=difference))
         return dataclasses.replace(row, cells=tuple(cells))
 
-    def _drawn(self, addresses: Sequence[Address]) -> dict[object, tuple[Together, list[int]]]:
+    def _drawn(
+        self, addresses: Sequence[Address]
+    ) -> dict[object, tuple[PairedComparison, list[int]]]:
         """By slice, the draws of the models that have states, and which these are."""
         models = [m for m, why in enumerate(self.stateless) if not why]
         if not addresses or self.base not in models or len(models) < 2:
             return {}
         if self.choice.level is None and self.alike:
             return {}
-        from uqeval.statistics.together import Opened, together
+        from uqeval.statistics.paired_comparison import OpenedReport, paired_comparison
 
-        opened = [[Opened.of(one.path, one.report) for one in self.reports[m]] for m in models]
-        found: dict[object, tuple[Together, list[int]]] = {}
+        opened = [
+            [OpenedReport.of(one.path, one.report) for one in self.reports[m]] for m in models
+        ]
+        found: dict[object, tuple[PairedComparison, list[int]]] = {}
         for where in dict.fromkeys(address.where for address in addresses):
             texts = [address.within for address in addresses if address.where == where]
             names = self._slice(next(a for a in addresses if a.where == where))
             if not names:
                 continue
-            own = together(opened, names, texts, self.choice.draws, self.choice.seed)
+            own = paired_comparison(opened, names, texts, self.choice.draws, self.choice.seed)
             found[where] = own, models
-            if own.units == 1:
-                self._warn(f"no intervals: there is one {own.unit}")
-            elif own.units < _FEW:
+            drawn = own.resampling
+            if drawn.problem or drawn.units < 2:
+                why = drawn.problem or f"there is one {drawn.unit}; 2 are needed"
+                self._warn(f"no intervals: {why}")
+            elif drawn.units < _FEW and drawn.unit != "batch":
                 self._warn(
-                    f"intervals from {own.units} {own.unit}s are too narrow: below {_FEW} "
-                    "resampling cannot know how much others would differ"
+                    f"intervals rest on {drawn.units} {drawn.unit}s; below {_FEW} they may be too "
+                    "narrow"
                 )
         return found
 
@@ -332,7 +346,7 @@ def _cell(found: Sequence[Found | Absent], values: Sequence[float | None]) -> Ce
     return Cell(None, reason if len(values) == 1 else f"in {missing} of {len(values)}: {reason}")
 
 
-def _with_ranks(row: Row, together: Together | None) -> Row:
+def _with_ranks(row: Row, together: PairedComparison | None) -> Row:
     """The row with its best cells marked, and with places and how sure they are."""
     values = [cell.value for cell in row.cells]
     known = [value for value in values if value is not None]

@@ -11,8 +11,10 @@ from typing import Any, Literal
 from uqeval.errors import StoreError, UsageError, number_of
 from uqeval.gate.addresses import Address
 from uqeval.gate.baseline import Pair, pairs_of, refuse_other_settings
+from uqeval.gate.enough import MoreUnits, chance_of_all, more_units
 from uqeval.gate.lookup import Absent, Found, find, suggestion
 from uqeval.gate.movers import moved_by
+from uqeval.gate.notes import notes_on, notes_on_value
 from uqeval.gate.resampling import Interval, Mover, Resampler
 from uqeval.gate.rules import Kind, Rule
 from uqeval.gate.unjudged import FailedStore, NotEvaluated, not_evaluated, refuse_partial
@@ -20,17 +22,14 @@ from uqeval.report.folder import Named
 
 Status = Literal["pass", "fail", "inconclusive"]
 
-#: More than so many times the items that there are will not be had.
-_MOST_TIMES = 100
-
 
 @dataclass(frozen=True)
 class Verdict:
     """Whether one limit of a rule holds for one report.
 
     `value` is None where it is undefined, for a `reason`; `change` is its rise above `baseline`, as
-    a fraction for relative limits. `counts_as` is what it does to the gate. `more_items`: how many
-    more of them would likely decide what is inconclusive; None: too many to be had.
+    a fraction for relative limits. `counts_as` is what it does to the gate. `more_units`: how many
+    more units would likely decide what is inconclusive.
     """
 
     rule: Rule
@@ -44,7 +43,7 @@ class Verdict:
     baseline: float | None = None
     change: float | None = None
     interval: Interval | None = None
-    more_items: int | None = None
+    more_units: MoreUnits | None = None
     items: tuple[Mover, ...] = ()
     classes: tuple[Mover, ...] = ()
     notes: tuple[str, ...] = ()
@@ -102,6 +101,8 @@ def judge(
             for kind, limit in rule.limits.given():
                 case = _Case(rule, named, found, kind, limit, pair, resampler, bool(baseline))
                 verdicts.append(case.verdict())
+    if (note := chance_of_all(verdicts)) is not None:
+        warnings.append(note)
     return Judgement(tuple(verdicts), tuple(dict.fromkeys(warnings)), tuple(unjudged))
 
 
@@ -172,12 +173,13 @@ class _Case:
         interval, status = None, self._status(measured, measured)
         if limits.confidence is not None:
             interval = self._interval(limits.confidence)
+            told["notes"] = (*told["notes"], *notes_on(interval))
             status = self._status(_exact(interval.low), _exact(interval.high))
             told["interval"] = interval.negated if "drop" in self.kind else interval
         if status == "pass":
             return Verdict(**told, status=status, counts_as="pass")
         if status == "inconclusive" and interval is not None:
-            told["more_items"] = more_items(found.items, interval, measured, _exact(self.limit))
+            told["more_units"] = more_units(interval, measured, _exact(self.limit), found.items)
         items, classes = moved_by(
             self.named, found, None if base is None else self._other, base,
             highest=self.kind not in ("min", "max_drop", "max_drop_relative"),
@@ -278,7 +280,7 @@ class _Case:
             notes.append(f"a small slice: {number_of(self.found.items, 'item')}")
         if self._of_change and self._other_slice:
             notes.append(self._other_slice)
-        return notes
+        return [*notes, *notes_on_value(self.named.report, self.found)]
 
     @property
     def _other_slice(self) -> str:
@@ -315,29 +317,13 @@ def _kept(found: Found, level: float) -> Interval | None:
     if not (math.isfinite(low) and math.isfinite(high) and low <= high):
         raise StoreError(f"{found.address}: its interval [{low}, {high}] is none.")
     method = str(record.get("method", Interval.method))
-    return Interval(level, low, high, bool(record.get("approximate")), method)
-
-
-def more_items(items: int, interval: Interval, measured: Fraction, limit: Fraction) -> int | None:
-    """How many more items would likely decide, as widths shrink with the root of their number, and
-    the exact bound of a share without events as it does.
-
-    None where it would take so many that adding items is no way to decide.
-    """
-    distance = abs(measured - limit)
-    if distance == 0 or not items:
-        return None
-    low, high = _exact(interval.low), _exact(interval.high)
-    if interval.exact:
-        # The bound r of n items keeps (1 - r)^n; from 1 on it is none of a share, but of a relative
-        # change or of two shares, and shrinks about as n grows.
-        reach = high - measured if limit > measured else measured - low
-        bounds = reach < 1 and distance < 1
-        times = math.log1p(-reach) / math.log1p(-distance) if bounds else float(reach / distance)
-        needed = items * times - items
-    else:
-        needed = float(items * ((high - low) / 2 / distance) ** 2 - items)
-    return max(1, round(needed)) if needed <= _MOST_TIMES * items else None
+    units, error = record.get("units"), record.get("standard_error")
+    units = units if isinstance(units, dict) else {}
+    name, defined = str(units.get("name", "item")), units.get("defined", 0)
+    count = defined if isinstance(defined, int) else 0
+    known = isinstance(error, float) and math.isfinite(error)
+    return Interval(level, low, high, bool(record.get("approximate")), method, name, count,
+                    error if known else None)  # fmt: skip
 
 
 def _exact(value: float) -> Fraction:

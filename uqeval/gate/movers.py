@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import Any
 
 from uqeval.errors import StoreError
@@ -30,24 +31,20 @@ def moved_by(
     highest: bool,
     resampler: Resampler | None,
 ) -> tuple[tuple[Mover, ...], tuple[Mover, ...]]:
-    """Items and classes, worst first: by change where there is a baseline `other`, else by value.
+    """Items and classes, worst first. `highest`: high values are the worst.
 
-    `highest`: high values are the worst. Items come from the resampler where the report says
-    nothing of them on their own, as it does for classes and slices.
+    Items by what leaving each out changes, as saved states say; only harmful ones, and none without
+    states. Classes by their change where there is a baseline `other`, else by their value.
     """
     address = found.address
-    items = _of_items(named, address)
-    before = {} if other is None else _of_items(other, address)
-    ranked = _ranked(items, before, highest)
-    if not ranked and resampler is not None:
-        try:
-            found_by = resampler.movers(named.path, address, COUNT)
-            ranked = [mover for mover in found_by if mover.influence != 0]
-        except StoreError:
-            ranked = []
+    items: list[Mover] = []
+    if resampler is not None:
+        baseline = None if other is None else other.path
+        with suppress(StoreError):
+            items = resampler.movers(named.path, baseline, address, COUNT, -1 if highest else 1)
     classes = _of_classes(found.results, address)
     earlier = {} if base is None else _of_classes(base.results, address)
-    return tuple(ranked[:COUNT]), tuple(_ranked(classes, earlier, highest)[:COUNT])
+    return tuple(items), tuple(_ranked(classes, earlier, highest)[:COUNT])
 
 
 def _ranked(now: dict[str, float], before: dict[str, float], highest: bool) -> list[Mover]:
@@ -57,20 +54,6 @@ def _ranked(now: dict[str, float], before: dict[str, float], highest: bool) -> l
         moved = [mover for mover in both if sign * (mover.change or 0) < 0]
         return sorted(moved, key=lambda mover: sign * (mover.change or 0))
     return [Mover(n, v) for n, v in sorted(now.items(), key=lambda entry: sign * entry[1])]
-
-
-def _of_items(named: Named, address: Address) -> dict[str, float]:
-    """The value of every item on its own, of the whole set."""
-    if address.where:
-        return {}
-    found = {}
-    for item in named.report.items:
-        value: Any = item.get(address.key)
-        for name in address.fields:
-            value = value.get(name) if isinstance(value, dict) else None
-        if _is_number(value):
-            found[str(item.get("name"))] = float(value)
-    return found
 
 
 def _of_classes(results: dict[str, Any], address: Address) -> dict[str, float]:

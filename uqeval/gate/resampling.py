@@ -12,17 +12,21 @@ from uqeval.gate.addresses import Address
 @dataclass(frozen=True)
 class Interval:
     """A two-sided interval of a value, or of its change; `approximate` and `method` as the report
-    has them: "clopper-pearson" where there was no event, from which nothing can be resampled."""
+    has them. `units` of the kind `unit` have the value: items, groups,
+    batches of a video. `error`: the standard error, None or 0 where it is not known."""
 
     level: float
     low: float
     high: float
     approximate: bool = False
     method: str = "percentile"
+    unit: str = "item"
+    units: int = 0
+    error: float | None = None
 
     @property
     def exact(self) -> bool:
-        """Whether it is the exact bound of a share without events."""
+        """Whether these are the exact bounds of two shares without events."""
         return self.method == "clopper-pearson"
 
     @property
@@ -35,8 +39,8 @@ class Interval:
 class Mover:
     """An item or a class that moved a value, worst first.
 
-    `value` is its own; `change` the difference to its own value in the baseline; `influence` how
-    much the whole value would differ without it.
+    `value` is its own; `change` the difference to its own value in the baseline; `influence` the
+    whole value less the value without it.
     """
 
     name: str
@@ -63,5 +67,10 @@ class Resampler(Protocol):
         `relative`: as a fraction of the absolute value of the baseline's.
         """
 
-    def movers(self, report: Path, address: Address, count: int) -> list[Mover]:
-        """The items that moved the value most, by leaving each out; largest influence first."""
+    def movers(
+        self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
+    ) -> list[Mover]:
+        """The items that moved the value, or with a baseline its change, most towards failing.
+
+        By leaving each out, worst first. `sign`: 1 where high values pass, -1 where low ones do.
+        """

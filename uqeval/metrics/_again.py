@@ -11,8 +11,24 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """A score that is Σ_b w_b·|g_b|, a sum of absolute gaps, or with `largest` the greatest one.
+
+    `signed(states)`: the gaps g [bin] of any items, right less expected, which add up over items;
+    `weights(states)`: w [bin] of the whole set, 1/N say.
+    """
+
+    signed: Callable[[Mapping[Tally, State]], NDArray[np.float64]]
+    weights: Callable[[Mapping[Tally, State]], NDArray[np.float64]]
+    largest: bool = False
 
 
 @dataclass(frozen=True)
@@ -27,7 +43,8 @@ class Again:
     sum of the states of the tallies `kept_only`. `of_states`: fields that are the mean of what is
     read off the items' own states of a tally, several values each, over those that are defined.
     `approximate`: the fields whose values are averaged inside bins, and so differ from an exact run
-    by the relative width of a bin at most, `bound`; "*" for all.
+    by the relative width of a bin at most, `bound`; "*" for all. `gaps`: scores that are sums of
+    absolute gaps, by their place in what `scores` returns: ("ece",), ("per_class", 3, "ece").
     """
 
     tallies: tuple[Tally, ...] = ()
@@ -41,6 +58,7 @@ class Again:
     )
     approximate: frozenset[str] = frozenset()
     bound: float = 0.0
+    gaps: Mapping[tuple[Any, ...], Gaps] = field(default_factory=dict)
 
 
 def settings_of(kind: Any, record: Mapping[str, Any]) -> Any:

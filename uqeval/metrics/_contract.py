@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
+
+#: How the interval of a score is computed (`uqeval.statistics.methods`). "share": a ratio of counts
+#: of patches, pixels or items; "logit": another score in [0, 1]; "linear": a score with other
+#: bounds; "gaps": a sum of absolute gaps, which is biased upward; "draws": unbounded, or cut at a
+#: rank.
+IntervalKind = Literal["share", "logit", "linear", "gaps", "draws"]
 
 
 @dataclass(frozen=True)
@@ -13,6 +20,8 @@ class Metric:
 
     `formula` takes the counts that it is a ratio of, and returns None where it is undefined;
     `undefined` says when that is. `direction`: which way is better, None for a description.
+    `interval` names the kind of its interval; `counted`, of a share, the fields beside it whose sum
+    is the number of trials.
     """
 
     family: str
@@ -23,6 +32,8 @@ class Metric:
     reference: str
     undefined: str
     formula: Callable[..., float | None]
+    interval: IntervalKind = dataclasses.field(kw_only=True)
+    counted: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
 
     @property
     def id(self) -> str:

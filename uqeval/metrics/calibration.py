@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import DataError, UsageError, listed
+from uqeval.metrics import calibration_gaps, temperature
 from uqeval.metrics import calibration_scores as cs
-from uqeval.metrics import temperature
 from uqeval.metrics._again import Again
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Counted, Plan, Section
@@ -263,7 +263,8 @@ def _again(
         own = [states[tally] for tally in simple]
         return results_of(settings, own, adaptive, facts.class_names, whole)
 
-    found = {key: Again((*simple, *massed), scores)}
+    gaps = calibration_gaps.of_set(simple[0], simple[1], massed, settings.at_one, facts.classes)
+    found = {key: Again((*simple, *massed), scores, gaps=gaps)}
     part = f"{key}/temperature"
     if settings.temperature and {"beta", "record"} <= fitted.get(part, {}).keys():
         found[part] = temperature.again(

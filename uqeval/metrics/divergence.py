@@ -28,9 +28,18 @@ def kl(total: float, finite: int, infinite: int) -> float | None:
 
 
 METRICS = (
-    Metric("divergence", "kl", "nats", "lower", (0.0, None), "Gustafsson et al. 2020, §4.1",
-           "no pixel has a finite divergence", kl),
-)  # fmt: skip
+    Metric(
+        "divergence",
+        "kl",
+        "nats",
+        "lower",
+        (0.0, None),
+        "Gustafsson et al. 2020, §4.1",
+        "no pixel has a finite divergence",
+        kl,
+        interval="draws",
+    ),
+)
 
 
 _NONE = "no pixel is compared"

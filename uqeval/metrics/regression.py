@@ -12,13 +12,16 @@ from typing import TYPE_CHECKING, Any
 from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import regression_scores as rs
-from uqeval.metrics._again import Again
+from uqeval.metrics._again import Again, Gaps
 from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Last, Plan, Section
 from uqeval.metrics._settings import check_choices, check_whole, of_definition
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
@@ -171,7 +174,32 @@ def _again(
         record = _record(settings, sums, own, held, _merged_spread(sums))
         return record if whole else {k: v for k, v in record.items() if k != "calibration"}
 
-    return {key: Again(tallies, scores)}
+    gaps = {} if settings.area == "crossing" else {("auce",): _gaps(settings, tallies)}
+    return {key: Again(tallies, scores, gaps=gaps)}
+
+
+def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> Gaps:
+    """The targets that lie inside the interval of each plotted level p, less p·N, which AUCE adds
+    up (the rules "trapezoid" and "mean")."""
+    import numpy as np
+
+    levels = settings.quantile_levels or settings.interval_levels
+    counting, p = tallies[-1], np.array(settings.plotted)
+
+    def signed(states: Mapping[Tally, State]) -> NDArray[np.float64]:
+        n = int(states[tallies[0]]["count"][0])
+        counts = itertools.accumulate(states[counting]["counts"].tolist())
+        held = {0.0: 0, 1.0: n} | dict(zip(levels, counts, strict=False))
+        gaps: NDArray[np.float64] = np.array([held[own] for own in settings.plotted]) - p * n
+        return gaps
+
+    def weights(states: Mapping[Tally, State]) -> NDArray[np.float64]:
+        n = max(int(states[tallies[0]]["count"][0]), 1)
+        steps = np.diff(p, prepend=p[0], append=p[-1])
+        area: NDArray[np.float64] = (steps[:-1] + steps[1:]) / (2 * n)
+        return area if settings.area == "trapezoid" else np.full(p.size, 1 / (p.size * n))
+
+    return Gaps(signed, weights)
 
 
 def _merged_spread(sums: State) -> float:

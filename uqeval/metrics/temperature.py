@@ -18,6 +18,7 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.metrics import calibration_gaps
 from uqeval.metrics import calibration_scores as cs
 from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
@@ -131,7 +132,11 @@ def again(
     if beta is None:
         return Again(scores=lambda states, whole: fitted["record"] | _unfitted())
     after = _tempered(of, classes, beta, bins, clip, positive)
-    return Again((after,), lambda states, whole: fitted["record"] | _scores(states[after], at_one))
+    return Again(
+        (after,),
+        lambda states, whole: fitted["record"] | _scores(states[after], at_one),
+        gaps=calibration_gaps.of_bins(after, at_one),
+    )
 
 
 def _tempered(of: str, classes: int, beta: float, bins: Bins, clip: float, positive: bool) -> Tally:

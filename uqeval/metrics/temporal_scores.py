@@ -7,7 +7,7 @@ import statistics
 from collections.abc import Iterable, Sequence
 
 from uqeval.errors import number_of
-from uqeval.metrics._contract import Metric
+from uqeval.metrics._contract import IntervalKind, Metric
 
 #: Pairs whose images differ by less than this are as good as still: no warp can be judged by them.
 MOVING = 1e-4
@@ -95,11 +95,14 @@ def is_cut(warped: float | None, still: float | None, median: float) -> bool:
 _PAPER = "Varghese et al. 2020"
 
 
-def _metric(field: str, unit: str, way: str | None, of: str, undefined: str) -> Metric:
+def _metric(
+    field: str, unit: str, way: str | None, of: str, undefined: str, kind: IntervalKind = "logit"
+) -> Metric:
     direction = {"higher": "higher", "lower": "lower"}.get(way or "")
     return Metric(
         "temporal", field, unit, direction,  # type: ignore[arg-type]
         (-1.0, 1.0) if field == "correlation.r" else (0.0, 1.0), of, undefined, mean,
+        interval=kind,
     )  # fmt: skip
 
 
@@ -111,10 +114,14 @@ METRICS = (
     _metric("pixel_agreement", "fraction", "higher", "share of pixels of one class", NO_PAIR),
     _metric("coverage", "fraction", "higher", "share of pixels that are counted", "no pixels"),
     _metric("out_of_frame", "fraction", None, "share of pixels from outside", "no pixels"),
-    _metric("mse_warp", "grey² in [0, 1]", "lower", f"{_PAPER}, §4.5", NO_PAIR),
-    _metric("mse_identity", "grey² in [0, 1]", None, f"{_PAPER}, §4.5, without a warp", NO_PAIR),
+    _metric("mse_warp", "grey² in [0, 1]", "lower", f"{_PAPER}, §4.5", NO_PAIR, "draws"),
+    _metric(
+        "mse_identity", "grey² in [0, 1]", None, f"{_PAPER}, §4.5, without a warp", NO_PAIR, "draws"
+    ),
     _metric("miou_mean", "fraction", "higher", f"{_PAPER}, Eq. 6", "no frame has labels"),
-    _metric("correlation.r", "correlation", "higher", f"{_PAPER}, Eq. 7", "see the reason"),
+    _metric(
+        "correlation.r", "correlation", "higher", f"{_PAPER}, Eq. 7", "see the reason", "linear"
+    ),
     _metric("occluded.mtc", "fraction", "higher", "Eq. 4 without occluded pixels", NO_PAIR),
     _metric("occluded.coverage", "fraction", "higher", "share of pixels counted", "no pixels"),
-)  # fmt: skip
+)

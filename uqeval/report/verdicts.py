@@ -12,6 +12,7 @@ from uqeval.report.tables import Table, shown
 
 if TYPE_CHECKING:
     from uqeval.gate import Address, Judgement, Mover, NotEvaluated, Rule, Status, Verdict
+    from uqeval.gate.enough import MoreUnits
 
 SCHEMA = "uqeval.verdicts/1"
 
@@ -81,11 +82,9 @@ def sentences(verdict: Verdict) -> list[str]:
         low, high = shown(interval.low, 6), shown(interval.high, 6)
         said.append(f"interval{of} at level {interval.level!r}: {low} to {high}{rough}")
         if interval.exact:
-            said.append("no event was seen: the interval is the exact bound of Clopper and Pearson")
-    if verdict.more_items is not None:
-        said.append(f"about {verdict.more_items:,} more items would likely decide")
-    elif verdict.status == "inconclusive":
-        said.append("too close to call by adding items")
+            said.append("neither model has an event: the interval is exact (Clopper-Pearson)")
+    if verdict.status == "inconclusive":
+        said.append(_how_many_more(verdict.more_units))
     for noun, movers in (("items", verdict.items), ("classes", verdict.classes)):
         if movers:
             said.append(f"{noun} that moved it most: {', '.join(map(_mover, movers))}")
@@ -216,12 +215,24 @@ def _signed(change: float, limit: float) -> str:
     return f"{'+' if change > 0 else ''}{_apart(float(change), limit)}"
 
 
+def _how_many_more(more: MoreUnits | None) -> str:
+    """How many more units would likely decide, with the range of that."""
+    if more is None or more.count is None:
+        return "too close to call by adding items"
+    high = f"{more.high:,}" if more.high is not None else "far more"
+    noun = {"batch": "batches"}.get(more.unit, f"{more.unit}s")
+    return (
+        f"about {more.count:,} more {noun if more.count != 1 else more.unit} would decide with a "
+        f"power of 80 % ({more.low or 1:,} to {high})"
+    )
+
+
 def _mover(mover: Mover) -> str:
     parts = [] if mover.value is None else [shown(mover.value)]
     if mover.change is not None:
         parts.append(f"{mover.change:+.4g}")
     if mover.influence is not None:
-        parts.append(f"influence {mover.influence:+.4g}")
+        parts.append(f"{-mover.influence:+.4g} if removed")
     return f"{mover.name} ({', '.join(parts)})" if parts else mover.name
 
 

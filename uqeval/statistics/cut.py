@@ -3,20 +3,36 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from uqeval.errors import UsageError
+from uqeval.metrics._contract import put
 from uqeval.metrics._signs import with_intervals
 from uqeval.report.schema import Report
-from uqeval.statistics.draws import DRAWS, Resampling
-from uqeval.statistics.from_states import default_groups, default_sequences
-from uqeval.statistics.intervals import FEW, Drawn, check_level
+from uqeval.statistics.draws import DRAWS, GENERATOR, Resampling, check_draws
+from uqeval.statistics.intervals import (
+    FEW,
+    Method,
+    check_level,
+    check_method,
+    debiased,
+    intervals,
+    metric_at,
+)
+from uqeval.statistics.methods import LEAST_DRAWN
+from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
-from uqeval.statistics.slices import default_cuts, slice_items, slices
+from uqeval.statistics.slices import SMALL, default_cuts, slice_items, slices
 from uqeval.statistics.table import ItemTable, read_table
+from uqeval.statistics.units import cases_of, resampling_for
+
+#: Fewer independent pairs of a video than this are a warning.
+_FEW_EFFECTIVE = 10
 
 #: What `group_by` calls the cases that a store's items are slices of.
 CASE = "case"
@@ -29,7 +45,8 @@ class CutOptions:
     `ci`: the level of intervals; `draws` and `seed` of the resamples. `slices`: a CSV of the items
     with a column `name`; `slice_by`: the columns of each cut, several of one joined by commas
     (default: each column of few values); `group_by`: the column of groups that are drawn whole
-    (default: "case" where items are slices of cases).
+    (default: "case" where items are slices of cases). `interval_method`: "auto" takes the method of
+    each score's kind.
 
     Raises `UsageError` for what cannot be.
     """
@@ -40,11 +57,15 @@ class CutOptions:
     slices: str | Path | None = None
     slice_by: tuple[str, ...] = ()
     group_by: str | None = None
+    interval_method: Method = "auto"
 
     def __post_init__(self) -> None:
         if self.ci is not None:
             check_level(self.ci)
-        Resampling(self.draws, self.seed)
+        check_draws(self.draws, self.seed)
+        check_method(self.interval_method)
+        if self.interval_method != "auto" and self.ci is None:
+            raise UsageError("--interval-method says how intervals are computed; give --ci LEVEL.")
         for name in ("slice_by", "group_by"):
             alone = name == "group_by" and self.group_by == CASE
             if getattr(self, name) and self.slices is None and not alone:
@@ -88,48 +109,89 @@ def cut(report: Report, scoring: Scoring, options: CutOptions) -> Report:
     began = time.perf_counter()
     timing = dict(report.timing)
     table = read_table(options.slices, scoring.names) if options.slices is not None else None
-    groups = default_groups(scoring)
+    groups = cases_of(scoring)
     by = None if groups is None else CASE
     if table and options.group_by and (options.group_by != CASE or CASE in table.columns):
         groups, by = table.column(options.group_by), options.group_by
-    resampling = Resampling(
-        options.draws, options.seed, groups, None if groups else default_sequences(scoring)
-    )
     changes: dict[str, Any] = {}
     warnings = list(report.warnings)
     settings = dict(report.settings)
     if options.ci is not None:
-        changes["intervals"] = Drawn.of(scoring, resampling).intervals(options.ci)
-        units = resampling.units(scoring.items)
-        settings["intervals"] = {
-            "level": options.ci,
-            "draws": options.draws,
-            "seed": options.seed,
-            "unit": resampling.unit,
-            "units": units,
-            "group_by": by,
-            "groups": list(groups) if groups else None,
-            "held_fixed": "thresholds and temperatures; training seeds are not in the intervals",
-        }
-        if units == 1:
-            warnings.append(f"no intervals: there is one {resampling.unit}.")
-        elif units < FEW:
-            warnings.append(
-                f"intervals from {units} {resampling.unit}s are too narrow: below {FEW} "
-                "resampling cannot know how much others would differ."
-            )
+        resampling = resampling_for(scoring, options.draws, options.seed, groups)
+        samples = Samples.of_run(scoring, resampling)
+        changes["intervals"] = intervals(samples, options.ci, options.interval_method)
+        changes["results"] = with_debiased(report.results, samples)
         warnings = with_intervals(warnings, report.results, changes["intervals"])
+        settings["intervals"] = _settings(options, resampling, groups, by)
+        warnings += _warnings(resampling)
         timing["intervals_seconds"] = time.perf_counter() - began
     if table is not None:
         began = time.perf_counter()
-        changes["slices"] = slices(scoring, table, cuts_of(options, table), options.ci, resampling)
+        changes["slices"] = slices(scoring, table, cuts_of(options, table), options, groups)
         timing["slices_seconds"] = time.perf_counter() - began
         small = [key for key, own in changes["slices"].items() if own["small"]]
         if small:
             shown = ", ".join(small[:5]) + (" …" if len(small) > 5 else "")
-            warnings.append(f"{len(small)} slices have fewer than 10 items: {shown}.")
+            warnings.append(f"{len(small)} slices have fewer than {SMALL} units: {shown}.")
     changes |= {"settings": settings, "warnings": warnings, "timing": timing}
     return report.model_copy(update=changes)
+
+
+def with_debiased(
+    results: Mapping[str, Mapping[str, Any]], samples: Samples
+) -> dict[str, dict[str, Any]]:
+    """Return the results with `<field>_debiased` beside each calibration error of the set."""
+    found = {key: dict(record) for key, record in results.items()}
+    for text, (key, *place) in samples.runs[0].addresses.items():
+        metric = metric_at(text)
+        if metric is None or metric.interval != "gaps" or "." in metric.field or len(place) > 1:
+            continue
+        if key in found and np.isfinite(samples.value(text)):
+            why = f"it needs draws of at least {LEAST_DRAWN} units"
+            put(found[key], f"{place[0]}_debiased", debiased(samples, text), why)
+    return found
+
+
+def _settings(
+    options: CutOptions, resampling: Resampling, groups: Sequence[str] | None, by: str | None
+) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "level": options.ci,
+        "method": options.interval_method,
+        "draws": options.draws,
+        "seed": options.seed,
+        "generator": GENERATOR,
+        "numpy": np.__version__,
+        "unit": resampling.unit,
+        "units": resampling.units,
+        "group_by": by,
+        "groups": list(groups) if groups else None,
+        "held_fixed": "thresholds and temperatures; the variance of training is not included",
+    }
+    if resampling.effective is not None:
+        record |= {"lag1": resampling.lag1, "effective": resampling.effective}
+    return record
+
+
+def _warnings(resampling: Resampling) -> list[str]:
+    """What to know of intervals from so few units."""
+    found = []
+    if resampling.problem:
+        return [f"no intervals: {resampling.problem}."]
+    if resampling.units < 2:
+        return [f"no intervals: there is one {resampling.unit}; 2 are needed."]
+    if resampling.effective is not None and resampling.effective < _FEW_EFFECTIVE:
+        found.append(
+            f"intervals rest on about {resampling.effective:.0f} independent pairs: neighbouring "
+            f"pairs of the video are alike (lag-1 autocorrelation {resampling.lag1:.2f}). Evaluate "
+            "longer or more sequences."
+        )
+    elif resampling.unit != "batch" and resampling.units < FEW:
+        found.append(
+            f"intervals rest on {resampling.units} {resampling.unit}s; below {FEW} they may be too "
+            "narrow (docs/metrics.md has the rates). Evaluate more."
+        )
+    return found
 
 
 def cuts_of(options: CutOptions, table: ItemTable) -> list[tuple[str, ...]]:

@@ -1,13 +1,15 @@
-"""Drawing items with replacement: how often each is in each resample.
+"""How items are resampled: in units, drawn with replacement or left out one at a time.
 
 The unit is the item, since the pixels of one image are not independent; or a group of items (a
-drive, a city, a patient); or, in a video, a block of neighbouring pairs of frames.
+drive, a city, a patient); or, in a video, a batch of neighbouring pairs or a sequence. Units are
+drawn in the order of their names, so that the order of items does not matter.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,120 +17,117 @@ from numpy.typing import NDArray
 from uqeval.errors import UsageError
 
 DRAWS = 2000
+GENERATOR = "PCG64"
 _MOST = 100_000
 #: Numbers of weights that are held at a time.
 _BLOCK = 1 << 21
 
 
-def rows(items: int) -> int:
-    """How many sets of so many items are scored at a time."""
-    return max(_BLOCK // max(items, 1), 1)
+def check_draws(draws: int, seed: int) -> None:
+    """Raise `UsageError` for fewer than 100 draws, more than 100,000, or a negative seed."""
+    if not 100 <= draws <= _MOST:
+        raise UsageError(f"--draws {draws}; expected 100 to {_MOST}.")
+    if seed < 0:
+        raise UsageError(f"--seed {seed}; expected a whole number from 0 on.")
+
+
+def generator(seed: int) -> np.random.Generator:
+    """Return the generator that all draws use: PCG64."""
+    return np.random.Generator(np.random.PCG64(seed))
 
 
 @dataclass(frozen=True)
 class Resampling:
-    """How items are drawn: `draws` times, from `seed`, in units of `groups` or of neighbours.
+    """Units of resampling: `unit_of` names the unit of each item.
 
-    `groups`: a group for each item; `sequences`: the sequence of each item, in order, whose blocks
-    of ⌈n^⅓⌉ neighbours are the units. Neither: items by themselves.
+    `unit` is "item", "group", "batch" or "sequence". `draws` and `seed` are of the bootstrap. In a
+    video `lag1` is the autocorrelation of neighbouring pairs and `effective` the number of
+    independent pairs that carry as much information; `problem` says why there can be no interval.
 
-    Raises `UsageError` for fewer than 100 draws, or more than 100,000.
+    Raises `UsageError` as `check_draws` does.
     """
 
+    unit_of: tuple[str, ...]
     draws: int = DRAWS
     seed: int = 0
-    groups: tuple[str, ...] | None = None
-    sequences: tuple[str, ...] | None = None
+    unit: str = "item"
+    lag1: float | None = None
+    effective: float | None = None
+    problem: str | None = None
 
     def __post_init__(self) -> None:
-        if not 100 <= self.draws <= _MOST:
-            raise UsageError(f"--draws {self.draws}; expected 100 to {_MOST}.")
-        if self.seed < 0:
-            raise UsageError(f"--seed {self.seed}; expected a whole number from 0 on.")
+        check_draws(self.draws, self.seed)
 
     @property
-    def unit(self) -> str:
-        """What is drawn: "group", "block" or "item"."""
-        return "group" if self.groups else "block" if self.sequences else "item"
+    def items(self) -> int:
+        """How many items there are."""
+        return len(self.unit_of)
 
-    def units(self, items: int) -> int:
+    @cached_property
+    def codes(self) -> NDArray[np.int64]:
+        """The number of each item's unit, in the order of the units' names."""
+        return np.unique(np.array(self.unit_of), return_inverse=True)[1].reshape(-1)
+
+    @cached_property
+    def units(self) -> int:
         """How many units there are."""
-        if self.groups is not None:
-            return len(set(self.groups))
-        if self.sequences is not None:
-            return -(-items // block_size(items))
-        return items
+        return int(self.codes.max()) + 1 if self.items else 0
 
     def only(self, items: Sequence[int]) -> Resampling:
-        """The same over some of the items."""
-        groups, sequences = (
-            None if each is None else tuple(each[i] for i in items)
-            for each in (self.groups, self.sequences)
+        """Return the same over some of the items."""
+        units = tuple(self.unit_of[i] for i in items)
+        return Resampling(
+            units, self.draws, self.seed, self.unit, self.lag1, self.effective, self.problem
         )
-        return Resampling(self.draws, self.seed, groups, sequences)
 
-    def alone(self, items: int) -> Iterator[NDArray[np.int64]]:
-        """Each group, or each item, by itself, [set, item], so many sets at a time."""
-        names = np.array(self.groups if self.groups is not None else range(items))
-        each = np.unique(names)
-        for first in range(0, len(each), rows(items)):
-            yield (each[first : first + rows(items), None] == names).astype(np.int64)
+    def whole(self) -> Iterator[NDArray[np.int64]]:
+        """Weights [1, item] of all items once."""
+        yield np.ones((1, self.items), np.int64)
 
-    def weights(self, items: int) -> Iterator[NDArray[np.int64]]:
-        """How often each item is in each draw, [draw, item], so many draws at a time; the same for
-        the same seed, however many at a time."""
-        rng = np.random.default_rng(self.seed)
-        drawn = self._drawn(items)
-        for first in range(0, self.draws, rows(items)):
-            yield drawn(rng, min(rows(items), self.draws - first))
+    def alone(self) -> Iterator[NDArray[np.int64]]:
+        """Weights [unit, item] of each unit by itself, in blocks."""
+        return self._of_units(lambda codes: codes == self.codes)
 
-    def _drawn(self, items: int) -> Callable[[np.random.Generator, int], NDArray[np.int64]]:
-        """What makes so many further draws."""
-        if self.groups is not None:
-            names = {name: i for i, name in enumerate(dict.fromkeys(self.groups))}
-            of = np.array([names[name] for name in self.groups])
-            return lambda rng, draws: _counts(rng, len(names), draws)[:, of]
-        if self.sequences is not None:
-            follows = self._follows(items)
-            return lambda rng, draws: _blocks(rng, follows, draws)
-        return lambda rng, draws: _counts(rng, items, draws)
+    def without(self) -> Iterator[NDArray[np.int64]]:
+        """Weights [unit, item] of all units but one, in blocks."""
+        return self._of_units(lambda codes: codes != self.codes)
 
-    def _follows(self, items: int) -> NDArray[np.int64]:
-        """The items of the block that begins at each, [item, neighbour]; it goes around at the end
-        of its sequence."""
-        assert self.sequences is not None
-        size = block_size(items)
-        places = np.arange(items)
-        follows = np.empty((items, size), np.int64)
-        names = np.array(self.sequences)
-        for name in dict.fromkeys(self.sequences):
-            own = places[names == name]
-            steps = (np.arange(own.size)[:, None] + np.arange(size)) % own.size
-            follows[own] = own[steps]
-        return follows
+    def _of_units(
+        self, chosen: Callable[[NDArray[np.int64]], NDArray[np.bool_]]
+    ) -> Iterator[NDArray[np.int64]]:
+        for first in range(0, self.units, self._rows):
+            codes = np.arange(first, min(first + self._rows, self.units))[:, None]
+            yield chosen(codes).astype(np.int64)
 
+    def drawn(self) -> Iterator[NDArray[np.int64]]:
+        """Weights [draw, item]: how often each item is in each draw, in blocks.
 
-def _counts(rng: np.random.Generator, units: int, draws: int) -> NDArray[np.int64]:
-    """How often each unit is among as many drawn."""
-    found: NDArray[np.int64] = rng.multinomial(units, np.full(units, 1 / units), draws)
-    return found
+        The same for the same seed, whatever the size of a block.
+        """
+        rng = generator(self.seed)
+        for first in range(0, self.draws, self._rows):
+            yield self._counts(rng, min(self._rows, self.draws - first))[:, self.codes]
 
+    def swapped(self, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
+        """Weights [swap, item]: 1 where an item keeps its model, 0 where the two models change
+        places, by whole units, in blocks. All 2^units of them where these are at most `count`."""
+        if 2**self.units <= count:
+            every = (np.arange(2**self.units)[:, None] >> np.arange(self.units)) & 1
+            for first in range(0, len(every), self._rows):
+                yield every[first : first + self._rows, self.codes]
+            return
+        rng = generator(seed)
+        step = min(self._rows, 256)  # blocks are small, so that a clear case ends early
+        for first in range(0, count, step):
+            signs = rng.integers(0, 2, (min(step, count - first), self.units))
+            yield signs[:, self.codes]
 
-def _blocks(rng: np.random.Generator, follows: NDArray[np.int64], draws: int) -> NDArray[np.int64]:
-    """How often each item is in as many blocks as hold all, which begin anywhere."""
-    items, size = follows.shape
-    starts = rng.integers(0, items, (draws, -(-items // size)))
-    drawn = follows[starts].reshape(draws, -1)[:, :items]
-    of = np.arange(draws)[:, None]
-    found = np.bincount((of * items + drawn).reshape(-1), minlength=draws * items)
-    return found.reshape(draws, items).astype(np.int64)
+    @property
+    def _rows(self) -> int:
+        return max(_BLOCK // max(self.items, 1), 1)
 
-
-def block_size(items: int) -> int:
-    """⌈n^⅓⌉ neighbours."""
-    size = int(items ** (1 / 3) + 0.5)
-    while size**3 < items:
-        size += 1
-    while size > 1 and (size - 1) ** 3 >= items:
-        size -= 1
-    return max(size, 1)
+    def _counts(self, rng: np.random.Generator, draws: int) -> NDArray[np.int64]:
+        found: NDArray[np.int64] = rng.multinomial(
+            self.units, np.full(self.units, 1 / self.units), draws
+        )
+        return found

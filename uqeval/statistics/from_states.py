@@ -4,125 +4,165 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
 from uqeval.gate.addresses import Address
 from uqeval.gate.resampling import Interval, Mover
 from uqeval.report.schema import Report
-from uqeval.statistics.alike import Alike, Units
-from uqeval.statistics.draws import DRAWS, Resampling, rows
-from uqeval.statistics.intervals import Drawn, change, check_level, is_approximate, is_share
+from uqeval.statistics.draws import DRAWS, Resampling
+from uqeval.statistics.intervals import check_level, difference, interval, is_approximate, metric_at
+from uqeval.statistics.methods import NoBounds
+from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
+from uqeval.statistics.units import resampling_for
 
 if TYPE_CHECKING:
     from uqeval.stores.states import SavedStates
 
 
+#: Influences below this, relative to the value, are rounding.
+_ROUNDING = 1e-12
+
+
 class FromStates:
     """Answers from the states that lie beside reports, each file read and resampled once.
 
-    A report's own way of resampling (its groups, its seed) is kept.
+    A report's own way of resampling (its groups, its seed, its method) is kept.
     """
 
     def __init__(self) -> None:
-        self._opened: dict[Path, tuple[Report, Scoring, Resampling]] = {}
-        self._drawn: dict[tuple[Path, tuple[int, ...]], Drawn] = {}
+        self._opened: dict[Path, tuple[Report, Scoring]] = {}
+        self._samples: dict[tuple[object, ...], Samples] = {}
 
     def interval(self, report: Path, address: Address, level: float) -> Interval:
-        """The interval of a value. Raises `StoreError` where there are no states, or no value."""
+        """The interval of a value. Raises `StoreError` without states, or without an interval."""
         check_level(level, "confidence")
-        loaded, scoring, resampling = self._open(report)
-        items = items_of(report, loaded, scoring, address)
-        if (report, items) not in self._drawn:
-            self._drawn[report, items] = Drawn.of(scoring, resampling, items)
-        drawn = self._drawn[report, items]
-        own = drawn.intervals(level).get(address.within)
-        if own is None:
-            units = drawn.resampling.units(len(items))
-            raise StoreError(
-                f"{report}: {address} has no interval from {units} {resampling.unit}"
-                f"{'s' if units != 1 else ''}: it is undefined or the same in their resamples, or "
-                "no score that is read off states."
-            )
-        return Interval(level, own["low"], own["high"], own["approximate"], own["method"])
+        loaded, scoring = self._open(report)
+        samples = self._of(report, items_of(report, loaded, scoring, address))
+        text = address.within
+        if metric_at(text) is None or not math.isfinite(samples.value(text)):
+            raise StoreError(f"{report}: {address} is no score that states hold.")
+        method = loaded.settings.get("intervals", {}).get("method", "auto")
+        own = interval(samples, text, level, method)
+        if own["low"] is None:
+            raise StoreError(f"{report}: {address} has no interval: {own['reason']}.")
+        return interval_of(own)
 
     def change(
         self, report: Path, baseline: Path, address: Address, level: float, relative: bool
     ) -> Interval:
         """The interval of the value less the baseline's, over pairs of the same items."""
         check_level(level, "confidence")
-        loaded, scoring, resampling = self._open(report)
-        _, other, _ = self._open(baseline)
+        loaded, scoring = self._open(report)
+        _, other = self._open(baseline)
         items = items_of(report, loaded, scoring, address)
-        alike = paired(scoring, other, resampling, items)
-        text = [address.within]
-        values, draws = alike.values(text)[:, 0].tolist(), alike.draws(text)[:, :, 0]
-        units = partial(Units(alike, text), 0) if is_share(scoring, address.within) else None
-        own = change(values, draws, level, units, relative)
-        if own is None:
+        samples = self._paired(report, baseline, items)
+        found = difference(samples, address.within, level, relative)
+        if isinstance(found, NoBounds):
             raise StoreError(
-                f"{address.within}: is undefined in {scoring.path} or {other.path}, or differs by "
-                "the same in all resamples."
+                f"{address.within}: the change from {other.path} to {scoring.path} has no "
+                f"interval: {found.reason}."
             )
-        return Interval(
-            level, own["low"], own["high"], is_approximate(scoring, address.within), own["method"]
-        )
+        rough = is_approximate(scoring, address.within)
+        units = samples.resampling
+        return Interval(level, found.low, found.high, rough, found.method, units.unit, units.units,
+                        found.standard_error)  # fmt: skip
 
-    def movers(self, report: Path, address: Address, count: int) -> list[Mover]:
-        """The items whose absence would change the value most."""
-        loaded, scoring, _ = self._open(report)
-        items = items_of(report, loaded, scoring, address)
-        weights = np.zeros((1, scoring.items), np.int64)
-        weights[:, items] = 1
-        (whole,) = scoring.table(weights, [address.within])[:, 0].tolist()
-        values: list[float] = []
-        step = rows(scoring.items)
-        for first in range(0, len(items), step):
-            part = np.array(items[first : first + step])
-            without = np.repeat(weights, len(part), axis=0)
-            without[np.arange(len(part)), part] -= 1
-            values += scoring.table(without, [address.within])[:, 0].tolist()
+    def movers(
+        self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
+    ) -> list[Mover]:
+        """The items that move the value most towards failing: `sign` 1 where high values pass.
+
+        Their influence is θ − θ without the item, θ the value or its change from the baseline;
+        those with sign·influence < 0 are harmful.
+        """
+        loaded, scoring = self._open(report)
+        items: Sequence[int] = items_of(report, loaded, scoring, address)
+        runs, places = [scoring], [items]
+        if baseline is not None:
+            _, other = self._open(baseline)
+            place = {name: i for i, name in enumerate(other.names)}
+            items = [i for i in items if scoring.names[i] in place]
+            runs, places = [scoring, other], [items, [place[scoring.names[i]] for i in items]]
+        names = tuple(scoring.names[i] for i in items)
+        samples, text = Samples(runs, places, Resampling(names)), address.within
+        whole, without, alone = (samples.of(sets, text) for sets in ("whole", "without", "alone"))
+        influence = _change(whole)[0] - _change(without)
         moved = [
-            Mover(scoring.names[item], influence=value - whole)
-            for item, value in zip(items, values, strict=True)
-            if math.isfinite(value - whole)
+            Mover(
+                name,
+                own[0] if math.isfinite(own[0]) else None,
+                own[0] - own[-1] if len(own) > 1 and math.isfinite(own[0] - own[-1]) else None,
+                effect,
+            )
+            for name, effect, own in zip(
+                sorted(names), influence.tolist(), alone.T.tolist(), strict=True
+            )
+            if math.isfinite(effect) and sign * effect < -_ROUNDING * max(abs(_change(whole)[0]), 1)
         ]
-        return sorted(moved, key=lambda own: -abs(own.influence or 0.0))[:count]
+        return sorted(moved, key=lambda own: sign * (own.influence or 0.0))[:count]
 
-    def _open(self, report: Path) -> tuple[Report, Scoring, Resampling]:
+    def _open(self, report: Path) -> tuple[Report, Scoring]:
         if report not in self._opened:
             loaded = Report.load(report)
-            scoring = scoring_of(report, loaded)
-            self._opened[report] = loaded, scoring, resampling_of(report, loaded, scoring)
+            self._opened[report] = loaded, scoring_of(report, loaded)
         return self._opened[report]
+
+    def _of(self, report: Path, items: tuple[int, ...]) -> Samples:
+        """The samples of a report's items, made once."""
+        key = (report, items)
+        if key not in self._samples:
+            loaded, scoring = self._open(report)
+            resampling = resampling_of(report, loaded, scoring, items)
+            self._samples[key] = Samples([scoring], [items], resampling)
+        return self._samples[key]
+
+    def _paired(self, report: Path, baseline: Path, items: tuple[int, ...]) -> Samples:
+        key = (report, baseline, items)
+        if key not in self._samples:
+            loaded, scoring = self._open(report)
+            _, other = self._open(baseline)
+            self._samples[key] = paired(report, loaded, scoring, other, items)
+        return self._samples[key]
+
+
+def _change(scores: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores [run, set] of the first run, less those of the second if there is one: [set]."""
+    found: NDArray[np.float64] = scores[0] - scores[1] if len(scores) > 1 else scores[0]
+    return found
+
+
+def interval_of(record: Mapping[str, Any]) -> Interval:
+    """Return the interval of a report's record with two ends."""
+    units = record.get("units") or {}
+    return Interval(
+        record["level"], record["low"], record["high"], record["approximate"], record["method"],
+        units.get("name", "item"), units.get("defined", 0), record.get("standard_error"),
+    )  # fmt: skip
 
 
 def paired(
-    scoring: Scoring,
-    other: Scoring,
-    resampling: Resampling,
-    items: Sequence[int] | None = None,
-) -> Alike:
-    """The items that two runs share, of `items` of the first (None: all), drawn for both.
+    report: Path, loaded: Report, scoring: Scoring, other: Scoring, items: Sequence[int]
+) -> Samples:
+    """Return the items that two runs share, of `items` of the first, resampled alike for both.
 
     Raises `StoreError` where the runs share fewer than two items or groups.
     """
-    ours = range(scoring.items) if items is None else items
     place = {name: i for i, name in enumerate(other.names)}
-    shared = [i for i in ours if scoring.names[i] in place]
+    shared = [i for i in items if scoring.names[i] in place]
     if len(shared) < 2:
         raise StoreError(
             f"{scoring.path} and {other.path} share {len(shared)} items; pairs need 2."
         )
-    own = resampling.only(shared)
-    if own.units(len(shared)) < 2:
-        raise StoreError(f"{scoring.path}: there is one {own.unit}, of which nothing can be drawn.")
-    return Alike([scoring, other], [shared, [place[scoring.names[i]] for i in shared]], own)
+    own = resampling_of(report, loaded, scoring, shared)
+    if own.units < 2:
+        raise StoreError(f"{scoring.path}: there is one {own.unit}; 2 are needed.")
+    return Samples([scoring, other], [shared, [place[scoring.names[i]] for i in shared]], own)
 
 
 def items_of(report: Path, loaded: Report, scoring: Scoring, address: Address) -> tuple[int, ...]:
@@ -160,14 +200,22 @@ def states_of(report: Path, loaded: Report) -> SavedStates:
 def _is_of(saved: SavedStates, loaded: Report) -> bool:
     """Return whether states are those of a report: its digest, items, stores, settings, results."""
     index = saved.index
-    settings = index["settings"].items()
+    settings, results = index["settings"].items(), index["results"].items()
     return (
         loaded.states_digest in (None, saved.digest)
         and [item.get("name") for item in loaded.items] == list(index["items"])
         and all(loaded.settings.get(key) == own for key, own in settings if key != "intervals")
         and _fingerprints(index["inputs"]) == _fingerprints(loaded.inputs)
-        and all(loaded.results.get(key) == own for key, own in index["results"].items())
+        and all(_without_debiased(loaded.results.get(key)) == own for key, own in results)
     )
+
+
+def _without_debiased(record: Any) -> Any:
+    """A result without what was added from draws after the states were saved."""
+    if not isinstance(record, Mapping):
+        return record
+    added = ("_debiased", "_debiased_reason")
+    return {name: value for name, value in record.items() if not name.endswith(added)}
 
 
 def _fingerprints(said: Any) -> list[str]:
@@ -180,30 +228,16 @@ def _fingerprints(said: Any) -> list[str]:
     return []
 
 
-def resampling_of(report: Path, loaded: Report, scoring: Scoring) -> Resampling:
-    """How a report's items are resampled: as it says, else by item, or by blocks of a video.
+def resampling_of(
+    report: Path, loaded: Report, scoring: Scoring, items: Sequence[int] | None = None
+) -> Resampling:
+    """Return how some items of a report (None: all) are resampled: as its settings have it.
 
-    Raises `StoreError` for what it cannot say.
+    Raises `StoreError` for groups that are not one an item.
     """
-    said = loaded.settings.get("intervals", {})
-    groups = said.get("groups")
+    record = loaded.settings.get("intervals", {})
+    groups = record.get("groups")
     if groups is not None and len(groups) != scoring.items:
         raise StoreError(f"{report}: {len(groups)} groups of {scoring.items} items.")
-    return Resampling(
-        said.get("draws", DRAWS),
-        said.get("seed", 0),
-        default_groups(scoring) if groups is None else tuple(map(str, groups)),
-        None if groups is not None else default_sequences(scoring),
-    )
-
-
-def default_groups(scoring: Scoring) -> tuple[str, ...] | None:
-    """The case of each item, where items are slices of cases and so are not independent."""
-    groups = scoring.index["facts"].get("groups")
-    return None if groups is None else tuple(groups)
-
-
-def default_sequences(scoring: Scoring) -> tuple[str, ...] | None:
-    """The sequence of each item of a video, whose neighbours are no independent items."""
-    video = scoring.index["facts"].get("video")
-    return tuple(video["sequences"]) if video else None
+    groups = None if groups is None else tuple(map(str, groups))
+    return resampling_for(scoring, record.get("draws", DRAWS), record.get("seed", 0), groups, items)

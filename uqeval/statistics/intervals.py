@@ -1,175 +1,317 @@
-"""Intervals of scores by resampling items: percentiles over the draws."""
+"""Intervals of scores over units that are resampled: the formula that each kind of score calls for.
+
+Shares have Korn–Graubard intervals; other bounded scores the jackknife with Student's t; unbounded
+ones, those cut at a rank and calibration errors expanded percentiles of draws; videos batch means.
+`docs/metrics.md` has the formulas, and how often each holds the truth.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import dataclasses
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
-from itertools import compress
-from typing import Any
+from functools import cache
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import UsageError
 from uqeval.gate.addresses import Address
+from uqeval.metrics import METRICS, Metric
 from uqeval.report.scalars import described
-from uqeval.statistics.alike import Alike, Units
-from uqeval.statistics.draws import Resampling
+from uqeval.statistics import methods
+from uqeval.statistics.methods import Bounds, NoBounds
+from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 
-#: Fewer units than this carry no interval worth the name; it is given, and said.
-FEW = 10
-#: An interval is undefined where more of the draws than this have no value.
+Method = Literal["auto", "korn-graubard", "jackknife-t", "expanded", "batch-means", "percentile"]
+METHODS: tuple[Method, ...] = get_args(Method)
+
+#: An interval of fewer units than this is shown with a warning.
+FEW = 30
+#: There is no interval where more of the draws than this have no value.
 _UNDEFINED = 0.05
+_FLIPS = 1000
 
 
 def check_level(level: float, option: str = "--ci") -> float:
-    """The level. Raises `UsageError` for one that cannot be."""
+    """Return the level. Raises `UsageError` for one outside [0.5, 1)."""
     if not 0.5 <= level < 1:
         raise UsageError(f"{option} {level:g}; expected a level from 0.5 to below 1, such as 0.95.")
     return level
 
 
-@dataclass(frozen=True)
-class Drawn:
-    """Scores of some items, `values` [address], and of their resamples, `draws` [draw, address]."""
-
-    scoring: Scoring
-    resampling: Resampling
-    items: tuple[int, ...]
-    addresses: tuple[str, ...]
-    values: NDArray[np.float64]
-    draws: NDArray[np.float64]
-    units: Units
-
-    @classmethod
-    def of(
-        cls, scoring: Scoring, resampling: Resampling, items: Sequence[int] | None = None
-    ) -> Drawn:
-        """Resample some items (None: all). Scores are those of which the run's metrics have a
-        record; none where there is one unit only, of which nothing can be drawn."""
-        places = tuple(range(scoring.items)) if items is None else tuple(items)
-        own = Alike([scoring], [places], resampling.only(places))
-        addresses = measured(scoring) if own.resampling.units(len(places)) > 1 else ()
-        (values,) = own.values(addresses)
-        known = np.isfinite(values)
-        addresses, values = tuple(compress(addresses, known)), values[known]
-        draws = own.draws(addresses)[0] if addresses else np.empty((0, 0))
-        units = Units(own, addresses)
-        return cls(scoring, own.resampling, places, addresses, values, draws, units)
-
-    def intervals(self, level: float) -> dict[str, dict[str, Any]]:
-        """Those of all scores that have one, by address: `level`, `low`, `high`, `method`,
-        `approximate`."""
-        found: dict[str, dict[str, Any]] = {}
-        for column, address in enumerate(self.addresses):
-            draws, value = self.draws[:, column], float(self.values[column])
-            units = partial(self.units, column) if is_share(self.scoring, address) else None
-            own = interval(draws, value, level, units)
-            if own is not None:
-                approximate = is_approximate(self.scoring, address)
-                found[address] = {"level": level, **own, "approximate": approximate}
-        return found
+def check_method(method: str) -> Method:
+    """Return the method. Raises `UsageError` for one that does not exist."""
+    for known in METHODS:
+        if method == known:
+            return known
+    raise UsageError(f"--interval-method {method!r}; expected one of {', '.join(METHODS)}.")
 
 
-def interval(
-    draws: NDArray[np.float64], value: float, level: float, units: Callable[[], int] | None
-) -> dict[str, Any] | None:
-    """The two-sided percentile interval of a value: `low`, `high`, `method`.
-
-    `units`, for a share: how many it is of. A share of 0 or 1 in every draw has the exact interval
-    of Clopper and Pearson for them. None where too many draws are undefined (NaN), or all are the
-    same: of that resampling knows nothing.
-    """
-    known = _known(np.isfinite(draws))
-    if known is None:
-        return None
-    drawn = draws[known]
-    if (drawn != drawn[0]).any():
-        return _percentiles(drawn, level)
-    if units is None or not _without_events(drawn, value):
-        return None
-    low, high = _exact_ends(value, level, units())
-    return {"low": low, "high": high, "method": "clopper-pearson"}
+@cache
+def _records() -> dict[str, dict[str, Any]]:
+    return {metric.id: {"metric": metric} for metric in METRICS}
 
 
-def change(
-    values: Sequence[float],
-    draws: NDArray[np.float64],
-    level: float,
-    units: Callable[[], int] | None,
-    relative: bool = False,
-) -> dict[str, Any] | None:
-    """The two-sided interval of a value less another, `values`, over `draws` [of the two, draw] of
-    the same items: `low`, `high`, `method`; `relative` to the absolute value of the other.
-
-    The percentiles of the differences. For two shares of `units` without any event (each 0 or 1 in
-    every draw) they would be a single number; there the exact bounds of both are held against each
-    other. That covers at least as often as the level says, for the same units have not shown an
-    event of the one without the other either. None where too many draws are undefined, or all
-    differ alike.
-    """
-    (value, base), (ours, theirs) = values, draws
-    known = _known(np.isfinite(ours) & np.isfinite(theirs) & ~(relative & (theirs == 0)))
-    if known is None:
-        return None
-    ours, theirs = ours[known], theirs[known]
-    if units is not None and _without_events(ours, value) and _without_events(theirs, base):
-        (a, b), (c, d) = (_exact_ends(own, level, units()) for own in (value, base))
-        low, high = (a / d - 1, b / c - 1) if relative else (a - d, b - c)
-        return {"low": low, "high": high, "method": "clopper-pearson"}
-    differences = ours - theirs
-    if relative:
-        differences = differences / np.abs(theirs)
-    if (differences == differences[0]).all() and differences[0] != 0:
-        return None
-    return _percentiles(differences, level)  # 0 and 0: the same everywhere
-
-
-def _known(known: NDArray[np.bool_]) -> NDArray[np.bool_] | None:
-    """Which draws are defined; None where too many are not."""
-    return known if known.sum() >= (1 - _UNDEFINED) * known.size and known.any() else None
-
-
-def _percentiles(drawn: NDArray[np.float64], level: float) -> dict[str, Any]:
-    tail = (1 - level) / 2
-    low, high = (float(v) for v in np.quantile(drawn, [tail, 1 - tail]))
-    return {"low": low, "high": high, "method": "percentile"}
-
-
-def _without_events(drawn: NDArray[np.float64], value: float) -> bool:
-    """Whether a share is 0, or 1, in every draw."""
-    return value in (0.0, 1.0) and bool((drawn == value).all())
-
-
-def _exact_ends(value: float, level: float, units: int) -> tuple[float, float]:
-    """The interval of Clopper and Pearson (Biometrika 26:404, 1934) of none, or all, of `units`."""
-    reach = 1 - ((1 - level) / 2) ** (1 / max(units, 1))
-    return (0.0, reach) if value == 0 else (1 - reach, 1.0)
+def metric_at(text: str) -> Metric | None:
+    """Return the metric that an address is of; None for counts and settings."""
+    address = Address.parse(text)
+    found = described(_records(), address.metric, address.fields)
+    return found["metric"] if found else None
 
 
 def measured(scoring: Scoring) -> tuple[str, ...]:
-    """The addresses of a run that are of a metric: no counts, no settings."""
-    known = scoring.index["metrics"]
-    return tuple(text for text in scoring.addresses if metric_of(known, text))
+    """Return the addresses of a run that are of a metric."""
+    return tuple(text for text in scoring.addresses if metric_at(text) is not None)
 
 
-def metric_of(metrics: Mapping[str, Any], text: str) -> dict[str, Any]:
-    """The record of the metric that an address is of, in a report's `metrics`; empty if of none."""
-    address = Address.parse(text)
-    return described(metrics, address.metric, address.fields)
-
-
-def is_share(scoring: Scoring, text: str) -> bool:
-    """Whether a score lies between 0 and 1, both of which it may be."""
-    return bool(metric_of(scoring.index["metrics"], text).get("range") == [0.0, 1.0])
+def is_share(text: str) -> bool:
+    """Return whether an address is of a share of patches, pixels or items."""
+    metric = metric_at(text)
+    return metric is not None and metric.interval == "share"
 
 
 def is_approximate(scoring: Scoring, text: str) -> bool:
-    """Whether a score read off states is averaged inside bins."""
+    """Return whether a score computed from states is averaged inside bins."""
     address = Address.parse(text)
     again = scoring.agains.get(address.key)
     if again is None:
         return False
     return "*" in again.approximate or bool(set(address.fields) & again.approximate)
+
+
+def intervals(samples: Samples, level: float, method: Method = "auto") -> dict[str, dict[str, Any]]:
+    """Return the record of the interval of every defined score of a run, by address."""
+    found = {}
+    for text in measured(samples.runs[0]):
+        if np.isfinite(samples.value(text)):
+            found[text] = interval(samples, text, level, method)
+    return found
+
+
+def interval(samples: Samples, text: str, level: float, method: Method = "auto") -> dict[str, Any]:
+    """Return the record of the interval of a score with a value.
+
+    `level`, `low`, `high`, `method`, `standard_error`, `units` {`name`, `drawn`, `defined`},
+    `approximate`, and of a video `lag1` and `effective`. Where there is none, `low` and `high` are
+    None, with a `reason`.
+    """
+    case = _Case.of(samples, text, level)
+    found = case.bounds(method)
+    record: dict[str, Any] = {"level": level}
+    if isinstance(found, NoBounds):
+        record |= {"low": None, "high": None, "method": None, "reason": found.reason}
+    else:
+        record |= dataclasses.asdict(case.inside(found))
+    record["units"] = case.units
+    record["approximate"] = is_approximate(samples.runs[0], text)
+    if samples.resampling.effective is not None:
+        record["lag1"] = samples.resampling.lag1
+        record["effective"] = samples.resampling.effective
+    return record
+
+
+def debiased(samples: Samples, text: str) -> float | None:
+    """Return max(0, 2θ − mean of the draws' θ*), the bootstrap's correction of an upward bias.
+
+    None where a draw is undefined, or there are fewer than `methods.LEAST_DRAWN` units.
+    """
+    if samples.resampling.units < methods.LEAST_DRAWN or samples.resampling.problem:
+        return None
+    drawn = samples.of("drawn", text)[0]
+    value = 2 * samples.value(text) - float(drawn.mean())
+    return max(0.0, value) if np.isfinite(value) else None
+
+
+@dataclass(frozen=True)
+class _Case:
+    """One score of a run with what its interval takes."""
+
+    samples: Samples
+    text: str
+    metric: Metric
+    level: float
+    value: float
+    defined: int
+
+    @classmethod
+    def of(cls, samples: Samples, text: str, level: float) -> _Case:
+        metric = metric_at(text)
+        assert metric is not None
+        defined = int(np.isfinite(samples.of("alone", text)[0]).sum())
+        return cls(samples, text, metric, level, samples.value(text), defined)
+
+    @property
+    def units(self) -> dict[str, Any]:
+        own = self.samples.resampling
+        return {"name": own.unit, "drawn": own.units, "defined": self.defined}
+
+    def bounds(self, method: Method) -> Bounds | NoBounds:
+        """The interval by a method; "auto" takes the one of the metric's kind."""
+        own = self.samples.resampling
+        if own.problem:
+            return NoBounds(own.problem)
+        if own.units < 2 or self.defined < 2:
+            count = min(own.units, self.defined)
+            have = "has" if count == 1 else "have"
+            return NoBounds(f"{count} {_plural(own.unit, count)} {have} this score; 2 are needed")
+        kind = self.metric.interval
+        if method == "percentile":
+            return self._of_draws(expanded=False)
+        if own.unit == "batch" or method == "batch-means":
+            return self._jackknife(logit=False, method="batch-means")
+        if method == "jackknife-t":
+            return self._jackknife(logit=kind in ("share", "logit"))
+        if method == "expanded" or kind in ("draws", "gaps"):
+            return self._of_draws(expanded=True)
+        if kind == "share":
+            return self._share()
+        return self._jackknife(logit=kind == "logit")
+
+    def inside(self, found: Bounds) -> Bounds:
+        """The bounds inside the range of the metric."""
+        least, most = self.metric.range
+        low = found.low if least is None else max(found.low, least)
+        high = found.high if most is None else min(found.high, most)
+        return dataclasses.replace(found, low=low, high=high)
+
+    def _share(self) -> Bounds | NoBounds:
+        alone = self.samples.of("alone", self.text)[0]
+        rare = alone > 0 if self.value <= 0.5 else alone < 1
+        with_event = int((np.isfinite(alone) & rare).sum())
+        variance = self._variance()
+        if not np.isfinite(variance):
+            return NoBounds(_LEFT_OUT)
+        return methods.korn_graubard(
+            self.value, variance, self.defined, with_event, self._counted(), self.level
+        )
+
+    def _jackknife(self, *, logit: bool, method: str = "jackknife-t") -> Bounds | NoBounds:
+        variance = self._variance()
+        if variance == 0 and not (logit and self.value in (0.0, 1.0)):
+            return NoBounds("no unit changes it when it is left out")
+        found = methods.jackknife_t(self.value, variance, self.defined, self.level, logit=logit)
+        if isinstance(found, Bounds) and found.method == "jackknife-t":
+            return dataclasses.replace(found, method=method)
+        return found
+
+    def _of_draws(self, *, expanded: bool) -> Bounds | NoBounds:
+        if expanded and self.defined < methods.LEAST_DRAWN:
+            name = _plural(self.samples.resampling.unit, self.defined)
+            return NoBounds(
+                f"{self.defined} {name} have this score; intervals from draws need "
+                f"{methods.LEAST_DRAWN}"
+            )
+        drawn = self.samples.of("drawn", self.text)[0]
+        known = drawn[np.isfinite(drawn)]
+        if known.size < (1 - _UNDEFINED) * drawn.size:
+            return NoBounds(f"it is undefined in {1 - known.size / drawn.size:.0%} of the draws")
+        if (known == known[0]).all():
+            return NoBounds("it is the same in all draws")
+        if not expanded:
+            return methods.percentile(known, self.level)
+        found = methods.expanded(known, self.defined, self.level)
+        return dataclasses.replace(found, low=0.0) if self._may_be_zero() else found
+
+    def _may_be_zero(self) -> bool:
+        """Whether random signs of the units' gaps give a calibration error as large."""
+        if self.metric.interval != "gaps":
+            return False
+        gaps = self.samples.runs[0].gaps(self.text, self.samples.places[0])
+        if gaps is None:
+            return False
+        of_items, weights, largest = gaps
+        of_units = np.zeros((self.samples.resampling.units, of_items.shape[1]))
+        np.add.at(of_units, self.samples.resampling.codes, of_items)
+        seed = self.samples.resampling.seed
+        return methods.gaps_share(of_units, weights, largest, _FLIPS, seed) > 1 - self.level
+
+    def _variance(self) -> float:
+        return float(methods.jackknife_variance(self.samples.of("without", self.text)[0]))
+
+    def _counted(self) -> float:
+        """How many patches, pixels or items the share is of."""
+        address = Address.parse(self.text)
+        row = address.fields[:2] if address.fields[0] == "per_class" else ()
+        beside = (dataclasses.replace(address, fields=(*row, own)) for own in self.metric.counted)
+        total = sum(self.samples.value(own.within) for own in beside)
+        return total if np.isfinite(total) and total > 0 else float(self.defined)
+
+
+_LEFT_OUT = "it is undefined when one of the units is left out"
+
+
+def _plural(unit: str, count: int) -> str:
+    if count == 1:
+        return unit
+    return "batches" if unit == "batch" else f"{unit}s"
+
+
+def difference(
+    samples: Samples,
+    text: str,
+    level: float,
+    relative: bool = False,
+    runs: tuple[Sequence[int], Sequence[int]] = ((0,), (1,)),
+) -> Bounds | NoBounds:
+    """Return the interval of a score of some runs less that of others, on the same items.
+
+    Several runs are trainings of one model, whose scores are averaged. `relative` to the absolute
+    value of the others. By the jackknife with Student's t on the difference; for kinds that draws
+    are for, expanded percentiles. Two shares without any event have the exact bounds of both, held
+    against each other.
+    """
+    metric = metric_at(text)
+    own = samples.resampling
+    if own.problem:
+        return NoBounds(own.problem)
+    if metric is None or own.units < 2:
+        return NoBounds(f"there is {own.units} {_plural(own.unit, own.units)}; 2 are needed")
+    a, b = (float(samples.of("whole", text)[list(rows), 0].mean()) for rows in runs)
+    defined = int(np.isfinite(_changes(samples.of("alone", text), runs, False)).sum())
+    if defined < 2:
+        return NoBounds(f"{defined} {_plural(own.unit, defined)} have this score in both")
+    if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
+        return _exact_difference(a, b, defined, level, relative)
+    if metric.interval in ("draws", "gaps") and own.unit != "batch":
+        if defined < methods.LEAST_DRAWN:
+            return NoBounds(f"intervals from draws need {methods.LEAST_DRAWN} units")
+        drawn = _changes(samples.of("drawn", text), runs, relative)
+        known = drawn[np.isfinite(drawn)]
+        if known.size < (1 - _UNDEFINED) * drawn.size:
+            return NoBounds(f"it is undefined in {1 - known.size / drawn.size:.0%} of the draws")
+        return methods.expanded(known, defined, level)
+    value = float(_changes(samples.of("whole", text), runs, relative)[0])
+    variance = float(
+        methods.jackknife_variance(_changes(samples.of("without", text), runs, relative))
+    )
+    found = methods.jackknife_t(value, variance, defined, level, logit=False)
+    if isinstance(found, Bounds) and own.unit == "batch":
+        return dataclasses.replace(found, method="batch-means")
+    return found
+
+
+def _changes(
+    scores: NDArray[np.float64], runs: tuple[Sequence[int], Sequence[int]], relative: bool
+) -> NDArray[np.float64]:
+    """Differences [set] of the mean scores [run, set] of two groups of runs."""
+    ours, theirs = (scores[list(rows)].mean(axis=0) for rows in runs)
+    found: NDArray[np.float64] = ours - theirs
+    if relative:
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = found / np.abs(theirs)
+    return found
+
+
+def _exact_difference(a: float, b: float, units: int, level: float, relative: bool) -> Bounds:
+    """The exact bounds of two shares of 0 or 1, held against each other.
+
+    They hold at least as often as the level says: the same units have not shown an event of the one
+    without the other either.
+    """
+    (low, high), (least, most) = (methods.clopper_pearson(own, units, level) for own in (a, b))
+    if relative:
+        return Bounds(low / most - 1, high / least - 1 if least else np.inf, "clopper-pearson")
+    return Bounds(low - most, high - least, "clopper-pearson")

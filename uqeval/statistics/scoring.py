@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,13 +17,29 @@ from uqeval.statistics.variants import agains_of
 from uqeval.statistics.weighted import correlation, mean
 
 if TYPE_CHECKING:
-    from uqeval.statistics.joined import Joined
-    from uqeval.stores.states import SavedStates
+    from pathlib import Path
+
+    from uqeval.metrics._again import Again
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
 #: Numbers of folded states that are held at a time.
 _CHUNK = 1 << 24
+
+
+class StatesSource(Protocol):
+    """Packed states of items, and all that it takes to score them: `index`."""
+
+    @property
+    def index(self) -> dict[str, Any]:
+        """Names, records, settings and fitted numbers, as `uqeval.stores.states` has them."""
+
+    @property
+    def path(self) -> str | Path:
+        """What messages call it."""
+
+    def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
+        """The packed states of a tally, in the order of items. Raises `StoreError`."""
 
 
 class Scoring:
@@ -33,7 +49,8 @@ class Scoring:
     order of `index["items"]`. Raises `StoreError` for states that do not belong to their index.
     """
 
-    def __init__(self, states: SavedStates | Joined) -> None:
+    def __init__(self, states: StatesSource) -> None:
+        self._source = states
         self.index = states.index
         self.path = states.path
         self.names: tuple[str, ...] = tuple(self.index["items"])
@@ -62,11 +79,20 @@ class Scoring:
         """How many items there are."""
         return len(self.names)
 
+    @property
+    def tallies(self) -> list[Tally]:
+        """The tallies whose states are scored."""
+        return list(self._stacked)
+
+    def packed(self, tally: Tally) -> list[bytes]:
+        """The packed states of a tally, in the order of items. Raises `StoreError`."""
+        return list(self._source.states(tally.parameters()))
+
     def whole(self, items: Sequence[int] | None = None) -> dict[str, dict[str, Any]]:
         """The results of some items (None: all), with curves, by the keys of a report."""
         weights = np.zeros((1, self.items), np.int64)
         weights[0, list(range(self.items)) if items is None else list(items)] = 1
-        (found,) = self._results(weights, whole=True)
+        (found,) = self._results(weights, whole=True, keys=set(self.agains))
         return found
 
     @cached_property
@@ -76,7 +102,7 @@ class Scoring:
 
     def table(self, weights: NDArray[np.int64], addresses: Sequence[str]) -> NDArray[np.float64]:
         """The scores at `addresses` of each row of `weights` [set, item]: [set, address], NaN where
-        they are undefined."""
+        they are undefined. Only the variants that the addresses name are scored."""
         wanted: dict[Any, Any] = {}
         for column, address in enumerate(addresses):
             *parents, last = self.addresses.get(address, (address,))
@@ -85,24 +111,63 @@ class Scoring:
                 place = place.setdefault(name, {})
             place[last] = column
         found = np.full((len(weights), len(addresses)), np.nan)
-        for row, results in zip(found, self._results(weights, whole=False), strict=True):
+        results_of_sets = self._results(weights, whole=False, keys=self._keys(wanted))
+        for row, results in zip(found, results_of_sets, strict=True):
             pick(results, wanted, row)
         return found
 
+    def gaps(
+        self, address: str, items: Sequence[int]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64], bool] | None:
+        """The signed gaps [item, bin] of some items of a score that is a sum of absolute gaps, the
+        weights [bin] of their sums, and whether the score is the largest; None for other scores."""
+        head, *place = self.addresses[address]
+        for key, below in ((head, place), (f"{head}/{place[0]}", place[1:])):
+            gaps = self.agains[key].gaps.get(tuple(below)) if key in self.agains else None
+            if gaps is not None:
+                break
+        else:
+            return None
+        weights = np.zeros((1, self.items), np.int64)
+        weights[0, list(items)] = 1
+        tallies = self.agains[key].tallies
+        rows = []
+        for item in items:
+            one = np.zeros((1, self.items), np.int64)
+            one[0, item] = 1
+            rows.append(gaps.signed(self._states(one, tallies)))
+        return np.array(rows), gaps.weights(self._states(weights, tallies)), gaps.largest
+
+    def _states(self, weights: NDArray[np.int64], tallies: Sequence[Tally]) -> dict[Tally, State]:
+        stacked = ((tally, self._stacked[tally]) for tally in tallies)
+        return {tally: own.state(own.folded(weights), 0) for tally, own in stacked}
+
+    def _keys(self, wanted: Mapping[str, Any]) -> set[str]:
+        """The variants and parts that hold what is wanted, and those that hold these parts."""
+        found = set()
+        for key in self.agains:
+            head, _, part = key.partition("/")
+            if head in wanted and (not part or part in wanted[head]):
+                found.add(key)
+        return found
+
     def _results(
-        self, weights: NDArray[np.int64], whole: bool
+        self, weights: NDArray[np.int64], whole: bool, keys: set[str]
     ) -> Iterator[dict[str, dict[str, Any]]]:
-        most = max((own.numbers for own in self._stacked.values()), default=1)
+        agains = {key: again for key, again in self.agains.items() if key in keys}
+        tallies = dict.fromkeys(tally for again in agains.values() for tally in again.tallies)
+        stacked = {tally: self._stacked[tally] for tally in tallies}
+        most = max((own.numbers for own in stacked.values()), default=1)
         step = max(_CHUNK // max(most, 1), 1)
         for first in range(0, len(weights), step):
             part = weights[first : first + step]
-            folded = {tally: own.folded(part) for tally, own in self._stacked.items()}
+            folded = {tally: own.folded(part) for tally, own in stacked.items()}
             kept = {
                 (key, tally): self._stacked[tally].folded(part * self._kept(key).astype(np.int64))
-                for key, again in self.agains.items() if again.leaves_out is not None
+                for key, again in agains.items() if again.leaves_out is not None
                 for tally in again.kept_only
             }  # fmt: skip
-            means = self._means(part)
+            means = self._means(part, agains)
             for row in range(len(part)):
                 states = {
                     tally: self._stacked[tally].state(sums, row) for tally, sums in folded.items()
@@ -111,17 +176,18 @@ class Scoring:
                     (key, tally): self._stacked[tally].state(sums, row)
                     for (key, tally), sums in kept.items()
                 }
-                yield self._of(states, own, {k: v[row] for k, v in means.items()}, whole)
+                yield self._of(agains, states, own, {k: v[row] for k, v in means.items()}, whole)
 
     def _of(
         self,
+        agains: Mapping[str, Again],
         states: Mapping[Tally, State],
         kept: Mapping[tuple[str, Tally], State],
         means: Mapping[tuple[str, str], float],
         whole: bool,
     ) -> dict[str, dict[str, Any]]:
         found: dict[str, dict[str, Any]] = {}
-        for key, again in self.agains.items():
+        for key, again in agains.items():
             own = {tally: kept.get((key, tally), states[tally]) for tally in again.tallies}
             record = again.scores(own, whole)
             for name in (*again.means, *again.correlations, *again.of_states):
@@ -133,10 +199,12 @@ class Scoring:
                 found[key] = record
         return found
 
-    def _means(self, weights: NDArray[np.int64]) -> dict[tuple[str, str], NDArray[np.float64]]:
+    def _means(
+        self, weights: NDArray[np.int64], agains: Mapping[str, Again]
+    ) -> dict[tuple[str, str], NDArray[np.float64]]:
         """What is a mean of, or a correlation between, fields of the items' records: [set]."""
         found = {}
-        for key, again in self.agains.items():
+        for key, again in agains.items():
             w = weights * self._kept(key)
             for name, field in again.means.items():
                 found[key, name] = mean(w, self._column(key, field))

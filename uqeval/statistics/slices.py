@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.gate.addresses import slice_key
-from uqeval.statistics.draws import Resampling
-from uqeval.statistics.intervals import Drawn
+from uqeval.statistics.intervals import intervals
+from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.table import ItemTable
+from uqeval.statistics.units import resampling_for
 
-#: A slice of fewer items is flagged.
+if TYPE_CHECKING:
+    from uqeval.statistics.cut import CutOptions
+
+#: A slice of fewer units is flagged.
 SMALL = 10
 #: More slices than this are no table that anybody reads.
 _MOST = 256
@@ -62,22 +66,25 @@ def slices(
     scoring: Scoring,
     table: ItemTable,
     by: Sequence[Sequence[str]],
-    level: float | None,
-    resampling: Resampling,
+    options: CutOptions,
+    groups: Sequence[str] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Results of every slice, what was fitted on the whole set held fixed; with intervals if a
-    `level` is given."""
+    """Results of every slice, what was fitted on the whole set held fixed; with intervals if
+    `options` has a level."""
     found: dict[str, dict[str, Any]] = {}
     for key, items in slice_items(table, by).items():
+        resampling = resampling_for(scoring, options.draws, options.seed, groups, items)
         record: dict[str, Any] = {
             "items": len(items),
             "names": [scoring.names[i] for i in items],
-            "small": len(items) < SMALL,
+            "units": {"name": resampling.unit, "drawn": resampling.units},
+            "small": resampling.units < SMALL,
             "results": scoring.whole(items),
             "approximate": sorted(k for k, own in scoring.agains.items() if own.approximate),
             "intervals": {},
         }
-        if level is not None:
-            record["intervals"] = Drawn.of(scoring, resampling, items).intervals(level)
+        if options.ci is not None:
+            samples = Samples([scoring], [tuple(items)], resampling)
+            record["intervals"] = intervals(samples, options.ci, options.interval_method)
         found[key] = record
     return found

@@ -1,0 +1,73 @@
+"""Slow interval formulas from the papers, with scipy.stats; nothing of uqeval is imported."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from scipy import stats
+
+Score = Callable[[list[int]], float]
+
+
+def clopper_pearson(events: int, trials: int, level: float) -> tuple[float, float]:
+    found = stats.binomtest(events, trials).proportion_ci(level, "exact")
+    return float(found.low), float(found.high)
+
+
+def left_out(units: Sequence[Any], score: Score) -> list[float]:
+    """The score of all items but those of one unit, for each unit."""
+    return [
+        score([i for i, own in enumerate(units) if own != unit]) for unit in dict.fromkeys(units)
+    ]
+
+
+def jackknife_variance(values: Sequence[float]) -> float:
+    mean = math.fsum(values) / len(values)
+    return (len(values) - 1) / len(values) * math.fsum((v - mean) ** 2 for v in values)
+
+
+def jackknife_t(units: Sequence[Any], score: Score, level: float, logit: bool) -> Any:
+    """θ ± t·se, on the logit scale by the delta method."""
+    values = left_out(units, score)
+    theta = score(list(range(len(units))))
+    error = math.sqrt(jackknife_variance(values))
+    t = stats.t.ppf((1 + level) / 2, len(values) - 1)
+    if not logit:
+        return theta - t * error, theta + t * error
+    centre, error = math.log(theta / (1 - theta)), error / (theta * (1 - theta))
+    return 1 / (1 + math.exp(t * error - centre)), 1 / (1 + math.exp(-t * error - centre))
+
+
+def korn_graubard(
+    units: Sequence[Any], score: Score, counted: int, level: float, most_units: bool
+) -> tuple[float, float]:
+    """Korn & Graubard 1998: beta quantiles at the effective sample size adjusted for its degrees of
+    freedom; with `most_units` no more than there are units."""
+    p, g = score(list(range(len(units)))), len(set(units))
+    v = jackknife_variance(left_out(units, score))
+    tail = (1 - level) / 2
+    ratio = stats.t.ppf(1 - tail, counted - 1) / stats.t.ppf(1 - tail, g - 1)
+    n = min(counted, p * (1 - p) / v * ratio**2)
+    n = max(min(n, g) if most_units else n, 1)
+    x = p * n
+    return float(stats.beta.ppf(tail, x, n - x + 1)), float(stats.beta.ppf(1 - tail, x + 1, n - x))
+
+
+def expanded(drawn: Sequence[float], units: int, level: float) -> tuple[float, float]:
+    """Hesterberg 2015, §5: percentiles at Φ(−√(n/(n−1))·t)."""
+    t = stats.t.ppf((1 + level) / 2, units - 1)
+    tail = stats.norm.cdf(-math.sqrt(units / (units - 1)) * t)
+    low, high = np.quantile(np.asarray(drawn), [tail, 1 - tail])
+    return float(low), float(high)
+
+
+def holm(p: Sequence[float]) -> list[float]:
+    """Holm 1979, as the smallest level at which each hypothesis is rejected."""
+    found = []
+    for own in p:
+        below = sorted(other for other in p if other <= own)
+        found.append(max(min(1.0, (len(p) - i) * q) for i, q in enumerate(below)))
+    return found

@@ -1,0 +1,109 @@
+"""Interval formulas against slow ones with scipy.stats, and published values."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import naive_statistics as naive
+import numpy as np
+import pytest
+
+from uqeval.compare.holm import holm
+from uqeval.statistics import methods
+from uqeval.statistics.methods import Bounds, NoBounds
+
+LEVELS = [0.5, 0.9, 0.95, 0.999]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize(("events", "trials"), [(0, 1), (0, 30), (3, 10), (7, 7), (1, 500)])
+def test_clopper_pearson(events: int, trials: int, level: float) -> None:
+    found = methods.clopper_pearson(events / trials, trials, level)
+    assert found == pytest.approx(naive.clopper_pearson(events, trials, level), rel=1e-9)
+
+
+def shares(rng: np.random.Generator, units: int) -> tuple[np.ndarray, np.ndarray]:
+    trials = rng.integers(5, 50, units)
+    return rng.binomial(trials, rng.beta(8, 3, units)), trials
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("units", [2, 5, 12, 40])
+def test_shares_and_other_scores(units: int, level: float) -> None:
+    events, trials = shares(np.random.default_rng(units), units)
+    p = events.sum() / trials.sum()
+    without = (events.sum() - events) / (trials.sum() - trials)
+
+    def score(items: list[int]) -> float:
+        return float(events[items].sum() / trials[items].sum())
+
+    variance = float(methods.jackknife_variance(without))
+    with_event = int((events < trials).sum())
+    found = methods.korn_graubard(p, variance, units, with_event, float(trials.sum()), level)
+    few = with_event < 5
+    expected = naive.korn_graubard(range(units), score, int(trials.sum()), level, few)
+    assert (found.low, found.high) == pytest.approx(expected, rel=1e-9)
+    for logit in (True, False):
+        own = methods.jackknife_t(p, variance, units, level, logit=logit)
+        assert isinstance(own, Bounds)
+        expected = naive.jackknife_t(range(units), score, level, logit)
+        assert (own.low, own.high) == pytest.approx(expected, rel=1e-9)
+
+
+def test_the_bound_never_gets_better_with_another_event() -> None:
+    """One trial a unit, 100 units, 0 to 3 wrong ones: the values of the definitions."""
+    lows = []
+    for events in range(12):
+        p = 1 - events / 100
+        each = np.repeat([0.0, 1.0], [events, 100 - events])
+        without = (each.sum() - each) / 99
+        variance = float(methods.jackknife_variance(without))
+        lows.append(methods.korn_graubard(p, variance, 100, events, 100, 0.95).low)
+    assert lows[:4] == pytest.approx([0.964, 0.945, 0.929, 0.914], abs=6e-4)
+    assert all(a > b for a, b in itertools.pairwise(lows))
+
+
+def test_no_event_counts_units() -> None:
+    found = methods.korn_graubard(1.0, 0.0, 4, 0, 1e6, 0.95)
+    assert (found.low, found.high) == pytest.approx(naive.clopper_pearson(4, 4, 0.95))
+    own = methods.jackknife_t(0.0, 0.0, 4, 0.95, logit=True)
+    assert isinstance(own, Bounds) and own.high == pytest.approx(found_of(0, 4)[1])
+    assert isinstance(methods.jackknife_t(0.4, math.nan, 4, 0.95, logit=True), NoBounds)
+
+
+def found_of(events: int, trials: int) -> tuple[float, float]:
+    return naive.clopper_pearson(events, trials, 0.95)
+
+
+@pytest.mark.parametrize("units", [6, 10, 200])
+def test_expanded_percentiles(units: int) -> None:
+    drawn = np.random.default_rng(units).normal(size=2000)
+    found = methods.expanded(drawn, units, 0.95)
+    assert (found.low, found.high) == pytest.approx(naive.expanded(drawn, units, 0.95), rel=1e-9)
+    plain = methods.percentile(drawn, 0.95)
+    assert found.low < plain.low < plain.high < found.high
+
+
+def test_signs_of_gaps() -> None:
+    """All 2^5 signs by hand; random ones are near that share."""
+    gaps = np.random.default_rng(0).normal(0.2, 1, (5, 3))
+    weights = np.array([0.5, 1.0, 0.25])
+    for largest in (False, True):
+        fold = max if largest else sum
+
+        def value(signs: list[int], fold: object = fold) -> float:
+            sums = [sum(s * g for s, g in zip(signs, column, strict=True)) for column in gaps.T]
+            return fold(abs(v) * w for v, w in zip(sums, weights, strict=True))  # type: ignore
+
+        every = [[1 - 2 * (k >> i & 1) for i in range(5)] for k in range(32)]
+        observed = value([1] * 5)
+        exact = sum(value(s) >= observed * (1 - 1e-12) for s in every) / 32
+        found = methods.gaps_share(gaps, weights, largest, 20_000, 0)
+        assert found == pytest.approx(exact, abs=0.015)
+
+
+def test_holm() -> None:
+    p = [0.01, 0.04, 0.03, 0.005, 0.03, 1.0]
+    assert holm(p) == pytest.approx(naive.holm(p))
+    assert holm([0.01, 0.02, 0.03]) == pytest.approx([0.03, 0.04, 0.04])

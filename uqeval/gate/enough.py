@@ -1,0 +1,97 @@
+"""How much more data a verdict would take, and how likely all rules pass again."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
+from typing import TYPE_CHECKING
+
+from uqeval.gate.resampling import Interval
+
+if TYPE_CHECKING:
+    from uqeval.gate.judge import Verdict
+
+#: Beyond so many times the units that there are a rule is too close to call.
+_MOST_TIMES = 100
+#: The power that `MoreUnits.count` aims at, as a quantile of the normal distribution: 80 %.
+_POWER = NormalDist().inv_cdf(0.8)
+#: Below this chance that all rules pass again there is a note.
+_UNLIKELY = 0.5
+
+
+@dataclass(frozen=True)
+class MoreUnits:
+    """How many more units decide with a power of 80 % if the true distance is the observed one.
+
+    `low` and `high`: the same at the observed distance plus and less one standard error. None: more
+    than 100 times the units that there are.
+    """
+
+    count: int | None
+    low: int | None
+    high: int | None
+    unit: str
+
+
+def more_units(
+    interval: Interval, measured: Fraction, limit: Fraction, items: int
+) -> MoreUnits | None:
+    """Return n·((z + 0.84)·se/distance)² − n with z = Φ⁻¹((1 + level)/2); None without units.
+
+    n counts the units of the interval; of a video, whose units are batches, pairs (`items`). A
+    share without events needs as many units as move its exact bound to the limit. Of an interval
+    without a standard error, as older reports have them, its width tells it.
+    """
+    video = interval.unit == "batch"
+    n, unit = (items, "pair") if video else (interval.units or items, interval.unit)
+    distance = float(abs(measured - limit))
+    z = NormalDist().inv_cdf((1 + interval.level) / 2)
+    error = interval.error
+    if error is None and not interval.exact:
+        error = (interval.high - interval.low) / (2 * z)
+    if not n:
+        return None
+
+    def needed(gap: float) -> int | None:
+        if gap <= 0:
+            return None
+        if error:
+            more = n * ((z + _POWER) * error / gap) ** 2 - n
+        else:
+            value = float(measured)
+            reach = interval.high - value if limit > measured else value - interval.low
+            bounds = 0 < reach < 1 and gap < 1
+            more = n * (math.log1p(-reach) / math.log1p(-gap) if bounds else reach / gap) - n
+        return max(1, math.ceil(more)) if more <= _MOST_TIMES * n else None
+
+    nearer, farther = distance - (error or 0.0), distance + (error or 0.0)
+    return MoreUnits(needed(distance), needed(farther), needed(nearer), unit)
+
+
+def chance_of_all(verdicts: Sequence[Verdict]) -> str | None:
+    """Return a note where it is unlikely that all passing rules with `confidence` pass again.
+
+    For each, the chance on as many other units if its true value is the observed one is
+    Φ(distance/se − z); the rules are taken as independent.
+    """
+    chances: dict[str, float] = {}
+    for verdict in verdicts:
+        own = verdict.interval
+        if own is None or verdict.status != "pass" or verdict.value is None or not own.error:
+            continue
+        measured = verdict.value if verdict.change is None else verdict.change
+        limit = -verdict.limit if "drop" in verdict.kind else verdict.limit
+        z = NormalDist().inv_cdf((1 + own.level) / 2)
+        chances[str(verdict.address)] = NormalDist().cdf(abs(measured - limit) / own.error - z)
+    together = math.prod(chances.values())
+    if len(chances) < 2 or together >= _UNLIKELY:
+        return None
+    weakest = min(chances, key=lambda name: chances[name])
+    return (
+        f"all {len(chances)} rules with confidence pass, but on as many other items all of them "
+        f"would pass again with a chance of about {together:.0%} (least: {weakest}, "
+        f"{chances[weakest]:.0%}): evaluate more items, or widen the limits."
+    )

@@ -1,0 +1,72 @@
+"""Signed gaps of confidence bins, right pixels less summed confidences, of calibration errors.
+
+Intervals test with them whether a calibration error differs from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics._again import Gaps
+from uqeval.metrics.calibration_scores import Binned
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import State
+
+
+def of_set(
+    top: Tally, each: Tally, massed: Sequence[Tally], at_one: str, classes: int
+) -> dict[tuple[Any, ...], Gaps]:
+    """Return the gaps of ECE, MCE, adaptive and class-wise ECE, and of the ECE of each class."""
+    found = of_bins(top, at_one)
+    for tally in massed:
+        found["adaptive_ece",] = _gaps(tally, "own", pixels_of=top)
+    found["classwise_ece",] = _gaps(each, at_one, pixels_of=top, over=classes)
+    for c in range(classes):
+        found["per_class", c, "ece"] = _gaps(each, at_one, pixels_of=top, row=c)
+    return found
+
+
+def of_bins(tally: Tally, at_one: str) -> dict[tuple[Any, ...], Gaps]:
+    """Return the gaps of the ECE and of the MCE of a tally of confidence bins."""
+    return {
+        ("ece",): _gaps(tally, at_one, pixels_of=tally),
+        ("mce",): _gaps(tally, at_one, pixels_of=tally, largest=True),
+    }
+
+
+def _gaps(
+    tally: Tally,
+    at_one: str,
+    *,
+    pixels_of: Tally,
+    over: int = 1,
+    row: int | None = None,
+    largest: bool = False,
+) -> Gaps:
+    import numpy as np
+
+    def binned(states: Mapping[Tally, State]) -> list[Binned]:
+        state = states[tally]
+        if state["count"].ndim == 1:
+            return [Binned.of(state, at_one)]
+        rows = range(len(state["count"])) if row is None else (row,)
+        names = ("count", "correct", "confidence")
+        return [Binned.of({name: state[name][c] for name in names}, at_one) for c in rows]
+
+    def signed(states: Mapping[Tally, State]) -> NDArray[np.float64]:
+        return np.concatenate([np.subtract(own.correct, own.confidence) for own in binned(states)])
+
+    def weights(states: Mapping[Tally, State]) -> NDArray[np.float64]:
+        counts = np.concatenate([np.array(own.count, np.float64) for own in binned(states)])
+        if largest:
+            return np.where(counts > 0, 1 / np.maximum(counts, 1), 0.0)
+        pixels = int(states[pixels_of]["count"].sum())
+        return np.full(counts.size, 1 / (max(pixels, 1) * over))
+
+    return Gaps(signed, weights, largest)

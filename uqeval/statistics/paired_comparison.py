@@ -1,0 +1,194 @@
+"""Several models on the same items: their scores, differences, p-values and ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+
+from uqeval.errors import UsageError
+from uqeval.gate.resampling import Interval
+from uqeval.report.schema import Report
+from uqeval.statistics.draws import Resampling
+from uqeval.statistics.from_states import resampling_of, scoring_of
+from uqeval.statistics.intervals import difference, is_approximate
+from uqeval.statistics.methods import NoBounds, student
+from uqeval.statistics.samples import Samples
+from uqeval.statistics.scoring import Scoring
+from uqeval.statistics.swaps import SwapTest, least_p, swap_tests
+from uqeval.statistics.units import resampling_for, sequences_of
+
+#: A rank says nothing where more of the draws than this have no value.
+_UNDEFINED = 0.05
+
+
+@dataclass(frozen=True)
+class OpenedReport:
+    """The states of one report, and how it resamples its items."""
+
+    path: Path
+    scoring: Scoring
+    resampling: Resampling
+
+    @classmethod
+    def of(cls, path: Path, report: Report) -> OpenedReport:
+        """Those beside a report. Raises `StoreError` where there are none of it."""
+        scoring = scoring_of(path, report)
+        return cls(path, scoring, resampling_of(path, report, scoring))
+
+    def places(self, names: Sequence[str]) -> list[int]:
+        """Where items stand."""
+        place = {name: i for i, name in enumerate(self.scoring.names)}
+        return [place[name] for name in names]
+
+
+@dataclass(frozen=True)
+class PairedComparison:
+    """Scores of models over items that all have, resampled alike.
+
+    `models` are the reports of each, one for each training; `places` says where the items stand in
+    each report; `addresses` are the scores that are compared.
+    """
+
+    models: Sequence[Sequence[OpenedReport]]
+    names: tuple[str, ...]
+    addresses: tuple[str, ...]
+    resampling: Resampling
+    _tests: dict[tuple[int, int], dict[str, SwapTest]] = field(default_factory=dict)
+
+    @property
+    def items(self) -> int:
+        """How many items are compared."""
+        return len(self.names)
+
+    @property
+    def least_p(self) -> float:
+        """The smallest p-value that so many units can give."""
+        return least_p(self.resampling.units)
+
+    def each(self, model: int, address: str) -> list[float | None]:
+        """The score of each training of a model; None where it is undefined."""
+        found = self._samples.of("whole", address)[list(self._rows(model)), 0].tolist()
+        return [value if np.isfinite(value) else None for value in found]
+
+    def difference(
+        self, model: int, baseline: int, address: str, level: float
+    ) -> tuple[Interval | None, SwapTest | None]:
+        """The interval of a model's score less the baseline's, and the test that swaps the two.
+
+        Two models of several trainings each: Welch's interval over trainings, and no test, since
+        swapping items says nothing of the variance of training.
+        """
+        trainings = [len(self.models[m]) for m in (model, baseline)]
+        if min(trainings) > 1:
+            return self._welch(model, baseline, address, level), None
+        own = self.resampling
+        runs = (self._rows(model), self._rows(baseline))
+        found = difference(self._samples, address, level, runs=runs)
+        rough = any(is_approximate(m[0].scoring, address) for m in self.models)
+        interval = None
+        if not isinstance(found, NoBounds):
+            interval = Interval(level, found.low, found.high, rough, found.method, own.unit,
+                                own.units, found.standard_error)  # fmt: skip
+        if max(trainings) > 1:
+            return interval, None
+        return interval, self._tested(model, baseline).get(address)
+
+    def _tested(self, model: int, baseline: int) -> dict[str, SwapTest]:
+        if (model, baseline) not in self._tests:
+            pair = [self.models[m][0] for m in (model, baseline)]
+            places = [one.places(self.names) for one in pair]
+            self._tests[model, baseline] = swap_tests(
+                pair[0].scoring, pair[1].scoring, places, self.resampling, self.addresses
+            )
+        return self._tests[model, baseline]
+
+    def _welch(self, model: int, baseline: int, address: str, level: float) -> Interval | None:
+        whole = self._samples.of("whole", address)[:, 0]
+        ours, theirs = (whole[list(self._rows(m))] for m in (model, baseline))
+        if min(len(ours), len(theirs)) < 2 or not np.isfinite(whole).all():
+            return None
+        parts = [own.var(ddof=1) / len(own) for own in (ours, theirs)]
+        error = sum(parts)
+        if not error > 0:
+            return None
+        degrees = error**2 / sum(
+            part**2 / (len(own) - 1) for part, own in zip(parts, (ours, theirs), strict=True)
+        )
+        value, reach = ours.mean() - theirs.mean(), student((1 + level) / 2, degrees) * error**0.5
+        trainings = len(ours) + len(theirs)
+        return Interval(level, float(value - reach), float(value + reach), False, "welch-t",
+                        "training", trainings)  # fmt: skip
+
+    def ranks(
+        self, address: str, direction: str, places: Sequence[int]
+    ) -> list[tuple[float, float]]:
+        """For each model the shares of draws in which none is better, and in which it has the rank
+        `places` says; none where too many draws are undefined."""
+        if self.resampling.units < 2 or self.resampling.problem:
+            return []
+        drawn = self._samples.of("drawn", address)
+        means = np.stack([drawn[list(self._rows(m))].mean(axis=0) for m in range(len(self.models))])
+        scores = means * (1.0 if direction == "higher" else -1.0)
+        scores = scores[:, np.isfinite(scores).all(axis=0)]
+        if scores.shape[1] <= (1 - _UNDEFINED) * drawn.shape[1]:
+            return []
+        ranks = 1 + (scores[None] > scores[:, None]).sum(axis=1)  # [model, draw]
+        kept = ranks == np.asarray(places)[:, None]
+        return list(
+            zip((ranks == 1).mean(axis=1).tolist(), kept.mean(axis=1).tolist(), strict=True)
+        )
+
+    @cached_property
+    def _samples(self) -> Samples:
+        opened = [one for own in self.models for one in own]
+        places = [one.places(self.names) for one in opened]
+        return Samples([one.scoring for one in opened], places, self.resampling)
+
+    def _rows(self, model: int) -> range:
+        first = sum(len(own) for own in self.models[:model])
+        return range(first, first + len(self.models[model]))
+
+
+def paired_comparison(
+    models: Sequence[Sequence[OpenedReport]],
+    names: Sequence[str],
+    addresses: Sequence[str],
+    draws: int,
+    seed: int,
+) -> PairedComparison:
+    """Return the comparison of models over the items `names`, which all have.
+
+    Items are resampled in the groups that a report has, in batches of a video, else by themselves.
+    Raises `UsageError` where reports have different groups.
+    """
+    opened = [one for own in models for one in own]
+    resampling = _resampling(opened, names, draws, seed)
+    return PairedComparison(models, tuple(names), tuple(addresses), resampling)
+
+
+def _resampling(
+    opened: Sequence[OpenedReport], names: Sequence[str], draws: int, seed: int
+) -> Resampling:
+    grouped: dict[tuple[int, ...], tuple[OpenedReport, tuple[str, ...]]] = {}
+    for one in opened:
+        if one.resampling.unit == "group":
+            own = [one.resampling.unit_of[i] for i in one.places(names)]
+            numbers = tuple(own.index(group) for group in own)
+            grouped.setdefault(numbers, (one, tuple(own)))
+    if len(grouped) > 1:
+        (first, _), (second, _), *_ = grouped.values()
+        raise UsageError(
+            f"{first.path} and {second.path} group their items differently (--group-by); evaluate "
+            "both with the same groups."
+        )
+    for _, groups in grouped.values():
+        return Resampling(groups, draws, seed, "group")
+    if sequences_of(opened[0].scoring) is None:
+        return Resampling(tuple(names), draws, seed)
+    # The model whose pairs stay alike for longest decides how long a batch is.
+    found = [resampling_for(o.scoring, draws, seed, None, o.places(names)) for o in opened]
+    return min(found, key=lambda own: own.effective or 0.0)

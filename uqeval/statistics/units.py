@@ -1,0 +1,86 @@
+"""Which units a run's items are resampled in: items, groups, sequences or batches of a video."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from uqeval.errors import UsageError
+from uqeval.statistics import video
+from uqeval.statistics.draws import DRAWS, Resampling
+from uqeval.statistics.scoring import Scoring
+
+
+def resampling_for(
+    scoring: Scoring,
+    draws: int = DRAWS,
+    seed: int = 0,
+    groups: Sequence[str] | None = None,
+    items: Sequence[int] | None = None,
+) -> Resampling:
+    """Return how some items of a run (None: all) are resampled.
+
+    By `groups`, one for each item of the run, else by the cases that items are slices of, if there
+    are any; a video by sequences where there are ten or
+    more, else by batches that are long beside its autocorrelation time; all else by item.
+    Raises `UsageError` for groups that cut a sequence.
+    """
+    places = list(range(scoring.items)) if items is None else list(items)
+    sequences = sequences_of(scoring)
+    groups = cases_of(scoring) if groups is None else groups
+    if groups is not None:
+        _refuse_cut_sequences(groups, sequences)
+        return Resampling(tuple(groups[i] for i in places), draws, seed, "group")
+    if sequences is None:
+        return Resampling(tuple(scoring.names[i] for i in places), draws, seed)
+    return _of_video(scoring, [sequences[i] for i in places], places, draws, seed)
+
+
+def cases_of(scoring: Scoring) -> tuple[str, ...] | None:
+    """Return the case of each item, where items are slices of cases; None elsewhere."""
+    groups = scoring.index["facts"].get("groups")
+    return None if groups is None else tuple(groups)
+
+
+def sequences_of(scoring: Scoring) -> tuple[str, ...] | None:
+    """Return the sequence of each item of a video; None for single images."""
+    facts = scoring.index["facts"].get("video")
+    return tuple(facts["sequences"]) if facts else None
+
+
+def _of_video(
+    scoring: Scoring, sequences: Sequence[str], places: Sequence[int], draws: int, seed: int
+) -> Resampling:
+    names = np.array(sequences)
+    found = []
+    for key in scoring.agains:
+        values = [scoring.records[i].get(key, {}).get("tc") for i in places]
+        series = np.array([np.nan if own is None else own for own in values], np.float64)
+        if np.isfinite(series).any():
+            each = [series[names == name] for name in dict.fromkeys(sequences)]
+            found.append(video.autocorrelation(each))
+    tau, lag1 = max(found, default=(1.0, 0.0))
+    effective = len(places) / tau
+    if len(set(sequences)) >= video.SEQUENCES:
+        return Resampling(tuple(sequences), draws, seed, "sequence", lag1, effective)
+    batches = video.batches(sequences, video.batch_count(len(places), tau))
+    shortest = min((batches.count(own) for own in set(batches)), default=0)
+    problem = None
+    if shortest <= tau:
+        problem = (
+            f"the video is too short: its shortest batch has {shortest} pairs, and neighbours stay "
+            f"alike for {tau:.0f}; about {int(np.ceil(video.LEAST * tau)) + 1} pairs are needed"
+        )
+    return Resampling(batches, draws, seed, "batch", lag1, effective, problem)
+
+
+def _refuse_cut_sequences(groups: Sequence[str], sequences: Sequence[str] | None) -> None:
+    group_of: dict[str, str] = {}
+    for group, sequence in zip(groups, sequences or (), strict=False):
+        if group_of.setdefault(sequence, group) != group:
+            raise UsageError(
+                f"--group-by puts pairs of the sequence {sequence!r} into the groups "
+                f"{group_of[sequence]!r} and {group!r}; neighbouring pairs of a video are not "
+                "independent. Use groups of whole sequences."
+            )
