@@ -72,7 +72,6 @@ def test_fails_and_names_what_moved_it(folder: Path) -> None:
     assert done.status == 1 and done.stderr == ""
     shown = " ".join(done.stdout.split())
     assert "[R-1] report/pavpu.pavpu: at least 0.999: fail:" in shown
-    assert "items that moved it most:" in shown and "bonn" in shown
     assert "classes that moved it most:" in shown and "why it matters: because" in shown
 
 
@@ -82,7 +81,7 @@ def test_files_say_all_and_exactly(folder: Path) -> None:
     assert (done.status, done.stdout, done.stderr) == (1, "", "")
     record = json.loads((folder / "v.json").read_text())
     assert record["schema"] == "uqeval.verdicts/1" and record["passed"] is False
-    assert record["counts"] == {"pass": 1, "fail": 1, "inconclusive": 0}
+    assert record["counts"] == {"pass": 1, "fail": 1, "inconclusive": 0, "not_evaluated": 0}
     first, second = record["verdicts"]
     assert first["value"] == value(folder) and first["limit"] == 0.999
     assert (first["id"], first["why"], first["line"]) == ("R-1", "because", 1)
@@ -170,7 +169,7 @@ def test_inconclusive_verdicts(folder: Path) -> None:
     rules = f"pavpu.pavpu: {{min: {low + 0.05}, confidence: 0.9}}"
     done = gate(folder, rules, "--junit", "g.xml")
     assert done.status == 1 and "inconclusive, counts as fail" in done.stdout
-    assert "about 9 more items would likely decide" in done.stdout  # 3·2² − 3
+    assert "more items would decide with a power of 80 %" in done.stdout
     assert 'type="inconclusive"' in (folder / "g.xml").read_text()
     done = gate(folder, rules.replace("}", ", inconclusive: pass}"), "--junit", "g.xml", "--github")
     assert done.status == 0 and "inconclusive, counts as pass" in done.stdout
@@ -185,7 +184,7 @@ def test_an_older_baseline(folder: Path) -> None:
     (folder / "old.json").write_text(json.dumps(record))
     done = gate(folder, "pavpu.pavpu: {max_drop: 0.2}", "--baseline", "old.json")
     assert done.status == 1 and "a change of -0.25" in done.stdout
-    assert "items that moved it most: aachen" in " ".join(done.stdout.split())
+    assert "items that moved it most" not in done.stdout  # an older baseline has no states
     assert gate(folder, "pavpu.pavpu: {max_drop: 0.25}", "--baseline", "old.json").status == 0
     record["items"][0]["name"] = "other"
     (folder / "old.json").write_text(json.dumps(record))

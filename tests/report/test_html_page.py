@@ -151,6 +151,7 @@ def test_links_lead_somewhere() -> None:
 def test_the_gallery_shows_what_it_is_given() -> None:
     class Two:
         legend = (("#ff0000", "wrong <pixel>"),)
+        note = ""
 
         def pictures(self, item: int) -> list[Picture]:
             return [Picture(f"of {item}", b"png", f"alt {EVIL}")]

@@ -34,7 +34,12 @@ def test_table() -> None:
     cells = (
         Cell(0.25),
         Cell(
-            0.5, None, (0.4, 0.5, 0.6), 0.1, True, Difference(0.25, True, Interval(0.9, 0.1, 0.4))
+            0.5,
+            None,
+            (0.4, 0.5, 0.6),
+            0.1,
+            True,
+            Difference(0.25, True, 0.9, Interval(0.9, 0.1, 0.4)),
         ),
     )
     rows = (

@@ -2,19 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
 
 from uqeval.errors import StoreError
 
 if TYPE_CHECKING:
-    from uqeval.statistics.joined import Joined
-    from uqeval.stores.states import SavedStates
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
 
-def checked_states(saved: SavedStates | Joined, tally: Tally) -> Iterator[tuple[bytes, State]]:
+class StatesSource(Protocol):
+    """Packed states of items, and all that it takes to score them: `index`."""
+
+    @property
+    def index(self) -> dict[str, Any]:
+        """Names, records, settings and fitted numbers, as `uqeval.stores.states` has them."""
+
+    @property
+    def path(self) -> str | Path:
+        """What messages call it."""
+
+    @property
+    def evaluated(self) -> dict[int, tuple[int, str]]:
+        """By item, how many pixels a tally has counted and which; filled while states are read."""
+
+    def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
+        """The packed states of a tally, in the order of items. Raises `StoreError`."""
+
+
+def checked_states(saved: StatesSource, tally: Tally) -> Iterator[tuple[bytes, State]]:
     """Yield the state of a tally of each item, packed and unpacked, in the order of items.
 
     Raises `StoreError` for states of another tally, for counts that no item can have given, and for
@@ -41,7 +59,7 @@ def checked_states(saved: SavedStates | Joined, tally: Tally) -> Iterator[tuple[
         yield data, state
 
 
-def _message(saved: SavedStates | Joined, item: int, why: str) -> str:
+def _message(saved: StatesSource, item: int, why: str) -> str:
     """Name the file, the item and the reason, and what to do."""
     name = saved.index["items"][item]
     return f"{saved.path}: the states of {name!r} are damaged or forged: {why}. Evaluate again."

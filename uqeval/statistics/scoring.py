@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,29 +17,13 @@ from uqeval.statistics.variants import agains_of
 from uqeval.statistics.weighted import correlation, mean
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from uqeval.metrics._again import Again
+    from uqeval.statistics.checked_states import StatesSource
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
 #: Numbers of folded states that are held at a time.
 _CHUNK = 1 << 24
-
-
-class StatesSource(Protocol):
-    """Packed states of items, and all that it takes to score them: `index`."""
-
-    @property
-    def index(self) -> dict[str, Any]:
-        """Names, records, settings and fitted numbers, as `uqeval.stores.states` has them."""
-
-    @property
-    def path(self) -> str | Path:
-        """What messages call it."""
-
-    def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
-        """The packed states of a tally, in the order of items. Raises `StoreError`."""
 
 
 class Scoring:

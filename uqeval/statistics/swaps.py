@@ -8,7 +8,7 @@ saved states of both models are summed in other combinations.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -134,6 +134,7 @@ class _Mixed:
     other: Scoring
     other_places: Sequence[int]
     partner: Mapping[str, Tally]
+    evaluated: dict[int, tuple[int, str]] = field(default_factory=dict)
 
     @property
     def path(self) -> Path | str:
@@ -144,7 +145,10 @@ class _Mixed:
         records = [self.one.records[i] for i in self.places]
         records += [self.other.records[i] for i in self.other_places]
         names = [f"{k}/{i}" for k in (0, 1) for i in range(len(self.places))]
-        return {**self.one.index, "items": names, "records": records}
+        sizes = [self.one.index["facts"]["sizes"][i] for i in self.places]
+        sizes += [self.other.index["facts"]["sizes"][i] for i in self.other_places]
+        facts = self.one.index["facts"] | {"sizes": sizes}
+        return {**self.one.index, "items": names, "records": records, "facts": facts}
 
     def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
         tally = next(t for t in self.one.tallies if t.parameters() == parameters)
