@@ -23,10 +23,10 @@ if TYPE_CHECKING:
     from uqeval.tallies import Tally
 
 #: At most so many random swaps; all of them where the units allow no more than `EVERY`.
-MOST = 10_000
+MOST = 2000
 EVERY = 4096
 #: So many swaps with at least the observed difference end a test early (Besag & Clifford 1991).
-ENOUGH = 30
+ENOUGH = 20
 
 
 @dataclass(frozen=True)
