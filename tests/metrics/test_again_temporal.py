@@ -11,7 +11,8 @@ from read_again import Reread
 
 from uqeval.metrics import temporal_scores as ts
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.intervals import Drawn
+from uqeval.statistics.intervals import intervals
+from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 
 C, SIZE = 4, (32, 40)
@@ -136,7 +137,8 @@ def test_dropped_cuts_are_in_no_mean(tmp_path: Path) -> None:
 def test_the_mean_over_frames_and_pooled_scores_have_intervals(tmp_path: Path, cuts: bool) -> None:
     found = run(tmp_path, video(cut=cuts), drop_cuts=cuts)
     expected, scoring = found.results("temporal"), Scoring(found.saved)
-    drawn = Drawn.of(scoring, Resampling(200)).intervals(0.9)
+    by_pair = Samples.of_run(scoring, Resampling(scoring.names, 200))
+    drawn = intervals(by_pair, 0.9)
     for name in ("miou_mean", "mtc_pooled", "mtc"):
         own = drawn[f"temporal.{name}"]
         assert own["low"] <= expected[name] <= own["high"] and own["low"] < own["high"], name
