@@ -82,6 +82,10 @@ OF_COMMAND = {
         "predictions": "--gallery", "video": "--gallery", "model": "--gallery and --video",
         "labels": "--gallery", "images": "--gallery", "names": "--gallery",
     },
+    "verify": {"items": "no --all", "all_": ANY, "seed": "no --all"},
+    "evidence": {
+        "verdicts": ANY, "rules": ANY, "selftest": ANY, "verify": ANY, "items": PERMISSION,
+    },
     "reduce": {"maps": ANY, "mean_probs": ANY},
     "inspect": {"full": ANY},
     "convert": {
@@ -186,6 +190,7 @@ REFUSED = [
     "select c.json --min-coverage 0.1", "report c.json --figure-format pdf",
     "report c.json --model a", "report c.json --names n.txt", "report c.json --images ids",
     "report c.json --gallery 1 --predictions p.npz --model a",
+    "verify c.json --all --items 3", "verify c.json --all --seed 3",
     "reduce p.npz -o m.zarr --label-map cityscapes", "reduce q.npz -o m.zarr --ignore-index 3",
     "inspect p.npz --missing-chunks fill", "inspect p.npz --label-map cityscapes",
     "inspect q.npz --ignore-index 3", "inspect p.npz --store a",

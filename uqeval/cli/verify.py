@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uqeval.cli.stdout import console, printing
+from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
     from uqeval.verify import Verification
@@ -42,6 +43,8 @@ def verify(
     from uqeval.report.files import write
     from uqeval.verify import verify as run
 
+    if all_ and (items, seed) != (5, 0):
+        raise UsageError("--items and --seed choose items, and --all takes all; leave them out.")
     check_outputs(output, inputs=[report, *(stores or ())])
     found = run(report, stores or (), items=items, everything=all_, seed=seed)
     if output is not None and output != "-":
