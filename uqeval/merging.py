@@ -41,6 +41,7 @@ def merge(
     slices: str | Path | None = None,
     slice_by: Sequence[str] = (),
     group_by: str | None = None,
+    interval_method: str = "auto",
     threshold: str | float | None = None,
 ) -> Report:
     """Join the saved states of parts of a run, or of runs over different items, into one report.
@@ -57,7 +58,13 @@ def merge(
 
     began = time.perf_counter()
     options = cut_options(
-        ci=ci, draws=draws, seed=seed, slices=slices, slice_by=tuple(slice_by), group_by=group_by
+        ci=ci,
+        draws=draws,
+        seed=seed,
+        slices=slices,
+        slice_by=tuple(slice_by),
+        group_by=group_by,
+        interval_method=interval_method,
     )
     given = [reports] if isinstance(reports, str | Path) else list(reports)
     files = states_of(given)

@@ -94,6 +94,7 @@ def evaluate(
     slices: str | Path | None = None,
     slice_by: Sequence[str] = (),
     group_by: str | None = None,
+    interval_method: str = "auto",
     **inputs: Any,
 ) -> Report:
     """Evaluate saved predictions; the report is the one that the commands write.
@@ -124,7 +125,13 @@ def evaluate(
         families, told = everything(opened)
         opened = dataclasses.replace(opened, warnings=[*opened.warnings, *told])
     read_off = cut_options(
-        ci=ci, draws=draws, seed=seed, slices=slices, slice_by=tuple(slice_by), group_by=group_by
+        ci=ci,
+        draws=draws,
+        seed=seed,
+        slices=slices,
+        slice_by=tuple(slice_by),
+        group_by=group_by,
+        interval_method=interval_method,
     )
     options = RunOptions(
         workers, parse_memory(memory), states, progress or Silent(), resume, read_off
@@ -189,7 +196,8 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
 
 def cut_options(**given: Any) -> CutOptions | None:
     """What is to be read off the states, if anything. Raises `UsageError`."""
-    drawn = given.get("draws", 2000) != 2000 or given.get("seed", 0) != 0
+    defaults = {"draws": 2000, "seed": 0, "interval_method": "auto"}
+    drawn = any(given.get(name, own) != own for name, own in defaults.items())
     if given["ci"] is None and not (
         given["slices"] or given["slice_by"] or given["group_by"] or drawn
     ):

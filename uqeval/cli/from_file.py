@@ -135,7 +135,7 @@ def _kind(store: Store) -> str:
 
 def _everywhere(config: Config) -> dict[str, Any]:
     """The options of the file that hold for all stores."""
-    same = ("ci", "group_by", "draws", "seed", "workers", "memory")
+    same = ("ci", "group_by", "interval_method", "draws", "seed", "workers", "memory")
     found: dict[str, Any] = {name: getattr(config, name) for name in same}
     if config.slices is not None:
         by = [one if isinstance(one, str) else ",".join(one) for one in config.slices.by]

@@ -38,6 +38,17 @@ class Kind(StrEnum):
     predictions = "predictions"
 
 
+class Method(StrEnum):
+    """How intervals are computed."""
+
+    auto = "auto"
+    korn_graubard = "korn-graubard"
+    jackknife_t = "jackknife-t"
+    expanded = "expanded"
+    batch_means = "batch-means"
+    percentile = "percentile"
+
+
 class Missing(StrEnum):
     """What to do about chunks that a store does not hold."""
 
@@ -151,6 +162,9 @@ class Shared:
         metavar="COLUMN", show_default=False, rich_help_panel=_CUT,
         help="Resample groups of items that belong together (drive, city, patient) instead of "
         "items.")] = None
+    interval_method: Annotated[Method, typer.Option(
+        rich_help_panel=_CUT,
+        help="Method of all intervals (auto: the one of each score's kind).")] = Method.auto
     draws: Annotated[int, typer.Option(
         metavar="N", rich_help_panel=_CUT, help="Resamples of the intervals.")] = 2000
     seed: Annotated[int, typer.Option(
@@ -192,7 +206,7 @@ READING = (
 #: The same, and which items.
 INPUTS = (*READING, "class_names", "nan_samples", "invalid", "limit", "part", "map_cache")
 #: What is read off the states.
-CUTS = ("ci", "slices", "slice_by", "group_by", "draws", "seed")
+CUTS = ("ci", "slices", "slice_by", "group_by", "interval_method", "draws", "seed")
 #: How the machine is used.
 RUNNING = ("workers", "memory")
 
@@ -210,7 +224,8 @@ def refuse_draws_without_level(typed: Collection[str], ci: float | None) -> None
 
     Typed defaults too: who gives `--draws 2000` expects intervals.
     """
-    given = [f"--{name}" for name in ("draws", "seed") if name in typed]
+    named = ("draws", "seed", "interval_method")
+    given = [f"--{name.replace('_', '-')}" for name in named if name in typed]
     if given and ci is None:
         raise UsageError(
             f"{' and '.join(given)}: intervals are drawn so, and there are none without a level; "

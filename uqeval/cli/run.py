@@ -78,7 +78,7 @@ def run(
         if of_input[name] == "error":
             del of_input[name]
     cuts = shared.given("limit", *o.CUTS)
-    for name in ("draws", "seed"):  # likewise
+    for name in ("draws", "seed", "interval_method"):  # likewise
         if name not in shared.typed:
             del cuts[name]
     file, config = _config(paths or [], of_input, store or [])

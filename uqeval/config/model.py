@@ -20,6 +20,10 @@ from pydantic import (
 from uqeval.config.options import commands
 from uqeval.gate import Limits
 
+IntervalMethod = Literal[
+    "auto", "korn-graubard", "jackknife-t", "expanded", "batch-means", "percentile"
+]
+
 _STRICT = ConfigDict(extra="forbid", strict=True)
 Name = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^/\\\x00-\x1f]+$")]
 #: A path from the file's folder on, or a URL.
@@ -158,6 +162,9 @@ class Config(BaseModel):
     group_by: Name | None = Field(None, description="Column of the items that belong together.")
     ci: Annotated[float, Field(gt=0, lt=1)] | None = Field(
         None, description="Level of the intervals of every score, such as 0.95."
+    )
+    interval_method: IntervalMethod | None = Field(
+        None, description="Method of all intervals; auto takes the one of each score's kind."
     )
     draws: Annotated[int, Field(ge=100)] | None = Field(
         None, description="Resamples of the intervals, 2000 if left out."

@@ -33,6 +33,8 @@ def to_json(comparison: Comparison) -> str:
         "level": choice.level,
         "draws": choice.draws,
         "seed": choice.seed,
+        "tests": comparison.tests,
+        "tests_of_parts": comparison.tests_of_parts,
         "scores": [
             {
                 "address": str(row.address),
@@ -62,7 +64,8 @@ def to_csv(comparison: Comparison) -> str:
 
 _COLUMNS = (
     "score", "model", "value", "std", "trainings", "best", "difference", "low", "high",
-    "approximate", "verdict", "place", "best_share", "kept_share", "items", "unit", "direction",
+    "approximate", "p", "p_adjusted", "p_least",
+    "verdict", "place", "best_share", "kept_share", "items", "unit", "direction",
     "reason", "method",
 )  # fmt: skip
 
@@ -94,6 +97,8 @@ def _difference(cell: Cell) -> dict[str, Any]:
     if own is None:
         return {}
     found = {"difference": own.value, "verdict": own.verdict}
+    if own.p is not None:
+        found |= {"p": own.p, "p_adjusted": own.p_adjusted, "p_least": own.p_least}
     if own.interval is not None:
         found |= {
             "low": own.interval.low,

@@ -57,7 +57,8 @@ def difference(cell: Cell) -> str:
     verdict = own.verdict or ""
     if verdict == "differs" and own.better is not None:
         verdict = f"differs, {'better' if own.better else 'worse'}"
-    return f"{_signed(own.value)} {rough}[{low}, {high}]{exact} {verdict}"
+    p = "" if own.p_adjusted is None else f" p {shown(own.p_adjusted, 3)}"
+    return f"{_signed(own.value)} {rough}[{low}, {high}]{exact}{p} {verdict}"
 
 
 def differences(comparison: Comparison) -> Table:
@@ -69,9 +70,10 @@ def differences(comparison: Comparison) -> Table:
     note = ""
     if any(some):
         note = (
-            f"[…]: intervals at level {choice.level} from {choice.draws:,} draws of the items, the "
-            "same for both models; differs: 0 lies outside. They say what other items would "
-            "change, not what another training of the same model would."
+            f"[…]: intervals at level {choice.level}. p: two-sided p-value of swapping the two "
+            f"models item by item, adjusted (Holm) for {number_of(comparison.tests, 'comparison')} "
+            f"of whole sets and {comparison.tests_of_parts} of classes and slices; differs: p is "
+            f"at most {1 - (choice.level or 0):.3g}. Other trainings may differ more."
         )
         if any(own and own.approximate for own in some):
             note += " ≈: read off bins."

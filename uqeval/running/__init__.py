@@ -153,7 +153,7 @@ def _cut(config: Config, chosen: RunSettings) -> CutOptions | None:
         by = by or [one if isinstance(one, str) else ",".join(one) for one in config.slices.by]
     said = {
         name: getattr(config, name) if getattr(chosen, name) is None else getattr(chosen, name)
-        for name in ("ci", "group_by", "draws", "seed")
+        for name in ("ci", "group_by", "interval_method", "draws", "seed")
     }
     given = {name: v for name, v in said.items() if v is not None or name in ("ci", "group_by")}
     return cut_options(slices=table, slice_by=tuple(by), **given)

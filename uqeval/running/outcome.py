@@ -70,6 +70,7 @@ class RunSettings:
     slices: str | Path | None = None
     slice_by: Sequence[str] = ()
     group_by: str | None = None
+    interval_method: str | None = None
     workers: int | None = None
     memory: int | str | None = None
     resume: bool = False

@@ -17,7 +17,6 @@ from uqeval.report.schema import Report
 from uqeval.statistics.draws import DRAWS, GENERATOR, Resampling, check_draws
 from uqeval.statistics.intervals import (
     FEW,
-    Method,
     check_level,
     check_method,
     debiased,
@@ -57,7 +56,7 @@ class CutOptions:
     slices: str | Path | None = None
     slice_by: tuple[str, ...] = ()
     group_by: str | None = None
-    interval_method: Method = "auto"
+    interval_method: str = "auto"
 
     def __post_init__(self) -> None:
         if self.ci is not None:
@@ -119,7 +118,7 @@ def cut(report: Report, scoring: Scoring, options: CutOptions) -> Report:
     if options.ci is not None:
         resampling = resampling_for(scoring, options.draws, options.seed, groups)
         samples = Samples.of_run(scoring, resampling)
-        changes["intervals"] = intervals(samples, options.ci, options.interval_method)
+        changes["intervals"] = intervals(samples, options.ci, check_method(options.interval_method))
         changes["results"] = with_debiased(report.results, samples)
         warnings = with_intervals(warnings, report.results, changes["intervals"])
         settings["intervals"] = _settings(options, resampling, groups, by)
