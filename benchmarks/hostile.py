@@ -1,6 +1,7 @@
 """Run commands on thousands of mutants of every kind of input, and print what became of them.
 
     python benchmarks/hostile.py --count 5000 --seed 1
+    python benchmarks/hostile.py --count 300 --kind states --kind reports
 
 A mutant that ends badly (a traceback, a signal, more than 10 s or too much memory, a warning of a
 library, a score out of its range) is printed below the table with its number, file and command; the
@@ -25,12 +26,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=5000, help="how many mutants, in all")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--kind", action="append", default=[], help="only of this kind of files")
     asked = parser.parse_args()
     print("| kind | mutants | status 0 | 1 | 2 | other | most seconds | most MB | bad |")
     print("|---|---|---|---|---|---|---|---|---|")
     found = []
     with tempfile.TemporaryDirectory(prefix="uqeval-hostile-") as folder:
-        given = [str(Path(folder) / "all"), str(asked.count), str(asked.seed)]
+        given = [str(Path(folder) / "all"), str(asked.count), str(asked.seed), *asked.kind]
         with subprocess.Popen(
             [sys.executable, str(CAMPAIGN), *given], stdout=subprocess.PIPE, text=True
         ) as process:

@@ -155,6 +155,7 @@ def _check_states(
 def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunOptions) -> Report:
     """Run the plans of all families over opened inputs and assemble the report."""
     from uqeval.lockstep import Lockstep
+    from uqeval.stores.resuming import resume_warnings
 
     began = time.perf_counter()
     if options.cut is not None and options.states is None:
@@ -182,6 +183,8 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         sections = lockstep.run(plans)
         record = collect(sections, inputs.source.names)
         record["warnings"] += cache.warnings() if cache is not None else []
+        if states is not None:
+            record["warnings"] += resume_warnings(states.recounted, len(facts.names))
         path = str(options.states) if options.states else None
         report = report_of(inputs, record, lockstep, time.perf_counter() - began, path)
         if states is not None:

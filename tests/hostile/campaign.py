@@ -1,8 +1,8 @@
 """Run commands on mutants, each in a fork of a process that has loaded everything.
 
 A mutant is sound where the command ends within 10 s of work, with status 2 and a message, or with a
-result; without a traceback; and within its memory. `python campaign.py FOLDER COUNT SEED` prints a
-JSON line for each kind of files, with the mutants that are not sound.
+result; without a traceback; and within its memory. `python campaign.py FOLDER COUNT SEED [KIND …]`
+prints a JSON line for each kind of files, with the mutants that are not sound.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import signal
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,8 @@ import mutants  # noqa: E402
 
 #: Of the processor, and by the clock, for the machine may be busy.
 SECONDS, PATIENCE = 10.0, 60.0
+#: Of intervals: what is measured is not the resampling.
+DRAWS = 100
 #: --memory, and what the process and its libraries may take beside it.
 MOST_BYTES = 64 * 10**6 + 400 * 10**6
 #: More of one character or of one word than this is what a mutant said, not we.
@@ -100,6 +102,9 @@ def load() -> None:
     """Load and compile everything that a command needs, before any fork."""
     import forked
 
+    from uqeval.statistics import from_states
+
+    from_states.DRAWS = DRAWS
     os.environ |= {"NO_COLOR": "1", "GITHUB_ACTIONS": "", "COLUMNS": "200"}
     forked._load()
 
@@ -157,14 +162,15 @@ def _be(command: str, folder: Path, streams: list[int]) -> None:
     os._exit(0)
 
 
-def campaign(folder: Path, count: int, seed: int) -> Iterator[Tally]:
-    """Run `count` mutants, spread over all kinds; yields what became of each kind."""
+def campaign(folder: Path, count: int, seed: int, kinds: Collection[str] = ()) -> Iterator[Tally]:
+    """Run `count` mutants, spread over all kinds, or those given; yields what became of each."""
     base, work = folder / "base", folder / "work"
     base.mkdir(parents=True)
     mutants.build(base)
     shutil.copytree(base, work)
-    weights = [len(target.commands) ** 0.5 * len(target.files) ** 0.5 for target in mutants.TARGETS]
-    for target, weight in zip(mutants.TARGETS, weights, strict=True):
+    targets = [target for target in mutants.TARGETS if not kinds or target.kind in kinds]
+    weights = [len(target.commands) ** 0.5 * len(target.files) ** 0.5 for target in targets]
+    for target, weight in zip(targets, weights, strict=True):
         tally = Tally(target.kind)
         for number in range(max(round(count * weight / sum(weights)), 1)):
             rng = random.Random(f"{seed}/{target.kind}/{number}")
@@ -187,7 +193,7 @@ def _command(target: mutants.Target, file: str, rng: random.Random) -> str:
     """One of the commands that read a file, if any reads just this one."""
     first = file.split("/")[0].split(".")[0]
     own = [c for c in target.commands if re.search(rf"(?<!\w){first}(?!\w)", c)]
-    return rng.choice(own or target.commands).replace("--ci 0.9", "--ci 0.9 --draws 100")
+    return rng.choice(own or target.commands)
 
 
 def _restore(base: Path, work: Path, file: str) -> None:
@@ -210,7 +216,7 @@ def main() -> None:
     """Print what became of each kind, a JSON line each."""
     place, count, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     load()
-    for tally in campaign(place, count, seed):
+    for tally in campaign(place, count, seed, sys.argv[4:]):
         print(json.dumps(asdict(tally)), flush=True)
 
 

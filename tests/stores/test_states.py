@@ -89,6 +89,34 @@ def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
     assert [p.name for p in tmp_path.iterdir()] == ["s.zip"]
 
 
+def test_resume_counts_items_without_a_stamp_again(tmp_path: Path) -> None:
+    path = tmp_path / "s.zip"
+    run = RUN | {"stamps": ["a", None, None]}
+    with pytest.raises(KeyboardInterrupt), StatesWriter(path, run) as writer:
+        writer.add({"id": "one"}, 0, b"first")
+        writer.add({"id": "one"}, 1, b"old data")
+        writer.add_total({"id": "large"}, b"of old data")
+        raise KeyboardInterrupt
+    run = RUN | {"stamps": ["a", "b", None]}
+    with pytest.raises(KeyboardInterrupt), StatesWriter(path, run, resume=True) as writer:
+        (found,) = writer.found.values()
+        assert found == {0: b"first"}
+        assert writer.recounted == {1}
+        assert writer.total({"id": "large"}) is None
+        writer.add({"id": "one"}, 1, b"new data")
+        raise KeyboardInterrupt
+    with StatesWriter(path, run, resume=True) as writer:  # now the second has the stamp of its data
+        assert list(writer.found.values()) == [{0: b"first", 1: b"new data"}]
+        assert not writer.recounted
+        assert writer.stamps == ["a", "b", None]
+    for stamps in (["x", "b", None], ["a", "b"], ["a", None, None]):
+        with pytest.raises(KeyboardInterrupt), StatesWriter(path, run) as writer:
+            writer.add({"id": "one"}, 0, b"first")
+            raise KeyboardInterrupt
+        with pytest.raises(UsageError, match="of another run"):
+            StatesWriter(path, RUN | {"stamps": stamps}, resume=True)
+
+
 def test_a_file_cut_at_any_byte_is_resumed_from_what_is_whole(tmp_path: Path) -> None:
     path = tmp_path / "s.zip"
     interrupted(path)

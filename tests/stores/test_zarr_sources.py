@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import types
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,9 @@ from zarr_files import (
 )
 
 from uqeval.errors import StoreError
+from uqeval.stores.array import ItemArray
+from uqeval.stores.store import open_store
+from uqeval.stores.watch import ChangedError, Watch
 from uqeval.stores.zarr_group import ZarrGroup, open_zarr
 
 
@@ -68,6 +72,8 @@ class Bucket(types.ModuleType):
         super().__init__("obstore")
         files = (file for file in folder.rglob("*") if file.is_file())
         self.objects = {file.relative_to(folder).as_posix(): file.read_bytes() for file in files}
+        self.tags: dict[str, str | None] = {}
+        self.modified = datetime.fromtimestamp(0, UTC)  # obstore's, where a server tells no time
         self.store = types.ModuleType("obstore.store")
         self.store.from_url = lambda url, **options: (url, options)  # type: ignore[attr-defined]
         monkeypatch.setitem(sys.modules, "obstore", self)
@@ -80,12 +86,19 @@ class Bucket(types.ModuleType):
         if isinstance(asked, dict):
             asked = (-asked["suffix"] if "suffix" in asked else asked["offset"], None)
         first, last, _ = slice(*asked).indices(len(data))
-        return types.SimpleNamespace(range=(first, last), bytes=lambda: data[first:last])
+        meta = self.head(_store, key)
+        return types.SimpleNamespace(range=(first, last), bytes=lambda: data[first:last], meta=meta)
+
+    def head(self, _store: Any, key: str) -> dict[str, Any]:
+        if key not in self.objects:
+            raise FileNotFoundError(key)
+        known = {"path": key, "size": len(self.objects[key])}
+        return known | {"e_tag": self.tags.get(key, f"e{key}"), "last_modified": self.modified}
 
     def list(self, store: Any, prefix: str | None) -> Any:
         assert not store[0].startswith("http")
         names = [name for name in self.objects if name.startswith(prefix or "")]
-        return [[{"path": n, "size": len(self.objects[n]), "e_tag": f"e{n}"} for n in names]]
+        return [[self.head(store, name) for name in names]]
 
     def list_with_delimiter(self, store: Any, prefix: str | None) -> Any:
         assert not store[0].startswith("http")
@@ -137,6 +150,50 @@ def test_consolidated_metadata_tell_what_web_servers_do_not(
     read = open_zarr("https://host/preds")
     assert isinstance(read, ZarrGroup)
     assert set(read.arrays) == {"energy"}
+
+
+@pytest.mark.parametrize("url", ["s3://bucket/preds", "http://host/preds"])
+@pytest.mark.parametrize("how", ["tag", "time", "size", "gone"])
+def test_objects_that_change_during_a_run(
+    url: str, how: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "a")
+    bucket = Bucket(tmp_path / "a", monkeypatch)
+    key = next(key for key in bucket.objects if key.startswith("c/"))
+    if how == "time":
+        bucket.tags = dict.fromkeys(bucket.objects)
+        bucket.modified = datetime.fromtimestamp(9, UTC)
+    array = opened(url)
+    array.fingerprint()
+    array.read(EVERYTHING)
+    array.read(EVERYTHING)
+    watch = Watch(["a"], [[ItemArray(array, None)]])
+    watch.check_all()
+    if how == "tag":
+        bucket.tags[key] = "other"
+    elif how == "time":
+        bucket.modified = datetime.fromtimestamp(10, UTC)
+    elif how == "size":
+        bucket.objects[key] += b"x"
+    else:
+        del bucket.objects[key]
+    with pytest.raises(StoreError, match="chang" if how != "gone" or "s3" in url else "again"):
+        watch.check_all()
+    if how != "gone":
+        with pytest.raises(ChangedError, match=f"{url}/.*changed after this run had begun"):
+            array.read(EVERYTHING)
+
+
+def test_a_server_that_does_not_tell_of_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    group = zarr.create_group(str(tmp_path / "g"))
+    group.create_array("probs", shape=(2, 2, 3, 4, 5), dtype="f4")[...] = 0.5
+    bucket = Bucket(tmp_path / "g", monkeypatch)
+    assert not open_store("http://host/preds", role="predictions").warnings
+    bucket.tags = dict.fromkeys(bucket.objects)
+    (warning,) = open_store("http://host/preds", role="predictions").warnings
+    assert "neither an ETag nor a time of change" in warning and "Copy the store" in warning
 
 
 def test_what_goes_wrong_at_a_url(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -125,9 +125,12 @@ class StoredArray(ABC):
     def states(self, index: int | None) -> dict[str, str]:
         """Return the state (`stamps.file_state`) of each file that an item is read from, by path.
 
-        None for an item: of all files. Empty for an array in memory.
+        None for an item: of all files. Empty for an array in memory, and at a URL (`recheck`).
         """
         return {}
+
+    def recheck(self) -> None:  # noqa: B027 - files have states instead
+        """Raise `ChangedError` if what was read from a server has changed since."""
 
 
 @dataclass(frozen=True)

@@ -58,6 +58,10 @@ class OnePixel(StoredArray):
         """Those of the array itself."""
         return self._array.states(index)
 
+    def recheck(self) -> None:
+        """Check the array itself."""
+        self._array.recheck()
+
 
 def with_pixel(array: StoredArray, kind: str, *, single: bool = False) -> StoredArray:
     """The array, as `OnePixel` where its axes are those of image classification.

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -80,14 +80,23 @@ class Source(ABC):
     def stamp(self, key: str, entry: Entry) -> str | None:
         """Changes when the object at a key does, of which `entry` is known; see `stamps`."""
 
-    @abstractmethod
-    def state(self, key: str) -> tuple[str, str]:
-        """Return what the object at a key is read from (a path or URL), and its state now."""
+    def states(self, key: str) -> dict[str, str]:
+        """Return the file that the object at a key is read from, and its state now."""
+        return {}
+
+    def recheck(self, prefix: str) -> None:  # noqa: B027 - files have states instead
+        """Raise `ChangedError` if what was read below a prefix is not as it was."""
+
+    def warnings(self) -> list[str]:
+        """Return what is to be said of the source itself."""
+        return []
 
 
 def open_source(path: str) -> Source:
     """The source at a local path or URL; raises `StoreError` if there is none."""
     if is_url(path):
+        from uqeval.stores.object_source import ObjectSource
+
         return ObjectSource(path)
     if Path(path).is_dir():
         return FolderSource(path)
@@ -120,7 +129,7 @@ class FolderSource(Source):
         try:
             size = os.fstat(descriptor).st_size
             # Clipped to the file: a length read from a damaged index must not be allocated.
-            begin, count = _clip(size, start, length, most, key)
+            begin, count = clip(size, start, length, most, key)
             room = _BUFFERS.empty((count,), np.uint8).data
             return read_into(descriptor, room, begin).toreadonly()
         except OSError as error:
@@ -160,9 +169,9 @@ class FolderSource(Source):
     def stamp(self, key: str, entry: Entry) -> str | None:
         return file_stamp(f"{self._root}/{key}")
 
-    def state(self, key: str) -> tuple[str, str]:
+    def states(self, key: str) -> dict[str, str]:
         path = f"{self._root}/{key}"
-        return path, file_state(path)
+        return {path: file_state(path)}
 
 
 class ZipSource(Source):
@@ -183,7 +192,7 @@ class ZipSource(Source):
         info = self._infos.get(key)
         if info is None:
             return None
-        begin, count = _clip(info.file_size, start, length, most, key)
+        begin, count = clip(info.file_size, start, length, most, key)
         try:
             check_method(info)
             with self._zip.open(info) as member:
@@ -224,97 +233,11 @@ class ZipSource(Source):
         """The file's, taken once: it waits for the disk."""
         return file_stamp(self.path)
 
-    def state(self, key: str) -> tuple[str, str]:
-        return self.path, file_state(self.path)
+    def states(self, key: str) -> dict[str, str]:
+        return {self.path: file_state(self.path)}
 
 
-class ObjectSource(Source):
-    """An object store or web server, through obstore; credentials come from the environment."""
-
-    local = False
-
-    def __init__(self, path: str) -> None:
-        self.path = path
-        try:
-            import obstore
-            import obstore.store
-        except ImportError as error:
-            raise StoreError(
-                f"{path}: reading from a URL needs obstore: pip install obstore."
-            ) from error
-        self._obstore: Any = obstore
-        self.listable = not path.lower().startswith(("http://", "https://"))
-        options: Any = {"client_options": {"allow_http": True}} if "http://" in path[:7] else {}
-        try:
-            self._store: Any = obstore.store.from_url(path, **options)
-        except Exception as error:  # see `_fail`
-            raise StoreError(f"{path}: cannot be opened: {_reason(error)}. Check it.") from error
-
-    def _fail(self, what: str, error: Exception) -> StoreError:
-        # Of any `Exception` that obstore raises: its errors share no base class across versions.
-        return StoreError(
-            f"{self.path}: cannot {what}: {_reason(error)}. "
-            "Check the URL, the network and the credentials in the environment."
-        )
-
-    def get(
-        self, key: str, start: int = 0, length: int | None = None, most: int = MOST_BYTES
-    ) -> Buffer | None:
-        try:
-            if start < 0:
-                options: Any = {"range": {"suffix": -start}}
-            elif length is not None:
-                options = {"range": (start, start + length)}
-            else:
-                options = {"range": {"offset": start}} if start else {}
-            found = self._obstore.get(self._store, key, options=options)
-            begin, end = found.range
-            _clip(end - begin, 0, None, most, key)  # as the server says, before it is fetched
-            data = memoryview(found.bytes())
-            return data if length is None else data[:length]
-        except FileNotFoundError:
-            return None
-        except TooLong:
-            raise
-        except Exception as error:  # see `_fail`
-            raise self._fail(f"read {key}", error) from error
-
-    def children(self, prefix: str) -> list[str]:
-        try:
-            listed = self._obstore.list_with_delimiter(self._store, prefix or None)
-        except Exception as error:  # see `_fail`
-            raise self._fail("list what is stored there", error) from error
-        return sorted(
-            str(name).rstrip("/").rsplit("/", 1)[-1] for name in listed["common_prefixes"]
-        )
-
-    def entries(self, prefix: str) -> dict[str, Entry]:
-        start = f"{prefix}/" if prefix else ""
-        if not self.listable:
-            return {}
-        try:
-            return {
-                str(meta["path"])[len(start) :]: Entry(int(meta["size"]), str(meta["e_tag"] or ""))
-                for batch in self._obstore.list(self._store, prefix or None)
-                for meta in batch
-            }
-        except Exception as error:  # see `_fail`
-            raise self._fail("list what is stored there", error) from error
-
-    def stamp(self, key: str, entry: Entry) -> str | None:
-        weak = not entry.tag or entry.tag.startswith("W/")
-        return None if weak else f"{entry.size} {entry.tag}"
-
-    def state(self, key: str) -> tuple[str, str]:
-        return f"{self.path.rstrip('/')}/{key}", ""
-
-
-def _reason(error: Exception) -> str:
-    # obstore's messages go on with the whole of the server's answer.
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-
-
-def _clip(size: int, start: int, length: int | None, most: int, key: str) -> tuple[int, int]:
+def clip(size: int, start: int, length: int | None, most: int, key: str) -> tuple[int, int]:
     """Begin and count of the bytes asked for that are there. Raises `TooLong`."""
     begin = min(size, start) if start >= 0 else max(0, size + start)
     count = size - begin if length is None else min(length, size - begin)

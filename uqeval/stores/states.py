@@ -30,6 +30,7 @@ from uqeval.files import open_file
 from uqeval.publishing import put_file
 from uqeval.stores.leftovers import clear, hold, own_name
 from uqeval.stores.locks import holds, lock, release
+from uqeval.stores.resuming import taken_over
 from uqeval.stores.states_entries import INDEX, LOCAL, MOST, Kept, check_seal, entries_of, seal
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class StatesWriter:
 
     `run` says what is being counted (stores, settings), its `stamps` of what each item is read;
     with `resume`, states that an interrupted run of the same has left are in `found` by tally and
-    item, and stay in the file: none are held in memory; likewise those that an earlier run had
+    item (`resuming`), and stay in the file, not in memory; likewise those that an earlier run had
     counted `before`. Used as a context: an interrupt leaves what a `run` has collected to be
     resumed, any other exception removes it.
 
@@ -83,18 +84,21 @@ class StatesWriter:
         self.partial = partial_path(path)
         self.found: dict[str, Kept[int]] = {}
         self._resumable = run is not None
-        self.stamps: list[str | None] = list((run or {}).get("stamps", ()))
+        #: Items that an interrupted run has counted, and this one counts again (`resuming`).
+        self.recounted: set[int] = set()
         self._numbers: dict[str, int] = {}
         self._held: set[str] = set()
         head = json.dumps(dict(run or {}), sort_keys=True).encode()
         earlier = entries_of(self.partial) if resume and self.partial.exists() else iter(())
         name, left = next(earlier, (_RUN, head))
-        if name != _RUN or not self._goes_on(left, head):
+        going = taken_over(left, head) if name == _RUN else None
+        if going is None:
             raise UsageError(
                 f"--resume: {self.partial} is of another run: other stores, items, settings or "
                 "version. Remove it, or repeat the command that was interrupted."
             )
-        head = left
+        head, self._unstamped = going
+        self.stamps: list[str | None] = json.loads(head).get("stamps", [])
         self._lock = lock(self.path)
         # Written anew, so that what was cut short at its end is gone.
         clear(self.partial)
@@ -120,18 +124,6 @@ class StatesWriter:
             if not isinstance(error, OSError):
                 raise
             raise OutputError(f"{path}: cannot be written: {error.strerror}.") from error
-
-    def _goes_on(self, left: bytes, head: bytes) -> bool:
-        """Whether two runs are the same; then the stamps are those of the first, which has read."""
-        before, now = json.loads(left), json.loads(head)
-        stamps = before.pop("stamps", [])
-        if before != {k: v for k, v in now.items() if k != "stamps"}:
-            return False
-        same = len(stamps) == len(self.stamps) and all(
-            one in (two, None) for one, two in zip(stamps, self.stamps, strict=True)
-        )
-        self.stamps = stamps
-        return same
 
     def __enter__(self) -> StatesWriter:
         return self
@@ -237,6 +229,8 @@ class StatesWriter:
         keys: dict[str, str] = {}
         for name, data in entries:
             first, _, last = name.partition("/")
+            if first == _TOTALS and self._unstamped:
+                continue
             if first == _TOTALS:
                 self._totals.places[last] = self._write(name, data)
                 self._held.add(name)
@@ -244,6 +238,9 @@ class StatesWriter:
             number = last.removesuffix(".json")
             if not number.isdecimal() or (first != "tallies" and first not in keys):
                 return
+            if first != "tallies" and int(number) in self._unstamped:
+                self.recounted.add(int(number))
+                continue
             place = self._write(name, data)
             if first == "tallies":
                 keys[number] = key = data.decode()

@@ -98,14 +98,17 @@ def open_store(
 
 
 def _open_zarr(path: str, how: Opening) -> Store:
+    from uqeval.stores.sources import open_source
     from uqeval.stores.zarr_array import ZarrArray
     from uqeval.stores.zarr_group import open_zarr
 
-    opened = open_zarr(path, fill_missing=how.fill_missing)
+    source = open_source(path)
+    opened = open_zarr(source, fill_missing=how.fill_missing)
     if opened is None:
         raise StoreError(f"{path}: holds no Zarr metadata at its root; expected {_EXPECTED}.")
     if isinstance(opened, ZarrArray):
-        return store_of_one(opened, how)
+        one = store_of_one(opened, how)
+        return replace(one, warnings=(*one.warnings, *source.warnings()))
     check_attributes(opened.attributes, path)
     if "items" in opened.groups:
         if how.declared != Declared():
@@ -117,6 +120,7 @@ def _open_zarr(path: str, how: Opening) -> Store:
     arrays: dict[str, StoredArray] = {k: a for k, a in opened.arrays.items() if not a.text}
     own = own_names(opened.arrays, opened.attributes, path)
     warnings = [f"left out: {error}" for error in opened.unreadable.values()]
+    warnings += source.warnings()
     arrays = how.declared.of_named(arrays, path)
     return assemble(path, arrays, how.names, own, opened.attributes, warnings)
 
@@ -156,7 +160,8 @@ def _open_items(
             )
     if not order or not parts:
         raise StoreError(f"{path}: items/ is empty. Was anything written?")
-    return Store(path, {k: tuple(v) for k, v in parts.items()}, order, root.attributes)
+    told = tuple(root.source.warnings())
+    return Store(path, {k: tuple(v) for k, v in parts.items()}, order, root.attributes, told)
 
 
 def _open_folder(path: str, how: Opening) -> Store:

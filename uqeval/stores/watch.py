@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from uqeval.errors import StoreError, UqevalError
 from uqeval.stores.stamps import GONE, file_state
+
+if TYPE_CHECKING:
+    from uqeval.stores.array import StoredArray
 
 
 class ChangedError(StoreError):
@@ -86,6 +89,21 @@ class Watch:
             if file_state(file) != state:
                 raise _error(file, "", file_state(file) == GONE)
         self.check(range(len(self.parts)))
+        for array in self._arrays():
+            array.recheck()
+
+    def _arrays(self) -> list[StoredArray]:
+        """Return the stored arrays that items are parts of, each once."""
+        from uqeval.stores.array import ItemArray
+        from uqeval.stores.frames import Frame
+
+        found: dict[int, StoredArray] = {}
+        for part in {id(part): part for own in self.parts for part in own}.values():
+            if isinstance(part, ItemArray):
+                found[id(part.array)] = part.array
+            elif isinstance(part, Frame):
+                found |= {id(array): array for array in part.frames.arrays}
+        return list(found.values())
 
     @contextmanager
     def reading(self, items: Iterable[int]) -> Iterator[None]:

@@ -238,7 +238,15 @@ class ZarrArray(StoredArray):
     def states(self, index: int | None) -> dict[str, str]:
         """Return the state of each file that holds chunks of the item, by path."""
         key = self._layout.key
-        return dict(self._source.state(self._path(key(at))) for at in self._files_of(index))
+        found: dict[str, str] = {}
+        if self._source.local:
+            for at in self._files_of(index):
+                found |= self._source.states(self._path(key(at)))
+        return found
+
+    def recheck(self) -> None:
+        """Raise `ChangedError` if chunks of a server are not as they were when they were read."""
+        self._source.recheck(self._name)
 
     def _files_of(self, index: int | None) -> Iterator[Position]:
         """Yield the grid positions of the files (chunks or shards) that hold an item, or all."""

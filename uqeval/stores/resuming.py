@@ -1,0 +1,41 @@
+"""What a run that goes on from an interrupted one takes over: only items that cannot have changed.
+
+An item has a stamp (`stamps`) where a change of its data shows. Where an interrupted run had none,
+the data may have changed since: the states that are left of it are counted again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection
+
+
+def taken_over(left: bytes, head: bytes) -> tuple[bytes, frozenset[int]] | None:
+    """Return what `run.json` of a resumed run says, and the items that are counted again.
+
+    `left`: what it said in the interrupted run; `head`: what it says now. None if they are of
+    different runs, or an item's data have changed. The stamps are those of the first run, which has
+    read the items; for items without one, those of now.
+    """
+    before, now = json.loads(left), json.loads(head)
+    old, new = before.pop("stamps", []), now.pop("stamps", [])
+    if before != now or len(old) != len(new):
+        return None
+    if any(one not in (two, None) for one, two in zip(old, new, strict=True)):
+        return None
+    if not old:
+        return left, frozenset()
+    stamps = [two if one is None else one for one, two in zip(old, new, strict=True)]
+    text = json.dumps(before | {"stamps": stamps}, sort_keys=True).encode()
+    return text, frozenset(i for i, stamp in enumerate(old) if stamp is None)
+
+
+def resume_warnings(items: Collection[int], of: int) -> list[str]:
+    """Return a warning for items of an interrupted run that are counted again; none without any."""
+    if not items:
+        return []
+    return [
+        f"--resume: {len(items)} of {of} items were counted again, for nothing tells whether their "
+        "data have changed since the interrupted run (tmpfs, a web server, arrays in memory, or "
+        "files written within 20 ms before it). Keep the data on a disk to go on from all items."
+    ]
