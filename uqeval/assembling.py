@@ -63,7 +63,7 @@ def report_of(
     import uqeval
     from uqeval.metrics import FAMILIES
 
-    warnings = [*inputs.warnings, *record.get("warnings", [])]
+    warnings = list(dict.fromkeys([*inputs.warnings, *record.get("warnings", [])]))
     if inputs.partial:
         part = inputs.record.get("part")
         how = (

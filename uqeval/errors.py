@@ -18,7 +18,10 @@ _HEAD, _TAIL = 120, 60
 #: What messages repeat: texts in quotes, lists, and words. A quote that is not closed is no text.
 _PARTS = re.compile(
     r"""
-    '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | \[[^\[\]]*\] | \{[^{}]*\} | \S+
+    (?P<again>.{1,60}?)(?P=again){20,}  # the same over and over
+    | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | \[[^\[\]]*\] | \{[^{}]*\}
+    | [^.,;:()\[\]{}'"]{201,}  # no sentence of ours goes on for so long
+    | \S+
     """,
     re.VERBOSE | re.DOTALL,
 )
@@ -31,8 +34,8 @@ _MOST, _MOST_READ = 1500, 1 << 16
 def shortened(text: str) -> str:
     """Return a message in which nothing is repeated at more than 200 characters.
 
-    Of a word, a text in quotes or a list that is longer, both ends are kept, and so they are of the
-    part before the first colon, which names a file, and of the whole.
+    Both ends are kept of a longer word, text in quotes, list, text without punctuation or text that
+    repeats itself, of the part before the first colon, which names a file, and of the whole.
     """
     if len(text) <= MOST_REPEATED:
         return text

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import json
+import shutil
+import struct
 import sys
 import warnings
+import zlib
 from pathlib import Path
 from typing import Any
 
+import forged
 import numpy as np
 import pytest
 
@@ -22,7 +26,7 @@ from uqeval.stores.numpy_array import open_npy
 from uqeval.stores.zarr_group import open_zarr
 
 sys.path.append(str(Path(__file__).parents[1] / "cli"))
-from command import EXECUTABLE, environment, refused, run_uqeval
+from command import EXECUTABLE, environment, refused, run_uqeval, run_well
 from small_stores import save_complete
 
 DEEP = "[" * 100_000
@@ -131,8 +135,15 @@ def test_seeds_and_values_of_the_data_may_be_large() -> None:
     assert number_flaw("window", True) is None
 
 
-@pytest.mark.parametrize("hostile", ["A" * 9999, "a b " * 999, "\x1b[31m" * 999, "'" * 9999])
-@pytest.mark.parametrize("form", ["{0}: cannot be read", "x: a is {0!r}, not b", "x: [{0}] is"])
+@pytest.mark.parametrize(
+    "hostile",
+    ["A" * 9999, "a b " * 999, "a, b; c. " * 999, "\x1b[31m" * 999, "'" * 9999,
+     " ".join(map(str, range(9999)))],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "form",
+    ["{0}: cannot be read", "x: a is {0!r}, not b", "x: [{0}] is", "x: a is {0} and not b", "{0}"],
+)
 def test_messages_repeat_little(hostile: str, form: str) -> None:
     message = str(UqevalError(form.format(hostile)))
     assert len(message) < 450
@@ -154,6 +165,72 @@ def test_harmonic_numbers_take_no_loop_over_counts() -> None:
             harmonic(a, b)
 
 
+def forged_report(store: Path, name: str, entry: str, change: Any) -> Path:
+    """A report beside states of which an entry was changed, every checksum fitting again."""
+    folder = store.parent
+    whole, path = folder / "whole.states.zip", folder / f"{name}.json"
+    if not whole.exists():
+        report = uqeval.evaluate(store, None, ["pavpu", "segmentation"], states=whole, workers=1)
+        (folder / "whole.json").write_text(report.to_json())
+    entries = forged.entries_of(whole)
+    entries[entry] = change(entries[entry])
+    digest = forged.write_entries(folder / f"{name}.states.zip", entries)
+    record = json.loads((folder / "whole.json").read_bytes())
+    record |= {"states": f"{name}.states.zip", "states_digest": digest}
+    path.write_text(json.dumps(record))
+    return path
+
+
+def of_index(**changes: Any) -> Any:
+    """Change keys of an index, or drop those that are None."""
+
+    def change(data: bytes) -> bytes:
+        index = json.loads(data) | changes
+        return json.dumps({k: v for k, v in index.items() if v is not None}).encode()
+
+    return change
+
+
+def negative(data: bytes) -> bytes:
+    """Make the first count of a packed state -10⁹."""
+    raw = zlib.decompress(data)
+    return zlib.compress(raw[:4] + struct.pack("<q", -(10**9)) + raw[12:])
+
+
+@pytest.mark.parametrize(
+    ("name", "entry", "change", "says"),
+    [
+        ("count", "0/0", negative, "damaged or forged: class_counts.labelled holds the count -1"),
+        ("settings", "index.json", of_index(settings=None), "KeyError: 'settings'"),
+        ("range", "index.json", of_index(metrics={"pavpu.pavpu": {"range": ["x" * 999, 1]}}),
+         "a range has two ends"),
+        ("direction", "index.json", of_index(metrics={"pavpu.pavpu": {"direction": "up"}}),
+         "a direction is 'up'"),
+    ],
+)  # fmt: skip
+def test_merge_of_forged_states(name: str, entry: str, change: Any, says: str, store: Path) -> None:
+    forged_report(store, name, entry, change)
+    message = refused(run_uqeval("merge", f"{name}.json", "-o", "-", cwd=store.parent))
+    assert says in message
+    assert len(message) < 600
+
+
+def test_a_report_beside_states_of_another_run(store: Path, tmp_path: Path) -> None:
+    """Refused by every command that takes a report, also where it does not read the states."""
+    path = forged_report(store, "moved", "index.json", lambda data: data)
+    (tmp_path / "gate.yaml").write_text("pavpu.pavpu: {min: 0}\n")
+    shutil.copy(path, tmp_path / "moved.json")
+    run_well("gate", "moved.json", "gate.yaml", cwd=tmp_path)  # without the states
+    other = uqeval.evaluate(store, None, ["pavpu"], states=tmp_path / "moved.states.zip", workers=1)
+    assert other.states_digest != json.loads(path.read_bytes())["states_digest"]
+    for command in (
+        ["gate", "moved.json", "gate.yaml"], ["gate", ".", "gate.yaml"], ["select", "moved.json"],
+        ["report", "moved.json", "-o", "p.html"], ["compare", "moved.json", "moved.json"],
+        ["merge", "moved.json"],
+    ):  # fmt: skip
+        refused(run_uqeval(*command, cwd=tmp_path), "are not the states of moved.json")
+
+
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
@@ -161,11 +238,21 @@ def test_harmonic_numbers_take_no_loop_over_counts() -> None:
         (["pavpu", "s.zarr", "--ci", "nan"], "--ci"),
         (["pavpu", "s.zarr", "-o", f"{'x' * 250}.json"], "too long"),
         (["pavpu", "s.zarr", "-o", "/dev/full"], "No space left"),
+        (["convert", "wide.npy", "c.zarr"], "has the shape (2, 4, 16, 0), with nothing along x"),
+        (["convert", "wide", "c.zarr"], "claims to be 0 × 16 pixels"),
+        (["pavpu", "s.zarr", "--names", "same.json"], "more)…"),
         (["pavpu", "s.zarr", "--threshold", "\x1b[31m" + "9" * 9999], "more)…"),
     ],
     ids=lambda v: str(v)[:40],
 )
 def test_commands(arguments: list[str], says: str, store: Path) -> None:
+    np.save(store.parent / "wide.npy", np.zeros((2, 4, 16, 0), np.float32))
+    (store.parent / "wide").mkdir(exist_ok=True)
+    header = struct.pack(">IIBBBBB", 0, 16, 8, 0, 0, 0, 0)
+    (store.parent / "wide/a.png").write_bytes(
+        b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + header + bytes(50)
+    )
+    (store.parent / "same.json").write_text(json.dumps(["a b " * 999] * 3))
     message = refused(run_uqeval(*arguments, cwd=store.parent))
     assert says in message
     assert "\x1b" not in message

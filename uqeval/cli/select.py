@@ -51,12 +51,11 @@ def select(
     from uqeval.cli.finish import check_outputs
     from uqeval.report.files import write
     from uqeval.report.folder import Named
-    from uqeval.report.schema import Report
     from uqeval.select import select as choose
 
     if output == "-" and format in (Format.json, Format.markdown):
         raise UsageError(f"-o - prints CSV; give --format {format.value} alone, or -o FILE.")
-    loaded = Named(Path(report).stem, Path(report), Report.load(report))
+    loaded = Named.load(Path(report))
     check_outputs(output, inputs=loaded.files)
     found = choose(
         loaded.report, count, field=by, min_gap=min_gap, per_sequence=per_sequence,

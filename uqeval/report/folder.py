@@ -11,6 +11,7 @@ from typing import Any
 from uqeval.errors import StoreError
 from uqeval.files import MOST_REPORT, read_bytes
 from uqeval.report.schema import Report
+from uqeval.stores.states_entries import noted_digest
 from uqeval.untrusted import read_json
 
 
@@ -21,6 +22,23 @@ class Named:
     name: str
     path: Path
     report: Report
+
+    @classmethod
+    def load(cls, path: Path) -> Named:
+        """Load a report, and check that the states beside it, if any, are of the same run.
+
+        Only the digest that the states say they have is compared: whoever reads them checks all.
+        Raises `StoreError`.
+        """
+        named = cls(path.stem, path, Report.load(path))
+        digest = named.report.states_digest
+        for states in named.files[1:]:
+            if digest is not None and states.is_file() and noted_digest(states) != digest:
+                raise StoreError(
+                    f"{states}: are not the states of {path}, but of another run; a report and its "
+                    "states are moved together. Evaluate again, or move the states elsewhere."
+                )
+        return named
 
     @property
     def files(self) -> list[Path]:
@@ -37,11 +55,11 @@ def load_reports(path: str | Path) -> list[Named]:
     """
     place = Path(path)
     if not place.is_dir():
-        return [Named(place.stem, place, Report.load(place))]
+        return [Named.load(place)]
     files = sorted(file for file in place.glob("*.json") if file.is_file() and _is_report(file))
     if not files:
         raise StoreError(f"{path}: no report in this folder; expected what -o FILE.json writes.")
-    return [Named(file.stem, file, Report.load(file)) for file in files]
+    return [Named.load(file) for file in files]
 
 
 def digests_of(

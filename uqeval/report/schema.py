@@ -83,8 +83,11 @@ class Report(BaseModel):
     def _metrics(cls, metrics: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
         for own in metrics.values():
             _texts([own.get("unit", ""), own.get("reference", "")])
-            if len(_list(own.get("range", [None, None]))) != 2:
-                raise ValueError("a range has two ends")
+            ends = _list(own.get("range", [None, None]))
+            if len(ends) != 2 or any(type(e) not in (int, float, type(None)) for e in ends):
+                raise ValueError(f"a range has two ends, numbers or null; found {ends!r:.60}")
+            if own.get("direction") not in (None, "higher", "lower"):
+                raise ValueError(f"a direction is {own['direction']!r:.60}")
         return metrics
 
     def __repr__(self) -> str:

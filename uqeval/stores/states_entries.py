@@ -57,6 +57,19 @@ def check_seal(file: BinaryIO, path: Path) -> str | None:
     return digest
 
 
+def noted_digest(path: Path) -> str | None:
+    """Return the digest that a states file says it has, unchecked; None if it says none."""
+    try:
+        with open_file(path) as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - _COMMENT, 0))
+            comment = file.read(_COMMENT)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from None
+    if not comment.startswith(_MARK):
+        return None
+    return comment.removeprefix(_MARK).decode("ascii", "replace")
+
+
 def _digest_of(file: BinaryIO, size: int) -> str:
     """The SHA-256 of the first `size` bytes, the last two, a comment's length, as zeros."""
     digest = hashlib.sha256()
