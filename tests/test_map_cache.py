@@ -304,7 +304,8 @@ def test_the_command_says_so(tmp_path: Path) -> None:
         assert (text in " ".join(done.stderr.split())) == known
     refused(run_uqeval("pavpu", given, "--map-cache", given), "--map-cache", "is an input")
     out = tmp_path / "out"
-    refused(run_uqeval("pavpu", given, "--map-cache", out, "-o", out), "is an output")
+    other = run_uqeval("pavpu", given, "--map-cache", out, "-o", out)
+    refused(other, "is an input", "another name")
     assert not out.exists()
     for _ in range(2):
         done = run_well("divergence", given, given, "--map-cache", tmp_path / "cache")
