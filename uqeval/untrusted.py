@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from uqeval.errors import StoreError, UqevalError
-from uqeval.files import MOST_REPORT, read_text
+from uqeval.files import MOST_REPORT, open_file, read_text
+
+#: What the comment of a states file begins with, and its bytes with the digest.
+DIGEST_MARK = b"sha256:"
+DIGEST_BYTES = len(DIGEST_MARK) + 64
 
 #: Raised by code that meets values of other types, shapes and sizes than uqeval writes.
 _UNEXPECTED = (
@@ -48,3 +53,16 @@ def parse_json(text: str | bytes, parse_constant: Callable[[str], Any] | None = 
         return json.loads(text, parse_constant=parse_constant)
     except RecursionError:
         raise ValueError("it is nested too deeply") from None
+
+
+def noted_digest(path: Path) -> str | None:
+    """Return the digest that a states file says it has, unchecked; None if it says none."""
+    try:
+        with open_file(path) as file:
+            file.seek(max(os.fstat(file.fileno()).st_size - DIGEST_BYTES, 0))
+            comment = file.read(DIGEST_BYTES)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from None
+    if not comment.startswith(DIGEST_MARK):
+        return None
+    return comment.removeprefix(DIGEST_MARK).decode("ascii", "replace")

@@ -11,8 +11,7 @@ from typing import Any
 from uqeval.errors import StoreError
 from uqeval.files import MOST_REPORT, read_bytes
 from uqeval.report.schema import Report
-from uqeval.stores.states_entries import noted_digest
-from uqeval.untrusted import read_json
+from uqeval.untrusted import noted_digest, read_json
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from typing import BinaryIO, TypeVar
 
 from uqeval.errors import StoreError
 from uqeval.files import open_file
+from uqeval.untrusted import DIGEST_BYTES, DIGEST_MARK
 
 _Key = TypeVar("_Key")
 INDEX = "index.json"
@@ -23,9 +24,6 @@ INDEX = "index.json"
 LOCAL = struct.Struct("<4sHHHHHIIIHH")
 #: More than this no index and no state of one item can be.
 MOST = 1 << 30
-#: What a comment begins with that holds a digest.
-_MARK = b"sha256:"
-_COMMENT = len(_MARK) + 64
 _BLOCK = 1 << 20
 
 
@@ -33,7 +31,7 @@ def seal(file: BinaryIO) -> str:
     """Append the digest to a finished zip that has no comment; return the digest."""
     digest = _digest_of(file, os.fstat(file.fileno()).st_size)
     file.seek(-2, os.SEEK_END)  # the length of the comment, 0 until now
-    file.write(_COMMENT.to_bytes(2, "little") + _MARK + digest.encode())
+    file.write(DIGEST_BYTES.to_bytes(2, "little") + DIGEST_MARK + digest.encode())
     file.flush()
     return digest
 
@@ -44,30 +42,17 @@ def check_seal(file: BinaryIO, path: Path) -> str | None:
     Raises `StoreError` where the file does not have the bytes that were written.
     """
     size = os.fstat(file.fileno()).st_size
-    file.seek(max(size - _COMMENT, 0))
+    file.seek(max(size - DIGEST_BYTES, 0))
     comment = file.read()
-    if not comment.startswith(_MARK):
+    if not comment.startswith(DIGEST_MARK):
         return None
-    digest = _digest_of(file, size - _COMMENT)
-    if comment.removeprefix(_MARK) != digest.encode():
+    digest = _digest_of(file, size - DIGEST_BYTES)
+    if comment.removeprefix(DIGEST_MARK) != digest.encode():
         raise StoreError(
             f"{path}: the states were changed or damaged after they were written: their checksum "
             "does not fit. Run the evaluation again."
         )
     return digest
-
-
-def noted_digest(path: Path) -> str | None:
-    """Return the digest that a states file says it has, unchecked; None if it says none."""
-    try:
-        with open_file(path) as file:
-            file.seek(max(os.fstat(file.fileno()).st_size - _COMMENT, 0))
-            comment = file.read(_COMMENT)
-    except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from None
-    if not comment.startswith(_MARK):
-        return None
-    return comment.removeprefix(_MARK).decode("ascii", "replace")
 
 
 def _digest_of(file: BinaryIO, size: int) -> str:
