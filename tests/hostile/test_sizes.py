@@ -43,7 +43,7 @@ VIDEO = {
 }  # fmt: skip
 STORES: list[tuple[dict[str, Any], str]] = [
     (CLASSES, "segmentation"), (LOGITS, "segmentation"), (MAPS, "segmentation"),
-    (NUMBERS, "regression"),
+    (NUMBERS, "regression"), (VIDEO, "tc"),
 ]  # fmt: skip
 
 
@@ -86,11 +86,19 @@ def cases(folder: Path) -> Iterator[str]:
         file.write_text(text)
 
 
+def run(folder: Path, family: str, **options: Any) -> None:
+    """Evaluate a store whole, by one family."""
+    if family == "tc":
+        uqeval.evaluate(None, None, {"tc": {"flow": "file"}}, video=folder, workers=1, **options)
+    else:
+        uqeval.evaluate(folder, None, [family], workers=1, **options)
+
+
 def evaluate(folder: Path, family: str, what: str, **options: Any) -> None:
     """Refused, or evaluated as if nothing were wrong; in a few seconds."""
     began = time.perf_counter()
     try:
-        uqeval.evaluate(folder, None, [family], workers=1, **options)
+        run(folder, family, **options)
     except UqevalError as error:
         assert len(str(error)) < 2000, what
     except Exception as error:
@@ -105,7 +113,7 @@ def all_claims(folder: Path) -> int:
         for form, shards in ((3, False), (2, False), (3, True)):
             store = folder / f"{number}{form}{shards}"
             write(store, arrays, form, shards)
-            uqeval.evaluate(store, None, [family], workers=1)
+            run(store, family)
             for k, what in enumerate(cases(store)):
                 if k % 3 != number % 3:  # a fixed third of them: all take a minute
                     continue
