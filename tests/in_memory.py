@@ -13,12 +13,17 @@ from uqeval.tallies import Tally
 
 def counted(tally: Tally, items: Sequence[dict[str, Any]]) -> Counted:
     """A tally over items: folded in their order, from states packed one by one."""
-    nothing = {"target_counts": np.zeros(3, np.int64)}  # unless the maps have it
-    packed = [tally.pack(tally.state_of(nothing | maps)) for maps in items]
+    packed = [tally.pack(tally.state_of(_made(maps) | maps)) for maps in items]
     total = tally.empty()
     for data in packed:
         tally.merge(total, tally.unpack(data))
     return Counted(total, packed if tally.keeps_items else [])
+
+
+def _made(maps: dict[str, Any]) -> dict[str, Any]:
+    """Return what a source makes beside these maps, unless they have it."""
+    keys = {"error:rank": np.float32(maps["error"])} if "error" in maps else {}
+    return {"target_counts": np.zeros(3, np.int64)} | keys
 
 
 def run_plan(plan: Plan, items: Sequence[dict[str, Any]]) -> tuple[Section, int]:

@@ -20,10 +20,11 @@ def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, 
     items: list[dict[str, Any]] = [{"name": name} for name in names]
     numerics: dict[str, Any] = {}
     settings: dict[str, Any] = {}
-    warnings: list[str] = []
+    told: dict[str, dict[str, None]] = {}  # by whom, in order
     for key, section in sections.items():
         whole, _, part = key.partition("/")
-        warnings += [f"{whole}: {text}" for text in section.warnings]
+        for text in section.warnings:
+            told.setdefault(text, {})[whole] = None
         if part:
             results[whole][part] = section.results
             continue
@@ -34,6 +35,7 @@ def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, 
             settings[key] = section.settings
         if section.numerics:
             numerics[key] = section.numerics
+    warnings = [f"{', '.join(keys)}: {text}" for text, keys in told.items()]
     void = [i["name"] for i in items if i.get("segmentation", {}).get("pixels") == 0]
     if void:
         shown = ", ".join(void[:5]) + (" …" if len(void) > 5 else "")

@@ -105,6 +105,14 @@ class DataError(UqevalError):
     """A store can be read, but the values in it cannot be evaluated."""
 
 
+class NegativeSigma(DataError):
+    """A map that stands for σ is negative; `map` is its name."""
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message)
+        self.map = name
+
+
 class OutputError(UqevalError):
     """A result cannot be written where it should go."""
 

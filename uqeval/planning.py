@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import difflib
 import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UqevalError, UsageError, check_numbers
+from uqeval.errors import NegativeSigma, UqevalError, UsageError, check_numbers
 from uqeval.inputs import InputOptions, Inputs
+from uqeval.maps.names import lambda_of, sigma_of
 
 if TYPE_CHECKING:
     from uqeval.metrics import Family
@@ -83,6 +85,34 @@ def everything(
         none = f"--uncertainty: no metric of {facts.kind} data has this option; leave it out."
         raise UsageError(next(iter(refused), none))
     return found, [f"{', '.join(names)} left out: {text}" for text, names in lost.items()]
+
+
+def without_sigma(
+    inputs: Inputs, families: Mapping[str, Mapping[str, Any]], error: NegativeSigma
+) -> tuple[dict[str, Mapping[str, Any]], Inputs]:
+    """Return the families without those that take the negative map for σ, and inputs that warn.
+
+    Raises the `error` again where no family does, or no other is left.
+    """
+    facts = inputs.facts()
+    read = {sigma_of(error.map), lambda_of(error.map)}
+    kept: dict[str, Mapping[str, Any]] = {}
+    lost: list[str] = []
+    for family in known_families(families, facts):
+        options = families[family.name]
+        several = options.get("uncertainty", ())
+        others = [name for name in several if name != error.map]
+        if len(others) < len(several):
+            own = family.settings({"uncertainty": error.map}, facts).values()
+            if any(family.maps(settings, facts) & read for settings in own):
+                lost.append(family.name if not others else f"{family.name}[{error.map}]")
+                options = {**options, "uncertainty": others}
+        if options.get("uncertainty", True):
+            kept[family.name] = options
+    if not lost or not kept:
+        raise error
+    told = f"{', '.join(lost)} left out: {error}"
+    return kept, dataclasses.replace(inputs, warnings=[*inputs.warnings, told])
 
 
 def check_family(inputs: Inputs, name: str, options: Mapping[str, Any]) -> None:

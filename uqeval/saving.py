@@ -9,7 +9,7 @@ import dataclasses
 import hashlib
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -64,9 +64,10 @@ def map_cache_of(inputs: Inputs, stamps: list[str | None]) -> MapCache | None:
     if inputs.map_cache is None:
         return None
     facts = inputs.facts()
+    float32: Collection[str] = getattr(inputs.source, "float32", ())
 
     def form(name: str, item: int) -> tuple[tuple[int, ...], str]:
-        return form_of(name, facts.classes, facts.sizes[item], facts.kind)
+        return form_of(name, facts.classes, facts.sizes[item], facts.kind, float32)
 
     return MapCache(inputs.map_cache, facts.names, stamps, form)
 

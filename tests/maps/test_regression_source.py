@@ -12,6 +12,7 @@ from number_stores import NAMES, SHAPE, evaluated, numbers
 from scenes import all_same, opened, zarr_group
 
 from uqeval.errors import DataError, StoreError, UqevalError, UsageError
+from uqeval.maps.names import ERROR_KEY
 
 MAPS = ("label", "mean", "target", "error", "sigma", "lambda")
 
@@ -44,7 +45,7 @@ def test_maps_of_one_member(tmp_path: Path) -> None:
         assert sorted(maps) == sorted(MAPS)
         np.testing.assert_array_equal(maps["label"], np.where(known[i], 0, 255))
         for name in MAPS[1:]:
-            assert maps[name].dtype == ("f4" if name == "lambda" else "f8")
+            assert maps[name].dtype == ("f8" if name == "error" else "f4")
             assert (maps[name][~known[i]] == 0).all()
         for at in np.argwhere(known[i]):
             y, x = at
@@ -53,6 +54,31 @@ def test_maps_of_one_member(tmp_path: Path) -> None:
             assert maps["sigma"][y, x] == arrays["std"][i, y, x]
             expected = naive.ratio(float(maps["error"][y, x]), float(maps["sigma"][y, x]))
             assert maps["lambda"][y, x] == expected
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("std", "f4"), ("std", "f8"), ("variance", "f4")])
+def test_maps_are_float32_where_that_holds_what_is_stored(
+    tmp_path: Path, kind: str, dtype: str
+) -> None:
+    arrays = numbers(1)
+    arrays = {name: v if name == "valid" else v.astype(dtype) for name, v in arrays.items()}
+    arrays[kind] = arrays.pop("std")
+    source = opened(save(tmp_path / "r.npz", arrays))
+    names = ("label", "mean", "target", "error", "sigma", ERROR_KEY)
+    source.want(names)
+    found = [maps for batch in source.batches() for maps in source.read(batch)]
+    assert source.maps_bytes() == sum(v.nbytes for maps in found for v in maps.values())
+    for maps in found:
+        stored = {"mean": dtype, "target": dtype, "sigma": dtype if kind == "std" else "f8"}
+        expected = stored | {"label": "u1", "error": "f8", ERROR_KEY: "f4"}
+        assert {name: values.dtype for name, values in maps.items()} == expected
+        np.testing.assert_array_equal(maps[ERROR_KEY], maps["error"].astype("f4"))
+    # The rank keys alone are the same numbers.
+    source = opened(tmp_path / "r.npz")
+    source.want([ERROR_KEY])
+    for batch in source.batches():
+        for item, maps in zip(batch, source.read(batch), strict=True):
+            np.testing.assert_array_equal(maps[ERROR_KEY], found[item][ERROR_KEY])
 
 
 def test_numbers_are_read_at_any_byte(tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ def is_regression(opened: Opened) -> bool:
 
 def open_regression(opened: Opened, target: Given | None, options: InputOptions) -> Inputs:
     """Predicted numbers with their target. Raises `StoreError` or `UsageError`."""
-    from uqeval.maps.regression import RegressionSource, invalid_of
+    from uqeval.maps.invalid import invalid_of
+    from uqeval.maps.regression import RegressionSource
     from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack
 

@@ -27,6 +27,11 @@ _NOWHERE = np.iinfo(np.int64).max
 _LOGARITHMS = {"exp(x / 2)": (1.0, 0.5), "exp(x)": (1.0, 1.0), "sqrt(2) * exp(x)": (2**0.5, 1.0)}
 
 
+def fits_float32(dtype: np.dtype[Any]) -> bool:
+    """Return whether float32 holds all stored numbers of this dtype exactly."""
+    return dtype.kind == "f" and dtype.itemsize <= 4
+
+
 def _none() -> NDArray[Any]:
     """Bad values: how many, and the first place."""
     return np.array([0, _NOWHERE], np.int64)
@@ -113,6 +118,17 @@ class Members:
         return self.count == 1 and not self.skip_nan
 
     @property
+    def float32(self) -> frozenset[str]:
+        """The maps that are float32, as they are stored; the others are float64."""
+        if not self.single:
+            return frozenset()
+        spreads = self.spreads
+        exact = {"mean"} if all(map(fits_float32, self.means.dtypes)) else set()
+        if spreads is None or (spreads.kind == "std" and all(map(fits_float32, spreads.dtypes))):
+            exact.add("sigma")
+        return frozenset(exact)
+
+    @property
     def pixel_bytes(self) -> int:
         """Bytes of accumulators a pixel."""
         if self.single:
@@ -126,14 +142,15 @@ class Members:
         targets: Sequence[NDArray[Any]],
         heartbeat: Heartbeat,
         mean: bool = True,
+        exact: bool = True,
     ) -> list[Maps]:
         """`mean` (if asked for), `error` and `sigma` of the items of a batch; 0 where `labels` are
-        void, where `targets` are not looked at.
+        void, where `targets` are not looked at. `error` may be float32 unless it shall be `exact`.
 
         Raises `DataError` for what is not finite, or negative, where it is evaluated.
         """
         if self.single:
-            return self._read(batch, labels, targets, heartbeat, mean)
+            return self._read(batch, labels, targets, heartbeat, mean, exact)
         items = [self._empty(label) for label in labels]
         self._add(self.means, batch, items, heartbeat, spread=False)
         if self.spreads is not None:
@@ -152,14 +169,18 @@ class Members:
         targets: Sequence[NDArray[Any]],
         heartbeat: Heartbeat,
         mean: bool,
+        exact: bool,
     ) -> list[Maps]:
         """`join` of a single member."""
         from uqeval.kernels.members import set_errors, set_sigmas
 
         seen = [_Checks(label) for label in labels]
+        float32 = self.float32 if exact else self.float32 | {"error"}
         maps: list[Maps] = [
             {
-                name: self.spare.empty(label.shape if asked else (0, 0), np.float64)
+                name: self.spare.empty(
+                    label.shape if asked else (0, 0), "f4" if name in float32 else "f8"
+                )
                 for name, asked in (("mean", mean), ("error", True), ("sigma", True))
             }
             for label in labels

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from dataclasses import astuple, dataclass
 
 from uqeval.errors import UsageError
@@ -55,18 +56,24 @@ NO_UNCERTAINTY = frozenset({"prediction", "predictions", "labels", "mean_probs",
 
 
 def form_of(
-    name: str, classes: int, size: tuple[int, ...], kind: str = "classes"
+    name: str,
+    classes: int,
+    size: tuple[int, ...],
+    kind: str = "classes",
+    float32: Collection[str] = (),
 ) -> tuple[tuple[int, ...], str]:
     """Return the shape and dtype of a map of an item of this size: [y, x], or its pixels.
 
-    Numbers of a regression are float64: errors, variances and intervals are made of them. λ is a
-    rank key.
+    Numbers of a regression are float64, for errors, variances and intervals are computed from them;
+    except those maps that a source lists as `float32`, and rank keys.
     """
+    if name in float32:
+        return size, "float32"
     name = name.removeprefix(of_reference(""))
     ids = id_dtype(classes)
     if kind == "regression" and name == TARGET_COUNTS:
         return (3,), "int64"
-    if kind == "regression" and name != "label" and not is_lambda(name):
+    if kind == "regression" and name not in ("label", ERROR_KEY) and not is_lambda(name):
         return size, "float64"
     dtypes = {"prediction": ids, "label": ids, "label_rank": "uint16"}
     return (classes, *size) if name == "mean_probs" else size, dtypes.get(name, "float32")
@@ -82,6 +89,8 @@ def of_subset(subset: int, name: str) -> str:
     return f"{subset}/{name}"
 
 
+#: The error of a regression rounded to float32, the type of rank keys, once for all who rank it.
+ERROR_KEY = "error:rank"
 #: The map [3] that counts evaluated targets, those that are 0 and those below 0.
 TARGET_COUNTS = "target_counts"
 

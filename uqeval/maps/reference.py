@@ -60,6 +60,12 @@ class WithReference:
         """Height and width of an item."""
         return self.source.size(item)
 
+    @property
+    def float32(self) -> frozenset[str]:
+        """The maps of a regression that are float32, of both."""
+        own, other = (getattr(of, "float32", ()) for of in (self.source, self.reference))
+        return frozenset([*own, *map(of_reference, other)])
+
     def want(self, names: Sequence[str]) -> None:
         """Say which maps `read` shall give. Raises `UqevalError` for what there is not."""
         mark = of_reference("")

@@ -10,22 +10,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import DataError, StoreError, UsageError
+from uqeval.errors import DataError, NegativeSigma, StoreError, UsageError
 from uqeval.maps.contract import Heartbeat
+from uqeval.maps.invalid import as_stored, invalid_of
 from uqeval.maps.labels import SWAPPED
-from uqeval.maps.members import Members
-from uqeval.maps.names import TARGET_COUNTS, form_of, is_lambda, lambda_of, sigma_of
+from uqeval.maps.members import Members, fits_float32
+from uqeval.maps.names import ERROR_KEY, TARGET_COUNTS, form_of, is_lambda, lambda_of, sigma_of
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
-    from uqeval.stores.array import StoredArray
     from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack
 
 VOID = 255
 #: What members give.
-_OF_MEMBERS = frozenset({"mean", "error", "sigma"})
+_OF_MEMBERS = frozenset({"mean", "error", "sigma", ERROR_KEY})
 #: λ of a σ of the user's own is called `lambda:NAME`.
 _LAMBDA = "lambda"
 
@@ -35,8 +35,9 @@ class RegressionSource:
 
     `label` uint8: 0 where evaluated (`valid` is true and the target finite), 255 elsewhere; there
     the other maps are 0 and nothing of the predictions is looked at. float64: `mean` μ, `target` y,
-    `error` ε = |μ - y|, `sigma` σ, any map of the store by its own name. float32, as rank keys are:
-    `lambda` ε/σ (σ = 0: ∞ where ε > 0, 0 where ε = 0), and `lambda:NAME` of a map of the store.
+    `error` ε = |μ - y|, `sigma` σ, any map of the store by its own name; except those in `float32`,
+    which are as they are stored. float32, as rank keys are: `error:rank` ε, `lambda` ε/σ (σ = 0: ∞
+    where ε > 0, 0 where ε = 0), and `lambda:NAME` of a map of the store.
     `sigma:NAME` is the map NAME, which is refused where it is negative. `target_counts` int64 [3]:
     evaluated targets, those that are 0 and those below 0.
 
@@ -100,7 +101,7 @@ class RegressionSource:
             )
         for name in names:
             own = name.removeprefix(f"{_LAMBDA}:").removeprefix("sigma:")
-            if own in ("label", "mean", "target", "error", TARGET_COUNTS):
+            if own in ("label", "mean", "target", "error", ERROR_KEY, TARGET_COUNTS):
                 continue
             if own in ("sigma", _LAMBDA):
                 if not self.members.has_sigma:
@@ -129,7 +130,21 @@ class RegressionSource:
     def maps_bytes(self) -> int:
         """Bytes of the wanted maps of all items."""
         pixels = sum(height * width for height, width in map(self.size, range(self.items)))
-        return pixels * sum(_pixel_bytes(name) for name in self.wanted)
+        return pixels * self._pixel_bytes()
+
+    def _pixel_bytes(self) -> int:
+        """Return the bytes of a pixel of the wanted maps."""
+        forms = (
+            form_of(name, 1, (), self.kind, self.float32) for name in self.wanted - {TARGET_COUNTS}
+        )
+        return sum(np.dtype(dtype).itemsize for _, dtype in forms)
+
+    @cached_property
+    def float32(self) -> frozenset[str]:
+        """The maps that are float32, as they are stored: float64 would hold the same numbers."""
+        stored = self.extra | ({"target": self.target} if self.target else {})
+        exact = {n for n, own in stored.items() if all(fits_float32(a.dtype) for a in own.arrays)}
+        return self.members.float32 | exact | {sigma_of(name) for name in exact & set(self.extra)}
 
     def batches(self) -> list[range]:
         """Items that are read together."""
@@ -151,7 +166,7 @@ class RegressionSource:
             self.members.tile_bytes(batch)
             + kept
             + max(chunk - 8 * pixels, 0)
-            + pixels * (self.members.pixel_bytes + 8 * (len(self.wanted) + 3) + own)
+            + pixels * (self.members.pixel_bytes + self._pixel_bytes() + 24 + own)
         )
 
     @cached_property
@@ -193,7 +208,7 @@ class RegressionSource:
             count_targets(target, label, VOID, maps[TARGET_COUNTS])
         if "target" in self._needed:
             assert self.target is not None
-            maps["target"] = self._copied(target, label, self.target, item, "targets")
+            maps["target"] = self._copied("target", target, label, self.target, item, "targets")
         for name in self.extra:
             if _uses(self._needed, name):
                 maps[name] = self._extra_map(name, item, label)
@@ -215,10 +230,13 @@ class RegressionSource:
         joined: list[Maps] = [{} for _ in batch]
         if wanted & _OF_MEMBERS or any(map(is_lambda, wanted)):
             labels, targets = [maps["label"] for maps, _ in given], [target for _, target in given]
-            joined = members.join(batch, labels, targets, heartbeat, "mean" in wanted)
+            exact = "error" in wanted or any(map(is_lambda, wanted))
+            joined = members.join(batch, labels, targets, heartbeat, "mean" in wanted, exact)
         results = []
         for item, (maps, _), own in zip(batch, given, joined, strict=True):
             every = maps | own
+            if ERROR_KEY in wanted:
+                every[ERROR_KEY] = self._key(every["error"])
             for name in wanted:
                 if is_lambda(name):
                     sigma = name.removeprefix(_LAMBDA).removeprefix(":") or "sigma"
@@ -241,7 +259,7 @@ class RegressionSource:
             target = _plain(plane)
             array = self.target.parts[item].array
             invalid = [*self.invalid, *invalid_of(array)]
-            set_label(target, _as_stored(invalid, array.dtype, target.dtype), VOID, label)
+            set_label(target, as_stored(invalid, array.dtype, target.dtype), VOID, label)
         for mask in self.valid:
             values = mask.read(item)
             where = f"{mask.where(item)}, item {self.names[item]}"
@@ -262,15 +280,21 @@ class RegressionSource:
         planes = self.extra[name]
         plane = planes.read(item)
         self._check_size(plane, f"{planes.where(item)}, item {self.names[item]}", item, "it is")
-        return self._copied(_plain(plane), label, planes, item, "values")
+        return self._copied(name, _plain(plane), label, planes, item, "values")
 
     def _copied(
-        self, values: NDArray[Any], label: NDArray[Any], planes: Planes, item: int, what: str
+        self,
+        name: str,
+        values: NDArray[Any],
+        label: NDArray[Any],
+        planes: Planes,
+        item: int,
+        what: str,
     ) -> NDArray[Any]:
-        """Return stored numbers as float64, 0 where void. Raises `DataError` for NaN and ∞."""
+        """Return the stored numbers of a map, 0 where void. Raises `DataError` for NaN and ∞."""
         from uqeval.kernels.members import copy_values
 
-        copied = self.members.spare.empty(label.shape, np.float64)
+        copied = self.members.spare.empty(label.shape, "f4" if name in self.float32 else "f8")
         if not copy_values(values, label, VOID, copied):
             with np.errstate(over="ignore"):
                 bad = ~np.isfinite(copied.astype(np.float32))
@@ -281,6 +305,14 @@ class RegressionSource:
                 f"column {x}. Mask them with `valid`, or write them again."
             )
         return copied
+
+    def _key(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return numbers rounded to float32, the type of rank keys."""
+        if values.dtype == np.float32:
+            return values
+        key = self.members.spare.empty(values.shape, np.float32)
+        np.copyto(key, values, casting="same_kind")
+        return key
 
     def _ratio(
         self, error: NDArray[Any], sigma: NDArray[Any], name: str, item: int
@@ -294,56 +326,21 @@ class RegressionSource:
         return found
 
     def _refuse_negative(self, values: NDArray[Any], name: str, item: int) -> None:
-        """Raise `DataError` where a map that stands for σ is negative."""
+        """Raise `NegativeSigma` where a map that stands for σ is negative."""
         if (count := int((values < 0).sum())) > 0:
             y, x = (int(k[0]) for k in np.nonzero(values < 0))
-            raise DataError(
+            raise NegativeSigma(
                 f"{self.extra[name].where(item)}, item {self.names[item]}: {count} evaluated "
                 f"values are negative, first {values[y, x]:.6g} at row {y}, column {x}; "
                 f"--uncertainty {name} stands for σ here, which is not negative. Store a natural "
                 "logarithm as log_variance, log_std or log_b. For scores of its ranks: "
-                f"uqeval sparsification {self.where} --uncertainty {name}"
+                f"uqeval sparsification {self.where} --uncertainty {name}",
+                name,
             )
-
-
-def _pixel_bytes(name: str) -> int:
-    """Return the bytes of a pixel of a map."""
-    if name == TARGET_COUNTS:
-        return 0
-    return np.dtype(form_of(name, 1, (), "regression")[1]).itemsize
 
 
 def _uses(wanted: frozenset[str], name: str) -> bool:
     return bool(wanted & {name, lambda_of(name), sigma_of(name)})
-
-
-def invalid_of(array: StoredArray) -> list[float]:
-    """Return the targets that the attribute `invalid` of an array says are no measurement.
-
-    Raises `StoreError` for anything but a number or a list of numbers.
-    """
-    given = array.attributes.get("invalid")
-    found = given if isinstance(given, list) else [] if given is None else [given]
-    try:
-        if any(isinstance(value, bool) for value in found):
-            raise ValueError
-        return [float(value) for value in found]  # "NaN" and "Infinity", as JSON cannot say them
-    except (TypeError, ValueError, OverflowError):
-        raise StoreError(
-            f"{array.where}: attribute invalid is {str(given)[:100]!r}; expected a number or a "
-            "list of numbers: targets that are no measurement."
-        ) from None
-
-
-def _as_stored(
-    invalid: Sequence[float], stored: np.dtype[Any], plain: np.dtype[Any]
-) -> NDArray[Any]:
-    """Return invalid values as an array of this dtype holds them: 0.1 of float32 is not 0.1."""
-    values = np.array([v for v in invalid if math.isfinite(v)], np.float64)
-    if stored.kind == "f":
-        with np.errstate(over="ignore"):
-            values = values.astype(stored)
-    return values.astype(plain)
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:

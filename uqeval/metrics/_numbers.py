@@ -47,17 +47,17 @@ def check_unit(uncertainty: str, facts: Facts) -> None:
         )
 
 
-def zero_targets(state: State, facts: Facts, family: str) -> list[str]:
+def zero_targets(state: State, facts: Facts) -> list[str]:
     """Return a warning where many targets are 0 and none is negative, of `TargetCounts`."""
     pixels, zeros, negative = state["counts"].tolist()
     if negative or zeros <= _FEW_ZEROS * pixels or facts.invalid:
         return []
-    command = " ".join(["uqeval", family, *facts.paths, "--invalid 0"])
+    command = " ".join(["uqeval run", *facts.paths, "--invalid 0"])
     return [
         f"{zeros} of {pixels} evaluated targets ({zeros / pixels:.1%}) are exactly 0 and none is "
-        "negative: they count as measurements. If 0 means `not measured`, leave them out: "
-        f"{command}  (invalid: 0 in uqeval.yaml, invalid=0 in Python). If 0 is measured, "
-        "--invalid nan confirms it."
+        "negative: they count as measurements. If 0 means `not measured`, add --invalid 0 to the "
+        f"command: {command}  (invalid: 0 in uqeval.yaml, invalid=0 in Python). If 0 is "
+        "measured, --invalid nan confirms it."
     ]
 
 

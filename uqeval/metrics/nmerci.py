@@ -135,7 +135,7 @@ def plan(settings: NmerciSettings, facts: Facts) -> Plan:
         for data in counted[alone].items
     ]
     warnings = numbers.void_items(facts.names, [item["pixels"] for item in items])
-    warnings += numbers.zero_targets(counted[TargetCounts()].total, facts, "nmerci")
+    warnings += numbers.zero_targets(counted[TargetCounts()].total, facts)
     return Section(
         results, items, dataclasses.asdict(settings), numbers.counts_of(total),
         warnings + _warnings(results, settings),

@@ -137,7 +137,7 @@ def plan(settings: RegressionSettings, facts: Facts) -> Plan:
         )  # fmt: skip
         items.append({k: v for k, v in record.items() if not isinstance(v, dict)})
     warnings = numbers.void_items(facts.names, [int(own["count"][0]) for own in states])
-    warnings += numbers.zero_targets(counted[TargetCounts()].total, facts, "regression")
+    warnings += numbers.zero_targets(counted[TargetCounts()].total, facts)
     zero = int(total["zero"][0, 0])
     if zero:
         warnings.append(

@@ -74,7 +74,7 @@ def plan(settings: SparsificationSettings, facts: Facts) -> Plan:
     if facts.kind == "regression":
         numbers.refuse_nothing(sum(pixels), facts)
         numerics["invalid"] = sum(h * w for h, w in facts.sizes) - sum(pixels)
-        zeros = numbers.zero_targets(counted[TargetCounts()].total, facts, "sparsification")
+        zeros = numbers.zero_targets(counted[TargetCounts()].total, facts)
         warnings = numbers.void_items(facts.names, pixels) + zeros + warnings
     return Section(
         results,

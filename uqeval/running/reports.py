@@ -6,6 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
+from uqeval.errors import NegativeSigma
+from uqeval.planning import without_sigma
 from uqeval.report.schema import Report
 from uqeval.run import Progress, RunOptions, run
 from uqeval.running.outcome import RunSettings
@@ -13,8 +15,19 @@ from uqeval.running.tasks import Task, options_of
 
 
 def of_families(task: Task, folder: Path, options: RunOptions) -> Report | None:
-    """The report of all metrics but a sweep, from one read; None where a sweep is all."""
-    return run(task.inputs, task.families, _own(task, folder, options)) if task.families else None
+    """Return the report of all metrics but a sweep, from one read; None where a sweep is all.
+
+    Where all that applies is evaluated, metrics that take a negative map for σ are left out.
+    """
+    inputs, families = task.inputs, task.families
+    while families:
+        try:
+            return run(inputs, families, _own(task, folder, options))
+        except NegativeSigma as error:
+            if not task.everything:
+                raise
+            families, inputs = without_sigma(inputs, families, error)
+    return None
 
 
 def with_sweep(

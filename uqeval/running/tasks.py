@@ -29,6 +29,8 @@ class Task:
     families: dict[str, Mapping[str, Any]]
     sweep: dict[str, Any] | None
     cut: CutOptions | None = None
+    #: Whether all metrics that apply are evaluated, and others are left out.
+    everything: bool = False
 
     def keys(self) -> set[str]:
         """What its report will hold."""
@@ -65,7 +67,10 @@ def opened(config: Config, name: str, chosen: RunSettings) -> Task:
             raise type(error)(f"{config.at('evaluate', name, 'sweep')}{error}") from None
     if families and inputs.source.kind == "classes" and inputs.record.get("labels"):
         families = {"segmentation": {}, **families}
-    return Task(name, store, inputs, families, None if sweep is None else dict(sweep))
+    return Task(
+        name, store, inputs, families, None if sweep is None else dict(sweep),
+        everything=asked is None,
+    )  # fmt: skip
 
 
 def _refuse_missing(store: Store) -> None:

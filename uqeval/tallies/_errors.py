@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.maps.names import ERROR_KEY
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
@@ -14,9 +16,9 @@ if TYPE_CHECKING:
 INPUTS: dict[str, dict[str, tuple[str, ...]]] = {
     "classes": {"brier": ("label", "brier"), "zero-one": ("label", "prediction")},
     "regression": {
-        "rmse": ("label", "error"),
-        "mse": ("label", "error"),
-        "mae": ("label", "error"),
+        "rmse": ("label", ERROR_KEY),
+        "mse": ("label", ERROR_KEY),
+        "mae": ("label", ERROR_KEY),
         "abs-rel": ("label", "error", "target"),
     },
 }
@@ -67,4 +69,4 @@ class Error:
                 relative = error / np.abs(maps["target"])
                 found: NDArray[Any] = np.where(error == 0, 0.0, relative).astype(np.float32)
                 return found
-        return np.asarray(maps["brier" if self.name == "brier" else "error"], np.float32)
+        return maps["brier" if self.name == "brier" else ERROR_KEY]

@@ -36,7 +36,7 @@ class Uncertainty:
             return np.float32(1.0) - values
         if self.name in IN_NATS and self.log_base != math.e:
             return (values.astype(np.float64) / math.log(self.log_base)).astype(np.float32)
-        return np.asarray(values, np.float32)  # σ is float64
+        return np.asarray(values, np.float32)  # σ may be float64
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,44 @@
+"""Targets that are no measurement: what an array says of them, as numbers of its dtype."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import StoreError
+
+if TYPE_CHECKING:
+    from uqeval.stores.array import StoredArray
+
+
+def invalid_of(array: StoredArray) -> list[float]:
+    """Return the targets that the attribute `invalid` of an array says are no measurement.
+
+    Raises `StoreError` for anything but a number or a list of numbers.
+    """
+    given = array.attributes.get("invalid")
+    found = given if isinstance(given, list) else [] if given is None else [given]
+    try:
+        if any(isinstance(value, bool) for value in found):
+            raise ValueError
+        return [float(value) for value in found]  # "NaN" and "Infinity", as JSON cannot say them
+    except (TypeError, ValueError, OverflowError):
+        raise StoreError(
+            f"{array.where}: attribute invalid is {str(given)[:100]!r}; expected a number or a "
+            "list of numbers: targets that are no measurement."
+        ) from None
+
+
+def as_stored(
+    invalid: Sequence[float], stored: np.dtype[Any], plain: np.dtype[Any]
+) -> NDArray[Any]:
+    """Return invalid values as an array of this dtype holds them: 0.1 of float32 is not 0.1."""
+    values = np.array([v for v in invalid if math.isfinite(v)], np.float64)
+    if stored.kind == "f":
+        with np.errstate(over="ignore"):
+            values = values.astype(stored)
+    return values.astype(plain)
