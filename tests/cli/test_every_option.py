@@ -38,6 +38,7 @@ EFFECT = {
     "flow_forward_path": "--flow file and both directions",
     # Intervals and slices.
     "ci": ANY, "draws": LEVEL, "seed": LEVEL, "slices": ANY, "slice_by": TABLE, "group_by": TABLE,
+    "interval_method": LEVEL,
     # Families.
     "uncertainty": ANY, "window": ANY, "stride": ANY, "border": ANY, "void": ANY, "top_k": ANY,
     "log_base": "an entropy", "threshold": ANY, "threshold_from": "no --threshold beside",
@@ -157,6 +158,7 @@ REFUSED = [
     "sparsification r.npz --label-map cityscapes", "sparsification r.npz --classes 2",
     "calibration p.npz --draws 2000", "calibration p.npz --seed 0", "calibration p.npz --draws 300",
     "calibration p.npz --slice-by k", "calibration p.npz --group-by k",
+    "calibration p.npz --interval-method percentile",
     "run p.npz --draws 2000 -o out", "run draws.yaml -o out", "run p.npz --baseline c.json -o out",
     "run p.npz --store a -o out",
     "run draws.yaml --reference p.npz -o out", "run draws.yaml --video v -o out",

@@ -51,6 +51,20 @@ def test_the_same_seed_gives_the_same_report(made: Path, tmp_path: Path) -> None
     assert all(found[key] == report(made)[key] for key in ("intervals", "slices", "results"))
 
 
+def test_another_method_for_all_scores(made: Path, tmp_path: Path) -> None:
+    run_well("merge", "new.json", "--ci", "0.9", "--interval-method", "jackknife-t",
+             "-o", tmp_path / "other.json", cwd=made)  # fmt: skip
+    found = report(tmp_path, "other.json")
+    assert found["settings"]["intervals"]["method"] == "jackknife-t"
+    used = {own["method"] for own in found["intervals"].values()}
+    assert "jackknife-t" in used and not used & {"expanded", "percentile"}
+    assert {own["method"] for own in report(made)["intervals"].values()} > {"korn-graubard"}
+    words = ("--interval-method", "give --ci LEVEL")
+    refused(run_uqeval("merge", "new.json", "--interval-method", "percentile", cwd=made), *words)
+    refused(run_uqeval("merge", "new.json", "--ci", "0.9", "--interval-method", "bca", cwd=made),
+            "bca", "korn-graubard")  # fmt: skip
+
+
 def test_a_gate_with_confidence(made: Path, tmp_path: Path) -> None:
     low, high = (report(made)["intervals"]["pavpu.pavpu"][end] for end in ("low", "high"))
     night = report(made)["slices"]["light=night"]["intervals"]["segmentation.miou"]

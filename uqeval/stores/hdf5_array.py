@@ -145,7 +145,7 @@ def open_hdf5(path: str, inside: str, fill_missing: bool) -> Hdf5Array | Hdf5Gro
         import h5py
     except ImportError:
         raise UsageError(
-            f"{path}: HDF5 files need h5py; install it with: pip install 'uqeval[hdf5]'."
+            f"{path}: HDF5 files need h5py; install it with: pip install h5py."
         ) from None
     try:
         os.close(open_descriptor(path))  # a regular file, never a pipe
