@@ -285,7 +285,7 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
         with pytest.raises(UsageError, match=r"--map-cache .* expected a folder of this machine"):
             uqeval.evaluate(given, None, "pavpu", map_cache=folder)
     for inside in (given, given / "maps"):
-        with pytest.raises(UsageError, match="is an input"):
+        with pytest.raises(UsageError, match=r"is an input|in the input"):
             run(inside, given, {"pavpu": {}})
     assert not (given / "maps").exists()
     truth = save_label_folder(tmp_path / "labels", labels(ITEMS), names(ITEMS))
@@ -305,7 +305,7 @@ def test_the_command_says_so(tmp_path: Path) -> None:
     refused(run_uqeval("pavpu", given, "--map-cache", given), "--map-cache", "is an input")
     out = tmp_path / "out"
     other = run_uqeval("pavpu", given, "--map-cache", out, "-o", out)
-    refused(other, "is an input", "another name")
+    refused(other, "another name")
     assert not out.exists()
     for _ in range(2):
         done = run_well("divergence", given, given, "--map-cache", tmp_path / "cache")

@@ -281,7 +281,7 @@ def test_a_reader_that_goes_away(there: Path) -> None:
     done = subprocess.run(
         ["bash", "-c", command], capture_output=True, text=True, env=environment(), timeout=TIMEOUT
     )
-    assert done.stdout.splitlines()[-1] == "0" and done.stderr == ""
+    assert done.stdout.splitlines()[-1] == "141" and done.stderr == ""
 
 
 # ---- what never comes

@@ -185,7 +185,7 @@ def test_no_pairs(made: Path) -> None:
         pair_of(made, "plain", "old", [3])
     with pytest.raises(StoreError, match="there is one group"):
         pair_of(made, "new", "old", [0, 1, 2])
-    with pytest.raises(StoreError, match=r"pavpu\.no_such: the change from"):
+    with pytest.raises(StoreError, match="the change has no interval"):
         resampler().change(new, old, Address.parse("pavpu.no_such"), 0.9, False)
 
 
@@ -231,3 +231,19 @@ def test_states_of_another_model_are_refused(folder: Path) -> None:
     shutil.copy(folder / "old" / "report.states.zip", folder / "plain" / "report.states.zip")
     with pytest.raises(StoreError, match="are not the states of"):
         resampler().interval(folder / "plain" / "report.json", PAVPU, 0.9)
+
+
+def test_a_score_without_an_interval_is_inconclusive(made: Path, tmp_path: Path) -> None:
+    """Too few groups for draws: the gate says so and judges the other rules."""
+    from uqeval.config import load_rules
+    from uqeval.gate import judge
+    from uqeval.report.folder import load_reports
+
+    run(tmp_path / "few", 4, ["pavpu", "calibration"])
+    rules = "calibration.ece: {max: 0.9, confidence: 0.9}\npavpu.pavpu: {min: 0.0, confidence: 0.9}"
+    (tmp_path / "rules.yaml").write_text(rules)
+    reports = load_reports(tmp_path / "few" / "report.json")
+    first, second = judge(reports, load_rules(tmp_path / "rules.yaml"), [], resampler()).verdicts
+    assert (first.status, first.counts_as) == ("inconclusive", "fail")
+    assert first.reason == "no interval: 4 items have this score; intervals from draws need 6"
+    assert second.status == "pass"

@@ -227,7 +227,7 @@ def test_destinations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for place in ("s3://bucket/s", tmp_path / "out.zip"):
         with pytest.raises(OutputError, match="local folders"):
             convert(source, place)
-    with pytest.raises(OutputError, match="not a Zarr store"):
+    with pytest.raises(UsageError, match="contains the input"):
         convert(source, tmp_path, overwrite=True)
     with pytest.raises(StoreError, match="nothing here"):
         convert(tmp_path / "nowhere", tmp_path / "x")

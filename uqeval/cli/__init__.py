@@ -59,7 +59,8 @@ COMMANDS = {
     "read.",
     "schema": "Print the JSON Schema of uqeval.yaml; editors complete and check the file with it.",
     "selftest": "Does this installation compute what it should? Known answers, on this machine.",
-    "verify": "Does a report follow from the predictions? Recomputed in plain NumPy.",
+    "verify": "Does this report follow from these predictions? An independent recomputation in "
+    "plain NumPy.",
     "evidence": "The files that a safety case needs: a signed-to-be statement, results, "
     "environment.",
     "demo": "Make small stores of pretended predictions, run everything on them, leave the "

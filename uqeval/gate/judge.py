@@ -15,7 +15,7 @@ from uqeval.gate.enough import MoreUnits, chance_of_all, more_units
 from uqeval.gate.lookup import Absent, Found, find, suggestion
 from uqeval.gate.movers import moved_by
 from uqeval.gate.notes import notes_on, notes_on_value
-from uqeval.gate.resampling import Interval, Mover, Resampler
+from uqeval.gate.resampling import Interval, Mover, NoInterval, Resampler
 from uqeval.gate.rules import Kind, Rule
 from uqeval.gate.unjudged import FailedStore, NotEvaluated, not_evaluated, refuse_partial
 from uqeval.report.folder import Named
@@ -172,7 +172,11 @@ class _Case:
             told["change"] = float(-measured if "drop" in self.kind else measured)
         interval, status = None, self._status(measured, measured)
         if limits.confidence is not None:
-            interval = self._interval(limits.confidence)
+            try:
+                interval = self._interval(limits.confidence)
+            except NoInterval as error:
+                return Verdict(**told, status="inconclusive", counts_as=limits.inconclusive,
+                               reason=str(error))  # fmt: skip
             told["notes"] = (*told["notes"], *notes_on(interval))
             status = self._status(_exact(interval.low), _exact(interval.high))
             told["interval"] = interval.negated if "drop" in self.kind else interval
@@ -259,6 +263,8 @@ class _Case:
                 self.named.path, self._other.path, found.address, level, self._relative
             )
             return interval.negated if "drop" in self.kind else interval
+        except NoInterval:
+            raise
         except StoreError as error:
             raise StoreError(self._needs_states(level, str(error).rstrip("."))) from None
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
+from uqeval.errors import StoreError
 from uqeval.gate.addresses import Address
 
 
@@ -47,6 +48,10 @@ class Mover:
     value: float | None = None
     change: float | None = None
     influence: float | None = None
+
+
+class NoInterval(StoreError):
+    """A score has no interval, such as one from draws of fewer than 6 units; says why."""
 
 
 class Resampler(Protocol):

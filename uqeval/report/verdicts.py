@@ -75,7 +75,8 @@ def sentences(verdict: Verdict) -> list[str]:
             text += f", a change of {_signed(verdict.change, against)}{share}"
         said.append(text)
         if verdict.reason:
-            said.append(f"undefined: {verdict.reason}")
+            undefined = verdict.status != "inconclusive"
+            said.append(f"undefined: {verdict.reason}" if undefined else verdict.reason)
     if (interval := verdict.interval) is not None:
         of = "" if verdict.change is None else " of the change"
         rough = " (approximate)" if interval.approximate else ""
@@ -83,7 +84,7 @@ def sentences(verdict: Verdict) -> list[str]:
         said.append(f"interval{of} at level {interval.level!r}: {low} to {high}{rough}")
         if interval.exact:
             said.append("neither model has an event: the interval is exact (Clopper-Pearson)")
-    if verdict.status == "inconclusive":
+    if verdict.status == "inconclusive" and verdict.interval is not None:
         said.append(_how_many_more(verdict.more_units))
     for noun, movers in (("items", verdict.items), ("classes", verdict.classes)):
         if movers:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
 from uqeval.gate.addresses import Address
-from uqeval.gate.resampling import Interval, Mover
+from uqeval.gate.resampling import Interval, Mover, NoInterval
 from uqeval.report.schema import Report
 from uqeval.statistics.draws import DRAWS, Resampling
 from uqeval.statistics.intervals import check_level, difference, interval, is_approximate, metric_at
@@ -50,7 +50,7 @@ class FromStates:
         method = loaded.settings.get("intervals", {}).get("method", "auto")
         own = interval(samples, text, level, method)
         if own["low"] is None:
-            raise StoreError(f"{report}: {address} has no interval: {own['reason']}.")
+            raise NoInterval(f"no interval: {own['reason']}")
         return interval_of(own)
 
     def change(
@@ -59,15 +59,11 @@ class FromStates:
         """The interval of the value less the baseline's, over pairs of the same items."""
         check_level(level, "confidence")
         loaded, scoring = self._open(report)
-        _, other = self._open(baseline)
         items = items_of(report, loaded, scoring, address)
         samples = self._paired(report, baseline, items)
         found = difference(samples, address.within, level, relative)
         if isinstance(found, NoBounds):
-            raise StoreError(
-                f"{address.within}: the change from {other.path} to {scoring.path} has no "
-                f"interval: {found.reason}."
-            )
+            raise NoInterval(f"the change has no interval: {found.reason}")
         rough = is_approximate(scoring, address.within)
         units = samples.resampling
         return Interval(level, found.low, found.high, rough, found.method, units.unit, units.units,
