@@ -25,7 +25,7 @@ from uqeval.publishing import beside
 from uqeval.reduce import reduce as write_maps
 from uqeval.stores import leftovers
 from uqeval.stores.convert import convert
-from uqeval.stores.locks import lock, locked, release_all
+from uqeval.stores.locks import lock, locked, release, release_all
 from uqeval.stores.states import StatesWriter
 
 sys.path.append(str(Path(__file__).parents[1] / "cli"))
@@ -194,3 +194,18 @@ def test_a_report_never_lies_beside_states_of_another_run(
     report.write_text("older")
     run_well("pavpu", store, "-o", report, "-q")
     assert report.read_text() != "older" and not (tmp_path / "r.json.old").exists()
+
+
+def test_a_full_disk_does_not_stop_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The owner's name cannot be written: the lock holds all the same, and nothing is repeated."""
+    calls = []
+
+    def full(*_: object) -> int:
+        calls.append(1)
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "pwrite", full)
+    taken = lock(tmp_path / "r.json")
+    assert taken is not None and taken.exists() and len(calls) == 1
+    release(taken)
+    assert not taken.exists()

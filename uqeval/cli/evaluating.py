@@ -90,12 +90,13 @@ def completed(
     """
     from uqeval.cli.finish import check_outputs, refuse_other_format
     from uqeval.cli.from_file import from_file, over
-    from uqeval.config import FILE
     from uqeval.stores.overlap import paths_in, refuse_overlap
 
     asked = data | shared.given(*o.INPUTS, *o.CUTS, *o.RUNNING)
     files = []
     if not ("predictions" in data or "video" in data):
+        from uqeval.config import FILE  # YAML is loaded only where the file is read
+
         said, files = from_file(command, needs, shared.store), [FILE]
         settings = over(said.settings, settings, shared.typed)
         everywhere = {n: v for n, v in said.everywhere.items() if n in shared.taken}

@@ -90,16 +90,23 @@ def _taken(file: Path, output: str | Path) -> int | None:
         except OSError:  # a file system without locks
             is_ours = not _lives(os.pread(descriptor, 200, 0))
         if not is_ours:
-            owner = os.pread(descriptor, 200, 0)
+            other = os.pread(descriptor, 200, 0)
             os.close(descriptor)
-            raise _refusal(output, owner)
-        with suppress(OSError):
-            if file.stat().st_ino == os.fstat(descriptor).st_ino:
-                told = f"{os.getpid()} {started(os.getpid()) or 0:.0f} {os.uname().nodename}\n"
+            raise _refusal(output, other)
+        if _is_there(file, descriptor):
+            owner = f"{os.getpid()} {started(os.getpid()) or 0:.0f} {os.uname().nodename}\n"
+            with suppress(OSError):  # on a full disk the lock holds without a name
                 os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, told.encode(), 0)
-                return descriptor
+                os.pwrite(descriptor, owner.encode(), 0)
+            return descriptor
         os.close(descriptor)  # its process has ended and removed it meanwhile
+
+
+def _is_there(file: Path, descriptor: int) -> bool:
+    """Return whether an open file is still the one at a path."""
+    with suppress(OSError):
+        return file.stat().st_ino == os.fstat(descriptor).st_ino
+    return False
 
 
 def _lives(owner: bytes) -> bool:
