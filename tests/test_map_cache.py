@@ -292,7 +292,7 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is an input"):
         run(truth, given, {"pavpu": {}}, truth)
     with pytest.raises(UsageError, match="--map-cache is for predictions alone"):
-        uqeval.evaluate(None, None, "tc", video=tmp_path, map_cache=tmp_path / "c")
+        uqeval.evaluate(None, None, "tc", video=tmp_path, map_cache=tmp_path.parent / "c")
 
 
 def test_the_command_says_so(tmp_path: Path) -> None:

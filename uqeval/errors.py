@@ -18,7 +18,8 @@ _HEAD, _TAIL = 120, 60
 #: What messages repeat: texts in quotes, lists, and words. A quote that is not closed is no text.
 _PARTS = re.compile(
     r"""
-    (?P<again>.{1,60}?)(?P=again){20,}  # the same over and over
+    (?P<command>python\ -c\ "[^"]{0,900}")  # a line to paste is kept whole
+    | (?P<again>.{1,60}?)(?P=again){20,}  # the same over and over
     | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | \[[^\[\]]*\] | \{[^{}]*\}
     | [^.,;:()\[\]{}'"]{201,}  # no sentence of ours goes on for so long
     | \S+
@@ -42,9 +43,14 @@ def shortened(text: str) -> str:
     if len(text) > _MOST_READ:
         text = f"{text[: _MOST_READ // 2]} … {text[-_MOST_READ // 2 :]}"
     place, colon, rest = text.partition(": ")
-    if not colon or len(place) <= _MOST_PLACE:  # not a name, but a sentence of ours
+    sentence = len(place) <= _MOST_PLACE or ". " in place or "; " in place
+    if not colon or sentence:  # not a name, but a sentence of ours
         place, colon, rest = "", "", text
-    short = _cut(place) + colon + _PARTS.sub(lambda part: _cut(part[0]), rest)
+    short = (
+        _cut(place)
+        + colon
+        + _PARTS.sub(lambda part: part[0] if part["command"] else _cut(part[0]), rest)
+    )
     if len(short) > _MOST:
         short = f"{short[: _MOST // 2]} … {short[-_MOST // 4 :]}"
     return short

@@ -61,8 +61,8 @@ COMMANDS = {
     "selftest": "Does this installation compute what it should? Known answers, on this machine.",
     "verify": "Does this report follow from these predictions? An independent recomputation in "
     "plain NumPy.",
-    "evidence": "The files that a safety case needs: a signed-to-be statement, results, "
-    "environment.",
+    "evidence": "The files that a safety case needs: one statement to sign, results, environment, "
+    "README.",
     "demo": "Make small stores of pretended predictions, run everything on them, leave the "
     "reports.",
 }
