@@ -214,7 +214,7 @@ def sigma_of_logarithms(value, factor, slope, sigma):
     """Set σ = `factor`·exp(`slope`·v) of natural logarithms v [y, x], float64."""
     for y in range(value.shape[0]):
         for x in range(value.shape[1]):
-            sigma[y, x] = factor * math.exp(slope * np.float64(value[y, x]))
+            sigma[y, x] = factor * np.exp(slope * np.float64(value[y, x]))
 
 
 @kernel
