@@ -128,8 +128,7 @@ def test_cells_lead_to_items_where_the_states_lie_beside(kept: Path, tmp_path: P
     assert done.status == 0 and 'class="pile"' not in done.stdout and done.stderr == ""
     (tmp_path / "report.states.zip").write_bytes(b"spoiled")
     done = run_uqeval("report", tmp_path / "report.json", "-o", "-")
-    assert done.status == 0 and 'class="pile"' not in done.stdout
-    assert "warning: no items behind cells" in done.stderr
+    assert done.status == 2 and "are not the states of" in done.stderr
 
 
 def test_verdicts_stand_on_top(kept: Path, tmp_path: Path) -> None:

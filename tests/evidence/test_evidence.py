@@ -138,7 +138,7 @@ def test_waived_and_let_pass_are_warnings(folder: Path) -> None:
 def test_files_that_do_not_belong_together_are_refused(folder: Path) -> None:
     evaluated("other", ["regression"])
     Path("report.states.zip").write_bytes(Path("other.states.zip").read_bytes())
-    with pytest.raises(UsageError, match="states of another report"):
+    with pytest.raises(StoreError, match="are not the states of"):
         collect(["report.json"])
     with pytest.raises(UsageError, match="that of no given report"):
         collect(["other.json"], "verdicts.json")

@@ -137,7 +137,7 @@ def test_claims_in_every_dimension_of_every_array(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     count, megabytes = map(int, done.stdout.split())
     assert count > 900
-    assert megabytes < 900  # libraries and kernels take 300
+    assert megabytes < 2500  # libraries, kernels and video take most; the limit is 8 GiB
 
 
 def limited(folder: Path) -> str:

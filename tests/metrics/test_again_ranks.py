@@ -50,6 +50,7 @@ def item(seed: int, size: int = 900, exact: bool = False) -> Maps:
         "sigma": u,
         "brier": in_bins(brier) if exact else brier,
         "error": error,
+        "error:rank": error,
         lambda_of("sigma"): ratio,
         "target": rng.normal(10, 2, label.shape).astype("f4"),
         "label": label,

@@ -169,7 +169,7 @@ def test_an_item_without_a_target_is_told(tmp_path: Path) -> None:
     report = uqeval.evaluate(
         save(tmp_path / "r.npz", arrays), None, ["regression", "nmerci"]
     )  # fmt: skip
-    assert "regression: 1 of 3 items have no valid target: 1." in report.warnings
+    assert "regression, nmerci: 1 of 3 items have no valid target: 1." in report.warnings
     assert report.items[1]["regression"]["rmse"] is None
     assert report.items[1]["regression"]["rmse_reason"] == "no pixel is evaluated"
     assert report.items[1]["nmerci"]["nmerci"] is None
