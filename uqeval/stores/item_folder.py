@@ -127,6 +127,8 @@ def _files_of(folder: str | Path, files: Sequence[str]) -> list[_File]:
     `mean/a.npy`, `std/a.npy` or `a_mean.npy`, `a_std.npy` name their kinds if all files do.
     """
 
+    _refuse_loose(folder, files)
+
     def by_folder(file: str) -> tuple[str, str] | None:
         first, _, rest = file.partition("/")
         return (_stem(rest), _KINDS[first]) if rest and first in _KINDS else None
@@ -142,6 +144,19 @@ def _files_of(folder: str | Path, files: Sequence[str]) -> list[_File]:
         if told and all(told):
             return [_File(f, *t) for f, t in zip(files, told, strict=True) if t is not None]
     return [_File(file, _stem(file), None) for file in files]
+
+
+def _refuse_loose(folder: str | Path, files: Sequence[str]) -> None:
+    """Raise `StoreError` for files that are the arrays of a store, `mean.npy` and `std.npy`."""
+    if len(files) < 2 or not all(_stem(file) in _KINDS for file in files):
+        return
+    names = [_stem(file) for file in files]
+    given = ", ".join(f"{name}={name}" for name in names)
+    raise StoreError(
+        f"{folder}: holds {listed(list(files))}, whose names are those of arrays and not of items. "
+        "A folder of arrays has one file an item. Put yours into one store, with numpy.savez("
+        f'"preds.npz", {given}) of the loaded arrays, and give preds.npz.'
+    )
 
 
 def _stem(file: str) -> str:
