@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -104,8 +105,9 @@ CASES: dict[str, Callable[[Path], Case]] = {
 
 def replace(file: Path) -> None:
     """Put a copy of a file in its place, with its size and its time: only the file is another."""
-    shutil.copy2(file, file.with_suffix(".tmp"))
-    file.with_suffix(".tmp").replace(file)
+    beside = file.with_suffix(f".{threading.get_ident()}")  # several workers may be at it
+    shutil.copy2(file, beside)
+    beside.replace(file)
 
 
 @pytest.mark.parametrize("when", ["between", "within", "at the end"])

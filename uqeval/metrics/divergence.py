@@ -28,18 +28,9 @@ def kl(total: float, finite: int, infinite: int) -> float | None:
 
 
 METRICS = (
-    Metric(
-        "divergence",
-        "kl",
-        "nats",
-        "lower",
-        (0.0, None),
-        "Gustafsson et al. 2020, §4.1",
-        "no pixel has a finite divergence",
-        kl,
-        interval="draws",
-    ),
-)
+    Metric("divergence", "kl", "nats", "lower", (0.0, None), "Gustafsson et al. 2020, §4.1",
+           "no pixel has a finite divergence", kl, interval="draws"),
+)  # fmt: skip
 
 
 _NONE = "no pixel is compared"

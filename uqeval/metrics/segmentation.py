@@ -72,41 +72,13 @@ class SegmentationSettings:
 
 _VOID = "no labelled pixel: all are void"
 METRICS = (
-    Metric(
-        "segmentation",
-        "pixel_accuracy",
-        "fraction",
-        "higher",
-        (0.0, 1.0),
-        "Long et al. 2015, §5",
-        _VOID,
-        pixel_accuracy,
-        interval="share",
-        counted=("pixels",),
-    ),
-    Metric(
-        "segmentation",
-        "mean_accuracy",
-        "fraction",
-        "higher",
-        (0.0, 1.0),
-        "Long et al. 2015, §5",
-        _VOID,
-        mean_accuracy,
-        interval="logit",
-    ),
-    Metric(
-        "segmentation",
-        "miou",
-        "fraction",
-        "higher",
-        (0.0, 1.0),
-        "Everingham et al. 2010, §4.1",
-        _VOID,
-        miou,
-        interval="logit",
-    ),
-)
+    Metric("segmentation", "pixel_accuracy", "fraction", "higher", (0.0, 1.0),
+           "Long et al. 2015, §5", _VOID, pixel_accuracy, interval="share", counted=("pixels",)),
+    Metric("segmentation", "mean_accuracy", "fraction", "higher", (0.0, 1.0),
+           "Long et al. 2015, §5", _VOID, mean_accuracy, interval="logit"),
+    Metric("segmentation", "miou", "fraction", "higher", (0.0, 1.0), "Everingham et al. 2010, §4.1",
+           _VOID, miou, interval="logit"),
+)  # fmt: skip
 
 
 def scores(state: State) -> dict[str, Any]:

@@ -164,29 +164,11 @@ def harmonics(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
 
 
 METRICS = (
-    Metric(
-        "sparsification",
-        "ause",
-        "area",
-        "lower",
-        (0.0, None),
-        "Gustafsson et al. 2020, §4.2",
-        ZERO,
-        lambda curves: curves.ause,
-        interval="draws",
-    ),
-    Metric(
-        "sparsification",
-        "aurg",
-        "area",
-        "higher",
-        (None, None),
-        "Poggi et al. 2020, §4.2",
-        ZERO,
-        lambda curves: curves.aurg,
-        interval="draws",
-    ),
-)
+    Metric("sparsification", "ause", "area", "lower", (0.0, None), "Gustafsson et al. 2020, §4.2",
+           ZERO, lambda curves: curves.ause, interval="draws"),
+    Metric("sparsification", "aurg", "area", "higher", (None, None), "Poggi et al. 2020, §4.2",
+           ZERO, lambda curves: curves.aurg, interval="draws"),
+)  # fmt: skip
 
 
 def scores(found: Curves | str) -> dict[str, Any]:

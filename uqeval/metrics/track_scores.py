@@ -20,18 +20,10 @@ def consistency(consistent: int, tracks: int) -> float | None:
 
 
 METRICS = (
-    Metric(
-        "temporal",
-        "tracks.consistency",
-        "fraction",
-        "higher",
-        (0.0, 1.0),
-        "Varghese et al. 2020, §4.3; Sundaram et al. 2010",
-        "no track is long enough without touching void",
-        consistency,
-        interval="logit",
-    ),
-)
+    Metric("temporal", "tracks.consistency", "fraction", "higher", (0.0, 1.0),
+           "Varghese et al. 2020, §4.3; Sundaram et al. 2010",
+           "no track is long enough without touching void", consistency, interval="logit"),
+)  # fmt: skip
 
 
 def record(state: State, tally: TrackCounts, class_names: Sequence[str]) -> dict[str, Any]:
