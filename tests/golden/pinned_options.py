@@ -1,0 +1,63 @@
+"""Every option of every command: names, default and choices, as the command line has them.
+
+`python tests/golden/pinned_options.py` writes `options.json`; do that when an option was added. None
+may go: users' scripts hold them.
+"""
+
+from __future__ import annotations
+
+import json
+from enum import EnumMeta
+from pathlib import Path
+from typing import Any, get_args
+
+import typer.main
+
+from uqeval.cli import COMMANDS, app
+
+PINS = Path(__file__).with_name("options.json")
+
+
+def options() -> dict[str, dict[str, Any]]:
+    """By command and by the first name of an option or argument."""
+    commands: Any = typer.main.get_command(app)
+    return {name: _of(commands.get_command(None, name)) for name in COMMANDS}
+
+
+def _of(command: Any) -> dict[str, Any]:
+    found = {}
+    for one in command.params:
+        names = [*one.opts, *one.secondary_opts]
+        default = one.default() if callable(one.default) else one.default
+        found[names[0]] = {
+            "names": names,
+            "default": default if isinstance(default, int | float | str | None) else str(default),
+            "choices": _choices(one),
+            "several": bool(one.multiple or one.nargs != 1),
+            "required": bool(one.required),
+        }
+    return found
+
+
+def _choices(one: Any) -> list[str]:
+    """Texts that an option takes: newer versions of Typer hold a type, older ones click's."""
+    if not hasattr(one, "type_descriptor"):
+        return [str(getattr(c, "value", c)) for c in getattr(one.type, "choices", ())]
+    annotation = one.type_descriptor.annotation
+    members = [kind for kind in (annotation, *get_args(annotation)) if isinstance(kind, EnumMeta)]
+    return [str(choice.value) for kind in members for choice in kind]
+
+
+def main() -> None:
+    """Write the pins of the commands as they are."""
+    lines = [
+        f"{json.dumps(command)}: {{\n"
+        + ",\n".join(f"{json.dumps(name)}: {json.dumps(one)}" for name, one in own.items())
+        + "\n}"
+        for command, own in options().items()
+    ]
+    PINS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    main()
