@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -69,6 +70,37 @@ def adaptive_ece(conf: Any, hit: Any, bins: int) -> float:
     """ECE with the bins ⌊B·#{conf < c}/N⌋."""
     below = np.searchsorted(np.sort(conf), conf, side="left")
     return ece_mce(conf, hit, [bins * int(m) // len(conf) for m in below])[0]
+
+
+def sweep(conf: Any, hit: Any) -> tuple[float, float, int]:
+    """Roelofs et al. 2022: errors of norm 1 and 2 of 2, 3 … bins of equal mass, as many as there
+    are before the accuracy falls from a bin to the next; and how many. Ties stay together."""
+    below = np.searchsorted(np.sort(conf), conf, side="left")
+    kept, most = [0] * len(conf), 1
+    for bins in range(2, len(conf)):
+        place = [bins * int(m) // len(conf) for m in below]
+        found = groups(conf, hit, place)
+        accuracy = [Fraction(sum(h for _, h in found[b]), len(found[b])) for b in sorted(found)]
+        if accuracy != sorted(accuracy):
+            break
+        kept, most = place, bins
+    inside = groups(conf, hit, kept).values()
+    powers = [math.fsum(len(g) * gap(g) ** p for g in inside) / len(conf) for p in (1, 2)]
+    return powers[0], math.sqrt(powers[1]), most
+
+
+def kumar_l1(conf: Any, hit: Any, edges: Any) -> float:
+    """uncertainty-calibration's `normal_debiased_ce`, its 1,000 draws replaced by a midpoint sum
+    over the quantiles of the normal distribution; bins (lo, hi] between `edges`."""
+    found = groups(conf, hit, np.searchsorted(np.unique(edges), conf).tolist())
+    quantiles = [NormalDist().inv_cdf((i + 0.5) / 200_000) for i in range(200_000)]
+    total = 0.0
+    for pixels in found.values():
+        n = len(pixels)
+        accuracy, mean = sum(h for _, h in pixels) / n, math.fsum(c for c, _ in pixels) / n
+        draws = accuracy + np.array(quantiles) * math.sqrt(accuracy * (1 - accuracy) / n)
+        total += n / len(conf) * (2 * abs(accuracy - mean) - np.abs(draws - mean).mean())
+    return float(total)
 
 
 def classwise_ece(probs: Any, label: Any, bins: int, *rule: str) -> list[float]:

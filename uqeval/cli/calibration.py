@@ -15,6 +15,7 @@ _BINS, _TEMPERATURE = "Bins", "Temperature"
 _choice = choice_of(CHOICES)
 Definition, Edge, AtOne = _choice("definition"), _choice("edge"), _choice("at_one")
 TemperatureOf, Binary = _choice("temperature_of"), _choice("binary")
+Estimator = _choice("estimator")
 
 
 @evaluating
@@ -34,6 +35,10 @@ def calibration(
         show_default=False, rich_help_panel=_BINS,
         help="With two classes, the bins are of the top label's probability (default) or of class "
         "1's.")] = None,
+    estimator: Annotated[list[Estimator] | None, typer.Option(  # type: ignore[valid-type]
+        show_default=False, rich_help_panel=_BINS,
+        help="Beside the plug-in ECE, an estimate with less bias: Kumar et al. 2019 (root of the "
+        "mean squared gap, mean gap) or Roelofs et al. 2022; several make variants.")] = None,
     clip: Annotated[float | None, typer.Option(
         metavar="P", show_default=False,
         help="Least probability in the NLL (default 2^-24).")] = None,

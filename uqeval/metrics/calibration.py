@@ -9,19 +9,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import DataError, UsageError, listed
+from uqeval.metrics import calibration_estimators as estimators
 from uqeval.metrics import calibration_gaps, temperature
 from uqeval.metrics import calibration_scores as cs
 from uqeval.metrics._again import Again
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Counted, Plan, Section
 from uqeval.metrics._settings import check_choices, check_whole, of_definition
+from uqeval.metrics.calibration_edges import Edges, exact_edges, upper_ranks
+from uqeval.metrics.calibration_records import ADAPTIVE as _ADAPTIVE
+from uqeval.metrics.calibration_records import ESTIMATOR as _ESTIMATOR
 from uqeval.metrics.calibration_records import results_of, scores_of
 
 if TYPE_CHECKING:
     from uqeval.tallies import Bins, Tally
     from uqeval.tallies._contract import State
 
-METRICS = cs.METRICS
+METRICS = (*cs.METRICS, *estimators.METRICS)
 
 #: What each definition in use changes of the defaults, which are Guo et al. 2017's with 15 bins.
 DEFINITIONS: dict[str, dict[str, Any]] = {
@@ -32,12 +36,14 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     "scikit-learn": {"bins": 5, "binary": "positive"},
     "mapie": {"bins": 49},
     "netcal": {"bins": 10, "edge": "upper", "binary": "positive"},
+    **{name: {"estimator": name} for name in estimators.PUBLISHED},
 }
 
 CHOICES = {
     "edge": ("lower", "upper", "upper-float32"),
     "at_one": cs.AT_ONE,
     "binary": ("top", "positive"),
+    "estimator": ("plug-in", *estimators.PUBLISHED),
     "temperature_of": ("mean", "samples"),
     "definition": tuple(DEFINITIONS),
 }
@@ -56,6 +62,8 @@ class CalibrationSettings:
     `uqeval.tallies.Bins`. `at_one`: pixels whose confidence is not below 1 lie in the "last" bin,
     in one of their "own", or in none ("drop"; they count in N). `clip`: the least probability in
     the NLL. `adaptive`, `temperature`: whether there are an adaptive ECE and a temperature.
+    `estimator`: a published estimate of the calibration error with less bias than the plug-in ECE,
+    computed beside it ("plug-in": none).
     `temperature_of`: it scales the logarithm of the "mean" probabilities, or that of each of the
     "samples", which are then averaged. `fit_on`: file of the names of the items that it is fitted
     on (None: all).
@@ -67,6 +75,7 @@ class CalibrationSettings:
     edge: str = "lower"
     at_one: str = "last"
     binary: str = "top"
+    estimator: str = "plug-in"
     clip: float = 2.0**-24
     adaptive: bool = True
     temperature: bool = True
@@ -176,63 +185,69 @@ def _plans(key: str, settings: CalibrationSettings, facts: Facts) -> dict[str, P
 
 
 def plan(settings: CalibrationSettings, classes: int, class_names: Sequence[str]) -> Plan:
-    """Count bins and scores, find the edges of bins of equal mass, count those; return the section.
-
-    Adaptive bins: a pixel's bin is ⌊B·#{conf < c}/N⌋, which is how many k from 1 to B - 1 have
-    v_k < c, where v_k is the ⌈kN/B⌉-th smallest confidence: at least k/B of the pixels, and so
-    v_k, lie below c. Equal confidences stay together.
-    """
-    from uqeval.tallies import AdaptiveReliability, ItemAdaptive, Ranks, RawMap
+    """Count bins and scores, then bins of equal mass between their edges; return the section."""
+    from uqeval.tallies import AdaptiveReliability, ItemAdaptive
 
     top, each, scores = _tallies(settings, classes)
     alone = ItemAdaptive(classes, settings.bins)
-    ranks = Ranks(RawMap("confidence"), classes)
-    first = (top, each, scores, alone)
-    counted = yield (*first, ranks) if settings.adaptive else first
+    extra = _rank_tallies(settings, classes)
+    counted = yield (top, each, scores, alone, *extra.values())
     _refuse_strange(counted, (top, each, scores))
 
-    adaptive, fitted, ties = None, {}, {}
-    if settings.adaptive:
-        coarse = counted[ranks].total["coarse"][0]
-        edges, repeated = yield from _edges(settings, classes, coarse)
-        massed = AdaptiveReliability(classes, edges)
-        adaptive = cs.Binned.of((yield (massed,))[massed].total)
-        fitted, ties = {"edges": list(edges)}, {"ties_at_adaptive_edges": repeated}
+    massed: dict[str, cs.Binned] = {}
+    edges: Edges = {}
+    if extra:
+        states = {name: counted[tally].total for name, tally in extra.items()}
+        wanted = _wanted_ranks(settings, states)
+        edges = yield from exact_edges(classes, states["ranks"]["coarse"][0], wanted)
+        asked = {name: AdaptiveReliability(classes, own) for name, (own, _) in edges.items()}
+        binned = yield tuple(dict.fromkeys(asked.values()))
+        massed = {name: cs.Binned.of(binned[tally].total) for name, tally in asked.items()}
 
     state = counted[top].total
     whole = [counted[tally].total for tally in (top, each, scores)]
-    results = results_of(settings, whole, adaptive, class_names)
+    results = results_of(settings, whole, massed, class_names)
     items = []
     for own in zip(*(counted[t].items for t in (top, each, scores, alone)), strict=True):
-        *states, mine = (t.unpack(d) for t, d in zip((top, each, scores, alone), own, strict=True))
-        items.append(scores_of(settings, states, cs.Binned.of(mine)))
+        *states_of_item, mine = (
+            t.unpack(d) for t, d in zip((top, each, scores, alone), own, strict=True)
+        )
+        items.append(scores_of(settings, states_of_item, cs.Binned.of(mine)))
     numerics = {
         "confidence_one": int(state["special"][0]),
         "on_bin_edge": int(state["special"][1]),
-        **ties,
+        **({"ties_at_adaptive_edges": edges[_ADAPTIVE][1]} if settings.adaptive else {}),
         "clipped": int(counted[scores].total["counts"][1]),
     }
+    fitted = {name: list(own) for name, (own, _) in edges.items()}
     return Section(results, items, dataclasses.asdict(settings), numerics, fitted=fitted)
 
 
-def _edges(settings: CalibrationSettings, classes: int, coarse: Any) -> Any:
-    """The edges of bins of equal mass, and the pixels that share their confidence with one.
-
-    `coarse` counts the confidences of all pixels by their high bits.
-    """
+def _rank_tallies(settings: CalibrationSettings, classes: int) -> dict[str, Tally]:
+    """Return what edges of bins of equal mass are found with, by name; nothing without any."""
     from uqeval.tallies import Ranks, RawMap
-    from uqeval.tallies.ranks import bins_at, order_statistic
 
-    pixels = int(coarse.sum())
-    if not pixels or settings.bins < 2:
-        return (), 0
-    wanted = [-(-k * pixels // settings.bins) - 1 for k in range(1, settings.bins)]
-    places = bins_at(coarse, wanted)
-    detail = Ranks(RawMap("confidence"), classes, bins=tuple((0, b) for b in places))
-    fine: Any = (yield (detail,))[detail].total["fine"]
-    found = {b: fine[i] for i, b in enumerate(places)}
-    edges = tuple(order_statistic(coarse, found, rank) for rank in wanted)
-    return edges, _repeated(coarse, found, edges)
+    if not settings.adaptive and settings.estimator == "plug-in":
+        return {}
+    found: dict[str, Tally] = {"ranks": Ranks(RawMap("confidence"), classes)}
+    if settings.estimator == "roelofs-sweep":
+        found["sweep"] = estimators.sweep_tally(classes)
+    return found
+
+
+def _wanted_ranks(
+    settings: CalibrationSettings, states: Mapping[str, State]
+) -> dict[str, Sequence[int]]:
+    """Return the ranks of the edges of bins of equal mass, by the name of what they are for."""
+    pixels = int(states["ranks"]["coarse"][0].sum())
+    wanted: dict[str, Sequence[int]] = {}
+    if settings.adaptive:
+        wanted[_ADAPTIVE] = upper_ranks(pixels, settings.bins)
+    if settings.estimator != "plug-in":
+        wanted[_ESTIMATOR] = estimators.edge_ranks(
+            settings.estimator, settings.bins, pixels, states.get("sweep")
+        )
+    return wanted
 
 
 def _tallies(settings: CalibrationSettings, classes: int) -> tuple[Tally, Tally, Tally]:
@@ -254,17 +269,21 @@ def _again(
     from uqeval.tallies import AdaptiveReliability
 
     simple = _tallies(settings, facts.classes)
-    massed: tuple[Tally, ...] = ()
-    if "edges" in fitted.get(key, {}):
-        massed = (AdaptiveReliability(facts.classes, tuple(fitted[key]["edges"])),)
+    massed = {
+        name: AdaptiveReliability(facts.classes, tuple(edges))
+        for name, edges in fitted.get(key, {}).items()
+        if name in (_ADAPTIVE, _ESTIMATOR)
+    }
 
     def scores(states: Mapping[Tally, State], whole: bool) -> dict[str, Any]:
-        adaptive = cs.Binned.of(states[massed[0]]) if massed else None
+        binned = {name: cs.Binned.of(states[tally]) for name, tally in massed.items()}
         own = [states[tally] for tally in simple]
-        return results_of(settings, own, adaptive, facts.class_names, whole)
+        return results_of(settings, own, binned, facts.class_names, whole)
 
-    gaps = calibration_gaps.of_set(simple[0], simple[1], massed, settings.at_one, facts.classes)
-    found = {key: Again((*simple, *massed), scores, gaps=gaps)}
+    adaptive = [tally for name, tally in massed.items() if name == _ADAPTIVE]
+    gaps = calibration_gaps.of_set(simple[0], simple[1], adaptive, settings.at_one, facts.classes)
+    needed = tuple(dict.fromkeys((*simple, *massed.values())))
+    found = {key: Again(needed, scores, gaps=gaps)}
     part = f"{key}/temperature"
     if settings.temperature and {"beta", "record"} <= fitted.get(part, {}).keys():
         found[part] = temperature.again(
@@ -272,21 +291,6 @@ def _again(
             settings.temperature_of, fitted[part], settings.is_positive(facts.classes),
         )  # fmt: skip
     return found
-
-
-def _repeated(coarse: Any, fine: dict[int, Any], edges: Sequence[float]) -> int:
-    """Pixels that share their confidence with an edge of the adaptive bins and another pixel."""
-    import numpy as np
-
-    from uqeval.tallies.ranks import FINE_BITS
-
-    total = 0
-    for edge in set(edges):
-        bits = int(np.float32(edge).view(np.int32))
-        key = bits + 2**31 if bits >= 0 else -bits - 1
-        count = int(fine[key >> FINE_BITS][key & ((1 << FINE_BITS) - 1)])
-        total += count if count > 1 else 0
-    return total
 
 
 def _refuse_strange(counted: Mapping[Tally, Counted], tallies: Sequence[Tally]) -> None:

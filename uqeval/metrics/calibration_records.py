@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from uqeval.metrics import calibration_estimators as estimators
 from uqeval.metrics import calibration_scores as cs
 from uqeval.metrics._contract import put
 
@@ -12,17 +13,25 @@ if TYPE_CHECKING:
     from uqeval.metrics.calibration import CalibrationSettings
     from uqeval.tallies._contract import State
 
+#: Bins of equal mass: of the adaptive ECE, and of a published estimator. Names in `fitted`.
+ADAPTIVE, ESTIMATOR = "edges", "estimator_edges"
+
 
 def results_of(
     settings: CalibrationSettings,
     states: Sequence[State],
-    adaptive: cs.Binned | None,
+    massed: Mapping[str, cs.Binned],
     class_names: Sequence[str],
     whole: bool = True,
 ) -> dict[str, Any]:
-    """What states as of `scores_of` say of a set; the reliability diagram only of a `whole` one."""
+    """What states as of `scores_of` say of a set; the reliability diagram only of a `whole` one.
+
+    `massed`: bins of equal mass, by name.
+    """
     top, each, _ = states
-    results = {"bins": settings.bins} | scores_of(settings, states, adaptive)
+    results = {"bins": settings.bins} | scores_of(settings, states, massed.get(ADAPTIVE))
+    if ESTIMATOR in massed:
+        results |= estimators.scores_of(settings.estimator, massed[ESTIMATOR])
     if whole:
         binned = _binned(settings, top, each)
         results["reliability"] = cs.reliability(binned, settings.binning().edges().tolist())

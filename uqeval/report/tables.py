@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from uqeval.report.glossary import label
 from uqeval.report.schema import Report
 
 #: Scores of the patch tables, with their headings.
@@ -69,6 +70,7 @@ def tables_of(report: Report) -> list[Table]:
     calibration_keys = [key for key in results if key.split("[")[0] == "calibration"]
     if calibration_keys:
         found.append(_calibration(results, calibration_keys))
+        found += _estimates(results, calibration_keys)
         found.append(_reliability(results[calibration_keys[0]], calibration_keys[0]))
     found += failure_tables(results)
     found += sparsification_tables(results)
@@ -225,6 +227,20 @@ def _calibration(results: dict[str, Any], keys: list[str]) -> Table:
         rows,
         "0 is best. T: the temperature with the least NLL; above 1 the model is over-confident.",
     )
+
+
+def _estimates(results: dict[str, Any], keys: list[str]) -> list[Table]:
+    """Return the table of the published estimates of the calibration error, if there are any."""
+    names = ("kumar_l2", "kumar_l1", "sweep_l1", "sweep_l2", "sweep_bins")
+    found = [name for name in names if any(name in results[key] for key in keys)]
+    rows = [
+        [key, *(shown(results[key][name]) if name in results[key] else "" for name in found)]
+        for key in keys
+        if any(name in results[key] for name in found)
+    ]
+    columns = ["", *(label(name) for name in found)]
+    note = "With less bias than the ECE, which stays the plug-in value."
+    return [Table("Calibration error, estimated", columns, rows, note)] if rows else []
 
 
 def _reliability(record: dict[str, Any], key: str) -> Table:

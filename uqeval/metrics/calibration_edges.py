@@ -1,0 +1,60 @@
+"""Edges of bins of equal mass: exact order statistics of the confidences of a set."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from uqeval.metrics._plan import Counted
+    from uqeval.tallies import Tally
+
+#: By name, edges and the pixels that share their confidence with an edge and another pixel.
+Edges = dict[str, tuple[tuple[float, ...], int]]
+
+
+def upper_ranks(pixels: int, bins: int) -> list[int]:
+    """Return the ranks, from 0 on, of the inner edges of bins ⌊bins·#{confidence < c}/pixels⌋.
+
+    A pixel's bin is how many k from 1 to bins - 1 have v_k < c, where v_k is the
+    ⌈k·pixels/bins⌉-th smallest confidence: at least k/bins of the pixels, and so v_k, lie below c.
+    Equal confidences stay in one bin.
+    """
+    return [-(-k * pixels // bins) - 1 for k in range(1, bins)] if pixels else []
+
+
+def exact_edges(
+    classes: int, coarse: Any, wanted: Mapping[str, Sequence[int]]
+) -> Generator[tuple[Tally, ...], dict[Tally, Counted], Edges]:
+    """Find the confidences at the `wanted` ranks, by name, in one pass.
+
+    `coarse` counts the confidences of all pixels by the high bits of their keys.
+    """
+    from uqeval.tallies import Ranks, RawMap
+    from uqeval.tallies.ranks import bins_at, order_statistic
+
+    places = bins_at(coarse, [rank for ranks in wanted.values() for rank in ranks])
+    found: dict[int, Any] = {}
+    if places:
+        detail = Ranks(RawMap("confidence"), classes, bins=tuple((0, b) for b in places))
+        fine = (yield (detail,))[detail].total["fine"]
+        found = {b: fine[i] for i, b in enumerate(places)}
+    edges: Edges = {}
+    for name, ranks in wanted.items():
+        values = tuple(order_statistic(coarse, found, rank) for rank in ranks)
+        edges[name] = values, _tied_pixels(found, values)
+    return edges
+
+
+def _tied_pixels(fine: Mapping[int, Any], edges: Sequence[float]) -> int:
+    import numpy as np
+
+    from uqeval.tallies.ranks import FINE_BITS
+
+    total = 0
+    for edge in set(edges):
+        bits = int(np.float32(edge).view(np.int32))
+        key = bits + 2**31 if bits >= 0 else -bits - 1
+        count = int(fine[key >> FINE_BITS][key & ((1 << FINE_BITS) - 1)])
+        total += count if count > 1 else 0
+    return total
