@@ -30,7 +30,7 @@ HOMES = {
 
 #: What a room imports of others when it runs (not for types): rooms, or single modules of them.
 ARROWS = {
-    "publishing": {"errors", "files", "stores.leftovers"},
+    "publishing": {"errors", "files", "untrusted", "stores.leftovers"},
     "kernels": set(),
     "files": set(),
     "untrusted": {"errors", "files"},

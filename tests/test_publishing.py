@@ -116,6 +116,29 @@ def test_a_folder_that_cannot_be_synced_leaves_the_older_store(
     assert (path / "s").exists() and (new / "new").exists()
 
 
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_file_whose_folder_cannot_be_synced_is_the_older_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: bool
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(p, "sync_folder", fails)
+    if not linked:
+        monkeypatch.setattr(os, "link", fails)
+    (tmp_path / "old").write_text("old")
+    for name in ("old", "new", "folder"):
+        with pytest.raises(OSError, match="Input/output"):
+            if name == "folder":
+                (tmp_path / ".folder").mkdir()
+                p.publish_folder(tmp_path / ".folder", tmp_path / name)
+            else:
+                p.write_file(tmp_path / name, b"text")
+    # Without hard links there is nothing to go back to.
+    assert (tmp_path / "old").read_text() == ("old" if linked else "text")
+    assert {own.name for own in tmp_path.iterdir()} == {"old", ".folder"}
+
+
 def test_a_store_moved_aside_by_a_killed_process_is_put_back(tmp_path: Path) -> None:
     zw.create_group(tmp_path / ".s.old", {})
     zw.check_replaceable(tmp_path / "s")

@@ -11,7 +11,7 @@ import errno
 import itertools
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from functools import cache
@@ -21,6 +21,7 @@ from typing import IO, Any
 from uqeval.errors import OutputError
 from uqeval.files import resolved
 from uqeval.stores.leftovers import hidden, hold
+from uqeval.untrusted import noted_digest
 
 #: What a file system answers that cannot sync folders.
 _NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES})
@@ -72,26 +73,104 @@ def write_file(path: str | Path, data: bytes) -> None:
         file.write(data)
 
 
-def put_file(file: IO[Any], temporary: Path, path: Path) -> None:
+def put_file(file: IO[Any], temporary: Path, path: Path, *, keep_older: bool = False) -> None:
     """Rename the open file `temporary` to `path`, its content and the rename synced to disk.
 
-    Raises `OSError`.
+    If it fails the older file is at `path` again. With `keep_older` the older file stays as
+    `older_file(path)` until `drop_older` or `restore_older`. Raises `OSError`.
     """
     file.flush()
     os.fsync(file.fileno())
-    temporary.replace(path)
+    older = older_file(path) if keep_older else beside(path)
+    is_new, has_older = not os.path.lexists(path), link_aside(path, older, rename=keep_older)
+    try:
+        temporary.replace(path)
+        sync_folder(path.parent)
+    except BaseException:  # an interrupt, too
+        with suppress(OSError):
+            if has_older:
+                _move_back(older, path)
+            elif is_new and not temporary.exists():
+                path.unlink()
+        raise
+    if not keep_older:
+        with suppress(OSError):  # the next command removes it
+            older.unlink(missing_ok=True)
+
+
+def link_aside(path: Path, name: Path, *, rename: bool = False) -> bool:
+    """Give the file at `path` a second name; return whether it has it.
+
+    Where the file system has no hard links it has none, or with `rename` that name alone. Raises
+    `OSError`.
+    """
+    try:
+        name.unlink(missing_ok=True)
+        os.link(path, name, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        if not rename:
+            return False
+        path.replace(name)
+    return True
+
+
+def older_file(path: Path) -> Path:
+    """Return where the older file lies while `path` is new and what belongs to it is not yet."""
+    return hidden(path, "old")
+
+
+def drop_older(path: Path) -> None:
+    """Remove the older file that `put_file` has kept, if any. Raises `OSError`."""
+    older_file(path).unlink(missing_ok=True)
+
+
+def restore_older(path: Path) -> None:
+    """Put the older file back that `put_file` has kept; without one, remove `path`.
+
+    Raises `OSError`.
+    """
+    older = older_file(path)
+    if older.exists():
+        _move_back(older, path)
+    else:
+        path.unlink(missing_ok=True)
     sync_folder(path.parent)
+
+
+def mend_states(states: Path, reports: Iterable[Path]) -> None:
+    """Undo, or complete, the replacing of a report and its states that a killed process began.
+
+    It had kept the older states. They come back where one of `reports` names their digest and none
+    that of the newer ones; else they are removed. Without a report nothing is done. Raises
+    `OSError`.
+    """
+    older = older_file(states)
+    texts = [path.read_bytes() for path in reports] if older.is_file() else []
+    if not texts:
+        return
+    if not _is_named(states, texts) and (_is_named(older, texts) or not states.exists()):
+        _move_back(older, states)
+    else:
+        older.unlink()
+    sync_folder(states.parent)
 
 
 def publish_folder(new: Path, path: Path) -> None:
     """Move the folder `new` to `path`; an older folder there is removed once the new one is safe.
 
-    The content of `new` must be synced (`sync_tree`). Both are in the same folder. If it fails the
-    older folder is at `path` again. Raises `OSError`.
+    The content of `new` must be synced (`sync_tree`). Both are in the same folder. If it fails,
+    `path` is as it was and the new folder has its own name. Raises `OSError`.
     """
     if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
         new.rename(path)
-        sync_folder(path.parent)
+        try:
+            sync_folder(path.parent)
+        except OSError:
+            with suppress(OSError):
+                path.rename(new)
+            raise
         return
     old = new if _exchange(new, path) else _rename_both(new, path)
     try:
@@ -159,6 +238,17 @@ def _sync_file(path: Path) -> None:
 
 def _raise(error: OSError) -> None:
     raise error
+
+
+def _is_named(states: Path, texts: Iterable[bytes]) -> bool:
+    """Return whether one of the reports names the digest that a states file says it has."""
+    digest = noted_digest(states) if states.is_file() else None
+    return digest is not None and any(digest.encode() in text for text in texts)
+
+
+def _move_back(older: Path, path: Path) -> None:
+    older.replace(path)
+    older.unlink(missing_ok=True)  # two names of one file both stay after a rename
 
 
 def _aside(path: Path) -> Path:

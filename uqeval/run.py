@@ -190,10 +190,11 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         if states is not None:
             fitted = {key: section.fitted for key, section in sections.items()}
             index = states_index(report, facts, fitted, inputs.fingerprint)
-            digest = states.finish(index | {"warnings": list(inputs.warnings)})
+            digest = states.seal(index | {"warnings": list(inputs.warnings)})
             report = report.model_copy(update={"states_digest": digest})
-    if options.cut is not None and options.states is not None:
-        return _cut(report, options.states, options.cut)
+            if options.cut is not None:
+                report = _cut(report, states.partial, options.cut)
+            states.put()  # last, so that they lie beside an older report for a moment only
     return report
 
 
@@ -211,7 +212,7 @@ def cut_options(**given: Any) -> CutOptions | None:
 
 
 def _cut(report: Report, states: str | Path, options: CutOptions) -> Report:
-    """The report with what is read off the states that it has left."""
+    """The report with what is read off the states that it leaves."""
     from uqeval.statistics.cut import cut
     from uqeval.statistics.scoring import Scoring
     from uqeval.stores.states import SavedStates

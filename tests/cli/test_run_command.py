@@ -322,7 +322,7 @@ def test_a_failed_night_leaves_nothing_of_yesterday_to_be_taken_for_today(folder
     (folder / "preds.zarr").rename(folder / "away.zarr")
     assert run_uqeval("run", cwd=folder).status == 2
     now = left(folder / "out")
-    old = {"city.json", "city.html", "city.csv", "index.html", "verdicts.json"}
+    old = {"city.json", "city.states.zip", "city.html", "city.csv", "index.html", "verdicts.json"}
     assert now == {f"{name}.old" for name in old} | {"city.states.zip"}
     (folder / "away.zarr").rename(folder / "preds.zarr")
     run_well("run", cwd=folder)

@@ -1,4 +1,5 @@
-/* Fails or kills a process at its k-th write, open, rename, fsync or unlink below a folder.
+/* Fails or kills a process at its k-th write, open, rename, fsync or unlink below a folder. A hard
+ * link counts as a rename.
  *
  * Loaded with LD_PRELOAD and armed by environment variables, which are read at every call, so that
  * a fork of a process that has loaded everything can be armed:
@@ -148,6 +149,11 @@ int rename(const char *from, const char *to) { REAL(rename); ONE(RENAME, AT_FDCW
 int renameat(int a, const char *from, int b, const char *to) { REAL(renameat); ONE(RENAME, b, to, real(a, from, b, to)); }
 int renameat2(int a, const char *from, int b, const char *to, unsigned flags) {
     REAL(renameat2);
+    ONE(RENAME, b, to, real(a, from, b, to, flags));
+}
+int link(const char *from, const char *to) { REAL(link); ONE(RENAME, AT_FDCWD, to, real(from, to)); }
+int linkat(int a, const char *from, int b, const char *to, int flags) {
+    REAL(linkat);
     ONE(RENAME, b, to, real(a, from, b, to, flags));
 }
 int unlink(const char *path) { REAL(unlink); ONE(UNLINK, AT_FDCWD, path, real(path)); }

@@ -48,11 +48,6 @@ def test_outputs_are_whole_whatever_fails(bench: Bench, command: str) -> None:
     assert {one.outcome for one in found} & {"refused", "killed"}
 
 
-@pytest.mark.xfail(
-    reason="a report and its states are two renames: where the second fails the older states are "
-    "gone, and where a kill comes between them the older report lies at r.json.old",
-    strict=True,
-)
 @pytest.mark.parametrize(("operation", "kind"), [("rename", "KILL"), ("fsync", "EIO")])
 def test_a_report_and_its_states_are_the_older_or_the_new(
     bench: Bench, operation: str, kind: str

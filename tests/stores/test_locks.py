@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import shutil
 import signal
@@ -21,8 +22,9 @@ import pytest
 
 from uqeval import PredictionWriter
 from uqeval.errors import OutputError
-from uqeval.publishing import beside
+from uqeval.publishing import beside, drop_older, mend_states, restore_older
 from uqeval.reduce import reduce as write_maps
+from uqeval.report.folder import foreign_states
 from uqeval.stores import leftovers
 from uqeval.stores.convert import convert
 from uqeval.stores.locks import lock, locked, release, release_all
@@ -176,24 +178,75 @@ def test_a_second_writer_is_refused(tmp_path: Path) -> None:
     assert not list(path.rglob("*.partial")) and not list(tmp_path.glob(".*"))
 
 
-def test_a_report_never_lies_beside_states_of_another_run(
-    tmp_path: Path,
-) -> None:
-    """Killed once the states are in place: the older report is aside until the new one is."""
-    report, states = tmp_path / "r.json", tmp_path / "r.states.zip"
-    report.write_text("older")
-    with StatesWriter(states) as writer:  # whoever only leaves states leaves the report alone
-        writer.finish({"items": []})
-    assert report.read_text() == "older"
+def _counted(report: Path, states: Path, *, written: bool) -> None:
+    """Replace the states of a report, and, unless killed before, the report."""
     lock(report)
     with StatesWriter(states) as writer:
-        writer.finish({"items": []})
+        writer.add({"id": "x"}, 0, b"a state")
+        digest = writer.finish({"items": ["a"], "now": written})
+    if written:
+        report.write_text(json.dumps({"states_digest": digest}))
+        drop_older(states)
     release_all()
-    assert not report.exists() and (tmp_path / "r.json.old").read_text() == "older"
-    store = save_complete(tmp_path / "p.zarr")
+
+
+@pytest.mark.parametrize("linked", [True, False])
+def test_a_killed_run_leaves_the_older_pair(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, linked: bool
+) -> None:
+    """Killed between states and report: the older states are kept, named, and put back."""
+    report, states = tmp_path / "r.json", tmp_path / "r.states.zip"
+
+    def unsupported(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    if not linked:
+        monkeypatch.setattr(os, "link", unsupported)
+    _counted(report, states, written=True)
+    assert {own.name for own in tmp_path.iterdir()} == {"r.json", "r.states.zip"}
+    older = states.read_bytes()
+    _counted(report, states, written=False)
+    kept = tmp_path / ".r.states.zip.old"
+    assert states.read_bytes() != older and kept.read_bytes() == older
+    digest = json.loads(report.read_text())["states_digest"]
+    assert f"mv {kept} {states}" in str(foreign_states(states, report, digest))
+    lock(report)
+    with StatesWriter(states):  # which fails before it is finished
+        pass
+    release_all()
+    assert states.read_bytes() == older and not kept.exists()
+    _counted(report, states, written=False)
+    states.unlink()  # killed between two renames, where there are no hard links
+    lock(report)
+    with StatesWriter(states) as writer:
+        assert states.read_bytes() == older
+        writer.finish({"items": []})
+    restore_older(states)  # its report could not be written
+    release_all()
+    assert states.read_bytes() == older and not kept.exists()
+
+
+def test_a_run_killed_at_its_end_leaves_the_new_pair(tmp_path: Path) -> None:
+    """Killed between the report and the removal of the older states."""
+    report, states = tmp_path / "r.json", tmp_path / "r.states.zip"
+    _counted(report, states, written=True)
+    (tmp_path / ".r.states.zip.old").write_bytes(b"older states")
+    newer = states.read_bytes()
+    mend_states(states, [])  # without a report nobody says which are right
+    assert (tmp_path / ".r.states.zip.old").exists()
+    mend_states(states, [report])
+    assert states.read_bytes() == newer
+    assert {own.name for own in tmp_path.iterdir()} == {"r.json", "r.states.zip"}
+
+
+def test_states_alone_leave_a_report_alone(tmp_path: Path) -> None:
+    report, states = tmp_path / "r.json", tmp_path / "r.states.zip"
     report.write_text("older")
-    run_well("pavpu", store, "-o", report, "-q")
-    assert report.read_text() != "older" and not (tmp_path / "r.json.old").exists()
+    for _ in range(2):
+        with StatesWriter(states) as writer:
+            writer.finish({"items": []})
+    assert report.read_text() == "older"
+    assert {own.name for own in tmp_path.iterdir()} == {"r.json", "r.states.zip"}
 
 
 def test_a_full_disk_does_not_stop_a_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

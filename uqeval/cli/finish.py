@@ -12,13 +12,13 @@ from typing import Any
 from uqeval.cli.messages import tell
 from uqeval.cli.options import Format, Shared
 from uqeval.cli.stdout import console, printing
-from uqeval.errors import OutputError, UsageError
+from uqeval.errors import UsageError
 from uqeval.files import stream_of
-from uqeval.publishing import refusals
+from uqeval.publishing import drop_older, refusals, restore_older
 from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
 from uqeval.stores.locks import lock
-from uqeval.stores.states import aside, partial_path
+from uqeval.stores.states import partial_path
 
 
 def states_path(shared: Shared) -> str | None:
@@ -95,6 +95,22 @@ def tell_reused(report: Report) -> None:
         )
 
 
+def _write_report(output: str, report: Report) -> None:
+    """Write a report; its states are in place. They go where it cannot be written, and the older
+    ones come back. Raises `OutputError`."""
+    states = None if report.states is None else Path(report.states)
+    try:
+        write(output, report.to_json())
+    except BaseException:  # an interrupt, too
+        if states is not None:
+            with suppress(OSError):
+                restore_older(states)
+        raise
+    if states is not None:
+        with refusals(states):
+            drop_older(states)
+
+
 def deliver(report: Report, shared: Shared) -> None:
     """Write the files, print what was asked for, and warn on stderr."""
     from rich.console import Console
@@ -103,21 +119,8 @@ def deliver(report: Report, shared: Shared) -> None:
     from uqeval.report import markdown, terminal
 
     output, csv = shared.output, shared.csv
-    old = aside(Path(output)) if output not in (None, "", "-") and report.states else None
-    try:
-        if output is not None and output != "-":
-            write(output, report.to_json())
-    except OutputError:
-        if report.states is not None:  # they belong to no report
-            with suppress(OSError):
-                Path(report.states).unlink(missing_ok=True)
-        if old is not None and old.is_file():
-            with suppress(OSError):
-                old.replace(str(output))
-        raise
-    if old is not None:
-        with refusals(old):
-            old.unlink(missing_ok=True)
+    if output is not None and output != "-":
+        _write_report(output, report)
     if csv is not None and csv != "-":
         write(csv, csv_writer.to_csv(report))
     if not shared.quiet:

@@ -6,10 +6,12 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from uqeval.errors import StoreError
 from uqeval.files import MOST_REPORT, read_bytes
+from uqeval.publishing import older_file
 from uqeval.report.schema import Report
 from uqeval.untrusted import noted_digest, read_json
 
@@ -33,10 +35,7 @@ class Named:
         digest = named.report.states_digest
         for states in named.files[1:]:
             if digest is not None and states.is_file() and noted_digest(states) != digest:
-                raise StoreError(
-                    f"{states}: are not the states of {path}, but of another run; a report and its "
-                    "states are moved together. Evaluate again, or move the states elsewhere."
-                )
+                raise foreign_states(states, path, digest)
         return named
 
     @property
@@ -44,6 +43,23 @@ class Named:
         """The report's file, and that of its states."""
         states = self.report.states
         return [self.path, *([self.path.parent / Path(states).name] if states else [])]
+
+
+def foreign_states(states: Path, report: Path, digest: str | None) -> StoreError:
+    """Return the error for states that are not those of the report beside them.
+
+    A run that was killed while it replaced both has kept the older states: they are named.
+    """
+    older = older_file(states)
+    if digest is not None and older.is_file() and noted_digest(older) == digest:
+        return StoreError(
+            f"{states}: are not the states of {report}, but of a newer run that was killed before "
+            f"it wrote its report. Evaluate again, or: mv {quote(str(older))} {quote(str(states))}"
+        )
+    return StoreError(
+        f"{states}: are not the states of {report}, but of another run; a report and its states "
+        "are moved together. Evaluate again, or move the states elsewhere."
+    )
 
 
 def load_reports(path: str | Path) -> list[Named]:

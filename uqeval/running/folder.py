@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.config import Store
 from uqeval.errors import OutputError, UqevalError
 from uqeval.planning import input_options
-from uqeval.publishing import refusals
+from uqeval.publishing import link_aside, mend_states, refusals
 from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
 from uqeval.running.outcome import Outcome, RunSettings
@@ -37,7 +37,7 @@ def make_folder(
     targets = [folder / PAGE, folder / VERDICTS]
     for name in names:
         targets += [folder / f"{name}.{ending}" for ending in _ENDINGS]
-        targets += [aside for _, aside in _asides(folder, name)]
+        targets += [aside for _, aside in [*_asides(folder, name), _states(folder, name)]]
     instead = "give another folder with -o DIR"
     # The folder may contain inputs: only these files in it are written.
     refuse_overlap([folder], read, instead, may_contain=True)
@@ -51,7 +51,15 @@ def make_folder(
 
 def put_aside(folder: Path, name: str) -> None:
     """Keep older files of a store where nobody takes them for today's: neither a gate, if the run
-    does not come to its end, nor who looks at the page."""
+    does not come to its end, nor who looks at the page.
+
+    The states of an older report stay in place, too: the run uses what it can of them.
+    """
+    report, (states, aside) = folder / f"{name}.json", _states(folder, name)
+    if report.is_file() and states.is_file():
+        with refusals(states):
+            mend_states(states, [report])
+            link_aside(states, aside)
     _put_aside(_asides(folder, name))
 
 
@@ -76,9 +84,13 @@ def _put_aside(files: list[tuple[Path, Path]]) -> None:
 
 def drop_aside(folder: Path, name: str) -> None:
     """Remove older files of a store, in whose place there are new ones."""
-    for _, aside in _asides(folder, name):
+    for _, aside in [*_asides(folder, name), _states(folder, name)]:
         with refusals(aside):
             aside.unlink(missing_ok=True)
+
+
+def _states(folder: Path, name: str) -> tuple[Path, Path]:
+    return _old(folder / f"{name}.states.zip")[0]
 
 
 def _asides(folder: Path, name: str) -> list[tuple[Path, Path]]:

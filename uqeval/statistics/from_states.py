@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError
 from uqeval.gate.addresses import Address
 from uqeval.gate.resampling import Interval, Mover, NoInterval
+from uqeval.report.folder import foreign_states
 from uqeval.report.schema import Report
 from uqeval.statistics.draws import DRAWS, Resampling
 from uqeval.statistics.intervals import check_level, difference, interval, is_approximate, metric_at
@@ -188,18 +189,19 @@ def states_of(report: Path, loaded: Report) -> SavedStates:
     if not path.is_file():
         raise StoreError(f"{path}: the states of {report} are gone; evaluate again with --states.")
     saved = SavedStates(path)
+    if loaded.states_digest not in (None, saved.digest):
+        raise foreign_states(path, report, loaded.states_digest)
     if not _is_of(saved, loaded):
         raise StoreError(f"{path}: are not the states of {report}; evaluate again with --states.")
     return saved
 
 
 def _is_of(saved: SavedStates, loaded: Report) -> bool:
-    """Return whether states are those of a report: its digest, items, stores, settings, results."""
+    """Return whether states are those of a report: its items, stores, settings, results."""
     index = saved.index
     settings, results = index["settings"].items(), index["results"].items()
     return (
-        loaded.states_digest in (None, saved.digest)
-        and [item.get("name") for item in loaded.items] == list(index["items"])
+        [item.get("name") for item in loaded.items] == list(index["items"])
         and all(loaded.settings.get(key) == own for key, own in settings if key != "intervals")
         and _fingerprints(index["inputs"]) == _fingerprints(loaded.inputs)
         and all(_without_debiased(loaded.results.get(key)) == own for key, own in results)

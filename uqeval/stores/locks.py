@@ -8,6 +8,7 @@ the file system has no locks, a process of this machine that lives and is the on
 from __future__ import annotations
 
 import fcntl
+import glob
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -56,6 +57,12 @@ def holds(output: str | Path) -> bool:
     """Return whether this process holds the lock of an output."""
     file = hidden(Path(output).expanduser().resolve(), "lock")
     return _held.get(file, (0, 0))[0] == os.getpid()
+
+
+def held_beside(path: Path, stem: str) -> list[Path]:
+    """Return the other files in a folder, `stem` or `stem.*`, whose lock this process holds."""
+    files = [path.with_name(stem), *path.parent.glob(f"{glob.escape(stem)}.*")]
+    return [file for file in files if file != path and file.is_file() and holds(file)]
 
 
 def release_all() -> None:

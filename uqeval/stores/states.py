@@ -20,16 +20,16 @@ import weakref
 import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import OutputError, StoreError, UsageError
 from uqeval.files import open_file
-from uqeval.publishing import put_file
+from uqeval.publishing import mend_states, put_file
 from uqeval.stores.leftovers import clear, hold, own_name
-from uqeval.stores.locks import holds, lock, release
+from uqeval.stores.locks import held_beside, lock, release
 from uqeval.stores.resuming import taken_over
 from uqeval.stores.states_entries import INDEX, LOCAL, MOST, Kept, check_seal, entries_of, seal
 
@@ -49,11 +49,6 @@ DAMAGED = (
     OSError, KeyError, ValueError, IndexError, struct.error, zipfile.BadZipFile, zlib.error,
     NotImplementedError, RuntimeError, OverflowError, RecursionError, EOFError,
 )  # fmt: skip
-
-
-def aside(report: Path) -> Path:
-    """Return where the report of an earlier run lies until the new one is written."""
-    return report.with_name(f"{report.name}.old")
 
 
 def partial_path(path: str | Path) -> Path:
@@ -100,10 +95,11 @@ class StatesWriter:
         head, self._unstamped = going
         self.stamps: list[str | None] = json.loads(head).get("stamps", [])
         self._lock = lock(self.path)
-        # Written anew, so that what was cut short at its end is gone.
-        clear(self.partial)
         beside = own_name(self.partial)
         try:
+            mend_states(self.path, self._reports())
+            # Written anew, so that what was cut short at its end is gone.
+            clear(self.partial)
             self._file = beside.open("w+b")
             hold(self._file.fileno())
             self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_STORED)
@@ -115,15 +111,14 @@ class StatesWriter:
             self._file.flush()
             self._ino = os.fstat(self._file.fileno()).st_ino
             beside.replace(self.partial)
-        except BaseException as error:  # an interrupt, too: nobody goes on from this name
+        except BaseException:  # an interrupt, too: nobody goes on from this name
             if hasattr(self, "_zip"):
                 self._let_go()
             elif self._lock is not None:
                 release(self._lock)
             beside.unlink(missing_ok=True)
-            if not isinstance(error, OSError):
+            with _writing(self.path):
                 raise
-            raise OutputError(f"{path}: cannot be written: {error.strerror}.") from error
 
     def __enter__(self) -> StatesWriter:
         return self
@@ -131,20 +126,16 @@ class StatesWriter:
     def add(self, parameters: Mapping[str, Any], item: int, data: bytes) -> None:
         """Keep the state of a tally of these parameters for one item."""
         key = tally_key(parameters)
-        try:
+        with _writing(self.path):
             if key not in self._numbers:
                 self._numbers[key] = len(self._numbers)
                 self._write(f"tallies/{self._numbers[key]}.json", key.encode())
             self._keep(f"{self._numbers[key]}/{item}", data)
-        except OSError as error:
-            raise OutputError(f"{self.path}: cannot be written: {error.strerror}.") from error
 
     def add_total(self, parameters: Mapping[str, Any], data: bytes) -> None:
         """Keep the state of a tally of these parameters for all items together."""
-        try:
+        with _writing(self.path):
             self._keep(f"{_TOTALS}/{_digest(tally_key(parameters))}", data)
-        except OSError as error:
-            raise OutputError(f"{self.path}: cannot be written: {error.strerror}.") from error
 
     def total(self, parameters: Mapping[str, Any]) -> bytes | None:
         """The state of all items together, if it is known."""
@@ -165,20 +156,29 @@ class StatesWriter:
 
     def finish(self, index: Mapping[str, Any]) -> str:
         """Write the index and rename the file into place; return the digest of the file."""
+        digest = self.seal(index)
+        self.put()
+        return digest
+
+    def seal(self, index: Mapping[str, Any]) -> str:
+        """Write the index, with which `partial` is a whole states file; return its digest."""
         whole = {"schema": SCHEMA, "stamps": self.stamps, **index, "sealed": True}
         text = json.dumps(whole, allow_nan=False)
-        try:
+        with _writing(self.path):
             self._write(INDEX, text.encode())
             self._zip.close()
-            digest = seal(self._file)
-            if not self._is_mine():
-                raise OutputError(f"{self.path}: another run writes to it; give each its own -o.")
-            self._put_report_aside()
-            put_file(self._file, self.partial, self.path)
+            return seal(self._file)
+
+    def put(self) -> None:
+        """Rename the sealed file into place.
+
+        Older states whose report this process replaces are kept until it has (`put_file`).
+        """
+        if not self._is_mine():
+            raise OutputError(f"{self.path}: another run writes to it; give each its own -o.")
+        with _writing(self.path):
+            put_file(self._file, self.partial, self.path, keep_older=bool(self._reports()))
             self._file.close()
-        except OSError as error:
-            raise OutputError(f"{self.path}: cannot be written: {error.strerror}.") from error
-        return digest
 
     def __exit__(
         self,
@@ -195,12 +195,9 @@ class StatesWriter:
         elif mine:  # else it is of another run, which goes on
             self.partial.unlink(missing_ok=True)
 
-    def _put_report_aside(self) -> None:
-        """Rename an earlier report that this process replaces: it is not of these states."""
-        whole = self.path.with_name(self.path.name.removesuffix(".states.zip"))
-        for report in (whole, whole.with_name(f"{whole.name}.json")):
-            if report != self.path and report.is_file() and holds(report):
-                report.replace(aside(report))
+    def _reports(self) -> list[Path]:
+        """Return what this process replaces beside the states: the report, a table."""
+        return held_beside(self.path, self.path.name.removesuffix(".states.zip"))
 
     def _is_mine(self) -> bool:
         try:
@@ -249,6 +246,15 @@ class StatesWriter:
             else:
                 self.found[keys[first]].places[int(number)] = place
                 self._held.add(name)
+
+
+@contextmanager
+def _writing(path: Path) -> Iterator[None]:
+    """Turn an `OSError` into an `OutputError` that names the states file."""
+    try:
+        yield
+    except OSError as error:
+        raise OutputError(f"{path}: cannot be written: {error.strerror}.") from error
 
 
 def tally_key(parameters: Mapping[str, Any]) -> str:
