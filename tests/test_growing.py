@@ -24,10 +24,12 @@ from PIL import Image
 from small_videos import numbered, save_flows, save_folder, save_store, video
 
 import uqeval
+import uqeval.maps
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.saving import stamps_of
 from uqeval.stores.stamps import file_stamp
 from uqeval.stores.states import partial_path
+from uqeval.tallies import ClassCounts, TrackCounts
 
 sys.path.append(str(Path(__file__).parent / "cli"))
 from command import run_well
@@ -371,11 +373,27 @@ def test_what_the_metadata_say_is_part_of_an_item(tmp_path: Path) -> None:
     assert reused(again(states, numbers, {"regression": {}})) == 0
 
 
-def test_another_version_reads_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_states_of_another_version_of_uqeval_are_used(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
     run(states, given, PLAIN)
     monkeypatch.setattr(uqeval, "__version__", "9.9.9")
-    assert reused(again(states, given, PLAIN)) == 0
+    assert reused(again(states, given, PLAIN)) == ITEMS
+
+
+@pytest.mark.parametrize("raised", ["a tally", "another tally", "the maps"])
+def test_another_version_of_what_counts_reads_all(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: str
+) -> None:
+    given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
+    run(states, given, PLAIN)
+    if raised == "the maps":
+        monkeypatch.setattr(uqeval.maps, "VERSION", uqeval.maps.VERSION + 1)
+    else:
+        tally = ClassCounts if raised == "a tally" else TrackCounts
+        monkeypatch.setattr(tally, "version", tally.version + 1)
+    assert reused(again(states, given, PLAIN)) == (ITEMS if raised == "another tally" else 0)
 
 
 def test_a_divergence_is_of_both(tmp_path: Path) -> None:

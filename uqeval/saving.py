@@ -74,16 +74,16 @@ def map_cache_of(inputs: Inputs, stamps: list[str | None]) -> MapCache | None:
 
 def stamps_of(inputs: Inputs) -> list[str | None]:
     """Of each item, what changes when its states may: all that they depend on beside the parameters
-    of the tallies. None where what the item is read from does not tell."""
+    and versions of the tallies. None where what the item is read from does not tell."""
     import numpy as np
 
-    import uqeval
+    from uqeval.maps import VERSION
     from uqeval.stores.stamps import joined
     from uqeval.stores.states import SCHEMA
 
     facts = inputs.facts()
     context = {
-        "states": [SCHEMA, uqeval.__version__, np.__version__, zlib.ZLIB_RUNTIME_VERSION, _code()],
+        "states": [SCHEMA, VERSION, np.__version__, zlib.ZLIB_RUNTIME_VERSION],
         "options": {name: inputs.options.get(name) for name in _OPTIONS},
         "data": [facts.kind, facts.classes, facts.samples, facts.reference, inputs.ignore_index],
         "flows": inputs.flows(),
@@ -98,17 +98,6 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
     with ThreadPoolExecutor(_SYNCS) as threads:
         stamps = list(threads.map(stamp, inputs.watch.parts))
     return stamps or [None] * inputs.source.items
-
-
-def _code() -> str:
-    """A digest of all that counts: what a mistake in it has counted is counted again."""
-    import uqeval
-
-    digest = hashlib.sha256()
-    for room in ("kernels", "maps", "stores", "tallies"):
-        for file in sorted((Path(uqeval.__file__).parent / room).glob("*.py")):
-            digest.update(file.read_bytes())
-    return digest.hexdigest()[:16]
 
 
 def _exponential() -> str:

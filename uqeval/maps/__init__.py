@@ -7,7 +7,11 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from uqeval.maps.reduction import reduce_array
 
-__all__ = ["reduce_array"]
+#: Raised on purpose where the same data give other maps: what was counted in maps of another
+#: version is counted again.
+VERSION = 1
+
+__all__ = ["VERSION", "reduce_array"]
 
 
 def __getattr__(name: str) -> Any:

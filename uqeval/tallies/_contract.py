@@ -50,6 +50,9 @@ class Tally(ABC):
     """Base of all tallies; see the module's docstring."""
 
     id: ClassVar[str]
+    #: Raised on purpose where the same maps give another state: states of another version are
+    #: counted again, and are not added to those of this one.
+    version: ClassVar[int] = 1
     #: Fields, the last ones, that states of earlier versions lack: they are as in the empty state.
     added: ClassVar[tuple[str, ...]] = ()
     #: Whether plans want each item's state after a pass, or the total alone (large states).
@@ -129,8 +132,10 @@ class Tally(ABC):
         return state
 
     def parameters(self) -> dict[str, Any]:
-        """Id and parameters, as JSON can hold them: the tally's name for ever."""
-        found = {"id": self.id, **dataclasses.asdict(self)}
+        """Id and parameters, as JSON can hold them, with the version above the first: the name of
+        the tally's states in a file."""
+        version = {} if self.version == 1 else {"version": self.version}
+        found = {"id": self.id, **version, **dataclasses.asdict(self)}
         if "sigma" in found:  # `sigma:NAME` is called NAME, as states were before
             found["sigma"] = found["sigma"].removeprefix("sigma:")
         return found

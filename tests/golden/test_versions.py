@@ -1,0 +1,42 @@
+"""A tally whose state changes, and maps that change, have raised their version.
+
+Saved states are found by it. On another machine than the one that wrote the pins, the last bits of
+a logarithm may differ: there forms and versions are held, and sums to 1e-9.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import pinned
+import pinned_states
+import pytest
+
+PINS: dict[str, Any] = json.loads(pinned_states.PINS.read_text())
+SAME_MACHINE = PINS.pop("machine") == pinned.machine()
+FOUND = pinned_states.states() | {"maps": pinned_states.maps()}
+WRITE = "raise `version`, then run: python tests/golden/pinned_states.py"
+
+
+@pytest.mark.parametrize("name", PINS)
+def test_what_changes_has_raised_its_version(name: str) -> None:
+    then, now = PINS[name], FOUND[name]
+    assert now["version"] >= then["version"]
+    if now["version"] == then["version"]:
+        assert set(now["arrays"]) >= set(then["arrays"])
+        for field, own in then["arrays"].items():
+            assert _same(own, now["arrays"][field]), f"{name}: {field} is another; {WRITE}"
+
+
+def test_all_are_pinned() -> None:
+    assert set(FOUND) == set(PINS), "python tests/golden/pinned_states.py"
+    assert all(FOUND[name]["version"] == PINS[name]["version"] for name in PINS), WRITE
+
+
+def _same(then: dict[str, Any], now: dict[str, Any]) -> bool:
+    if SAME_MACHINE:
+        return then == now
+    close = math.isclose(float(then["sum"]), float(now["sum"]), rel_tol=1e-9)
+    return then["form"] == now["form"] and (close or then["sum"] == now["sum"])
