@@ -81,7 +81,9 @@ def test_files_say_all_and_exactly(folder: Path) -> None:
     assert (done.status, done.stdout, done.stderr) == (1, "", "")
     record = json.loads((folder / "v.json").read_text())
     assert record["schema"] == "uqeval.verdicts/1" and record["passed"] is False
-    assert record["counts"] == {"pass": 1, "fail": 1, "inconclusive": 0, "not_evaluated": 0}
+    assert record["counts"] == {
+        "waived": 0, "pass": 1, "fail": 1, "inconclusive": 0, "not_evaluated": 0
+    }  # fmt: skip
     first, second = record["verdicts"]
     assert first["value"] == value(folder) and first["limit"] == 0.999
     assert (first["id"], first["why"], first["line"]) == ("R-1", "because", 1)
@@ -210,6 +212,7 @@ def test_an_older_baseline(folder: Path) -> None:
         ("a.b: !!python/name:os.system {}", "the tag"),
         (BOMB, "aliases written out"),
         ("pavpu.pavpu: {max_drop: 0.1}", "needs a baseline"),
+        ("pavpu.pavpu: {min: 0, waive: {by: A, why: B}}", "waive: lacks the key 'until'"),
         ("pavpu.pavpu: {min: 0}\npavpu.pavpu: {max: 1}", "given twice"),
         ("stores: {a: {predictions: 'C:/x'}}\ngate: {pavpu.pavpu: {min: 0}}", "path of Windows"),
     ],
@@ -217,6 +220,53 @@ def test_an_older_baseline(folder: Path) -> None:
 def test_bad_rules(folder: Path, rules: str, says: str) -> None:
     refused(gate(folder, rules, "-o", "v.json", "--junit", "g.xml"), says)
     assert not (folder / "v.json").exists() and not (folder / "g.xml").exists()
+
+
+def test_waivers_in_every_output(folder: Path) -> None:
+    rules = (
+        "pavpu.pavpu: {min: 0.1}\nsegmentation.miou: {min: 2}\npavpu.surplus: {min: 2, "
+        "waive: {until: 2027-01-31, by: A. Keller, why: camera B, at_least: -1}}\n"
+    )
+    arguments = ("--junit", "g.xml", "--markdown", "g.md", "-o", "v.json", "--github")
+    done = gate(folder, rules, *arguments, "--today", "2027-01-31")
+    assert done.status == 1  # by another rule
+    first = next(line for line in done.stdout.splitlines() if "report/" in line)
+    assert "report/pavpu.surplus" in first and "waived, until 2027-01-31" in first
+    assert "by A. Keller until 2027-01-31, for values of at least -1.0: camera B" in done.stdout
+    assert "gate failed: 1 waived, 1 passed, 1 failed" in done.stdout
+    assert "warning: judged as of 2027-01-31 (--today)" in done.stderr
+    assert done.stderr.startswith("::notice file=gate.yaml,line=3,")
+    assert "| report/pavpu.surplus |" in (folder / "g.md").read_text().splitlines()[4]
+    record = json.loads((folder / "v.json").read_text())
+    assert (record["today"], record["verdicts"][0]["status"]) == ("2027-01-31", "waived")
+    assert record["verdicts"][0]["waive"]["by"] == "A. Keller"
+    case = next(ElementTree.parse(folder / "g.xml").getroot().iter("testcase"))
+    assert case.find("skipped") is not None and "surplus" in str(case.get("name"))
+    shown = {own.get("name"): own.get("value") for own in case.iter("property")}
+    assert shown["waive_by"] == "A. Keller" and shown["units_drawn"] == "3"
+    run_well("report", "report.json", "--verdicts", "v.json", "-o", "page.html", cwd=folder)
+    page = (folder / "page.html").read_text()
+    assert 'class="waived"' in page and "camera B" in page
+    assert gate(folder, rules.replace("min: 2}", "min: 0}")).status == 0
+    done = gate(folder, rules, "--today", "2027-02-01")
+    assert done.status == 1 and "it was valid until 2027-01-31" in done.stdout
+    refused(gate(folder, rules, "--today", "tomorrow"), "--today tomorrow: expected a day such as")
+
+
+def test_one_rule_that_cannot_be_judged_stops_no_other(folder: Path) -> None:
+    rules = "pavpu.pavpuu: {min: 0}\npavpu.pavpu: {min: 0}\npavpu.surplus: {min: 2}\n"
+    done = gate(folder, rules, "--junit", "g.xml", "-o", "v.json")
+    assert done.status == 2 and "Traceback" not in done.stderr
+    assert "gate failed: 1 passed, 1 failed, 1 not evaluated" in done.stdout
+    assert done.stderr.startswith("uqeval: gate.yaml:1: pavpu.pavpuu: not evaluated: names nothing")
+    (lost,) = json.loads((folder / "v.json").read_text())["not_evaluated"]
+    assert lost["reason"].endswith("Did you mean pavpu.pavpu?")
+    root = ElementTree.parse(folder / "g.xml").getroot()
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("3", "1", "1")
+    done = gate(folder, "pavpu.pavpu: {min: 0, max_drop: 0.1}")
+    assert done.status == 2 and "gate incomplete: 1 passed, 0 failed, 1 not evaluated" in (
+        done.stdout
+    )
 
 
 @pytest.mark.parametrize(

@@ -135,6 +135,22 @@ def test_waived_and_let_pass_are_warnings(folder: Path) -> None:
     assert "WARNED" in Path("out/README.md").read_text()
 
 
+def test_waived_rules_are_listed_with_who_and_why(folder: Path) -> None:
+    def change(record: Any) -> None:
+        waive = {"until": "2020-01-31", "by": "A. Keller", "why": "camera B", "at_most": 3}
+        record["verdicts"][1] |= {"status": "waived", "waive": waive}
+        record["warnings"].append("judged as of 2020-01-01")
+
+    changed("verdicts.json", change)
+    write_evidence(whole(), "out")
+    text = Path("out/README.md").read_text()
+    assert "A. Keller | 2020-01-31 | at most 3 | camera B |" in text
+    assert "was valid until 2020-01-31 and has expired" in text and "as of 2020-01-01" in text
+    assert text.index("| report/nmerci.nmerci") < text.index("R-1")
+    predicate = json.loads(Path("out/statement.intoto.json").read_text())["predicate"]
+    assert [(own["by"], own["why"]) for own in predicate["waivers"]] == [("A. Keller", "camera B")]
+
+
 def test_files_that_do_not_belong_together_are_refused(folder: Path) -> None:
     evaluated("other", ["regression"])
     Path("report.states.zip").write_bytes(Path("other.states.zip").read_bytes())

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uqeval.errors import StoreError, UsageError
-from uqeval.gate import Address, Interval, Limits, Rule, Verdict, judge
+from uqeval.gate import Address, Interval, Limits, Rule, Units, Verdict, judge
 from uqeval.gate.enough import MoreUnits, more_units
 from uqeval.report.folder import Named
 
@@ -167,7 +167,7 @@ def test_an_inconclusive_verdict_may_pass_and_says_how_many_items(tmp_path: Path
 
 @pytest.mark.parametrize("unit", ["item", "batch"])
 def test_more_units_of_a_standard_error(unit: str) -> None:
-    interval = Interval(0.95, 0.7, 0.9, False, "jackknife-t", unit, 10, 0.04)
+    interval = Interval(0.95, 0.7, 0.9, False, "jackknife-t", Units(unit, 10, 10), 0.04)
     found = more_units(interval, Fraction("0.8"), Fraction("0.7"), 40)
     n = 40 if unit == "batch" else 10
     expected = [n * (2.8015852 * 0.04 / gap) ** 2 - n for gap in (0.1, 0.14, 0.06)]
@@ -192,7 +192,8 @@ def test_exact_bounds_of_any_width(reach: float, distance: str) -> None:
 
 def test_a_share_without_events_needs_what_moves_its_bound() -> None:
     """0 of 100: (1 − 0.0362)^100 = 0.025; a limit of 0.02 takes 183 items in all."""
-    interval = Interval(0.95, 0.0, 1 - 0.025**0.01, False, "korn-graubard", "item", 100, 0.0)
+    hundred = Units("item", 100, 100)
+    interval = Interval(0.95, 0.0, 1 - 0.025**0.01, False, "korn-graubard", hundred, 0.0)
     found = more_units(interval, Fraction(0), Fraction("0.02"), 100)
     assert found == MoreUnits(83, 83, 83, "item")
 
@@ -302,8 +303,9 @@ def test_folders_are_matched_by_name(tmp_path: Path) -> None:
     now, before = (named("a", 0.8), named("b", 0.8)), [named("b", 0.99), named("a", 0.81)]
     found = verdicts(tmp_path, text, *now, baseline=before)
     assert [(v.address.store, v.status) for v in found] == [("a", "pass"), ("b", "fail")]
-    with pytest.raises(UsageError, match="the baseline has no report 'b'"):
-        verdicts(tmp_path, text, *now, baseline=[*before[1:], named("c")])
+    half = judge(now, rules(tmp_path, text), [*before[1:], named("c")])
+    assert [str(own.address) for own in half.verdicts] == ["a/pavpu.pavpu"]
+    assert [own.why for own in half.not_evaluated] == ["the baseline has no report 'b'."]
     with pytest.raises(UsageError, match="no report has a baseline of its name: a, b against c"):
         verdicts(tmp_path, text, *now, baseline=[named("c")])
     with pytest.raises(UsageError, match="needs a baseline; give --baseline"):
@@ -367,8 +369,11 @@ def test_damaged_intervals(tmp_path: Path) -> None:
 
 def test_a_report_with_the_metric_but_not_the_slice_is_not_passed_over(tmp_path: Path) -> None:
     town = named("town", slices={})
-    with pytest.raises(UsageError, match="town has the metric, but there is no slice"):
-        verdicts(tmp_path, "pavpu.pavpu@weather=night: {min: 0}", named(), town)
+    found = judge([named(), town], rules(tmp_path, "pavpu.pavpu@weather=night: {min: 0}"))
+    assert [str(own.address) for own in found.verdicts] == ["city/pavpu.pavpu@weather=night"]
+    (lost,) = found.not_evaluated
+    assert str(lost.address) == "town/pavpu.pavpu@weather=night" and not found.passed
+    assert lost.why.startswith("town has the metric, but there is no slice")
     # One without the metric is none of the rule's.
     assert (
         only(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import date
 from enum import StrEnum
 from functools import cached_property
 from importlib import import_module
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from uqeval.cli.messages import warn
+from uqeval.cli.messages import tell, warn
 from uqeval.cli.stdout import console, printing
 from uqeval.errors import OutputError, StoreError, UsageError
 
@@ -63,8 +64,12 @@ def gate(
         "--github/--no-github", show_default=False, rich_help_panel=_CI,
         help="Annotations on stderr, and Markdown appended to $GITHUB_STEP_SUMMARY (default: where "
         "GITHUB_ACTIONS is true).")] = None,
+    today: Annotated[str | None, typer.Option(
+        metavar="YYYY-MM-DD", show_default=False, rich_help_panel=_CI,
+        help="Hold waivers against this day, not today in UTC: to test rules, not to release.")]
+        = None,
 ) -> None:  # fmt: skip
-    """Do the reports hold what the rules demand? Status 0: all do; 1: some do not.
+    """Do the reports hold what the rules demand? Status 0: all do; 1: some do not; 2: cannot tell.
 
     A rule is an address with limits: pavpu.pavpu: {min: 0.78, confidence: 0.95}. Undefined values,
     and intervals that hold the limit, fail unless the rule says otherwise.
@@ -83,12 +88,15 @@ def gate(
         raise UsageError("two outputs go to stdout; give each a file of its own.")
     if output == "-" and format is Format.markdown:
         raise UsageError("-o - prints JSON; give --format markdown alone, or -o FILE.")
+    day = day_of(today)
     demanded = load_rules(file)
     reports, before = load_reports(report), load_reports(baseline) if baseline is not None else []
     read_files = [path for named in (*reports, *before) for path in named.files]
     check_outputs(output, junit, markdown, inputs=[file, *read_files])
     refuse_overlap([summary], [file, *read_files], "give GITHUB_STEP_SUMMARY another file")
-    judgement = judge(reports, demanded, before, _Tallies())
+    judgement = judge(reports, demanded, before, _Tallies(), today=day)
+    if day is not None:
+        judgement = dated(judgement)
 
     read: dict[str, Any] = {"report": report, "baseline": baseline, "rules": file}
     read["sha256"] = digests_of(reports, before, file)
@@ -100,8 +108,32 @@ def gate(
     warn(judgement.warnings, quiet)
     with printing():
         _print(texts, outputs, format, quiet)
+    tell_not_evaluated(judgement)
     if not judgement.passed:
-        raise typer.Exit(1)
+        raise typer.Exit(2 if judgement.not_evaluated else 1)
+
+
+def day_of(today: str | None) -> date | None:
+    """Return the day that --today names. Raises `UsageError`."""
+    from uqeval.gate import parse_day
+
+    try:
+        return None if today is None else parse_day(today)
+    except ValueError as error:
+        raise UsageError(f"--today {today}: {error}.") from None
+
+
+def dated(judgement: Judgement) -> Judgement:
+    """Return verdicts that warn of their day, which was given."""
+    text = f"judged as of {judgement.today} (--today), not of the present day."
+    return replace(judgement, warnings=(text, *judgement.warnings))
+
+
+def tell_not_evaluated(judgement: Judgement) -> None:
+    """Print, also where all else is quiet, which rules could not be judged and why."""
+    for lost in judgement.not_evaluated:
+        place = f"{lost.rule.file}:{lost.rule.line}: {lost.address}"
+        tell(f"uqeval: {place}: not evaluated: {lost.why}")
 
 
 @dataclass(frozen=True)

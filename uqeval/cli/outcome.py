@@ -52,6 +52,10 @@ def finish(outcome: Outcome, quiet: bool) -> None:
 
         warn(outcome.judgement.warnings, quiet)
         show(outcome.judgement)
+    if outcome.judgement is not None and not outcome.failed:
+        from uqeval.cli.gate import tell_not_evaluated
+
+        tell_not_evaluated(outcome.judgement)
     if outcome.ungated is not None:
         tell(f"uqeval: {outcome.ungated}")
     if outcome.failed:

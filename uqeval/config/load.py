@@ -14,7 +14,7 @@ from uqeval.config.options import PATHS, check_values, commands
 from uqeval.config.paths import anchored
 from uqeval.config.yaml12 import Document, Place, read_yaml
 from uqeval.errors import UsageError, number_flaw
-from uqeval.gate import Address, Limits, Rule
+from uqeval.gate import Address, Limits, Rule, Waiver
 
 #: The file that commands look for in the working folder.
 FILE = "uqeval.yaml"
@@ -260,6 +260,8 @@ def _known_keys(place: Place) -> list[str]:
             return list(commands().get(str(command), {}))
         case ("slices", *_):
             return list(Slices.model_fields)
+        case (*_, "waive"):
+            return list(Waiver.model_fields)
         case _:
             return list(Limits.model_fields)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -197,9 +198,26 @@ def _add_verdicts(found: Evidence, path: Path) -> None:
     ):
         raise StoreError(f"{path}: holds no list of verdicts; write it with uqeval gate -o.")
     found.verdicts = record
+    found.statements += _stated_verdicts(record)
     rules = digests.get("rules")
     found.rules_sha256 = rules if isinstance(rules, str) else None
     found.verdicts_file = Input("verdicts.json", path, hashlib.sha256(data).hexdigest(), data)
+
+
+def _stated_verdicts(record: Mapping[str, Any]) -> list[str]:
+    """Return what a reader has to know of verdicts: their warnings, waivers that are over."""
+    warnings = record.get("warnings")
+    said = [f"Verdicts: {text}" for text in warnings] if isinstance(warnings, list) else []
+    today = datetime.now(UTC).date().isoformat()
+    for own in record["verdicts"]:
+        waive = own.get("waive") if own.get("status") == "waived" else None
+        until = str(waive.get("until")) if isinstance(waive, dict) else today
+        if until < today:
+            said.append(
+                f"Verdicts: the waiver of {own.get('address')} was valid until {until} and has "
+                "expired; judge again."
+            )
+    return said
 
 
 def _add_rules(found: Evidence, path: Path, judged: bool) -> None:

@@ -6,7 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from uqeval.evidence.collecting import Evidence
-from uqeval.evidence.statement import outcome_of, result_of, sorted_tests, stores_of, title_of
+from uqeval.evidence.statement import (
+    outcome_of,
+    result_of,
+    sorted_tests,
+    stores_of,
+    title_of,
+    waivers_of,
+)
 from uqeval.report.glossary import HEADLINES, label, meaning
 from uqeval.report.markdown import cell
 from uqeval.report.schema import Report
@@ -70,6 +77,32 @@ def _data(name: str, report: Report) -> Iterator[str]:
     yield ""
 
 
+def _order(verdict: Mapping[str, Any]) -> tuple[bool, int]:
+    """Waived verdicts first, then failed ones."""
+    order = ("failed", "warned", "passed")
+    return verdict.get("status") != "waived", order.index(outcome_of(verdict))
+
+
+def _waivers(found: Evidence) -> Iterator[str]:
+    """Yield who has waived which rules, until when and why."""
+    waived = waivers_of(found)
+    if not waived:
+        return
+    yield "### Waived rules"
+    yield ""
+    yield f"Waivers were held against {(found.verdicts or {}).get('today') or 'an unknown day'}."
+    yield ""
+    yield "| requirement | value | waived by | until | for values | why |"
+    yield "|---|---|---|---|---|---|"
+    for own in waived:
+        bounds = [f"at least {own['at_least']}"] if own.get("at_least") is not None else []
+        bounds += [f"at most {own['at_most']}"] if own.get("at_most") is not None else []
+        said = [own.get(key, "not said") for key in ("test", "value", "by", "until")]
+        row = (*said, " and ".join(bounds) or "all", own.get("why", "not said"))
+        yield f"| {' | '.join(cell(str(text)) for text in row)} |"
+    yield ""
+
+
 def _verdicts(found: Evidence) -> Iterator[str]:
     yield "## Verdicts"
     yield ""
@@ -79,25 +112,23 @@ def _verdicts(found: Evidence) -> Iterator[str]:
         return
     yield "| requirement | value | interval | units | verdict |"
     yield "|---|---|---|---|---|"
-    order = ("failed", "warned", "passed")
-    for verdict in sorted(found.verdicts["verdicts"], key=lambda own: order.index(outcome_of(own))):
+    for verdict in sorted(found.verdicts["verdicts"], key=_order):
         interval = verdict.get("interval") or {}
         value = verdict.get("value")
         shown = "undefined" if value is None else _number(value)
         status = f"{verdict.get('status')} ({_WORDS[outcome_of(verdict)]})"
-        row = (title_of(verdict), shown, _interval(interval), _units(interval), status)
+        units = _units(verdict if verdict.get("units") else interval)
+        row = (title_of(verdict), shown, _interval(interval), units, status)
         yield f"| {' | '.join(cell(str(text)) for text in row)} |"
     for lost in found.verdicts.get("not_evaluated") or []:
         yield f"| {cell(str(lost.get('address')))} | – | – | – | not evaluated |"
     yield ""
+    yield from _waivers(found)
     for verdict in found.verdicts["verdicts"]:
         if verdict.get("why"):
             yield f"- {cell(title_of(verdict))}: {cell(str(verdict['why']))}"
         if verdict.get("reason"):
             yield f"- {cell(title_of(verdict))}: {cell(str(verdict['reason']))}"
-        if isinstance(waiver := verdict.get("waive") or verdict.get("waiver"), dict):
-            said = ", ".join(f"{key} {own}" for key, own in waiver.items() if own is not None)
-            yield f"- {cell(title_of(verdict))}: waived: {cell(said)}"
     yield ""
 
 
@@ -150,7 +181,12 @@ def _units(interval: Mapping[str, Any]) -> str:
     units = interval.get("units")
     if not isinstance(units, dict):
         return "–"
-    return f"{units.get('drawn')} {units.get('name')} ({units.get('defined')} defined)"
+    known = units.get("defined")
+    effective = interval.get("effective", units.get("effective"))
+    pairs = f", about {effective:.0f} independent pairs" if effective is not None else ""
+    return f"{units.get('drawn')} {units.get('name')}" + (
+        f" ({known} defined{pairs})" if known is not None else ""
+    )
 
 
 def _assurance(found: Evidence) -> Iterator[str]:

@@ -57,6 +57,16 @@ def outcome_of(verdict: Mapping[str, Any]) -> str:
     return "warned" if status == "waived" or verdict.get("counts_as") == "pass" else "failed"
 
 
+def waivers_of(found: Evidence) -> list[dict[str, Any]]:
+    """Return each waived test with its value, who has waived it, until when and why."""
+    return [
+        {"test": title_of(own), "value": own.get("value")}
+        | (own["waive"] if isinstance(own.get("waive"), dict) else {})
+        for own in (found.verdicts or {}).get("verdicts", [])
+        if own.get("status") == "waived"
+    ]
+
+
 def result_of(tests: Mapping[str, list[str]]) -> str:
     """Return PASSED, WARNED or FAILED."""
     return "FAILED" if tests["failed"] else "WARNED" if tests["warned"] else "PASSED"
@@ -113,6 +123,7 @@ def statement(found: Evidence, written: Mapping[str, bytes]) -> bytes:
             "passedTests": tests["passed"],
             "warnedTests": tests["warned"],
             "failedTests": tests["failed"],
+            **({"waivers": waived} if (waived := waivers_of(found)) else {}),
         },
     }
     return (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()

@@ -7,12 +7,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from statistics import NormalDist
-from typing import TYPE_CHECKING
 
 from uqeval.gate.resampling import Interval
-
-if TYPE_CHECKING:
-    from uqeval.gate.judge import Verdict
 
 #: Beyond so many times the units that there are a rule is too close to call.
 _MOST_TIMES = 100
@@ -46,7 +42,7 @@ def more_units(
     without a standard error, as older reports have them, its width tells it.
     """
     video = interval.unit == "batch"
-    n, unit = (items, "pair") if video else (interval.units or items, interval.unit)
+    n, unit = (items, "pair") if video else (interval.count or items, interval.unit)
     distance = float(abs(measured - limit))
     z = NormalDist().inv_cdf((1 + interval.level) / 2)
     error = interval.error
@@ -71,21 +67,27 @@ def more_units(
     return MoreUnits(needed(distance), needed(farther), needed(nearer), unit)
 
 
-def chance_of_all(verdicts: Sequence[Verdict]) -> str | None:
-    """Return a note where it is unlikely that all passing rules with `confidence` pass again.
+@dataclass(frozen=True)
+class Margin:
+    """How far a rule passes: the distance of a value to its limit, and the value's interval."""
+
+    name: str
+    distance: float
+    interval: Interval
+
+
+def chance_of_all(margins: Sequence[Margin]) -> str | None:
+    """Return a note where it is unlikely that all rules that pass with confidence pass again.
 
     For each, the chance on as many other units if its true value is the observed one is
-    Φ(distance/se − z); the rules are taken as independent.
+    Φ(distance/se − z); the rules are taken as independent. Rules without a standard error are left
+    out.
     """
     chances: dict[str, float] = {}
-    for verdict in verdicts:
-        own = verdict.interval
-        if own is None or verdict.status != "pass" or verdict.value is None or not own.error:
-            continue
-        measured = verdict.value if verdict.change is None else verdict.change
-        limit = -verdict.limit if "drop" in verdict.kind else verdict.limit
-        z = NormalDist().inv_cdf((1 + own.level) / 2)
-        chances[str(verdict.address)] = NormalDist().cdf(abs(measured - limit) / own.error - z)
+    for own in margins:
+        if own.interval.error:
+            z = NormalDist().inv_cdf((1 + own.interval.level) / 2)
+            chances[own.name] = NormalDist().cdf(own.distance / own.interval.error - z)
     together = math.prod(chances.values())
     if len(chances) < 2 or together >= _UNLIKELY:
         return None

@@ -21,7 +21,8 @@ class Found:
     """A value; None is undefined, for a `reason`. `address` calls a class by name, without store.
 
     `results` and `intervals` are the slice's, or the report's; `items`: of how many the value is;
-    `small`: the slice has too few of them to say much.
+    `small`: the slice has too few of them to say much; `names`: the slice's items, None where they
+    are all items of the report.
     """
 
     address: Address
@@ -31,6 +32,11 @@ class Found:
     intervals: dict[str, Any]
     items: int
     small: bool = False
+    names: frozenset[str] | None = None
+
+    def holds(self, name: str) -> bool:
+        """Return whether the value is of an item."""
+        return self.names is None or name in self.names
 
 
 @dataclass(frozen=True)
@@ -44,6 +50,7 @@ class Absent:
 def find(report: Report, address: Address) -> Found | Absent:
     """The value at `address`, whatever its store. Raises `StoreError` for a damaged report."""
     results, intervals, items, small = report.results, report.intervals, len(report.items), False
+    inside = None
     if address.where:
         key = next((key for key in address.slice_keys if key in report.slices), None)
         if key is None:
@@ -54,6 +61,7 @@ def find(report: Report, address: Address) -> Found | Absent:
         results, intervals = part["results"], part.get("intervals") or {}
         count, small = part.get("items"), bool(part.get("small"))
         items = count if isinstance(count, int) else 0
+        inside = frozenset(map(str, part.get("names") or ()))
     if address.key not in results:
         return _absent(1, "metric", address.key, results)
     value: Any = results[address.key]
@@ -84,7 +92,8 @@ def find(report: Report, address: Address) -> Found | Absent:
     place = dataclasses.replace(address, store=None, fields=tuple(names))
     if value is None:
         reason = reason or "the report does not say why"
-    return Found(place, value, reason if value is None else None, results, intervals, items, small)
+    reason = reason if value is None else None
+    return Found(place, value, reason, results, intervals, items, small, inside)
 
 
 def _row(rows: list[Any], name: str) -> tuple[Any, str | list[str]]:

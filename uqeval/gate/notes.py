@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from uqeval.gate.resampling import Interval
+from uqeval.errors import number_of
+from uqeval.gate.resampling import Units
 
 if TYPE_CHECKING:
     from uqeval.gate.lookup import Found
@@ -13,17 +14,27 @@ if TYPE_CHECKING:
 
 #: Below so many units an interval may be too narrow.
 FEW = 30
+#: Below so many independent pairs of a video an interval says little.
+FEW_EFFECTIVE = 10
 #: Thresholds that are no numbers: they are fitted on the evaluated items.
 _GIVEN = ("threshold_from",)
 
 
-def notes_on(interval: Interval) -> Iterator[str]:
-    """How few units the interval rests on."""
-    if interval.unit == "batch":
-        yield f"the interval rests on {interval.units} batches of neighbouring pairs"
-    elif 0 < interval.units < FEW:
-        noun = interval.unit if interval.units == 1 else f"{interval.unit}s"
-        yield f"the interval rests on {interval.units} {noun}; below {FEW} it may be too narrow"
+def notes_on(units: Units) -> Iterator[str]:
+    """How few units an interval rests on."""
+    if units.effective is not None and units.effective < FEW:
+        few = units.effective < FEW_EFFECTIVE
+        lag1 = "" if units.lag1 is None else f" (lag-1 autocorrelation {units.lag1:.2f})"
+        yield (
+            f"the interval rests on about {units.effective:.0f} independent pairs{lag1}; below "
+            + (f"{FEW_EFFECTIVE} it says little: evaluate longer or more sequences" if few else
+               f"{FEW} it may be too narrow")
+        )  # fmt: skip
+    elif units.name == "batch":
+        yield f"the interval rests on {units.defined} batches of neighbouring pairs"
+    elif 0 < (units.defined or 0) < FEW:
+        count = number_of(units.defined or 0, units.name)
+        yield f"the interval rests on {count}; below {FEW} it may be too narrow"
 
 
 def notes_on_value(report: Report, found: Found) -> Iterator[str]:

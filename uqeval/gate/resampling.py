@@ -11,19 +11,43 @@ from uqeval.gate.addresses import Address
 
 
 @dataclass(frozen=True)
+class Units:
+    """What a value is computed from: items, groups, pairs, sequences or batches of a video.
+
+    `drawn`: how many there are; `defined`: those in which the value is defined, None where nobody
+    has counted them. Of a video, `lag1` is the autocorrelation of neighbouring pairs and
+    `effective` the number of independent pairs that carry as much information.
+    """
+
+    name: str = "item"
+    drawn: int = 0
+    defined: int | None = 0
+    lag1: float | None = None
+    effective: float | None = None
+
+
+@dataclass(frozen=True)
 class Interval:
     """A two-sided interval of a value, or of its change; `approximate` and `method` as the report
-    has them. `units` of the kind `unit` have the value: items, groups,
-    batches of a video. `error`: the standard error, None or 0 where it is not known."""
+    has them. `error`: the standard error, None or 0 where it is not known."""
 
     level: float
     low: float
     high: float
     approximate: bool = False
     method: str = "percentile"
-    unit: str = "item"
-    units: int = 0
+    units: Units = Units()
     error: float | None = None
+
+    @property
+    def unit(self) -> str:
+        """What one unit is."""
+        return self.units.name
+
+    @property
+    def count(self) -> int:
+        """The number of units in which the value is defined; 0 where it is not known."""
+        return self.units.defined or 0
 
     @property
     def exact(self) -> bool:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from uqeval.gate.addresses import Address
+from uqeval.gate.waivers import Waiver, check_bounds
 
 Kind = Literal["min", "max", "max_drop", "max_rise", "max_drop_relative", "max_rise_relative"]
 KINDS: tuple[Kind, ...] = (
@@ -43,6 +44,9 @@ class Limits(BaseModel):
     )
     id: str | None = Field(None, description="Name of the requirement, in every output.")
     why: str | None = Field(None, description="What the requirement is for, in every output.")
+    waive: Waiver | None = Field(
+        None, description="Until when, by whom and why a failure lets the gate pass."
+    )
 
     @model_validator(mode="after")
     def _demands_something(self) -> Self:
@@ -50,6 +54,8 @@ class Limits(BaseModel):
             raise ValueError(f"no limit; give one of {', '.join(KINDS)}")
         if self.min is not None and self.max is not None and self.min > self.max:
             raise ValueError(f"no value is at least {self.min!r} and at most {self.max!r}")
+        if self.waive is not None:
+            check_bounds(self.waive, dict(self.given()))
         return self
 
     def given(self) -> Iterator[tuple[Kind, float]]:
@@ -57,6 +63,12 @@ class Limits(BaseModel):
         for kind in KINDS:
             if (limit := getattr(self, kind)) is not None:
                 yield kind, limit
+
+    def only(self, kind: Kind) -> Limits:
+        """Return the same with one limit alone."""
+        waive = None if self.waive is None else self.waive.of(kind)
+        changes: dict[str, Any] = {own: None for own in KINDS if own != kind}
+        return self.model_copy(update=changes | {"waive": waive})
 
 
 @dataclass(frozen=True)

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from uqeval.errors import StoreError, UsageError
 from uqeval.gate.addresses import Address
-from uqeval.gate.judge import Judgement, Verdict
 from uqeval.gate.rules import Limits, Rule
 from uqeval.gate.unjudged import NotEvaluated
+from uqeval.gate.verdict import Judgement, Verdict
+from uqeval.gate.waivers import parse_day
 from uqeval.untrusted import read_json
 
 _SCHEMA = "uqeval.verdicts/1"
@@ -34,8 +36,10 @@ def load_verdicts(path: str | Path) -> Judgement:
     try:
         verdicts = tuple(_verdict(own) for own in record["verdicts"])
         unjudged = tuple(_not_evaluated(own) for own in record.get("not_evaluated", ()))
-        return Judgement(verdicts, tuple(map(str, record["warnings"])), unjudged)
-    except (KeyError, TypeError, AttributeError, ValidationError, UsageError) as error:
+        day = record.get("today")
+        today = None if day is None else parse_day(day)
+        return Judgement(verdicts, tuple(map(str, record["warnings"])), unjudged, today)
+    except (KeyError, TypeError, AttributeError, ValueError, UsageError) as error:
         raise StoreError(f"{path}: are no verdicts: {error}.") from None
 
 
@@ -43,18 +47,20 @@ def of_stores(judgement: Judgement, names: set[str]) -> Judgement:
     """Those verdicts that are of some reports."""
     kept = tuple(verdict for verdict in judgement.verdicts if verdict.address.store in names)
     unjudged = tuple(own for own in judgement.not_evaluated if own.address.store in names)
-    return Judgement(kept, judgement.warnings, unjudged)
+    return replace(judgement, verdicts=kept, not_evaluated=unjudged)
 
 
 def _not_evaluated(record: dict[str, Any]) -> NotEvaluated:
-    limits = Limits(**record["limits"], id=record["id"], why=record["why"])
+    named: dict[str, Any] = {key: record.get(key) for key in ("id", "why", "waive")}
+    limits = Limits(**record["limits"], **named)
     rule = Rule(Address.parse(record["rule"]), limits, record["file"], record["line"])
     return NotEvaluated(rule, Address.parse(record["address"]), str(record["reason"]))
 
 
 def _verdict(record: dict[str, Any]) -> Verdict:
     own = dict(record)
-    limits = Limits(**{own["kind"]: own["limit"]}, id=own.pop("id"), why=own.pop("why"))
+    named: dict[str, Any] = {key: own.pop(key, None) for key in ("id", "why", "waive")}
+    limits = Limits(**{own["kind"]: own["limit"]}, **named)
     rule = Rule(Address.parse(own.pop("rule")), limits, own.pop("file"), own.pop("line"))
     del own["store"]
     return _VERDICT.validate_python(own | {"rule": rule, "address": Address.parse(own["address"])})

@@ -21,7 +21,7 @@ class FailedStore:
 
 @dataclass(frozen=True)
 class NotEvaluated:
-    """A rule that is of a store that failed, the address there, and why it failed."""
+    """A rule of a failed store, or one that cannot be judged: the address there, and why."""
 
     rule: Rule
     address: Address

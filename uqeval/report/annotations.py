@@ -16,15 +16,20 @@ _MOST = 9
 
 
 def to_annotations(judgement: Judgement) -> list[str]:
-    """One line for what was not evaluated, every verdict that fails, and those left open."""
+    """Lines for what is waived, what was not evaluated, what fails, and what is left open."""
     lost = [
         (own.rule, unjudged_title(own), f"not evaluated: {own.why}")
         for own in judgement.not_evaluated
     ]
     failed = [v for v in judgement.verdicts if v.counts_as == "fail"]
     doubtful = [v for v in judgement.verdicts if v.status == "inconclusive" and v not in failed]
+    waived = [_told(v) for v in judgement.verdicts if v.status == "waived"]
     errors = [*lost, *map(_told, failed)]
-    return [*_lines("error", errors), *_lines("warning", list(map(_told, doubtful)))]
+    return [
+        *_lines("notice", waived),
+        *_lines("error", errors),
+        *_lines("warning", list(map(_told, doubtful))),
+    ]
 
 
 def _told(verdict: Verdict) -> tuple[Rule, str, str]:

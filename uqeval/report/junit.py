@@ -12,12 +12,14 @@ from uqeval.report.verdicts import by_store, message, title, unjudged_title
 if TYPE_CHECKING:
     from uqeval.gate import Judgement, NotEvaluated, Verdict
 
+#: Verdicts of these kinds that let the gate pass are no plain pass.
+_SKIPPED = ("waived", "inconclusive")
 #: Characters that no XML file may hold, not even escaped.
 _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_junit(judgement: Judgement) -> str:
-    """The XML. An inconclusive verdict that passes is a skipped test, one that fails a failure."""
+    """The XML, waived verdicts first. What is waived, or passes though inconclusive, is skipped."""
     lost = judgement.not_evaluated
     counts = _counts(judgement.verdicts, len(lost))
     root = ElementTree.Element("testsuites", counts | {"name": "uqeval gate"})
@@ -47,25 +49,35 @@ def _case(suite: ElementTree.Element, store: str, verdict: Verdict) -> None:
         "testcase",
         {"classname": _legal(f"uqeval.{store}"), "name": _legal(name), "time": "0"},
     )
-    told = {"id": limits.id, "why": limits.why}
-    if any(told.values()):
-        properties = ElementTree.SubElement(case, "properties")
-        for key, value in told.items():
-            if value:
-                ElementTree.SubElement(
-                    properties, "property", {"name": key, "value": _legal(value)}
-                )
+    properties = ElementTree.SubElement(case, "properties")
+    for key, value in _about(verdict).items():
+        ElementTree.SubElement(properties, "property", {"name": key, "value": _legal(value)})
     said = _legal(message(verdict))
     if verdict.counts_as == "fail":
-        kind = "undefined" if verdict.reason else verdict.status
+        kind = "undefined" if verdict.reason and not verdict.inconclusive else verdict.status
         failure = ElementTree.SubElement(case, "failure", {"type": kind, "message": said})
         failure.text = _legal(
             f"{name}: {message(verdict)}\n{verdict.rule.file}:{verdict.rule.line}"
         )
-    elif verdict.status == "inconclusive":
-        ElementTree.SubElement(case, "skipped", {"message": f"inconclusive: {said}"})
+    elif verdict.status in _SKIPPED:
+        ElementTree.SubElement(case, "skipped", {"message": f"{verdict.status}: {said}"})
     else:
         ElementTree.SubElement(case, "system-out").text = said
+
+
+def _about(verdict: Verdict) -> dict[str, str]:
+    """Properties of a test case: what identifies the rule, the units, and the waiver."""
+    limits = verdict.rule.limits
+    told = {"id": limits.id, "why": limits.why}
+    if (own := verdict.units) is not None:
+        defined = None if own.defined is None else str(own.defined)
+        told |= {"units": own.name, "units_drawn": str(own.drawn), "units_defined": defined}
+        if own.effective is not None:
+            told["effective_pairs"] = f"{own.effective:.3g}"
+    if limits.waive is not None:
+        waive = limits.waive.of(verdict.kind).record()
+        told |= {f"waive_{key}": None if own is None else str(own) for key, own in waive.items()}
+    return {key: value for key, value in told.items() if value}
 
 
 def _error(suite: ElementTree.Element, store: str, lost: NotEvaluated) -> None:
@@ -79,7 +91,7 @@ def _error(suite: ElementTree.Element, store: str, lost: NotEvaluated) -> None:
 
 def _counts(verdicts: Sequence[Verdict], errors: int) -> dict[str, str]:
     failed = sum(verdict.counts_as == "fail" for verdict in verdicts)
-    skipped = sum(v.status == "inconclusive" and v.counts_as == "pass" for v in verdicts)
+    skipped = sum(v.status in _SKIPPED and v.counts_as == "pass" for v in verdicts)
     tests = len(verdicts) + errors
     return {"tests": str(tests), "failures": str(failed), "errors": str(errors),
             "skipped": str(skipped)}  # fmt: skip

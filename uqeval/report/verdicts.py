@@ -7,16 +7,18 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from uqeval.errors import listed
 from uqeval.report.markdown import cell, table_lines
 from uqeval.report.tables import Table, shown
 
 if TYPE_CHECKING:
-    from uqeval.gate import Address, Judgement, Mover, NotEvaluated, Rule, Status, Verdict
+    from uqeval.gate import Address, Judgement, Mover, NotEvaluated, Rule, Status, Units, Verdict
     from uqeval.gate.enough import MoreUnits
 
 SCHEMA = "uqeval.verdicts/1"
 
 _STATUSES: tuple[tuple[Status, str], ...] = (
+    ("waived", "waived"),
     ("pass", "passed"),
     ("fail", "failed"),
     ("inconclusive", "inconclusive"),
@@ -54,7 +56,10 @@ def unjudged_title(lost: NotEvaluated) -> str:
 
 
 def outcome(verdict: Verdict) -> str:
-    """pass, fail or inconclusive, and what it counts as where that is not plain."""
+    """pass, waived (until when), fail or inconclusive, and what it counts as if not plain."""
+    if verdict.status == "waived":
+        waive = verdict.rule.limits.waive
+        return "waived" if waive is None else f"waived, until {waive.until}"
     if verdict.status == "inconclusive":
         return f"inconclusive, counts as {verdict.counts_as}"
     return verdict.status
@@ -62,7 +67,7 @@ def outcome(verdict: Verdict) -> str:
 
 def sentences(verdict: Verdict) -> list[str]:
     """What was found, one fact a sentence, the most wanted first."""
-    said = []
+    said = [] if verdict.waiver is None else [verdict.waiver.note]
     if verdict.value is None:
         said.append(f"undefined: {verdict.reason}")
     else:
@@ -75,7 +80,7 @@ def sentences(verdict: Verdict) -> list[str]:
             text += f", a change of {_signed(verdict.change, against)}{share}"
         said.append(text)
         if verdict.reason:
-            undefined = verdict.status != "inconclusive"
+            undefined = not verdict.inconclusive
             said.append(f"undefined: {verdict.reason}" if undefined else verdict.reason)
     if (interval := verdict.interval) is not None:
         of = "" if verdict.change is None else " of the change"
@@ -84,7 +89,7 @@ def sentences(verdict: Verdict) -> list[str]:
         said.append(f"interval{of} at level {interval.level!r}: {low} to {high}{rough}")
         if interval.exact:
             said.append("neither model has an event: the interval is exact (Clopper-Pearson)")
-    if verdict.status == "inconclusive" and verdict.interval is not None:
+    if verdict.inconclusive and verdict.interval is not None:
         said.append(_how_many_more(verdict.more_units))
     for noun, movers in (("items", verdict.items), ("classes", verdict.classes)):
         if movers:
@@ -103,7 +108,7 @@ def summary(judgement: Judgement) -> str:
     counts = ", ".join(
         f"{judgement.count(status)} {noun}"
         for status, noun in _STATUSES
-        if judgement.count(status) or status != "inconclusive"
+        if judgement.count(status) or status in ("pass", "fail")
     )
     if judgement.not_evaluated:
         counts += f", {len(judgement.not_evaluated)} not evaluated"
@@ -112,30 +117,67 @@ def summary(judgement: Judgement) -> str:
 
 
 def table(judgement: Judgement) -> Table:
-    """One row a verdict, what was not evaluated and what fails first."""
+    """One row a verdict: first what is waived, then what was not evaluated and what fails."""
     rules = [own.rule for own in judgement.verdicts] + [o.rule for o in judgement.not_evaluated]
     ids = any(rule.limits.id for rule in rules)
-    rows = []
+    waived = [own for own in judgement.verdicts if own.status == "waived"]
+    others = [own for own in judgement.verdicts if own.status != "waived"]
+    rows = [_cells(verdict, ids) for verdict in waived]
     for lost in judgement.not_evaluated:
-        row = [str(lost.address), demands(lost), "–", "–", "not evaluated"]
+        row = [str(lost.address), demands(lost), "–", "–", "–", "not evaluated"]
         rows.append([*([lost.rule.limits.id or ""] if ids else []), *row])
-    for verdict in sorted(judgement.verdicts, key=_order):
-        value = "undefined" if verdict.value is None else _apart(verdict.value, verdict.limit)
-        row = [str(verdict.address), demand(verdict), value, _range(verdict), outcome(verdict)]
-        rows.append([*([verdict.rule.limits.id or ""] if ids else []), *row])
-    columns = ["value of", "demand", "is", "change or interval", "verdict"]
-    left = frozenset({0, 1, 2, 5} if ids else {0, 1, 4})
+    rows += [_cells(verdict, ids) for verdict in sorted(others, key=_order)]
+    columns = ["value of", "demand", "is", "change or interval", "units", "verdict"]
+    left = frozenset({0, 1, 2, 6} if ids else {0, 1, 5})
     return Table("Gate", [*(["id"] if ids else []), *columns], rows, left=left)
 
 
+def _cells(verdict: Verdict, ids: bool) -> list[str]:
+    """The row of a verdict."""
+    value = "undefined" if verdict.value is None else _apart(verdict.value, verdict.limit)
+    row = [str(verdict.address), demand(verdict), value, _range(verdict), units(verdict.units),
+           outcome(verdict)]  # fmt: skip
+    return [*([verdict.rule.limits.id or ""] if ids else []), *row]
+
+
+def units(own: Units | None) -> str:
+    """What a value is computed from, in words: `12 items`, `3 of 5 groups`, `3 batches`."""
+    if own is None or not (own.drawn or own.defined):
+        return "–"
+    drawn = own.drawn or own.defined or 0
+    noun = plural(own.name, drawn)
+    share = f"{own.defined:,} of {drawn:,}" if own.defined not in (None, drawn) else f"{drawn:,}"
+    pairs = "" if own.effective is None else f", ≈{own.effective:.0f} independent pairs"
+    return f"{share} {noun}{pairs}"
+
+
+def plural(noun: str, count: int) -> str:
+    """The noun of units for a count."""
+    return noun if count == 1 else {"batch": "batches"}.get(noun, f"{noun}s")
+
+
 def findings(judgement: Judgement) -> list[tuple[str, str]]:
-    """Title and message of all that is no plain pass: not evaluated, failed, inconclusive."""
+    """Title and message of all that is no plain pass, waived first; then notes on those that pass.
+
+    A note that several passing verdicts share is listed once, with their titles.
+    """
+    told = [own for own in judgement.verdicts if own.status != "pass" or own.reason or own.waiver]
+    named = [(_named(verdict), message(verdict)) for verdict in sorted(told, key=_order)]
+    waived = sum(verdict.status == "waived" for verdict in told)
     lost = [(f"{unjudged_title(own)}: not evaluated:", own.why) for own in judgement.not_evaluated]
-    return lost + [
-        (_named(verdict), message(verdict))
-        for verdict in sorted(judgement.verdicts, key=_order)
-        if verdict.status != "pass" or verdict.reason
-    ]
+    return [*named[:waived], *lost, *named[waived:], *_shared_notes(judgement, told)]
+
+
+def _shared_notes(judgement: Judgement, told: Sequence[Verdict]) -> list[tuple[str, str]]:
+    """The notes on passing verdicts that are not listed, those of the same verdicts together."""
+    noted: dict[str, list[str]] = {}
+    for verdict in judgement.verdicts:
+        for note in verdict.notes if verdict not in told else ():
+            noted.setdefault(note, []).append(title(verdict))
+    together: dict[str, list[str]] = {}
+    for note, titles in noted.items():
+        together.setdefault(listed(titles, 3), []).append(note)
+    return [(f"{titles}: pass, but:", f"{'; '.join(own)}.") for titles, own in together.items()]
 
 
 def to_markdown(judgement: Judgement) -> str:
@@ -151,6 +193,7 @@ def to_json(judgement: Judgement, files: Mapping[str, Any]) -> str:
     record = {
         "schema": SCHEMA,
         "passed": judgement.passed,
+        "today": None if judgement.today is None else judgement.today.isoformat(),
         **files,
         "counts": {status: judgement.count(status) for status, _ in _STATUSES}
         | {"not_evaluated": len(judgement.not_evaluated)},
@@ -168,7 +211,8 @@ def _unjudged(lost: NotEvaluated) -> dict[str, Any]:
 
 def _named_rule(rule: Rule) -> dict[str, Any]:
     limits = rule.limits
-    named = {"id": limits.id, "why": limits.why, "rule": str(rule.address)}
+    waive = None if limits.waive is None else limits.waive.record()
+    named = {"id": limits.id, "why": limits.why, "waive": waive, "rule": str(rule.address)}
     return named | {"file": rule.file, "line": rule.line}
 
 
@@ -179,16 +223,20 @@ def _place(address: Address) -> dict[str, Any]:
 def _record(verdict: Verdict) -> dict[str, Any]:
     said = dataclasses.asdict(dataclasses.replace(verdict, rule=None, address=None))  # type: ignore[arg-type]
     del said["rule"], said["address"]
-    return _named_rule(verdict.rule) | _place(verdict.address) | said
+    alone = dataclasses.replace(verdict.rule, limits=verdict.rule.limits.only(verdict.kind))
+    return _named_rule(alone) | _place(verdict.address) | said
 
 
 def _named(verdict: Verdict) -> str:
     name = f"[{verdict.rule.limits.id}] " if verdict.rule.limits.id else ""
-    return f"{name}{title(verdict)}: {outcome(verdict)}:"
+    said = verdict.status if verdict.status == "waived" else outcome(verdict)
+    return f"{name}{title(verdict)}: {said}:"
 
 
-def _order(verdict: Verdict) -> tuple[bool, int]:
-    return (verdict.counts_as == "pass", ("fail", "inconclusive", "pass").index(verdict.status))
+def _order(verdict: Verdict) -> tuple[bool, bool, int]:
+    ranks = ("waived", "fail", "inconclusive", "pass")
+    passes = verdict.counts_as == "pass"
+    return (verdict.status != "waived", passes, ranks.index(verdict.status))
 
 
 def _range(verdict: Verdict) -> str:
@@ -221,9 +269,8 @@ def _how_many_more(more: MoreUnits | None) -> str:
     if more is None or more.count is None:
         return "too close to call by adding items"
     high = f"{more.high:,}" if more.high is not None else "far more"
-    noun = {"batch": "batches"}.get(more.unit, f"{more.unit}s")
     return (
-        f"about {more.count:,} more {noun if more.count != 1 else more.unit} would decide with a "
+        f"about {more.count:,} more {plural(more.unit, more.count)} would decide with a "
         f"power of 80 % ({more.low or 1:,} to {high})"
     )
 

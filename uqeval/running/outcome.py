@@ -35,7 +35,9 @@ class Outcome:
         """The exit status: 0 done; 1 the gate failed; 2 something could not be done."""
         if self.failed or self.ungated:
             return 2
-        return int(self.judgement is not None and not self.judgement.passed)
+        if self.judgement is None or self.judgement.passed:
+            return 0
+        return 2 if self.judgement.not_evaluated else 1
 
 
 class Listener:

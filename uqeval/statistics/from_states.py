@@ -12,11 +12,18 @@ from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
 from uqeval.gate.addresses import Address
-from uqeval.gate.resampling import Interval, Mover, NoInterval
+from uqeval.gate.resampling import Interval, Mover, NoInterval, Units
 from uqeval.report.folder import foreign_states
 from uqeval.report.schema import Report
 from uqeval.statistics.draws import DRAWS, Resampling
-from uqeval.statistics.intervals import check_level, difference, interval, is_approximate, metric_at
+from uqeval.statistics.intervals import (
+    check_level,
+    defined_in_both,
+    difference,
+    interval,
+    is_approximate,
+    metric_at,
+)
 from uqeval.statistics.methods import NoBounds
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
@@ -66,8 +73,8 @@ class FromStates:
         if isinstance(found, NoBounds):
             raise NoInterval(f"the change has no interval: {found.reason}")
         rough = is_approximate(scoring, address.within)
-        units = samples.resampling
-        return Interval(level, found.low, found.high, rough, found.method, units.unit, units.units,
+        of_units = units_of(samples.resampling, defined_in_both(samples, address.within))
+        return Interval(level, found.low, found.high, rough, found.method, of_units,
                         found.standard_error)  # fmt: skip
 
     def movers(
@@ -137,10 +144,19 @@ def _change(scores: NDArray[np.float64]) -> NDArray[np.float64]:
 def interval_of(record: Mapping[str, Any]) -> Interval:
     """Return the interval of a report's record with two ends."""
     units = record.get("units") or {}
+    own = Units(
+        units.get("name", "item"), units.get("drawn", 0), units.get("defined", 0),
+        record.get("lag1"), record.get("effective"),
+    )  # fmt: skip
     return Interval(
         record["level"], record["low"], record["high"], record["approximate"], record["method"],
-        units.get("name", "item"), units.get("defined", 0), record.get("standard_error"),
+        own, record.get("standard_error"),
     )  # fmt: skip
+
+
+def units_of(own: Resampling, defined: int) -> Units:
+    """Return the units that an interval rests on; `defined`: those in which its score is."""
+    return Units(own.unit, own.units, defined, own.lag1, own.effective)
 
 
 def paired(

@@ -270,7 +270,7 @@ def difference(
     if metric is None or own.units < 2:
         return NoBounds(f"there is {own.units} {_plural(own.unit, own.units)}; 2 are needed")
     a, b = (float(samples.of("whole", text)[list(rows), 0].mean()) for rows in runs)
-    defined = int(np.isfinite(_changes(samples.of("alone", text), runs, False)).sum())
+    defined = defined_in_both(samples, text, runs)
     if defined < 2:
         return NoBounds(f"{defined} {_plural(own.unit, defined)} have this score in both")
     if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
@@ -291,6 +291,13 @@ def difference(
     if isinstance(found, Bounds) and own.unit == "batch":
         return dataclasses.replace(found, method="batch-means")
     return found
+
+
+def defined_in_both(
+    samples: Samples, text: str, runs: tuple[Sequence[int], Sequence[int]] = ((0,), (1,))
+) -> int:
+    """Return the number of units in which a score is defined in all of these runs."""
+    return int(np.isfinite(_changes(samples.of("alone", text), runs, False)).sum())
 
 
 def _changes(

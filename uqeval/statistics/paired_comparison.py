@@ -10,11 +10,11 @@ from pathlib import Path
 import numpy as np
 
 from uqeval.errors import UsageError
-from uqeval.gate.resampling import Interval
+from uqeval.gate.resampling import Interval, Units
 from uqeval.report.schema import Report
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.from_states import resampling_of, scoring_of
-from uqeval.statistics.intervals import difference, is_approximate
+from uqeval.statistics.from_states import resampling_of, scoring_of, units_of
+from uqeval.statistics.intervals import defined_in_both, difference, is_approximate
 from uqeval.statistics.methods import NoBounds, student
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
@@ -91,8 +91,9 @@ class PairedComparison:
         rough = any(is_approximate(m[0].scoring, address) for m in self.models)
         interval = None
         if not isinstance(found, NoBounds):
-            interval = Interval(level, found.low, found.high, rough, found.method, own.unit,
-                                own.units, found.standard_error)  # fmt: skip
+            units = units_of(own, defined_in_both(self._samples, address, runs))
+            interval = Interval(level, found.low, found.high, rough, found.method, units,
+                                found.standard_error)  # fmt: skip
         if max(trainings) > 1:
             return interval, None
         return interval, self._tested(model, baseline).get(address)
@@ -120,8 +121,9 @@ class PairedComparison:
         )
         value, reach = ours.mean() - theirs.mean(), student((1 + level) / 2, degrees) * error**0.5
         trainings = len(ours) + len(theirs)
-        return Interval(level, float(value - reach), float(value + reach), False, "welch-t",
-                        "training", trainings)  # fmt: skip
+        units = Units("training", trainings, trainings)
+        return Interval(level, float(value - reach), float(value + reach), False, "welch-t", units,
+                        float(error**0.5))  # fmt: skip
 
     def ranks(
         self, address: str, direction: str, places: Sequence[int]

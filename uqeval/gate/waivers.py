@@ -1,0 +1,132 @@
+"""Waivers: until a day, a rule that fails lets the gate pass, for a reason that somebody signs."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
+
+if TYPE_CHECKING:
+    from uqeval.gate.rules import Kind
+
+_DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
+_EXAMPLE = "expected a day such as 2027-01-31"
+
+#: Limits whose values fail by being too low; all others fail by being too high.
+LOW_FAILS: tuple[Kind, ...] = ("min", "max_drop", "max_drop_relative")
+
+
+def parse_day(text: Any) -> date:
+    """Return the day that `text` names as YYYY-MM-DD. Raises `ValueError` for anything else."""
+    if isinstance(text, date) and not isinstance(text, datetime):
+        return text
+    if not isinstance(text, str) or not _DAY.fullmatch(text):
+        raise ValueError(_EXAMPLE)
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"there is no such day; {_EXAMPLE}") from None
+
+
+def today_utc() -> date:
+    """Return today's date in UTC."""
+    return datetime.now(UTC).date()
+
+
+Day = Annotated[date, BeforeValidator(parse_day)]
+Text = Annotated[str, StringConstraints(min_length=1, pattern=r"\S")]
+_Number = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Waiver(BaseModel):
+    """Until when, by whom and why a rule is waived, and for which values."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+    until: Day = Field(description="Last day on which the waiver holds, in UTC: YYYY-MM-DD.")
+    by: Text = Field(description="Who answers for it, in every output.")
+    why: Text = Field(description="Why the rule is waived, in every output.")
+    at_least: _Number | None = Field(
+        None, description="Lower values are not waived; for rules whose values fail by being low."
+    )
+    at_most: _Number | None = Field(
+        None, description="Higher values are not waived; for rules whose values fail by being high."
+    )
+
+    def bound(self, kind: Kind) -> float | None:
+        """Return the worst value that is waived for a limit; None: every value."""
+        return self.at_least if kind in LOW_FAILS else self.at_most
+
+    def of(self, kind: Kind) -> Waiver:
+        """Return the waiver with the bound of one limit alone."""
+        other = "at_most" if kind in LOW_FAILS else "at_least"
+        return self.model_copy(update={other: None})
+
+    def record(self) -> dict[str, Any]:
+        """Return the waiver as JSON holds it."""
+        return self.model_dump(mode="json")
+
+
+@dataclass(frozen=True)
+class WaiverUse:
+    """What a waiver does to a verdict: `note` in words; `instead_of`: the status without it.
+
+    "waived": it holds. "unneeded": the rule passes without it. "expired", "beyond" (its bound),
+    "undefined": it does not hold, and the rule fails.
+    """
+
+    outcome: Literal["waived", "unneeded", "expired", "beyond", "undefined"]
+    note: str
+    instead_of: Literal["pass", "fail", "inconclusive"]
+
+
+def check_bounds(waiver: Waiver, limits: dict[Kind, float]) -> None:
+    """Raise `ValueError` for a bound that no limit of the rule has, or that waives nothing."""
+    low = {kind for kind in limits if kind in LOW_FAILS}
+    if waiver.at_least is not None and not low:
+        raise ValueError("waive.at_least is for rules whose low values fail; give at_most")
+    if waiver.at_most is not None and low == limits.keys():
+        raise ValueError("waive.at_most is for rules whose high values fail; give at_least")
+    least, most = limits.get("min"), limits.get("max")
+    if waiver.at_least is not None and least is not None and waiver.at_least > least:
+        raise ValueError(
+            f"waive.at_least {waiver.at_least!r} is above min {least!r}: it waives nothing; give "
+            "at most min"
+        )
+    if waiver.at_most is not None and most is not None and waiver.at_most < most:
+        raise ValueError(
+            f"waive.at_most {waiver.at_most!r} is below max {most!r}: it waives nothing; give at "
+            "least max"
+        )
+
+
+def use_of(
+    waiver: Waiver,
+    kind: Kind,
+    status: Literal["pass", "fail", "inconclusive"],
+    counts_as: Literal["pass", "fail"],
+    value: float | None,
+    today: date,
+) -> WaiverUse:
+    """Return what a waiver does on a day; `value` None: what the limit is of is undefined."""
+    if counts_as == "pass":
+        note = "the waiver is not needed, the rule passes without it: remove the waiver"
+        return WaiverUse("unneeded", note, status)
+    own = f"the waiver by {waiver.by}"
+    if today > waiver.until:
+        note = f"{own} expired: it was valid until {waiver.until}, and today is {today} (UTC)"
+        return WaiverUse("expired", note, status)
+    if value is None:
+        return WaiverUse("undefined", f"{own} does not cover undefined values", status)
+    bound, low = waiver.bound(kind), kind in LOW_FAILS
+    if bound is not None and (value < bound if low else value > bound):
+        side = "at least" if low else "at most"
+        note = f"{own} covers values of {side} {bound!r} only, and the value is {value!r}"
+        return WaiverUse("beyond", note, status)
+    without = "it fails" if status == "fail" else "it is inconclusive and counts as fail"
+    reach = "" if bound is None else f", for values of at {'least' if low else 'most'} {bound!r}"
+    note = f"by {waiver.by} until {waiver.until}{reach}: {waiver.why}; otherwise {without}"
+    return WaiverUse("waived", note, status)
