@@ -10,7 +10,7 @@ import pytest
 from gate_reports import named, rules
 
 from uqeval.errors import StoreError
-from uqeval.gate import judge
+from uqeval.gate import Units, judge
 from uqeval.gate.saved import load_verdicts, of_stores
 from uqeval.report import verdicts as words
 
@@ -18,6 +18,8 @@ RULES = """
 pavpu.pavpu: {min: 0.7, max: 0.75, id: PER-1, why: it is asked for}
 pavpu.per_class."traffic.light".pavpu: {min: 0.5}
 pavpu.pavpu@weather=night: {min: 0.1}
+pavpu[window=7].pavpu: {min: 0.6}
+city/pavpu.pavpu: {min: 0.1, confidence: 0.95}
 """
 
 
@@ -36,6 +38,22 @@ def test_what_is_read_says_what_was_written(tmp_path: Path) -> None:
     assert words.findings(found) == words.findings(judgement)
     assert of_stores(found, {"city"}).verdicts == found.verdicts
     assert of_stores(found, {"town"}).verdicts == ()
+
+
+def test_verdicts_of_an_earlier_version_are_read(tmp_path: Path) -> None:
+    """They have the number of units in the interval alone, no waivers and no day."""
+    text = "pavpu.pavpu@weather=night: {min: 0.1, confidence: 0.9}"
+    judgement = judge((named(),), rules(tmp_path, text))
+    record = json.loads(words.to_json(judgement, {}))
+    del record["today"]
+    for verdict in record["verdicts"]:
+        del verdict["units"], verdict["waive"], verdict["waiver"]
+        verdict["interval"] |= {"unit": "group", "units": 4}
+    path = tmp_path / "verdicts.json"
+    path.write_text(json.dumps(record), "utf-8")
+    (verdict,) = load_verdicts(path).verdicts
+    assert verdict.interval is not None and verdict.units is None
+    assert verdict.interval.units == Units("group", 4, 4) and verdict.interval.low == 0.4
 
 
 @pytest.mark.parametrize(

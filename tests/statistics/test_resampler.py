@@ -64,7 +64,7 @@ def test_intervals_are_those_of_the_report(made: Path) -> None:
             found = ask.interval(path, Address.parse(text + where), 0.9)
             kept = part["intervals"][text]
             assert (found.low, found.high, found.level) == (kept["low"], kept["high"], 0.9)
-            assert (found.method, found.units) == (kept["method"], kept["units"]["defined"])
+            assert (found.method, found.count) == (kept["method"], kept["units"]["defined"])
             assert found.error == kept["standard_error"]
             wider = ask.interval(path, Address.parse(text + where), 0.99)
             assert wider.low <= found.low <= found.high <= wider.high

@@ -63,4 +63,9 @@ def _verdict(record: dict[str, Any]) -> Verdict:
     limits = Limits(**{own["kind"]: own["limit"]}, **named)
     rule = Rule(Address.parse(own.pop("rule")), limits, own.pop("file"), own.pop("line"))
     del own["store"]
+    if isinstance(interval := own.get("interval"), dict):
+        # Its units are those of the verdict; older files have the number alone.
+        count = interval.get("units")
+        units = own.get("units") or {"name": interval.get("unit"), "drawn": count, "defined": count}
+        own["interval"] = {k: v for k, v in interval.items() if k != "unit"} | {"units": units}
     return _VERDICT.validate_python(own | {"rule": rule, "address": Address.parse(own["address"])})

@@ -223,6 +223,9 @@ def _place(address: Address) -> dict[str, Any]:
 def _record(verdict: Verdict) -> dict[str, Any]:
     said = dataclasses.asdict(dataclasses.replace(verdict, rule=None, address=None))  # type: ignore[arg-type]
     del said["rule"], said["address"]
+    if (interval := said["interval"]) is not None:
+        counted = interval["units"]
+        said["interval"] = interval | {"unit": counted["name"], "units": counted["defined"]}
     alone = dataclasses.replace(verdict.rule, limits=verdict.rule.limits.only(verdict.kind))
     return _named_rule(alone) | _place(verdict.address) | said
 
