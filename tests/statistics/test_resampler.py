@@ -149,7 +149,7 @@ def test_changes_are_of_pairs(made: Path) -> None:
         found = resampler().change(new, old, PAVPU, 0.9, relative)
         expected = naive.jackknife_t(groups, lambda i, r=relative: change(i, r), 0.9, False)
         assert (found.low, found.high) == pytest.approx(expected, rel=1e-9)
-        assert (found.unit, found.units, found.method) == ("group", 4, "jackknife-t")
+        assert (found.unit, found.count, found.method) == ("group", 4, "jackknife-t")
     same = resampler().change(new, new, PAVPU, 0.9, False)
     assert (same.low, same.high) == (0, 0)
 
