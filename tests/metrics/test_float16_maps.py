@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import uqeval
-from uqeval.metrics.float16 import half_step
+from uqeval.tallies._values import half_step
 
 FIGURE2 = json.loads((Path(__file__).parents[1] / "golden" / "figure2.json").read_text())
 
@@ -57,6 +57,40 @@ def test_few_patches_are_not_worth_it(tmp_path: Path) -> None:
     path = save(tmp_path / "m.npz", "f2", values, labels, labels)
     assert not warned(path, window=1, threshold="0.9")
     assert warned(path, window=1, threshold="0.55")  # at least 3 of 1,600
+
+
+@pytest.mark.parametrize("rule", ["median", "0.3", "mean"])
+@pytest.mark.parametrize("operator", [">", ">="])
+def test_thresholds_of_each_item(tmp_path: Path, rule: str, operator: str) -> None:
+    """Of four patches of the first item two lie at 0.3; of the second, at a number, none."""
+    values = np.full((2, 8, 8), 0.3)
+    values[:, :4, :4], values[:, 4:, 4:] = 0.1, 0.5
+    values[1] *= 2
+    labels = np.arange(128).reshape(2, 8, 8) % 3
+    predictions = labels.copy()
+    predictions[:, 4:] = 0
+    settings = {"threshold": rule, "threshold_scope": "item", "uncertainty_op": operator}
+    for dtype, count in (("f2", 1), ("f4", 0)):
+        found = warned(save(tmp_path / "m.npz", dtype, values, labels, predictions), **settings)
+        assert len(found) == count
+        if count:
+            assert "the threshold of their item" in found[0]
+            assert f"{2 if rule == '0.3' else 4} of 8 patches have" in found[0]
+
+
+@pytest.mark.parametrize("threshold", ["0.3", "0.30005", "mean"])
+def test_errors_at_the_threshold_of_failure(tmp_path: Path, threshold: str) -> None:
+    values = np.full((1, 8, 8), 0.3)
+    values[0, :4, :4], values[0, 4:, 4:] = 0.1, 0.5
+    labels = np.arange(64).reshape(1, 8, 8) % 3
+    predictions = np.where(np.arange(64).reshape(1, 8, 8) % 2, labels, (labels + 1) % 3)
+    for dtype, count in (("f2", 1), ("f4", 0)):
+        path = save(tmp_path / "m.npz", dtype, values, labels, predictions)
+        for at, near in ((threshold, count), ("0.4", 0)):
+            report = uqeval.evaluate(path, None, {"failure": {"threshold": at}}, classes=3)
+            found = [text for text in report.warnings if "float16" in text]
+            assert len(found) == near
+            assert not near or "16 of 32 wrong pixels have" in found[0]
 
 
 def test_states_hold_which_maps_are_float16(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
-from uqeval.metrics import failure_scores
+from uqeval.metrics import failure_scores, float16
 from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
@@ -84,8 +84,13 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, FailureSett
     return found
 
 
-def plan(settings: FailureSettings, classes: int, class_names: Sequence[str]) -> Plan:
-    """Rank the pixels of the set and of each class, and return the section of one variant."""
+def plan(
+    settings: FailureSettings, classes: int, class_names: Sequence[str], halves: bool = False
+) -> Plan:
+    """Rank the pixels of the set and of each class, and return the section of one variant.
+
+    `halves`: whether the uncertainty is a map that is stored as float16.
+    """
     from uqeval.tallies import Error, ItemFailure, Patches, RankedErrors
     from uqeval.tallies.undetected import Undetected
 
@@ -107,7 +112,8 @@ def plan(settings: FailureSettings, classes: int, class_names: Sequence[str]) ->
 
     undetected = Undetected(uncertainty, classes, threshold)
     own = ItemFailure(uncertainty, classes)
-    extra: tuple[Tally, ...] = (undetected, own)
+    band = float16.band_of_errors(undetected) if halves else ()
+    extra: tuple[Tally, ...] = (undetected, own, *band)
     ladders: dict[int | None, Ladder] = {}
     for bins in _batches(blocks):
         fine = RankedErrors(
@@ -116,6 +122,7 @@ def plan(settings: FailureSettings, classes: int, class_names: Sequence[str]) ->
         counted = yield (fine, *extra)
         if extra:
             hidden, items = counted[undetected], counted[own].items
+            ends = [counted[tally].total for tally in band]
             extra = ()
         state = counted[fine].total
         for group in (None, *dict.fromkeys(c for c, _ in bins)):
@@ -138,7 +145,8 @@ def plan(settings: FailureSettings, classes: int, class_names: Sequence[str]) ->
         settings=dataclasses.asdict(settings),
         numerics={"ties_at_cuts": failure_scores.cut_ties(ladders[None])},
         warnings=undefined_warnings(Rule.parse(settings.threshold), threshold)
-        + sign_warnings("failure", results),
+        + sign_warnings("failure", results)
+        + float16.warnings_of_errors(settings.uncertainty, threshold, ends),
         fitted={"threshold": threshold},
     )
 
@@ -310,7 +318,9 @@ FAMILY = Family(
     failure_scores.METRICS,
     _settings,
     lambda settings, facts: {"label", "prediction", settings.uncertainty},
-    lambda key, settings, facts: {key: plan(settings, facts.classes, facts.class_names)},
+    lambda key, settings, facts: {
+        key: plan(settings, facts.classes, facts.class_names, settings.uncertainty in facts.halves)
+    },
     again=_again,
     settings_type=FailureSettings,
     pooled=_pooled_threshold,

@@ -1,56 +1,87 @@
-"""Maps stored as float16: patches whose side of a threshold is decided by rounding."""
+"""Maps stored as float16: patches and errors whose side of a threshold is decided by rounding."""
 
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from uqeval.metrics.thresholds import Fitted
-    from uqeval.tallies import PatchCounts
+    from uqeval.tallies import ItemPatchCounts, PatchCounts
+    from uqeval.tallies.undetected import Undetected
 
-#: Share of the patches from which on they are worth a warning.
+#: Share of the patches, or of the wrong pixels, above which a warning appears.
 WORTH_TELLING = 1e-3
 
 
-def half_step(value: float) -> float:
-    """Return half the distance of neighbouring float16 numbers at `value`: the rounding error."""
-    exponent = max(math.frexp(abs(value))[1] - 1, -14) if value else -14  # equal below 2⁻¹⁴
-    return math.ldexp(0.5, exponent - 10)
+def band(tally: PatchCounts | ItemPatchCounts) -> tuple[Any, Any]:
+    """Return tallies of the same patches with thresholds half a float16 step lower and higher.
+
+    The patches in the closed interval are the difference of what the two count as uncertain.
+    """
+    from uqeval.tallies import ItemPatchCounts
+    from uqeval.tallies._values import float16_end
+
+    if isinstance(tally, ItemPatchCounts):
+        return dataclasses.replace(tally, half_steps=-1), dataclasses.replace(tally, half_steps=1)
+    closed = tally.uncertainty_op == ">="
+    ends = (
+        tuple(None if t is None else float16_end(t, side, closed) for t in tally.threshold)
+        for side in (-1, 1)
+    )
+    low, high = (dataclasses.replace(tally, threshold=own) for own in ends)
+    return low, high
 
 
-def band(tally: PatchCounts) -> tuple[PatchCounts, PatchCounts]:
-    """Return tallies of the same patches with thresholds half a float16 step lower and higher."""
-    low, high = (
-        tuple(None if t is None else t + sign * half_step(t) for t in tally.threshold)
-        for sign in (-1, 1)
-    )
-    # Both ends belong to the band.
-    return (
-        dataclasses.replace(tally, threshold=low, uncertainty_op=">="),
-        dataclasses.replace(tally, threshold=high, uncertainty_op=">"),
-    )
+def band_of_errors(tally: Undetected) -> tuple[Undetected, ...]:
+    """Return the same for wrong pixels that are not above a threshold; none without a threshold."""
+    from uqeval.tallies._values import float16_end
+
+    if tally.threshold is None:
+        return ()
+    ends = (float16_end(tally.threshold, side, False) for side in (-1, 1))
+    return tuple(dataclasses.replace(tally, threshold=end) for end in ends)
 
 
 def warnings(name: str, fitted: Fitted | None, counted: Sequence[Any]) -> list[str]:
     """Return the warning of patches within half a float16 step of the threshold, if there are any.
 
-    `counted`: states of the two tallies of `band`, or none. Few patches (one in a thousand) are not
-    worth it.
+    `fitted`: None where each item has a threshold of its own. `counted`: states of the two tallies
+    of `band`, or none. One patch in a thousand or fewer gives no warning.
     """
-    if not counted or fitted is None or None in fitted.threshold:
+    if not counted or (fitted is not None and None in fitted.threshold):
         return []
     low, high = (state["counts"] for state in counted)
-    total = int(low.sum())
     near = int(low[..., 1].sum() - high[..., 1].sum())
+    where = "the threshold of their item"
+    if fitted is not None:
+        one = len(fitted.threshold) == 1
+        where = f"{fitted.threshold[0]:.6g}" if one else "their thresholds"
+    return _warning(name, near, int(low.sum()), "patches have", where, "they are uncertain")
+
+
+def warnings_of_errors(name: str, threshold: float | None, counted: Sequence[Any]) -> list[str]:
+    """Return the warning of wrong pixels within half a float16 step of the threshold, if any.
+
+    `counted`: states of the two tallies of `band_of_errors`, or none.
+    """
+    if not counted:
+        return []
+    low, high = (state["counts"].sum(axis=0).tolist() for state in counted)
+    near = high[2] - low[2]
+    return _warning(
+        name, near, low[1], "wrong pixels have", f"{threshold:.6g}", "they are detected"
+    )
+
+
+def _warning(
+    name: str, near: int, total: int, what: str, threshold: str, decided: str
+) -> list[str]:
     if near <= WORTH_TELLING * total:
         return []
-    shown = ", ".join(f"{t:.6g}" for t in fitted.threshold[:1])
-    where = shown if len(fitted.threshold) == 1 else "their thresholds"
     return [
-        f"{name} is stored as float16, and {near} of {total} patches have an uncertainty within "
-        f"half a float16 step of {where}: rounding decides whether they are uncertain. Store the "
+        f"{name} is stored as float16, and {near} of {total} {what} an uncertainty within "
+        f"half a float16 step of {threshold}: rounding decides whether {decided}. Store the "
         "map as float32."
     ]

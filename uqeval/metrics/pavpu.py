@@ -59,7 +59,7 @@ def plan(
         own = _operators(settings)
         fitted = yield from fit(rule, patches, scope == "class", settings.ends(), **own)
     tally = _tally(settings, classes, fitted)
-    band = float16.band(tally) if halves and fitted is not None else ()
+    band = float16.band(tally) if halves else ()
     passed = yield (tally, *band)
     counted = passed[tally]
     results = results_of(settings, fitted, counted.total, class_names)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.maps.names import IN_NATS, void_of
 
-__all__ = ["RawMap", "Uncertainty", "void_of"]
+__all__ = ["RawMap", "Uncertainty", "float16_end", "half_step", "void_of"]
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -48,3 +48,25 @@ class RawMap:
     def of(self, maps: Maps) -> NDArray[Any]:
         """The values [y, x]."""
         return maps[self.name]
+
+
+def half_step(value: float) -> float:
+    """Return half the distance of neighbouring float16 numbers at `value`: the rounding error."""
+    exponent = max(math.frexp(abs(value))[1] - 1, -14) if value else -14  # equal below 2⁻¹⁴
+    return math.ldexp(0.5, exponent - 10)
+
+
+def float16_end(threshold: float, side: int, closed: bool) -> float:
+    """Return the float32 threshold above which lie the values above an end of the closed interval
+    of half a float16 step around `threshold`; above the lower end (`side` -1) with the end itself.
+
+    `closed`: values on the returned threshold count as above it.
+    """
+    import numpy as np
+
+    end = np.float32(threshold + side * half_step(threshold))
+    if side < 0 and not closed:
+        end = np.nextafter(end, np.float32(-np.inf))
+    if side > 0 and closed:
+        end = np.nextafter(end, np.float32(np.inf))
+    return float(end)

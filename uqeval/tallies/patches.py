@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Field, Tally
-from uqeval.tallies._values import Uncertainty, void_of
+from uqeval.tallies._values import Uncertainty, float16_end, void_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -151,7 +151,8 @@ class ItemPatchCounts(Tally):
     state has `own` besides: threshold, least and most of one item, which mean nothing once merged.
     The threshold is NaN where the item has patches and its rule gives none, also once merged; it is
     -inf without patches. An item of void pixels alone is left out, but for the rule value, which
-    needs none.
+    needs none. `half_steps`: -1 or 1 to count with that end of the float16 rounding interval of the
+    threshold instead, so that the patches in the closed interval are the difference.
     """
 
     id: ClassVar[str] = "item_patch_counts"
@@ -161,6 +162,7 @@ class ItemPatchCounts(Tally):
     accuracy_threshold: float = 0.5
     accuracy_op: str = ">"
     uncertainty_op: str = ">"
+    half_steps: int = 0
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -169,6 +171,10 @@ class ItemPatchCounts(Tally):
     @property
     def fields(self) -> dict[str, Field]:
         return self._with(0.0, (0.0, 0.0)).fields | {"own": Field((3,), "float64", "max")}
+
+    def parameters(self) -> dict[str, Any]:
+        """Without `half_steps` where there are none: as states were named before they existed."""
+        return {k: v for k, v in super().parameters().items() if k != "half_steps" or v}
 
     def flaw(self, state: State) -> str | None:
         return self._with(0.0, (0.0, 0.0)).flaw(state)
@@ -203,7 +209,10 @@ class ItemPatchCounts(Tally):
             threshold = math.nan if step is None else curve_thresholds(low, high)[step]
         else:
             threshold = self.value
-        found = self._with(threshold, (low, high)).state_of(maps)
+        cut = threshold
+        if self.half_steps:
+            cut = float16_end(threshold, self.half_steps, self.uncertainty_op == ">=")
+        found = self._with(cut, (low, high)).state_of(maps)
         for name, values in found.items():
             state[name] += values
         np.maximum(state["own"], [threshold, low, high], out=state["own"])
