@@ -129,3 +129,39 @@ def test_what_cannot_be(store: Path) -> None:
     ]:  # fmt: skip
         with pytest.raises(UsageError, match=words):
             regression(store, **options)
+
+
+def with_ties() -> dict[str, Any]:
+    """Numbers [2, 12, 20] in quarters: many errors of 0, of σ, and of a multiple of it; no σ 0."""
+    rng = np.random.default_rng(5)
+    target = rng.integers(-8, 8, (2, 12, 20)) / 4
+    std = rng.choice([0.25, 0.5, 1.0], target.shape)
+    error = std * rng.choice([-2, -1, -0.5, 0, 0.5, 1, 2], target.shape)
+    return {"mean": target + error, "std": std, "target": target}
+
+
+@pytest.mark.parametrize("proportion", ["interval", "quantile"])
+def test_presets_on_ties(proportion: str) -> None:
+    """Errors of exactly 0 lie in the interval of level 0 and below the median."""
+    arrays = with_ties()
+    names = ["paper", "uncertainty-toolbox", "torch-uncertainty-0.13"]
+    options = {"definition": names, "proportion": proportion}
+    results = uqeval.evaluate(arrays, metrics={"regression": options}).results
+    found = {name: results[key] for name, key in zip(names, results, strict=True)}
+    residual, std = (arrays["mean"] - arrays["target"]).ravel(), arrays["std"].ravel()
+    zero = np.zeros_like(residual)
+
+    ours = found["uncertainty-toolbox"]
+    p, observed = toolbox.get_proportion_lists_vectorized(
+        residual, std, zero, num_bins=100, prop_type=proportion
+    )
+    assert ours["calibration"]["p"] == pytest.approx(p.tolist(), abs=1e-15)
+    assert ours["calibration"]["observed"] == observed.tolist()
+    area = toolbox.miscalibration_area(residual, std, zero, prop_type=proportion)
+    assert ours["auce"] == pytest.approx(area, rel=1e-12)
+    if proportion == "interval":
+        assert observed[0] > 0.1
+        _, observed, error = torch_uncertainty(residual, std)
+        ours = found["torch-uncertainty-0.13"]
+        assert ours["calibration"]["observed"] == pytest.approx(observed.tolist(), abs=1e-15)
+        assert ours["auce"] == pytest.approx(error, rel=1e-12)
