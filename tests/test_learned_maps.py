@@ -61,6 +61,20 @@ def test_a_run_with_pictures_needs_no_confidence(tmp_path: Path, held: tuple[str
     assert any("pavpu" in text and "left out" in text for text in report.warnings)
 
 
+@pytest.mark.parametrize(("held", "ranked"), [("energy", " --uncertainty energy"), ("entropy", "")])
+def test_without_brier_there_is_the_sparsification_of_wrong_pixels(
+    tmp_path: Path, held: str, ranked: str
+) -> None:
+    """The command of the message works."""
+    path = store(tmp_path, held)
+    inputs = open_inputs(path, None, InputOptions(classes=3))
+    _, left_out = everything(inputs, (held,))
+    (told,) = (text for text in left_out if "'brier'" in text)
+    assert told.endswith(f"uqeval sparsification {path} LABELS --error zero-one{ranked}")
+    options = {"error": "zero-one"} | ({"uncertainty": held} if ranked else {})
+    check_family(inputs, "sparsification", options)
+
+
 def test_uncertainty_names_a_map(tmp_path: Path) -> None:
     path = store(tmp_path, "energy", "std")
     report = run(tmp_path, path, "energy", "std").reports["maps"]

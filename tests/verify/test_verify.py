@@ -94,6 +94,26 @@ def test_a_changed_value_is_found(kind: str, key: str, field: str, folder: Path)
     assert name in str(found.differences[0])
 
 
+def test_a_video_with_names_from_a_file_or_numbers(folder: Path) -> None:
+    """Items are pairs: their names lack that of the first frame."""
+    arrays = dict(np.load("video.npz"))
+    arrays.pop("names", None)
+    np.savez("nameless.npz", **arrays)
+    names = [f"drive_{i:02}" for i in range(len(arrays["frames"]))]
+    for given in (names, None):
+        report = uqeval.evaluate(
+            metrics={"tc": {"flow": "file"}}, workers=1, video="nameless.npz", names=given
+        )
+        assert report.inputs.get("frame_names") == given
+        Path("named.json").write_text(report.to_json())
+        assert verify("named.json", everything=True).passed
+    record = json.loads(report.to_json())
+    record["inputs"]["frame_names"] = [1]
+    Path("named.json").write_text(json.dumps(record))
+    with pytest.raises(UsageError, match="frame_names is not a list of strings"):
+        verify("named.json")
+
+
 def test_a_changed_pooled_score_is_found_with_all_items_alone(folder: Path) -> None:
     def change(record: Any) -> None:
         record["results"]["calibration"]["ece"] += 1e-3

@@ -66,7 +66,7 @@ def open_film(
     """Open what is given; the rest is looked for in the video: in its folders `predictions/` and
     `labels/`, or in the arrays of its store. Raises `StoreError` or `UsageError`."""
     from uqeval.stores.frames import open_frames
-    from uqeval.stores.names import read_names_file
+    from uqeval.stores.names import read_names_file, refuse_reordered
     from uqeval.stores.sequences import sequences_of
 
     assert options.video is not None
@@ -80,6 +80,8 @@ def open_film(
         raise StoreError(
             f"{frames.where}: {len(named)} names for {count} frames; give one name a frame."
         )
+    if names is not None:
+        refuse_reordered(names, frames.names, frames.where)
     sequences = sequences_of(named, count, frames.where)
     models = _models(predictions, video, named, count, options)
     truth, against = _truth(labels, video, models, named, count, options)

@@ -68,6 +68,8 @@ def open_video(
         **evaluated,
         "classes": classes if is_named or options.classes else None,
         "ignore_index": void,
+        # Items are named after the second frame of a pair; `verify` needs the names of all frames.
+        **({} if options.names is None else {"frame_names": list(film.names)}),
     }
     warnings = [text for own in film.ids for text in (*own.store.warnings, *own.sparse_warnings)]
     looks = [like_ids(film.frames, i, classes, void) for i in (pairs[0].before, pairs[-1].after)]

@@ -105,4 +105,10 @@ def lacking(where: str, name: str, stored: list[str], samples: bool) -> str:
     others = [own for own in stored if own not in NO_UNCERTAINTY]
     if name in UNCERTAINTIES and others:
         hint += f" --uncertainty {others[0]} takes that map in its place."
+    if name == "brier" and others:
+        ranked = "" if "entropy" in stored else f" --uncertainty {others[0]}"
+        hint += (
+            " Sparsification of wrong pixels needs none: uqeval sparsification "
+            f"{where} LABELS --error zero-one{ranked}"
+        )
     return f"{where} has no map {name!r}. {held}; {hint}"

@@ -18,7 +18,7 @@ from uqeval.stores.kinds import (
     known_as,
     resolve,
 )
-from uqeval.stores.names import checked_names
+from uqeval.stores.names import checked_names, refuse_reordered
 from uqeval.stores.numpy_array import NumpyArray
 from uqeval.stores.one_pixel import with_pixel
 
@@ -144,6 +144,7 @@ def assemble(
     count = _count(parts, path)
     if given is not None:
         names: tuple[str, ...] | None = checked_names(list(given), f"{path}: --names", count)
+        refuse_reordered(names or (), own, path)
     else:
         names = None if own is None else checked_names(own, path, count)
     return Store(path, parts, names, attributes, tuple(warned), held=held)

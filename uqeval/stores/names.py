@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 from uqeval.errors import StoreError, listed
@@ -49,6 +50,21 @@ def checked_names(values: object, where: str, count: int | None = None) -> tuple
             f"{where}: {len(names)} names for {count} items. Give one name an item, in their order."
         )
     return names
+
+
+def refuse_reordered(names: Sequence[str], own: Sequence[str] | None, where: str) -> None:
+    """Raise `StoreError` where given names are those of the store itself in another order.
+
+    They would move each item's predictions to another item.
+    """
+    if own is None or tuple(names) == tuple(own) or set(names) != set(own):
+        return
+    i = next(k for k, (a, b) in enumerate(zip(names, own, strict=True)) if a != b)
+    raise StoreError(
+        f"{where}: --names gives the names of the store in another order; item {i} is {own[i]!r} "
+        f"in the store and {names[i]!r} in --names. Names do not change the order of items: leave "
+        "--names out."
+    )
 
 
 def natural(name: str) -> tuple[object, ...]:

@@ -107,6 +107,8 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
         chosen["pseudo_labels"] = by["pseudo-labels"]
     predictions = [own.path for own in roles if own.name == "predictions"]
     truth = by.get("labels") or by.get("target")
+    if "frames" in by and (named := report.inputs.get("frame_names")) is not None:
+        chosen["names"] = _checked_names(named, name)
     options = InputOptions(**chosen)
     if "frames" not in by and open_predictions(predictions, options).names is None:
         # The run had them from --names, or numbered its items.
@@ -117,6 +119,14 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
     if "reference" in by:
         opened = beside_reference(opened, by["reference"], options)
     return opened
+
+
+def _checked_names(names: Any, report: str) -> list[str]:
+    if isinstance(names, list) and all(isinstance(own, str) for own in names):
+        return names
+    raise UsageError(
+        f"{report}: inputs.frame_names is not a list of strings; expected a report as -o writes it."
+    )
 
 
 def fingerprints(
