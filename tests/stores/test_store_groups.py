@@ -178,8 +178,8 @@ def test_given_names_stand_before_the_stored(tmp_path: Path) -> None:
     path = group(tmp_path / "s", {"labels": ids()}, names=["a", "b", "c"])
     assert open_store(path, role="labels", names=["x", "y", "z"]).names == ("x", "y", "z")
     refused(path, "--names: 2 names for 3 items", names=["x", "y"])
-    refused(path, "--names gives the names of the store in another order; item 1 is 'b' in the store "
-            "and 'c' in --names", names=["a", "c", "b"])  # fmt: skip
+    words = "another order; item 1 is 'b' in the store and 'c' in --names"
+    refused(path, words, names=["a", "c", "b"])
 
 
 @pytest.mark.parametrize(
