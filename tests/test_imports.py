@@ -51,7 +51,14 @@ ARROWS = {
     # A report keys its intervals by address.
     "report": {"errors", "files", "publishing", "untrusted", "gate.addresses"},
     "gate": {"errors", "files", "untrusted", "report"},
-    "compare": {"errors", "report", "gate", "statistics.paired_comparison"},
+    "compare": {
+        "errors",
+        "report",
+        "gate",
+        "statistics.few",
+        "statistics.methods",
+        "statistics.paired_comparison",
+    },
     # Recomputes: of what it verifies it may see the inputs and stores, and no formula.
     "verify": {"errors", "files", "inputs", "report", "stores", "untrusted"},
     "evidence": {
@@ -74,6 +81,7 @@ ARROWS = {
         "report",
         "gate.addresses",
         "gate.resampling",
+        "gate.notes",
     },
 }
 

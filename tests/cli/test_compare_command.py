@@ -121,7 +121,18 @@ def test_replicates(folder: Path) -> None:
     assert "low" in beside["scores"][0]["models"]["ours"]
     table = compare(folder, "mc.json", "--replicates", *seeds)
     assert " ± " in table.stdout
-    assert "n = 3 trainings" in table.stdout
+    shown = " ".join(table.stdout.split())
+    assert "mean ± t·s/√n over n = 3 trainings (Student's t with 2 degrees of freedom" in shown
+    assert "mc: n = 1 training, no interval over trainings" in shown
+    own, single = (beside["scores"][0]["models"][name] for name in ("ours", "mc"))
+    mean, interval = own["value"], own["over_trainings"]
+    reach = 4.30265272975 * own["std"] / 3**0.5
+    assert interval["high"] - mean == pytest.approx(reach) == mean - interval["low"]
+    assert interval["units"] == {"name": "training", "drawn": 3, "defined": 3}
+    assert own["units"] == {"name": "item", "drawn": 3, "defined": 3}
+    assert single["over_trainings"] is None and "one training" in single["over_trainings_reason"]
+    spread = compare(folder, "--replicates", *seeds, "--no-intervals").stdout
+    assert "mean ± sample standard deviation over n = 3 trainings" in " ".join(spread.split())
 
 
 def test_replicates_are_gathered() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from trained import SIDE, C, N, change, labels, probs, save
 
 from uqeval import Report, StoreError, UsageError
 from uqeval.compare import Cell, Choice, Comparison, Row, compare, load_models
+from uqeval.gate import Units
 from uqeval.statistics import swaps
 
 GOOD, BAD = (1, 1.6), (0, 1.0)
@@ -227,6 +229,12 @@ def test_another_baseline(folder: Path) -> None:
         held(folder, "bad", "good", baseline="best")
 
 
+def test_the_smallest_p_of_so_many_units() -> None:
+    """Up to 12 units all swaps are made, 2 of 2^12 being as far apart; beyond, 2,000 of them."""
+    assert [swaps.least_p(units) for units in (5, 12)] == [2 / 2**5, 2 / 2**12]
+    assert swaps.least_p(13) == swaps.least_p(1000) == 1 / 2001
+
+
 def test_replicates_have_mean_and_sample_std(folder: Path) -> None:
     seeds = ("seed2", "seed3", "seed4")
     values = [
@@ -238,6 +246,13 @@ def test_replicates_have_mean_and_sample_std(folder: Path) -> None:
     assert cell.value == pytest.approx(statistics.fmean(values), abs=1e-15)
     assert cell.std == pytest.approx(statistics.stdev(values), abs=1e-15)
     assert cell.values == tuple(values)
+    t = 0.95 * math.sqrt(2 / (4 * 0.975 * 0.025))  # Student's with 2 degrees, in closed form
+    reach = t * statistics.stdev(values) / math.sqrt(3)
+    mean_of = cell.over_trainings
+    assert mean_of is not None and mean_of.units == Units("training", 3, 3)
+    assert (mean_of.low, mean_of.high) == pytest.approx(
+        (cell.value - reach, cell.value + reach), abs=1e-12
+    )
     assert cell.rank is None
     found = held(folder, "bad", replicates=seeds, draws=300)
     cell = row(found, "segmentation.pixel_accuracy").cells[1]

@@ -56,4 +56,4 @@ def test_table() -> None:
         r"x\&y, IoU & $-$0.5000 & -- \\", r"\bottomrule", r"\end{tabular}",
     ]  # fmt: skip
     assert "differs from mc_1" in "\n".join(lines)
-    assert "over 3 trainings" in "\n".join(lines)
+    assert "over n = 3 trainings" in "\n".join(lines)

@@ -91,8 +91,9 @@ class Rank:
 
 @dataclass(frozen=True)
 class Cell:
-    """One model's score; of several trainings, `values`, the mean and the sample standard deviation
-    `std`. None where it is undefined, for a `reason`."""
+    """One model's score; of several trainings, `values`, the mean, the sample standard deviation
+    `std`, and the interval of the mean over trainings. None where it is undefined, for a
+    `reason`."""
 
     value: float | None
     reason: str | None = None
@@ -101,6 +102,7 @@ class Cell:
     best: bool = False
     difference: Difference | None = None
     rank: Rank | None = None
+    over_trainings: Interval | None = None
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-import statistics
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uqeval.compare.found import Cell, Choice, Comparison, Difference, Rank, Row
+from uqeval.compare.found import Choice, Comparison, Difference, Rank, Row
 from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, common_stores, report_of
+from uqeval.compare.trainings import cell_of
 from uqeval.errors import UsageError, number_of
 from uqeval.gate.addresses import Address
 from uqeval.gate.baseline import other_setting, truth_of
@@ -22,9 +22,6 @@ from uqeval.report.scalars import described
 if TYPE_CHECKING:
     from uqeval.report.folder import Named
     from uqeval.statistics.paired_comparison import PairedComparison
-
-#: Intervals of fewer units than this may be too narrow.
-_FEW = 30
 
 
 def compare(models: Sequence[Model], choice: Choice) -> Comparison:
@@ -181,9 +178,10 @@ class _OneStore:
         cells = []
         for m, own in enumerate(found):
             if self.alike or together is None:
-                cells.append(_cell(own, [None if isinstance(c, Absent) else c.value for c in own]))
+                values = [None if isinstance(c, Absent) else c.value for c in own]
             else:
-                cells.append(_cell(own, together.each(drawn_models.index(m), address.within)))
+                values = together.each(drawn_models.index(m), address.within)
+            cells.append(cell_of(own, values, self.choice.level))
         items = next(c.items for own in found for c in own if isinstance(c, Found))
         if not self.alike and together is not None:
             items = together.items
@@ -227,6 +225,7 @@ class _OneStore:
             return {}
         if self.choice.level is None and self.alike:
             return {}
+        from uqeval.statistics.few import few_units
         from uqeval.statistics.paired_comparison import OpenedReport, paired_comparison
 
         opened = [
@@ -240,15 +239,8 @@ class _OneStore:
                 continue
             own = paired_comparison(opened, names, texts, self.choice.draws, self.choice.seed)
             found[where] = own, models
-            drawn = own.resampling
-            if drawn.problem or drawn.units < 2:
-                why = drawn.problem or f"there is one {drawn.unit}; 2 are needed"
-                self._warn(f"no intervals: {why}")
-            elif drawn.units < _FEW and drawn.unit != "batch":
-                self._warn(
-                    f"intervals rest on {drawn.units} {drawn.unit}s; below {_FEW} they may be too "
-                    "narrow"
-                )
+            for text in few_units(own.resampling):
+                self._warn(text.removesuffix("."))
         return found
 
     def _slice(self, address: Address) -> tuple[str, ...]:
@@ -329,21 +321,6 @@ def _stateless(reports: Sequence[Named]) -> str:
         if not (one.path.parent / Path(one.report.states).name).is_file():
             return f"the states of {one.path} are gone"
     return ""
-
-
-def _cell(found: Sequence[Found | Absent], values: Sequence[float | None]) -> Cell:
-    """The cell of a model from each training's value."""
-    known = tuple(value for value in values if value is not None)
-    if len(known) == len(values):
-        if len(values) == 1:
-            return Cell(known[0])
-        return Cell(statistics.fmean(known), None, known, statistics.stdev(known))
-    reason = "the report has no such score"
-    for own, value in zip(found, values, strict=True):
-        if isinstance(own, Found) and value is None:
-            reason = own.reason or "undefined over the shared items"
-    missing = len(values) - len(known)
-    return Cell(None, reason if len(values) == 1 else f"in {missing} of {len(values)}: {reason}")
 
 
 def _with_ranks(row: Row, together: PairedComparison | None) -> Row:

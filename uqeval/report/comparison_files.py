@@ -12,13 +12,16 @@ from uqeval.report.csv import no_formula
 
 if TYPE_CHECKING:
     from uqeval.compare import Cell, Comparison
+    from uqeval.gate import Units
 
 SCHEMA = "uqeval.comparison/1"
+ONE_TRAINING = "one training; an interval over trainings needs 2"
 
 
 def to_json(comparison: Comparison) -> str:
     """Everything, strict; undefined values are null with a reason beside them."""
     choice = comparison.choice
+    several = any(len(model.trainings) > 1 for model in comparison.models)
     record = {
         "schema": SCHEMA,
         "models": [
@@ -42,7 +45,7 @@ def to_json(comparison: Comparison) -> str:
                 "direction": row.direction,
                 "items": row.items,
                 "models": {
-                    name: _record(cell)
+                    name: _record(cell, several)
                     for name, cell in zip(comparison.names, row.cells, strict=True)
                 },
             }
@@ -66,7 +69,8 @@ _COLUMNS = (
     "score", "model", "value", "std", "trainings", "best", "difference", "low", "high",
     "approximate", "p", "p_adjusted", "p_least",
     "verdict", "place", "best_share", "kept_share", "items", "unit", "direction",
-    "reason", "method",
+    "reason", "method", "units", "units_drawn", "units_defined", "effective",
+    "mean_low", "mean_high",
 )  # fmt: skip
 
 
@@ -79,16 +83,40 @@ def _rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
                 "trainings": len(model.trainings),
                 "items": row.items, "unit": row.unit, "direction": row.direction,
                 "value": cell.value, "reason": cell.reason, "std": cell.std, "best": cell.best,
-                **_difference(cell), **_rank(cell),
+                **_flat(_difference(cell)), **_rank(cell), **_mean(cell),
             }  # fmt: skip
 
 
-def _record(cell: Cell) -> dict[str, Any]:
+def _flat(found: dict[str, Any]) -> dict[str, Any]:
+    """A difference with its units in columns."""
+    if (units := found.pop("units", None)) is not None:
+        found |= {
+            "units": units["name"], "units_drawn": units["drawn"],
+            "units_defined": units["defined"], "effective": units.get("effective"),
+        }  # fmt: skip
+    return found
+
+
+def _mean(cell: Cell) -> dict[str, Any]:
+    """The interval of the mean over trainings."""
+    own = cell.over_trainings
+    return {} if own is None else {"mean_low": own.low, "mean_high": own.high}
+
+
+def _record(cell: Cell, several: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"value": cell.value}
     if cell.value is None:
         found["value_reason"] = cell.reason
     if cell.std is not None:
         found |= {"values": list(cell.values), "std": cell.std}
+        found["over_trainings"] = None
+        if (own := cell.over_trainings) is not None:
+            found["over_trainings"] = {
+                "level": own.level, "low": own.low, "high": own.high, "method": own.method,
+                "standard_error": own.error, "units": _units(own.units),
+            }  # fmt: skip
+    elif several and cell.value is not None:
+        found |= {"over_trainings": None, "over_trainings_reason": ONE_TRAINING}
     return found | {"best": cell.best} | _difference(cell) | _rank(cell)
 
 
@@ -96,7 +124,7 @@ def _difference(cell: Cell) -> dict[str, Any]:
     own = cell.difference
     if own is None:
         return {}
-    found = {"difference": own.value, "verdict": own.verdict}
+    found: dict[str, Any] = {"difference": own.value, "verdict": own.verdict}
     if own.p is not None:
         found |= {"p": own.p, "p_adjusted": own.p_adjusted, "p_least": own.p_least}
     if own.interval is not None:
@@ -105,7 +133,16 @@ def _difference(cell: Cell) -> dict[str, Any]:
             "high": own.interval.high,
             "approximate": own.interval.approximate,
             "method": own.interval.method,
+            "units": _units(own.interval.units),
         }
+    return found
+
+
+def _units(own: Units) -> dict[str, Any]:
+    """Units as a report has them; of a video also how alike neighbouring pairs are."""
+    found: dict[str, Any] = {"name": own.name, "drawn": own.drawn, "defined": own.defined}
+    if own.effective is not None:
+        found |= {"lag1": own.lag1, "effective": own.effective}
     return found
 
 

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from uqeval.errors import number_of
+from uqeval.errors import listed, number_of
 from uqeval.report.glossary import ARROWS
 from uqeval.report.markdown import cell as escaped
 from uqeval.report.markdown import table_lines
 from uqeval.report.tables import Table, shown
+from uqeval.report.verdicts import units
 
 if TYPE_CHECKING:
     from uqeval.compare import Cell, Comparison, Row
+    from uqeval.compare.models import Model
+    from uqeval.gate import Interval
 
 
 def tables_of(comparison: Comparison) -> list[Table]:
@@ -39,9 +42,28 @@ def heading(row: Row) -> str:
 
 
 def score(cell: Cell) -> str:
-    """A score, with its spread over trainings."""
-    text = shown(cell.value)
-    return text if cell.std is None else f"{text} ± {shown(cell.std)}"
+    """A score; of several trainings, with ± t·s/√n."""
+    text, reach = shown(cell.value), reach_of(cell)
+    return text if reach is None else f"{text} ± {shown(reach)}"
+
+
+def reach_of(cell: Cell) -> float | None:
+    """Half of the interval over trainings, else their standard deviation; None of one training."""
+    own = cell.over_trainings
+    return cell.std if own is None else (own.high - own.low) / 2
+
+
+def over_trainings(model: Model, level: float | None) -> str:
+    """What ± means for a model."""
+    n = len(model.trainings)
+    if n == 1:
+        return f"{model.name}: n = 1 training, no interval over trainings (2 are needed)."
+    if level is None:
+        return f"{model.name}: mean ± sample standard deviation over n = {n} trainings."
+    return (
+        f"{model.name}: mean ± t·s/√n over n = {n} trainings (Student's t with {n - 1} "
+        f"degree{'' if n == 2 else 's'} of freedom, level {level})."
+    )
 
 
 def difference(cell: Cell) -> str:
@@ -69,11 +91,12 @@ def differences(comparison: Comparison) -> Table:
     some = [c.difference.interval for row in comparison.rows for c in row.cells if c.difference]
     note = ""
     if any(some):
+        tests = number_of(comparison.tests, "comparison")
         note = (
-            f"[…]: intervals at level {choice.level}. p: two-sided p-value of swapping the two "
-            f"models item by item, adjusted (Holm) for {number_of(comparison.tests, 'comparison')} "
-            f"of whole sets and {comparison.tests_of_parts} of classes and slices; differs: p is "
-            f"at most {1 - (choice.level or 0):.3g}. Other trainings may differ more."
+            f"[…]: intervals at level {choice.level}{_rest_on(some)}. p: two-sided p-value of "
+            f"swapping the two models item by item, adjusted (Holm) for {tests} of whole sets and "
+            f"{comparison.tests_of_parts} of classes and slices; differs: p is at most "
+            f"{1 - (choice.level or 0):.3g}. Other trainings may differ more."
         )
         if any(own and own.approximate for own in some):
             note += " ≈: read off bins."
@@ -82,6 +105,12 @@ def differences(comparison: Comparison) -> Table:
     names = [name for m, name in enumerate(comparison.names) if m != base]
     title = f"Difference from {comparison.names[base]}"
     return Table(title, ["score", *names], rows, note)
+
+
+def _rest_on(intervals: list[Interval | None]) -> str:
+    """From how many units intervals are computed."""
+    counts = list(dict.fromkeys(units(own.units) for own in intervals if own))
+    return f", from {listed(counts, 3)}"
 
 
 def _scores(comparison: Comparison) -> Table:
@@ -96,10 +125,15 @@ def _scores(comparison: Comparison) -> Table:
     notes = [f"{counted}."]
     if stars:
         notes.append("★: the best of a row.")
-    for model in comparison.models:
-        if (n := len(model.trainings)) > 1:
-            notes.append(f"{model.name}: mean ± sample standard deviation over n = {n} trainings.")
+    notes += notes_on_trainings(comparison)
     return Table("Scores", ["score", *comparison.names], rows, " ".join(notes))
+
+
+def notes_on_trainings(comparison: Comparison) -> list[str]:
+    """What ± means for each model; none where each has one training."""
+    if all(len(model.trainings) == 1 for model in comparison.models):
+        return []
+    return [over_trainings(model, comparison.choice.level) for model in comparison.models]
 
 
 def _ranks(comparison: Comparison) -> Table:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from uqeval.report.comparison_tables import notes_on_trainings, reach_of
 from uqeval.report.glossary import label
 from uqeval.report.safe import plain
 from uqeval.report.tables import shown
@@ -43,14 +44,11 @@ def _notes(comparison: Comparison) -> list[str]:
     if any(c.difference and c.difference.interval for row in comparison.rows for c in row.cells):
         base = plain(comparison.names[comparison.baseline])
         found.append(
-            f"*: differs from {base}: the interval of the paired difference at level "
-            f"{comparison.choice.level}, over items, leaves 0 out."
+            f"*: differs from {base} at level {comparison.choice.level}: by the p-value of "
+            "swapping the models, adjusted for all comparisons (Holm); of several trainings, "
+            "because the interval of the difference leaves 0 out."
         )
-    for model in comparison.models:
-        if (n := len(model.trainings)) > 1:
-            found.append(
-                f"{plain(model.name)}: mean and sample standard deviation over {n} trainings."
-            )
+    found += [plain(text) for text in notes_on_trainings(comparison)]
     return found
 
 
@@ -68,8 +66,8 @@ def _cell(cell: Cell) -> str:
         return "--"
     text = _number(cell.value)
     text = f"\\textbf{{{text}}}" if cell.best else text
-    if cell.std is not None:
-        text += f" $\\pm$ {_number(cell.std)}"
+    if (reach := reach_of(cell)) is not None:
+        text += f" $\\pm$ {_number(reach)}"
     if cell.difference is not None and cell.difference.verdict == "differs":
         text += "$^{*}$"
     return text

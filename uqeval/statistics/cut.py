@@ -15,8 +15,8 @@ from uqeval.metrics._contract import put
 from uqeval.metrics._signs import with_intervals
 from uqeval.report.schema import Report
 from uqeval.statistics.draws import DRAWS, GENERATOR, Resampling, check_draws
+from uqeval.statistics.few import few_units
 from uqeval.statistics.intervals import (
-    FEW,
     check_level,
     check_method,
     debiased,
@@ -29,9 +29,6 @@ from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.slices import SMALL, default_cuts, slice_items, slices
 from uqeval.statistics.table import ItemTable, read_table
 from uqeval.statistics.units import cases_of, resampling_for
-
-#: Fewer independent pairs of a video than this are a warning.
-_FEW_EFFECTIVE = 10
 
 #: What `group_by` calls the cases that a store's items are slices of.
 CASE = "case"
@@ -122,7 +119,7 @@ def cut(report: Report, scoring: Scoring, options: CutOptions) -> Report:
         changes["results"] = with_debiased(report.results, samples)
         warnings = with_intervals(warnings, report.results, changes["intervals"])
         settings["intervals"] = _settings(options, resampling, groups, by)
-        warnings += _warnings(resampling)
+        warnings += few_units(resampling)
         timing["intervals_seconds"] = time.perf_counter() - began
     if table is not None:
         began = time.perf_counter()
@@ -170,27 +167,6 @@ def _settings(
     if resampling.effective is not None:
         record |= {"lag1": resampling.lag1, "effective": resampling.effective}
     return record
-
-
-def _warnings(resampling: Resampling) -> list[str]:
-    """What to know of intervals from so few units."""
-    found = []
-    if resampling.problem:
-        return [f"no intervals: {resampling.problem}."]
-    if resampling.units < 2:
-        return [f"no intervals: there is one {resampling.unit}; 2 are needed."]
-    if resampling.effective is not None and resampling.effective < _FEW_EFFECTIVE:
-        found.append(
-            f"intervals rest on about {resampling.effective:.0f} independent pairs: neighbouring "
-            f"pairs of the video are alike (lag-1 autocorrelation {resampling.lag1:.2f}). Evaluate "
-            "longer or more sequences."
-        )
-    elif resampling.unit != "batch" and resampling.units < FEW:
-        found.append(
-            f"intervals rest on {resampling.units} {resampling.unit}s; below {FEW} they may be too "
-            "narrow (docs/metrics.md has the rates). Evaluate more."
-        )
-    return found
 
 
 def cuts_of(options: CutOptions, table: ItemTable) -> list[tuple[str, ...]]:

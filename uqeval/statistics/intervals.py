@@ -28,8 +28,6 @@ from uqeval.statistics.scoring import Scoring
 Method = Literal["auto", "korn-graubard", "jackknife-t", "expanded", "batch-means", "percentile"]
 METHODS: tuple[Method, ...] = get_args(Method)
 
-#: An interval of fewer units than this is shown with a warning.
-FEW = 30
 #: There is no interval where more of the draws than this have no value.
 _UNDEFINED = 0.05
 _FLIPS = 1000

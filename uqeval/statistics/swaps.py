@@ -40,7 +40,7 @@ class SwapTest:
 
 def least_p(units: int) -> float:
     """Return the smallest p-value that swaps of so many units can give."""
-    return max(2.0 ** (1 - units), 1 / (MOST + 1)) if units < 64 else 1 / (MOST + 1)
+    return 2.0 ** (1 - units) if 2**units <= EVERY else 1 / (MOST + 1)
 
 
 def swap_tests(

@@ -1,0 +1,33 @@
+"""Warnings of intervals that rest on few units."""
+
+from __future__ import annotations
+
+from uqeval.gate.notes import FEW, FEW_EFFECTIVE
+from uqeval.statistics.draws import Resampling
+
+
+def few_units(resampling: Resampling) -> list[str]:
+    """Return what to know of intervals from so few units, one sentence each.
+
+    Below 30 units intervals may be too narrow; below 10 independent pairs of a video they say
+    little.
+    """
+    if resampling.problem:
+        return [f"no intervals: {resampling.problem}."]
+    if resampling.units < 2:
+        return [f"no intervals: there is one {resampling.unit}; 2 are needed."]
+    effective = resampling.effective
+    if effective is not None and effective < FEW:
+        alike = (
+            f"intervals rest on about {effective:.0f} independent pairs: neighbouring pairs of the "
+            f"video are alike (lag-1 autocorrelation {resampling.lag1:.2f}). "
+        )
+        if effective < FEW_EFFECTIVE:
+            return [alike + "Evaluate longer or more sequences."]
+        return [alike + f"Below {FEW} they may be too narrow."]
+    if resampling.unit != "batch" and resampling.units < FEW:
+        return [
+            f"intervals rest on {resampling.units} {resampling.unit}s; below {FEW} they may be too "
+            "narrow (docs/intervals.md has the rates). Evaluate more."
+        ]
+    return []
