@@ -8,6 +8,8 @@ name what they need, and `REFUSED` has a command without it.
 
 from __future__ import annotations
 
+import hashlib
+import json
 from pathlib import Path
 
 import numpy as np
@@ -73,7 +75,8 @@ OF_COMMAND = {
         "min_coverage": "pairs of a video", "keep_cuts": "pairs of a video",
     },
     "merge": {"allow_missing": PERMISSION, "threshold": "PAvPU"},
-    "gate": {"baseline": ANY, "junit": ANY, "markdown": ANY, "github": ANY},
+    "gate": {"baseline": "rules with drops or rises", "junit": ANY, "markdown": ANY, "github": ANY,
+             "today": "a waiver"},
     "compare": {
         "replicates": ANY, "name": ANY, "baseline": ANY, "metrics": ANY, "every": "no --metrics",
         "per_class": "no --metrics", "ci": "intervals", "intervals": ANY, "draws": "intervals",
@@ -86,7 +89,8 @@ OF_COMMAND = {
     },
     "verify": {"items": "no --all", "all_": ANY, "seed": "no --all"},
     "evidence": {
-        "verdicts": ANY, "rules": ANY, "selftest": ANY, "verify": ANY, "items": PERMISSION,
+        "verdicts": ANY, "rules": ANY, "selftest": ANY, "verify": ANY,
+        "items": "a report without --verify",
     },
     "reduce": {"maps": ANY, "mean_probs": ANY},
     "inspect": {"full": ANY},
@@ -138,12 +142,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             rgb = np.repeat(ids[i, :, :, None], 3, 2) * 80
             Image.fromarray(rgb if name == "v/frames" else ids[i]).save(root / name / f"{i}.png")
     (root / "rules.yaml").write_text("calibration.ece: {max: 1}\n")
+    (root / "gated.yaml").write_text(
+        "stores: {a: {predictions: p.npz}}\nevaluate: {a: {calibration: {}}}\n"
+        "gate: {calibration.ece: {max: 1}}\n"
+    )
     (root / "draws.yaml").write_text("stores: {a: {predictions: p.npz}}\ndraws: 100\n")
     for name in ("c", "d"):
         done = CliRunner().invoke(
             app, ["calibration", str(root / "p.npz"), "-q", "-o", str(root / f"{name}.json")]
         )
         assert done.exit_code == 0, done.exception
+    digest = hashlib.sha256((root / "c.json").read_bytes()).hexdigest()
+    verified = {"schema": "uqeval.verification/1", "report": {"sha256": digest}}
+    (root / "verified.json").write_text(json.dumps(verified))
     return root
 
 
@@ -168,7 +179,16 @@ REFUSED = [
     "calibration p.npz --format csv -o -", "calibration p.npz --csv - --format markdown",
     "merge c.json --format csv -o -", "gate c.json rules.yaml --format markdown -o -",
     "select c.json --format json -o -", "compare c.json d.json --format latex -o -",
+    "gate c.json rules.yaml --today 2030-01-01",
+    "gate c.json rules.yaml --baseline d.json", "gate c.json rules.yaml -q --format table",
+    "gate c.json rules.yaml --format table -o -", "calibration p.npz -q --format table",
+    "compare c.json d.json -q --format table", "inspect p.npz -q --format table",
+    "select c.json --format table -o -", "merge c.json -q --format table",
+    "run gated.yaml --baseline c.json -o out",
+    "evidence c.json --verify verified.json --items 3 -o out",
     "compare c.json d.json --no-intervals --draws 300",
+    "compare c.json d.json --no-intervals --draws 2000",
+    "compare c.json d.json --no-intervals --seed 0",
     "compare c.json d.json --metrics calibration.ece --all",
     "compare c.json d.json --metrics calibration.ece --per-class",
     "compare c.json d.json --no-intervals --ci 0.9",

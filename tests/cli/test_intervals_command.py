@@ -75,8 +75,7 @@ def test_a_gate_with_confidence(made: Path, tmp_path: Path) -> None:
         segmentation.per_class.car.iou: {{min: 0, confidence: 0.95, inconclusive: pass}}
     """.replace("car", "1")
     (tmp_path / "gate.yaml").write_text(rules)
-    done = run_uqeval("gate", "new.json", tmp_path / "gate.yaml", "--baseline", "old.json",
-                      "--format", "json", cwd=made)  # fmt: skip
+    done = run_uqeval("gate", "new.json", tmp_path / "gate.yaml", "--format", "json", cwd=made)
     assert done.status == 0, done.stderr
     assert [v["status"] for v in json.loads(done.stdout)["verdicts"]] == ["pass"] * 4
     (tmp_path / "gate.yaml").write_text(

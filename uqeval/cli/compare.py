@@ -67,6 +67,7 @@ def gathered(args: list[str]) -> list[str]:
 
 
 def compare(
+    context: typer.Context,
     reports: Annotated[list[str] | None, typer.Argument(
         metavar="REPORT...", show_default=False,
         help="Two reports or more, one a model; or folders of reports, matched by name; or one "
@@ -116,12 +117,13 @@ def compare(
     Example: uqeval compare mc.json ensemble.json --replicates seed1.json seed2.json seed3.json
     """
     from uqeval.cli.finish import check_outputs
+    from uqeval.cli.parsing import typed_options
     from uqeval.compare import Choice, load_models
     from uqeval.compare import compare as hold
 
-    given = {"--ci": ci != 0.95, "--draws": draws != 2000, "--seed": seed != 0}
-    if not intervals and any(given.values()):
-        told = ", ".join(name for name, changed in given.items() if changed)
+    typed = typed_options(context)
+    if not intervals and (given := [name for name in ("ci", "draws", "seed") if name in typed]):
+        told = ", ".join(f"--{name}" for name in given)
         raise UsageError(f"{told}: for intervals, which --no-intervals leaves out. Give one.")
     if output == "-" and format not in (Format.table, Format.json):
         raise UsageError(f"-o - prints JSON; give --format {format.value} alone, or -o FILE.")

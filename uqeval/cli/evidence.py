@@ -27,8 +27,9 @@ def evidence(
         metavar="FILE", show_default=False,
         help="A verification of one of the reports, as uqeval verify -o FILE writes it; again for "
         "more (default: run one on its stores).")] = None,
-    items: Annotated[int, typer.Option(
-        metavar="K", min=1, help="Items that a verification recomputes.")] = 5,
+    items: Annotated[int | None, typer.Option(
+        metavar="K", min=1, show_default=False,
+        help="Items that a verification recomputes (default: 5).")] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing.")] = False,
 ) -> None:  # fmt: skip
     """The files that a safety case needs: one statement to sign, results, environment, README.

@@ -79,6 +79,7 @@ def gate(
     from uqeval.cli.finish import check_outputs
     from uqeval.config import load_rules
     from uqeval.gate import judge
+    from uqeval.gate.baseline import refuse_unused_baseline
     from uqeval.report.folder import digests_of, load_reports
     from uqeval.stores.overlap import refuse_overlap
 
@@ -90,6 +91,13 @@ def gate(
         raise UsageError("-o - prints JSON; give --format markdown alone, or -o FILE.")
     day = day_of(today)
     demanded = load_rules(file)
+    if day is not None and all(rule.limits.waive is None for rule in demanded):
+        raise UsageError(
+            f"--today {today} has no effect: no rule of {file} carries a waiver (waive:). Leave it "
+            "out."
+        )
+    if baseline is not None:
+        refuse_unused_baseline(demanded)
     reports, before = load_reports(report), load_reports(baseline) if baseline is not None else []
     read_files = [path for named in (*reports, *before) for path in named.files]
     check_outputs(output, junit, markdown, inputs=[file, *read_files])

@@ -27,6 +27,7 @@ class Command(TyperCommand):
         try:
             rest = super().parse_args(ctx, args)
             _check_numbers(self, ctx)
+            _check_table(self, ctx)
             return rest
         except typer.BadParameter as error:
             error.message = _plain(error)
@@ -45,6 +46,26 @@ def _check_numbers(command: TyperCommand, ctx: Any) -> None:
         flaw = number_flaw(parameter.name or "", ctx.params.get(parameter.name))
         if flaw is not None:
             raise typer.BadParameter(flaw, ctx, parameter)  # type: ignore[arg-type]
+
+
+def _check_table(command: TyperCommand, ctx: Any) -> None:
+    """Raise `typer.BadParameter` for --format table where the table is not printed."""
+    by_name = {parameter.name: parameter for parameter in command.params}
+    if "format" not in typed_options(ctx) or ctx.params["format"] != "table":
+        return
+    if ctx.params.get("quiet"):
+        text = "'table'; -q prints no table. Leave one of them out."
+    elif ctx.params.get("output") == "-":
+        text = "'table'; -o - takes stdout. Give a file to -o, or leave out --format."
+    else:
+        return
+    raise typer.BadParameter(text, ctx, by_name["format"])  # type: ignore[arg-type]
+
+
+def typed_options(context: Any) -> frozenset[str]:
+    """Return the names of the options that the command line gives."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return frozenset(n for n, source in sources.items() if source and source.name == "COMMANDLINE")
 
 
 def _plain(error: typer.BadParameter) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated, Any, get_origin, get_type_hints
 import typer
 
 from uqeval.cli.options import Shared
+from uqeval.cli.parsing import typed_options
 
 #: Order and defaults are for help alone; values come by name.
 KEYWORD = inspect.Parameter.KEYWORD_ONLY
@@ -32,7 +33,9 @@ def taking(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
 
         def command(context: typer.Context, **given: Any) -> None:
             shared = {name: given.pop(name) for name in names if name not in own}
-            declared(Shared(**shared, taken=frozenset(shared), typed=_typed(context)), **given)
+            declared(
+                Shared(**shared, taken=frozenset(shared), typed=typed_options(context)), **given
+            )
 
         return signed(command, declared, [context, *ahead, *after])
 
@@ -70,8 +73,3 @@ def _registry() -> dict[str, inspect.Parameter]:
         for own in fields(Shared)
         if get_origin(hints[own.name]) is Annotated
     }
-
-
-def _typed(context: typer.Context) -> frozenset[str]:
-    sources = {name: context.get_parameter_source(name) for name in context.params}
-    return frozenset(n for n, source in sources.items() if source and source.name == "COMMANDLINE")

@@ -25,8 +25,16 @@ def add_selftest(found: Evidence, path: str | Path | None) -> None:
         found.statements.append(f"The self-test is of uqeval {tested}, not of this one.")
 
 
-def add_verifications(found: Evidence, paths: Sequence[str | Path], items: int) -> None:
-    """Add verifications from files, each of a given report; run those that no file is of."""
+#: Items that a verification recomputes where nothing else is asked for.
+ITEMS = 5
+
+
+def add_verifications(found: Evidence, paths: Sequence[str | Path], items: int | None) -> None:
+    """Add verifications from files, each of a given report; run those that no file is of.
+
+    `items`: how many items the latter recompute (None: `ITEMS`). Raises `UsageError` where it is
+    given and none is run.
+    """
     for path in map(Path, paths):
         record, _ = record_of(path, "uqeval.verification/1", "uqeval verify -o FILE")
         said = record.get("report")
@@ -38,9 +46,14 @@ def add_verifications(found: Evidence, paths: Sequence[str | Path], items: int) 
                 "reports again with uqeval verify -o, or give the report that was verified."
             )
         found.verifications[names[0]] = record
-    for name, own in found.report_files.items():
-        if name not in found.verifications:
-            _verify(found, name, own.path, items)
+    left = [name for name in found.report_files if name not in found.verifications]
+    if items is not None and not left:
+        raise UsageError(
+            f"--items {items} has no effect: --verify gives a verification of every report. Leave "
+            "out --items, or leave out --verify to verify here."
+        )
+    for name in left:
+        _verify(found, name, found.report_files[name].path, ITEMS if items is None else items)
 
 
 def _verify(found: Evidence, name: str, path: Path, items: int) -> None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uqeval.errors import UsageError
+from uqeval.gate.rules import Rule
 from uqeval.report.folder import Named
 from uqeval.report.schema import Report
 
@@ -27,6 +28,20 @@ class Pair:
     def paired(self) -> bool:
         """Whether both are of the same items and ground truth."""
         return not self.difference
+
+
+def compares(rule: Rule) -> bool:
+    """Return whether a rule limits a change against a baseline."""
+    return any("drop" in kind or "rise" in kind for kind, _ in rule.limits.given())
+
+
+def refuse_unused_baseline(rules: Sequence[Rule]) -> None:
+    """Raise `UsageError` for rules of which none takes a baseline."""
+    if not any(map(compares, rules)):
+        raise UsageError(
+            "--baseline has no effect: no rule limits a change against it (max_drop, max_rise, "
+            "max_drop_relative, max_rise_relative). Add such a limit, or leave --baseline out."
+        )
 
 
 def pairs_of(reports: Sequence[Named], baseline: Sequence[Named]) -> dict[str, Pair]:

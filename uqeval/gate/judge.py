@@ -8,7 +8,7 @@ from datetime import date
 
 from uqeval.errors import StoreError, UqevalError, UsageError
 from uqeval.gate.addresses import Address
-from uqeval.gate.baseline import Pair, pairs_of
+from uqeval.gate.baseline import Pair, compares, pairs_of
 from uqeval.gate.case import Case
 from uqeval.gate.enough import Margin, chance_of_all
 from uqeval.gate.lookup import Absent, Found, find, suggestion
@@ -80,7 +80,7 @@ class _Bench:
 
     def _judge(self, rule: Rule, named: Named, found: Found) -> None:
         pair = self.pairs.get(named.name)
-        if pair is not None and pair.difference and _compares(rule):
+        if pair is not None and pair.difference and compares(rule):
             self.warnings.append(f"{named.name}: {pair.difference}")
         for kind, limit in rule.limits.given():
             case = Case(rule, named, found, kind, limit, pair, self.resampler, self.baseline_given,
@@ -117,10 +117,6 @@ def _margins(verdicts: Sequence[Verdict]) -> Iterator[Margin]:
         measured = own.value if own.change is None else own.change
         limit = -own.limit if "drop" in own.kind else own.limit
         yield Margin(str(own.address), abs(measured - limit), own.interval)
-
-
-def _compares(rule: Rule) -> bool:
-    return any("drop" in kind or "rise" in kind for kind, _ in rule.limits.given())
 
 
 def _answers(

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UsageError
 from uqeval.files import resolved
 from uqeval.gate import Rule
+from uqeval.gate.baseline import refuse_unused_baseline
 from uqeval.inputs import Inputs
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def check_rules(
     `before`: the baseline's reports; `sliced`: whether there are slices at all. Raises
     `UsageError`.
     """
+    if before:
+        refuse_unused_baseline(rules)
     for rule in rules:
         store = rule.address.store
         if store is not None and store not in names:
