@@ -123,6 +123,8 @@ def test_one_line_a_frame(there: Path, expected: list[float], tmp_path: Path) ->
     for line in found[1:]:
         assert list(line) == KEYS and line["alarm"] is None and line["cut"] is False
     assert f"{FRAMES} frames, mean TC {np.mean(expected):.4f}" in done.stderr
+    assert "lag-1 autocorrelation" in done.stderr and "independent pair" in done.stderr
+    assert "\nwarning: " in done.stderr  # four pairs
 
 
 def test_quiet_and_limit(there: Path) -> None:

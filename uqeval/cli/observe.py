@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import math
 import os
 import sys
-from collections.abc import Iterator
+from array import array
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from itertools import islice
@@ -200,13 +202,19 @@ def _print(text: str, streams: list[IO[str]]) -> None:
             raise OutputError(f"{where}: cannot be written: {error.strerror}.") from error
 
 
+#: The interval of the summary is of the last pairs, this many or up to twice as many.
+_MOST_PAIRS = 1 << 17
+
+
 class _Summary:
-    """What all lines say together."""
+    """What all lines say together; keeps a bounded number of values."""
 
     def __init__(self, alarm: float | None) -> None:
         self._alarm = alarm
         self._frames = self._pairs = self._alarms = 0
         self._tc = self._latency = self._longest = 0.0
+        self._values, self._sequences = array("d"), array("l")
+        self._numbers: dict[object, int] = {}
 
     def add(self, line: dict[str, Any]) -> None:
         """Count one line."""
@@ -217,6 +225,12 @@ class _Summary:
         if line["tc"] is not None:
             self._pairs += 1
             self._tc += line["tc"]
+        if line["mse_identity"] is not None or line["tc"] is not None:  # a pair
+            number = self._numbers.setdefault(line["sequence"], len(self._numbers))
+            self._values.append(math.nan if line["tc"] is None else line["tc"])
+            self._sequences.append(number)
+        if len(self._values) >= 2 * _MOST_PAIRS:
+            del self._values[:_MOST_PAIRS], self._sequences[:_MOST_PAIRS]
 
     @contextmanager
     def told(self, quiet: bool) -> Iterator[None]:
@@ -228,10 +242,37 @@ class _Summary:
             raise
         finally:
             if self._frames and not quiet:
-                tell(str(self))
+                text, warnings = self._mean()
+                tell(self._line(text))
+                warn(warnings, quiet)
 
-    def __str__(self) -> str:
-        mean = f"mean TC {self._tc / self._pairs:.4f}" if self._pairs else "no pair"
+    def _mean(self) -> tuple[str, Sequence[str]]:
+        """The mean TC with its interval, and what to know of that."""
+        if not self._pairs:
+            return "no pair", ()
+        text = f"mean TC {self._tc / self._pairs:.4f}"
+        if all(math.isnan(value) for value in self._values):
+            return text, ()
+        import numpy as np
+
+        from uqeval.statistics.methods import NoBounds
+        from uqeval.statistics.series import series_mean
+
+        own = series_mean(np.array(self._values), [f"{n:09d}" for n in self._sequences])
+        units = own.resampling
+        alike = (
+            f"lag-1 autocorrelation {units.lag1:.2f}, about {units.effective:.0f} independent pairs"
+        )
+        if isinstance(own.bounds, NoBounds):
+            return f"{text} ({alike})", own.warnings or [f"no interval: {own.bounds.reason}."]
+        noun = {"batch": "batches"}.get(units.unit, f"{units.unit}s")
+        count = f"{units.units} {noun}"
+        if len(self._values) < self._pairs:
+            count += f" of the last {len(self._values):,} pairs"
+        ends = f"[{own.bounds.low:.4f}, {own.bounds.high:.4f}]"
+        return f"{text} {ends} (level {own.level}, from {count}, {alike})", own.warnings
+
+    def _line(self, mean: str) -> str:
         alarms = "" if self._alarm is None else f"{self._alarms} alarms below {self._alarm:.4f}, "
         return (
             f"{self._frames} frames, {mean}, {alarms}latency {self._latency / self._frames:.1f} ms "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from uqeval.errors import UsageError
 from uqeval.statistics import video
@@ -52,19 +53,35 @@ def sequences_of(scoring: Scoring) -> tuple[str, ...] | None:
 def _of_video(
     scoring: Scoring, sequences: Sequence[str], places: Sequence[int], draws: int, seed: int
 ) -> Resampling:
-    names = np.array(sequences)
-    found = []
+    series = []
     for key in scoring.agains:
         values = [scoring.records[i].get(key, {}).get("tc") for i in places]
-        series = np.array([np.nan if own is None else own for own in values], np.float64)
-        if np.isfinite(series).any():
-            each = [series[names == name] for name in dict.fromkeys(sequences)]
+        series.append(np.array([np.nan if own is None else own for own in values], np.float64))
+    return resampling_of_video(series, sequences, draws, seed)
+
+
+def resampling_of_video(
+    series: Sequence[NDArray[np.float64]],
+    sequences: Sequence[str],
+    draws: int = DRAWS,
+    seed: int = 0,
+) -> Resampling:
+    """Return how pairs are resampled: by sequences where there are ten or more, else in batches.
+
+    `sequences`: that of each pair; `series`: one value a pair of each model, NaN where undefined.
+    The series that stays alike for longest decides.
+    """
+    names = np.array(sequences)
+    found = []
+    for values in series:
+        if np.isfinite(values).any():
+            each = [values[names == name] for name in dict.fromkeys(sequences)]
             found.append(video.autocorrelation(each))
     tau, lag1 = max(found, default=(1.0, 0.0))
-    effective = len(places) / tau
+    effective = len(sequences) / tau
     if len(set(sequences)) >= video.SEQUENCES:
         return Resampling(tuple(sequences), draws, seed, "sequence", lag1, effective)
-    batches = video.batches(sequences, video.batch_count(len(places), tau))
+    batches = video.batches(sequences, video.batch_count(len(sequences), tau))
     shortest = min((batches.count(own) for own in set(batches)), default=0)
     problem = None
     if shortest <= tau:

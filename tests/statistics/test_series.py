@@ -1,0 +1,56 @@
+"""The interval of a mean over neighbouring pairs, against plain NumPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.stats import t as student
+
+from uqeval.statistics.methods import Bounds, NoBounds
+from uqeval.statistics.series import series_mean
+
+
+def alike(pairs: int, rho: float, seed: int = 1) -> np.ndarray:
+    """An AR(1) series around 0.8."""
+    rng = np.random.default_rng(seed)
+    values = [rng.normal()]
+    for _ in range(pairs - 1):
+        values.append(rho * values[-1] + rng.normal() * (1 - rho**2) ** 0.5)
+    return 0.8 + 0.02 * np.array(values)
+
+
+def test_batches_of_one_sequence() -> None:
+    """Batches of equal length: mean ± t·s/√b over the means of the batches."""
+    values = alike(300, 0.5)
+    found = series_mean(values, ["a"] * 300, 0.9)
+    assert isinstance(found.bounds, Bounds) and found.bounds.method == "batch-means"
+    count = found.resampling.units
+    means = values.reshape(count, -1).mean(axis=1)
+    reach = student.ppf(0.95, count - 1) * means.std(ddof=1) / count**0.5
+    assert (found.bounds.low, found.bounds.high) == pytest.approx(
+        (values.mean() - reach, values.mean() + reach), abs=1e-9
+    )
+    assert 30 < float(found.resampling.effective or 0) < 300 and not found.warnings
+
+
+def test_few_independent_pairs_are_a_warning() -> None:
+    values = alike(120, 0.95)
+    values[3] = np.nan
+    found = series_mean(values, ["a"] * 120)
+    assert found.resampling.effective is not None and found.resampling.effective < 10
+    assert "independent pairs" in found.warnings[0] and "longer" in found.warnings[0]
+    assert found.value == pytest.approx(float(np.nanmean(values)), abs=1e-12)
+
+
+def test_too_short() -> None:
+    found = series_mean(np.linspace(0, 1, 6), ["a"] * 6)
+    assert isinstance(found.bounds, NoBounds) and "too short" in found.bounds.reason
+    assert found.warnings[0].startswith("no intervals: the video is too short")
+
+
+def test_ten_sequences_are_the_units() -> None:
+    values = alike(60, 0.0)
+    found = series_mean(values, [str(i // 6) for i in range(60)])
+    assert (found.resampling.unit, found.resampling.units) == ("sequence", 10)
+    assert isinstance(found.bounds, Bounds) and found.bounds.method == "jackknife-t"
+    assert "rest on" in found.warnings[0]
