@@ -1,7 +1,8 @@
-"""States files that were changed by somebody who knows the format: every checksum fits again."""
+"""Hostile texts, and states files changed by somebody who knows the format: checksums fit again."""
 
 from __future__ import annotations
 
+import hashlib
 import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -11,6 +12,17 @@ import numpy as np
 
 from uqeval.stores.states_entries import seal
 from uqeval.tallies import Tally
+
+#: Words and marks in no order: no word repeats, and none is long.
+VARIED = "".join(
+    f"{hashlib.sha256(bytes([n])).hexdigest()[: 3 + n % 7]}{'.,;:()[]{}'[n % 10]} "
+    for n in range(250)
+)
+
+
+def repeated(text: str) -> bool:
+    """Return whether a text repeats more than 200 characters of `VARIED`."""
+    return any(VARIED[at : at + 201] in text for at in range(len(VARIED) - 200))
 
 
 def entries_of(path: Path) -> dict[str, bytes]:

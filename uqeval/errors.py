@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Iterator, Mapping
+from types import CodeType
 from typing import Any
 
 #: More of what a file or a user said is not repeated in a message.
@@ -30,13 +32,19 @@ _PARTS = re.compile(
 _MOST_PLACE = 400
 #: No message of ours is longer than this.
 _MOST, _MOST_READ = 1500, 1 << 16
+#: Characters of a phrase of ours that no other text holds by chance, and of its beginning.
+_PHRASE, _BEGIN = 20, 12
+#: Phrases in the code of uqeval by their beginning, and the modules that have been looked through.
+_phrases: dict[str, set[str]] = {}
+_seen: set[str] = set()
 
 
 def shortened(text: str) -> str:
     """Return a message in which nothing is repeated at more than 200 characters.
 
     Both ends are kept of a longer word, text in quotes, list, text without punctuation or text that
-    repeats itself, of the part before the first colon, which names a file, and of the whole.
+    repeats itself, of the part before the first colon, which names a file, of whatever stands
+    between two phrases of ours, and of the whole.
     """
     if len(text) <= MOST_REPEATED:
         return text
@@ -47,20 +55,58 @@ def shortened(text: str) -> str:
     if not colon or sentence:  # not a name, but a sentence of ours
         place, colon, rest = "", "", text
     short = (
-        _cut(place)
+        cut(place)
         + colon
-        + _PARTS.sub(lambda part: part[0] if part["command"] else _cut(part[0]), rest)
+        + _PARTS.sub(lambda part: part[0] if part["command"] else cut(part[0]), rest)
     )
+    short = "".join(part if ours else cut(part) for part, ours in _told_apart(short))
     if len(short) > _MOST:
         short = f"{short[: _MOST // 2]} … {short[-_MOST // 4 :]}"
     return short
 
 
-def _cut(text: str) -> str:
+def cut(text: str) -> str:
     """Keep both ends of a text that is too long."""
     if len(text) <= MOST_REPEATED:
         return text
     return f"{text[:_HEAD]}…({len(text) - _HEAD - _TAIL} more)…{text[-_TAIL:]}"
+
+
+def _told_apart(text: str) -> Iterator[tuple[str, bool]]:
+    """Split a message into phrases that stand in the code of uqeval, and what it repeats."""
+    if len(text) > MOST_REPEATED:
+        _look_through_code()
+    start = at = 0
+    while at + _PHRASE <= len(text):
+        known = _phrases.get(text[at : at + _BEGIN], ())
+        size = max((len(own) for own in known if text.startswith(own, at)), default=0)
+        if size:
+            yield text[start:at], False
+            yield text[at : at + size], True
+            start = at + size
+        at += size or 1
+    yield text[start:], False
+
+
+def _look_through_code() -> None:
+    """Collect the phrases of all modules of uqeval that are loaded."""
+    for name, module in list(sys.modules.items()):
+        if name.partition(".")[0] == "uqeval" and name not in _seen:
+            _seen.add(name)
+            loader: Any = getattr(module.__spec__, "loader", None)
+            if hasattr(loader, "get_code"):
+                _collect(loader.get_code(name))
+
+
+def _collect(constant: object) -> None:
+    """Collect the phrases in a constant of the compiler: a text, a tuple, a function's code."""
+    if isinstance(constant, CodeType):
+        constant = constant.co_consts
+    if isinstance(constant, tuple):
+        for own in constant:
+            _collect(own)
+    elif isinstance(constant, str) and len(constant) >= _PHRASE and " " in constant:
+        _phrases.setdefault(constant[:_BEGIN], set()).add(constant)
 
 
 class UqevalError(Exception):

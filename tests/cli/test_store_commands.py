@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from command import refused, run_uqeval, run_well
+from forged import VARIED, repeated
 from small_stores import CLASS_NAMES, NAMES, C, H, N, T, W, labels, probs, save_complete
 
 from uqeval.report import Report
@@ -136,6 +137,18 @@ def test_inspect_says_what_is_wrong(tmp_path: Path, complete: Path) -> None:
         run_uqeval("inspect", complete, "--workers", "0"),
         "--workers 0; expected a whole number of threads, at least 1",
     )
+
+
+def test_inspect_shows_names_of_any_length(tmp_path: Path, complete: Path) -> None:
+    store = tmp_path / "p.zarr"
+    shutil.copytree(complete, store)
+    metadata = json.loads((store / "zarr.json").read_text())
+    long = [f"{i}{VARIED}" for i in range(3)]
+    metadata["attributes"] |= {"names": long[:N], "class_names": long[:C]}
+    (store / "zarr.json").write_text(json.dumps(metadata))
+    outcome = run_uqeval("inspect", store)
+    assert "more)…" in outcome.stdout
+    assert not repeated(outcome.stdout + outcome.stderr)
 
 
 def test_inspect_the_stores_of_the_file(tmp_path: Path, complete: Path, stores: Path) -> None:

@@ -24,6 +24,7 @@ from typing import Any
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "cli")]
 
+import forged  # noqa: E402
 import mutants  # noqa: E402
 
 #: Of the processor, and by the clock, for the machine may be busy.
@@ -58,7 +59,8 @@ class Ended:
             return f"{self.bytes / 1e6:.0f} MB"
         if self.status == 2 and not self.stderr.strip() and "inspect" not in command:
             return "status 2 without a message"
-        if _REPEATED.search(self.stderr):
+        shown = self.stderr + (self.stdout if "inspect" in command else "")
+        if _REPEATED.search(self.stderr) or forged.repeated(shown):
             return "a message repeats too much, or acts on the terminal"
         if "Warning" in self.stderr:
             return f"a warning of a library: {self.stderr[-300:]}"

@@ -24,7 +24,7 @@ NASTY: tuple[Any, ...] = (
     None, True, -1, 0, 1, 3, 10**6, 10**12, 2**63, -(10**9), 10**300, 1.5, 1e308, -1e308,
     float("nan"), float("inf"), "", "x", "\x1b[31mred\x07", "A" * 5000, "a b " * 2000,
     "<script>alert(1)</script>", "../../etc/passwd", [], {}, [[]], [1, 2], {"a": 1}, [None],
-    "\ud800",
+    "\ud800", forged.VARIED,
 )  # fmt: skip
 NUMBERS = (0, 1, -1, 255, 256, 2**16, 2**31 - 1, 2**31, 2**32 - 1)
 DEEP = 100_000
@@ -69,7 +69,8 @@ def of_text(data: bytes, rng: random.Random) -> bytes:
     odd = (
         b"", b"{", b"[", b"(", b"'", b'"', b"-1", b"1e999", b".nan", b".inf", b"9" * 20,
         b"&a", b"*a", b"!!python/object:os.system", b"\x00", b"\x1b[2J", b"\xff\xfe", b"- " * 500,
-        b"A" * 5000, b"{a: " * 200, b"[" * 2000, b"None", b"True", b"a,b,c", b"\n", b"..", b"'|O'",
+        b"A" * 5000, forged.VARIED.encode(),
+        b"{a: " * 200, b"[" * 2000, b"None", b"True", b"a,b,c", b"\n", b"..", b"'|O'",
     )  # fmt: skip
     words[rng.randrange(len(words))] = rng.choice(odd)
     return b" ".join(words)

@@ -12,11 +12,15 @@ from uqeval.cli import options as o
 from uqeval.cli.messages import tell, warn
 from uqeval.cli.stdout import console
 from uqeval.cli.taking import taking
-from uqeval.errors import UqevalError, UsageError
+from uqeval.errors import UqevalError, UsageError, cut, listed
 from uqeval.sizes import parse_memory
 
 if TYPE_CHECKING:
     from uqeval.inspect import Inspection
+
+
+#: Names of classes that are shown; JSON has all.
+_CLASSES = 40
 
 
 class Shown(StrEnum):
@@ -101,15 +105,20 @@ def _looked(asked: dict[str, Any], full: bool, shared: o.Shared) -> Inspection:
     return look(full=full, memory=memory, progress=progress_for(shared.quiet), **asked)
 
 
+def _short(value: object) -> str:
+    """Return a text of a store as it is shown: not long, and no control characters."""
+    from uqeval.report.safe import printable
+
+    return printable(cut(str(value)))
+
+
 def _show(found: Inspection, of: str) -> None:
     from rich import box, filesize
     from rich.markup import escape
     from rich.table import Table
 
-    from uqeval.report.safe import printable
-
     stdout = console(120)
-    path = escape(printable(of + found.path))
+    path = escape(_short(of + found.path))
     stdout.print(f"[bold]{path}[/]  {found.items:,} items", soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("array", "axes", "shape", "dtype", "chunk", "a chunk", "on disk", "missing"):
@@ -119,24 +128,20 @@ def _show(found: Inspection, of: str) -> None:
     for array in found.arrays:
         shape = array.shape if isinstance(array.shape, str) else "×".join(map(str, array.shape))
         table.add_row(
-            escape(printable(array.name)), ", ".join(array.axes), shape, array.dtype,
+            escape(_short(array.name)), escape(_short(", ".join(array.axes))), _short(shape),
+            escape(_short(array.dtype)),
             "×".join(map(str, array.chunks)), filesize.decimal(array.chunk_bytes),
             f"{filesize.decimal(array.stored_bytes)} "
             f"({array.stored_bytes / max(array.logical_bytes, 1):.0%})",
             f"{array.missing_chunks:,}",
         )  # fmt: skip
     stdout.print(table)
-    facts = dict(found.facts)
-    facts["names"] = (
-        "none"
-        if found.names is None
-        else ", ".join(found.names[:3]) + (" …" if len(found.names) > 3 else "")
-    )
-    if isinstance(facts.get("class_names"), list):
-        facts["class_names"] = ", ".join(facts["class_names"])
-    for key, value in (facts | found.values).items():
-        text = escape(printable(str(value)))
-        stdout.print(f"  {key.replace('_', ' '):<18} {text}", soft_wrap=True)
+    names = "none" if found.names is None else listed(map(_short, found.names), most=3)
+    for key, value in (found.facts | {"names": names} | found.values).items():
+        is_list = isinstance(value, list)
+        text = listed(map(_short, value), most=_CLASSES) if is_list else str(value)
+        text = text if is_list or key == "names" else _short(text)
+        stdout.print(f"  {key.replace('_', ' '):<18} {escape(text)}", soft_wrap=True)
     if found.cost:
         stdout.print(
             f"  {'memory':<18} {filesize.decimal(found.cost['bytes_a_worker'])} a worker, "
