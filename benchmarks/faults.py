@@ -64,7 +64,9 @@ def main() -> None:
                 outcomes[jobs[job], one.kind, "DEFECT" if one.defects else one.outcome] += 1
                 for text in one.defects:
                     print(f"{one}: {text}", flush=True)
-            print(f"{jobs[job]}: done, {outcomes.total()} injections so far", flush=True)
+            own = [f"{kind} {outcome} {count}" for (name, kind, outcome), count
+                   in sorted(outcomes.items()) if name == jobs[job]]  # fmt: skip
+            print(f"{jobs[job]}: {', '.join(own)}; {outcomes.total()} so far", flush=True)
     columns = sorted({(kind, outcome) for _, kind, outcome in outcomes})
     print(f"\n{'command':20}" + "".join(f"{k + ' ' + o:>18}" for k, o in columns))
     for name in chosen.commands:
