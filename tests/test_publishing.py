@@ -139,6 +139,21 @@ def test_a_file_whose_folder_cannot_be_synced_is_the_older_one(
     assert {own.name for own in tmp_path.iterdir()} == {"old", ".folder"}
 
 
+def test_a_second_name_that_cannot_be_removed_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(*_: object, **__: object) -> None:
+        monkeypatch.undo()
+        raise OSError(5, "Input/output error")
+
+    (tmp_path / "old").write_text("old")
+    monkeypatch.setattr(Path, "unlink", fails)
+    with pytest.raises(OSError, match="Input/output"):
+        p.write_file(tmp_path / "old", b"text")
+    assert (tmp_path / "old").read_text() == "old"
+    assert {own.name for own in tmp_path.iterdir()} == {"old"}
+
+
 def test_a_store_moved_aside_by_a_killed_process_is_put_back(tmp_path: Path) -> None:
     zw.create_group(tmp_path / ".s.old", {})
     zw.check_replaceable(tmp_path / "s")

@@ -47,7 +47,7 @@ def refusals(path: str | Path, hint: str = "Check the disk and the permissions."
 
 
 @contextmanager
-def new_file(path: str | Path) -> Iterator[IO[bytes]]:
+def new_file(path: str | Path, *, revert: bool = True) -> Iterator[IO[bytes]]:
     """Yield a file whose content replaces `path` when the context ends without an exception.
 
     A link is followed: the file that it names is replaced. After an exception the old content is
@@ -60,32 +60,38 @@ def new_file(path: str | Path) -> Iterator[IO[bytes]]:
         with file:
             hold(file.fileno())
             yield file
-            put_file(file, temporary, target)
+            put_file(file, temporary, target, revert=revert)
     except BaseException:  # an interrupt, too
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
         raise
 
 
-def write_file(path: str | Path, data: bytes) -> None:
+def write_file(path: str | Path, data: bytes, *, revert: bool = True) -> None:
     """Replace the content of `path` by `data`; see `new_file`. Raises `OSError`."""
-    with new_file(path) as file:
+    with new_file(path, revert=revert) as file:
         file.write(data)
 
 
-def put_file(file: IO[Any], temporary: Path, path: Path, *, keep_older: bool = False) -> None:
+def put_file(
+    file: IO[Any], temporary: Path, path: Path, *, keep_older: bool = False, revert: bool = True
+) -> None:
     """Rename the open file `temporary` to `path`, its content and the rename synced to disk.
 
-    If it fails the older file is at `path` again. With `keep_older` the older file stays as
-    `older_file(path)` until `drop_older` or `restore_older`. Raises `OSError`.
+    If it fails the older file is at `path` again; not with `revert=False`, for files in a folder
+    that is thrown away then. With `keep_older` the older file stays as `older_file(path)` until
+    `drop_older` or `restore_older`. Raises `OSError`.
     """
     file.flush()
     os.fsync(file.fileno())
     older = older_file(path) if keep_older else beside(path)
-    is_new, has_older = not os.path.lexists(path), link_aside(path, older, rename=keep_older)
+    is_new = revert and not os.path.lexists(path)
+    has_older = revert and link_aside(path, older, rename=keep_older)
     try:
         temporary.replace(path)
         sync_folder(path.parent)
+        if has_older and not keep_older:
+            older.unlink()
     except BaseException:  # an interrupt, too
         with suppress(OSError):
             if has_older:
@@ -93,9 +99,6 @@ def put_file(file: IO[Any], temporary: Path, path: Path, *, keep_older: bool = F
             elif is_new and not temporary.exists():
                 path.unlink()
         raise
-    if not keep_older:
-        with suppress(OSError):  # the next command removes it
-            older.unlink(missing_ok=True)
 
 
 def link_aside(path: Path, name: Path, *, rename: bool = False) -> bool:
@@ -105,7 +108,8 @@ def link_aside(path: Path, name: Path, *, rename: bool = False) -> bool:
     `OSError`.
     """
     try:
-        name.unlink(missing_ok=True)
+        if os.path.lexists(name):
+            name.unlink()
         os.link(path, name, follow_symlinks=False)
     except FileNotFoundError:
         return False

@@ -105,11 +105,14 @@ def parent() -> Parent:
 def _load() -> None:
     from importlib import import_module
 
-    import uqeval
-    from uqeval.cli import COMMANDS
+    from pkgutil import walk_packages
 
-    for name in [*(f"uqeval.cli.{command}" for command in COMMANDS), *LIBRARIES]:
-        import_module(name)
+    import uqeval
+
+    own = [module.name for module in walk_packages(uqeval.__path__, "uqeval.")]
+    for name in [*(name for name in own if "__main__" not in name), *LIBRARIES]:
+        with suppress(ImportError):  # of an extra that is not installed
+            import_module(name)
     import numpy as np
 
     # Loads Numba, and the kernels that most commands run.

@@ -30,6 +30,7 @@ from number_stores import numbers  # noqa: E402
 from uqeval.errors import StoreError, UqevalError  # noqa: E402
 from uqeval.report.folder import Named  # noqa: E402
 from uqeval.stores.states import SavedStates  # noqa: E402
+from uqeval.stores.zarr_writer import is_complete  # noqa: E402
 
 OPERATIONS = ("write", "open", "rename", "fsync", "unlink")
 KINDS = ("EIO", "ENOSPC", "KILL", "TERM")
@@ -166,6 +167,7 @@ def make_inputs(folder: Path, parent: forked.Parent) -> None:
     )
     for name, window in (("r", "4"), ("s", "8")):
         given = ["pavpu", "complete.zarr", "-o", f"{name}.json", "-q", "--window", window]
+        given += ["--ci", "0.8", "--draws", "100"]  # of which a gate draws as many
         status, _, told = parent.run(given, folder, environment(), _TIMEOUT)
         assert status == 0, told
 
@@ -246,6 +248,8 @@ class Bench:
                 continue
             if case.name == "demo" and status != 0:
                 continue
+            if case.name == "writer" and status != 0 and is_complete(found) is False:
+                continue  # it says so, and the next run goes on with it
             wrong = [_difference(found, one) for one in good]
             if None not in wrong and not (case.name == "observe" and status != 0):
                 defects.append(f"{name}: {wrong[0]}")

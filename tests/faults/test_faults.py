@@ -2,10 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from injection import CASES, Bench, Injection, build_shim, forking
+
+#: By command: operation, kind of fault, and the calls that it meets, from 1 on; 0 is the last
+#: call, -1 the one before. All over an older output, but those with "new".
+SAMPLE = {
+    "convert": (
+        "write ENOSPC 0", "write KILL -1", "open EIO 0", "rename EIO 0", "rename KILL -1 0",
+        "fsync EIO -1 0", "fsync KILL 0", "fsync TERM -1", "unlink KILL 0", "unlink EIO 1 2 new",
+    ),
+    "writer": (
+        "open EIO 1 4 5", "write EIO 7 new", "fsync KILL 0 new", "rename KILL 5 new",
+        "unlink KILL 1 new",
+    ),
+    "writer, overwrite": (
+        "write ENOSPC 0", "write KILL -1", "rename EIO 0", "rename KILL -1 0", "fsync EIO 0",
+        "fsync KILL 0", "unlink KILL 0",
+    ),
+    "select": (
+        "write ENOSPC 0", "write KILL -1 0", "open EIO 0", "rename EIO 0", "rename KILL -1 0",
+        "fsync EIO 0", "fsync KILL 0", "unlink EIO 0",
+    ),
+    "gate": ("write ENOSPC 0", "rename KILL 0"),
+    # A report and its states are the older ones or the new ones, whichever rename is met.
+    "pavpu": ("rename KILL -3 -2 -1 0", "fsync EIO -1 0", "rename EIO 0"),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -18,41 +40,14 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
     return Bench(folder / "bench", forking(library))
 
 
-def _sample() -> Iterator[tuple[str, str, str, int]]:
-    """Command, operation, kind, and which of its calls, from the last one on."""
-    for command in ("reduce", "convert", "writer, overwrite", "select"):
-        for operation, kind in (
-            ("write", "ENOSPC"), ("write", "KILL"), ("open", "EIO"), ("rename", "EIO"),
-            ("rename", "KILL"), ("fsync", "EIO"), ("fsync", "KILL"), ("unlink", "KILL"),
-        ):  # fmt: skip
-            yield command, operation, kind, 0
-            if operation in ("write", "rename", "fsync"):
-                yield command, operation, kind, 1
-    for command in ("gate", "tc"):
-        for operation, kind in (("write", "ENOSPC"), ("rename", "KILL"), ("open", "EIO")):
-            yield command, operation, kind, 0
-    yield "reduce", "fsync", "TERM", 1
-
-
-SAMPLE = list(_sample())
-
-
-@pytest.mark.parametrize("command", dict.fromkeys(command for command, *_ in SAMPLE))
+@pytest.mark.parametrize("command", SAMPLE)
 def test_outputs_are_whole_whatever_fails(bench: Bench, command: str) -> None:
     case, found = CASES[command], []
-    for _, operation, kind, back in (one for one in SAMPLE if one[0] == command):
-        k = bench.counts(case, True)[operation] - back
-        if k > 0:
-            found.append(bench.run(Injection(case, operation, k, kind, True)))
+    for line in SAMPLE[command]:
+        operation, kind, *calls = line.removesuffix(" new").split()
+        old = not line.endswith(" new")
+        for k in map(int, calls):
+            call = k if k > 0 else bench.counts(case, old)[operation] + k
+            found.append(bench.run(Injection(case, operation, call, kind, old)))
     assert not [f"{one}: {text}" for one in found for text in one.defects]
     assert {one.outcome for one in found} & {"refused", "killed"}
-
-
-@pytest.mark.parametrize(("operation", "kind"), [("rename", "KILL"), ("fsync", "EIO")])
-def test_a_report_and_its_states_are_the_older_or_the_new(
-    bench: Bench, operation: str, kind: str
-) -> None:
-    case = CASES["pavpu"]
-    last = bench.counts(case, True)[operation]
-    found = [bench.run(Injection(case, operation, last - k, kind, True)) for k in range(3)]
-    assert not [f"{one}: {text}" for one in found for text in one.defects]

@@ -198,9 +198,14 @@ class Claims:
 
     def leave(self, *, clean: bool) -> None:
         """Ends this writer's work; unless `clean`, it counts as dead."""
-        if self._lock is not None:
-            if clean:
-                (self.folder / "writers" / self._id).unlink(missing_ok=True)
+        if self._lock is None:
+            return
+        path = self.folder / "writers" / self._id
+        try:
+            if clean and path.exists():
+                with writing(path):
+                    path.unlink(missing_ok=True)
+        finally:
             with suppress(OSError):  # forked data loaders may still have the file open
                 fcntl.flock(self._lock, fcntl.LOCK_UN)
             os.close(self._lock)
@@ -282,16 +287,29 @@ class Claims:
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
         path = self.folder / "lock"
-        file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
-        try:
-            # A file system without locks takes what comes; claims still hold there.
-            with suppress(OSError):
-                fcntl.flock(file, fcntl.LOCK_EX)
-            if not os.path.samestat(os.fstat(file), path.stat()):
-                raise FileNotFoundError(path)  # moved away while we waited
-            yield
-        finally:
-            os.close(file)
+        with _there(path):
+            file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+            try:
+                # A file system without locks takes what comes; claims still hold there.
+                with suppress(OSError):
+                    fcntl.flock(file, fcntl.LOCK_EX)
+                if not os.path.samestat(os.fstat(file), path.stat()):
+                    raise FileNotFoundError(path)  # moved away while we waited
+                yield
+            finally:
+                os.close(file)
+
+
+@contextmanager
+def _there(path: Path) -> Iterator[None]:
+    """As `writing`, but let `FileNotFoundError` through: another process has ended the store."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        with writing(Path(error.filename or path)):
+            raise
 
 
 def _try_lock(file: int) -> bool:

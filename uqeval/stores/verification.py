@@ -100,6 +100,8 @@ def check_same_settings(
         if not dense:
             place = f"items/{zw.item_folder(names[0])}"
             first = open_zarr_group(FolderSource(str(root)), place) or group
+        for unreadable in first.unreadable.values():
+            raise unreadable
     except StoreError as error:
         raise OutputError(f"{error} Or say overwrite=True to replace the store.") from error
     differences = [

@@ -109,7 +109,7 @@ def mark_complete(folder: Path) -> None:
         sync_tree(folder)
         known = json.loads(document.read_text(encoding="utf-8"))
         known["attributes"]["uqeval"]["complete"] = True
-        write_file(document, json.dumps(known, indent=2).encode())
+        write_file(document, json.dumps(known, indent=2).encode(), revert=False)
 
 
 def create_array(
@@ -224,10 +224,20 @@ def publish(new: Path, path: Path) -> None:
 
 
 def is_complete(folder: Path) -> bool | None:
-    """Whether the store at `folder` is finished; None if no store of ours is there."""
+    """Whether the store at `folder` is finished; None if no store of ours is there.
+
+    Raises `OutputError` where the system cannot read it.
+    """
     try:
         document = json.loads((folder / "zarr.json").read_text(encoding="utf-8"))
         ours = document["attributes"]["uqeval"]
         return bool(ours.get("complete", True))
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except OSError as error:
+        if error.errno in (errno.EIO, errno.EACCES, errno.EPERM, errno.ESTALE):
+            raise OutputError(
+                f"{folder / 'zarr.json'}: cannot be read: {error.strerror}. Check the disk and the "
+                "permissions."
+            ) from error
+        return None
+    except (ValueError, KeyError, TypeError, AttributeError):
         return None
