@@ -104,7 +104,6 @@ def parent() -> Parent:
 
 def _load() -> None:
     from importlib import import_module
-
     from pkgutil import walk_packages
 
     import uqeval

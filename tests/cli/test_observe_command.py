@@ -127,6 +127,13 @@ def test_one_line_a_frame(there: Path, expected: list[float], tmp_path: Path) ->
     assert "\nwarning: " in done.stderr  # four pairs
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="Linux has a device that is full")
+def test_a_full_disk_is_told_with_the_file(there: Path) -> None:
+    outcome = run_uqeval("observe", there, "-o", "/dev/full", "--limit", "1")
+    assert outcome.status == 2
+    assert "uqeval: /dev/full: cannot be written: No space left on device." in outcome.stderr
+
+
 def test_quiet_and_limit(there: Path) -> None:
     done = run_well("observe", there, "--limit", "2", "-q")
     assert len(lines(done.stdout)) == 2 and done.stderr == ""

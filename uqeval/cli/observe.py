@@ -186,20 +186,29 @@ def _lines(output: str | None) -> Iterator[list[IO[str]]]:
         file = open(where, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - closed below
     except OSError as error:
         raise OutputError(f"{output}: cannot be written: {error.strerror}.") from error
-    with file:
+    try:
         yield [sys.stdout, file]
+    finally:
+        with _writing(output):  # what the disk has refused is written again
+            file.close()
 
 
 def _print(text: str, streams: list[IO[str]]) -> None:
     for stream in streams:
-        try:
+        with _writing("stdout" if stream is sys.stdout else stream.name):
             stream.write(text + "\n")
             stream.flush()
-        except BrokenPipeError:
-            raise
-        except OSError as error:
-            where = "stdout" if stream is sys.stdout else stream.name
-            raise OutputError(f"{where}: cannot be written: {error.strerror}.") from error
+
+
+@contextmanager
+def _writing(where: object) -> Iterator[None]:
+    """Turn an `OSError` into an `OutputError` that says where; not of a reader that has gone."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise OutputError(f"{where}: cannot be written: {error.strerror}.") from error
 
 
 #: The interval of the summary is of the last pairs, this many or up to twice as many.
