@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -140,3 +141,9 @@ def test_every_command_is_in_the_readme() -> None:
     readme = (ROOT / "README.md").read_text("utf-8")
     assert len(commands) > 5
     assert [c for c in commands if f"`uqeval {c}" not in readme] == []
+
+
+def test_the_page_of_options_is_that_of_the_settings() -> None:
+    folder = Path(__file__).parents[1] / "docs"
+    made = runpy.run_path(str(folder / "make_options.py"))["page"]()
+    assert made == (folder / "options.md").read_text(), "python docs/make_options.py"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from uqeval.errors import UsageError
-from uqeval.metrics.temporal import TemporalSettings
+from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.report.schema import Report
 
 #: Choices that TC_t of a pair depends on, beside the flow: the observer's are the paper's.

@@ -15,9 +15,9 @@ from uqeval.inputs.ids import UNKNOWN_CLASSES
 from uqeval.maps import video_names as names_of
 from uqeval.maps.flow_method import flow_method
 from uqeval.maps.names import void_of
-from uqeval.metrics.temporal import TemporalSettings
 from uqeval.metrics.temporal_pairs import pair_record
 from uqeval.metrics.temporal_scores import is_cut
+from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.run import usable_cpus
 
 if TYPE_CHECKING:

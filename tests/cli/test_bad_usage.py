@@ -21,8 +21,8 @@ from small_stores import labels
     ("options", "says"),
     [
         ("--window 25", ["--window 25 is larger than item aachen", "24×32", "--border partial"]),
-        ("--window 0", ["--window 0; expected at least 1 pixel"]),
-        ("--stride 0", ["--stride 0; expected at least 1 pixel"]),
+        ("--window 0", ["--window 0; expected a whole number of at least 1"]),
+        ("--stride 0", ["--stride 0; expected a whole number of at least 1"]),
         ("--top-k 5", ["--top-k 5 of 5 classes"]),
         ("--workers 0", ["--workers 0; expected a whole number of threads, at least 1"]),
         ("--limit 0", ["--limit 0; expected at least 1 item"]),

@@ -250,3 +250,12 @@ def test_the_list_of_commands_says_what_each_says_of_itself() -> None:
     for name, line in COMMANDS.items():
         command = listed.get_command(None, name)
         assert command.help.partition("\n")[0] == line, name
+
+
+def test_the_short_help_leads_to_all_options() -> None:
+    short = run_well("pavpu", "--help").stdout
+    assert "--window" in short and "--top-k" not in short
+    assert "more options: uqeval pavpu --help-all" in " ".join(short.split())
+    everything = run_well("pavpu", "--help-all").stdout
+    assert "--top-k" in everything and "--help-all" not in everything
+    assert run_well("gate", "--help-all").stdout == run_well("gate", "--help").stdout

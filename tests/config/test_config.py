@@ -193,7 +193,7 @@ def test_mistakes(tmp_path: Path, text: str, says: str) -> None:
         ("{pavpu: {window: four}}", "evaluate.a.pavpu.window: input should be"),
         ("{pavpu: {window: 4.5}}", "evaluate.a.pavpu.window: input should be"),
         ("{pavpu: {window: [4, true]}}", "evaluate.a.pavpu.window: "),
-        ("{pavpu: {window: 0}}", "evaluate.a.pavpu: --window 0; expected at least 1"),
+        ("{pavpu: {window: 0}}", "a.pavpu: --window 0; expected a whole number of at least 1"),
         ("{pavpu: {window: []}}", "an empty list"),
         ("{calibration: {edge: middle}}", "--edge 'middle'; expected one of"),
         ("{pavpu: 3}", "evaluate.a.pavpu: "), ("[pavpu]", "evaluate.a: "),
@@ -254,7 +254,9 @@ def test_the_schema_knows_what_the_file_may_hold() -> None:
     (per_store,) = schema["properties"]["evaluate"]["patternProperties"].values()
     of_a_store = per_store["anyOf"][0]
     window = of_a_store["properties"]["pavpu"]["anyOf"][0]["properties"]["window"]
-    assert {"type": "integer"} in window["anyOf"]
+    assert {"type": "integer", "minimum": 1} in window["anyOf"] and "Side" in window["description"]
+    border = of_a_store["properties"]["pavpu"]["anyOf"][0]["properties"]["border"]
+    assert {"enum": ["drop", "partial", "pad"]} in border["anyOf"]
     assert schema["additionalProperties"] is False
     path, table, nothing = schema["properties"]["slices"]["anyOf"]
     assert path["type"] == "string" and nothing == {"type": "null"}

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uqeval.kernels.calibration import bin_of, count_bins, count_intervals, sum_scores
-from uqeval.metrics.calibration import CHOICES
+from uqeval.metrics.calibration_settings import CHOICES
 from uqeval.tallies.reliability import Bins
 
 CONFIDENCE = st.floats(0, 1, width=32)

@@ -16,8 +16,8 @@ from sklearn.metrics import log_loss
 
 import uqeval
 from uqeval.errors import DataError, UsageError
-from uqeval.metrics.calibration import DEFINITIONS
 from uqeval.metrics.calibration_estimators import PUBLISHED
+from uqeval.metrics.calibration_settings import DEFINITIONS
 
 CLASSES = 4
 

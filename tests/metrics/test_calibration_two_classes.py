@@ -19,7 +19,7 @@ from sklearn.calibration import calibration_curve
 
 import uqeval
 from uqeval.errors import UsageError
-from uqeval.metrics.calibration import DEFINITIONS
+from uqeval.metrics.calibration_settings import DEFINITIONS
 
 
 def data(classes: int) -> tuple[Any, Any, Any, Any]:

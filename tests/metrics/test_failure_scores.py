@@ -12,8 +12,9 @@ from in_memory import run_plan
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from uqeval.errors import UsageError
-from uqeval.metrics.failure import FailureSettings, plan
+from uqeval.metrics.failure import plan
 from uqeval.metrics.failure_scores import AREAS, best_aurc, harmonic
+from uqeval.metrics.failure_settings import FailureSettings
 
 CLASSES = 3
 NAMES = ("road", "car", "tree")

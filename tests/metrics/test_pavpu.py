@@ -415,12 +415,12 @@ def test_variants_have_keys_that_say_what_they_change(scene: Scene) -> None:
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({"window": 0}, "--window 0; expected at least 1"),
+        ({"window": 0}, "--window 0; expected a whole number of at least 1"),
         ({"stride": -1}, "--stride -1"),
         ({"stride": 0}, "--stride 0"),
         ({"accuracy_threshold": 1.5}, "--accuracy-threshold 1.5; expected a number from 0 to 1"),
         ({"accuracy_threshold": float("nan")}, "--accuracy-threshold nan"),
-        ({"top_k": 0}, "--top-k 0; expected at least 1"),
+        ({"top_k": 0}, "--top-k 0; expected a whole number of at least 1"),
         ({"top_k": 4}, "--top-k 4 of 4 classes"),
         ({"border": "wrap"}, "--border 'wrap'; expected one of drop, partial, pad"),
         ({"void": "keep"}, "--void 'keep'; expected one of exclude, inaccurate"),

@@ -17,7 +17,7 @@ from uncertainty_toolbox import metrics_calibration as toolbox
 
 import uqeval
 from uqeval.errors import UsageError
-from uqeval.metrics.regression import DEFINITIONS
+from uqeval.metrics.regression_settings import DEFINITIONS
 
 
 @pytest.fixture(scope="module")

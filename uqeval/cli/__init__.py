@@ -11,9 +11,10 @@ import os
 import signal
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.util import find_spec
 from types import FrameType
 from typing import Any
 
@@ -28,8 +29,9 @@ from uqeval.cli.stdout import BROKEN_PIPE, guard_streams, lost_output
 from uqeval.errors import UqevalError
 from uqeval.stores.locks import release_all
 
-#: Each in the module of its name, in the order in which help lists them, with the first line of its
-#: help, so that the list loads none.
+#: In the order in which help lists them, with the first line of their help, so that the list loads
+#: none. Each is in the module of its name; where there is none, it is a family's, which
+#: `evaluating.command_of` makes.
 COMMANDS = {
     "run": "Evaluate everything, each store in one read: reports, one page, the gate's verdict.",
     "pavpu": "Patch accuracy vs patch uncertainty: are the uncertain places the wrong ones?",
@@ -82,6 +84,17 @@ def _short_mistakes() -> Iterator[None]:
         raise
 
 
+def _command(name: str) -> tuple[Callable[..., None], Any]:
+    """The function of a command, and what reads its arguments."""
+    if find_spec(f"uqeval.cli.{name}") is None:
+        from uqeval.cli.evaluating import command_of
+
+        return command_of(name), Command
+    module = import_module(f"uqeval.cli.{name}")
+    # A module has a `Command` where arguments are not read as in all others.
+    return getattr(module, name), getattr(module, "Command", Command)
+
+
 class _Commands(TyperGroup):
     """The commands; a module is loaded when its command is asked for, so that each starts soon."""
 
@@ -93,10 +106,8 @@ class _Commands(TyperGroup):
         """One of them, or None."""
         if cmd_name in COMMANDS and cmd_name not in self.commands:
             alone = typer.Typer(add_completion=False)
-            module = import_module(f"uqeval.cli.{cmd_name}")
-            # A module has a `Command` where arguments are not read as in all others.
-            read_by = getattr(module, "Command", Command)
-            alone.command(cmd_name, cls=read_by)(getattr(module, cmd_name))
+            function, read_by = _command(cmd_name)
+            alone.command(cmd_name, cls=read_by)(function)
             self.commands[cmd_name] = typer.main.get_command(alone)
         return self.commands.get(cmd_name)
 

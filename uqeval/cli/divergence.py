@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from uqeval.cli import options as o
-from uqeval.cli.evaluating import evaluated
-from uqeval.cli.taking import taking
+from uqeval.cli.evaluating import evaluated, of_family
 from uqeval.errors import UsageError
 
 
-@taking(
-    *o.OUTPUTS, "store", "names", "kind", "axes", "sum_tolerance", "missing_chunks", "invalid",
-    "limit", "part", *o.CUTS, "map_cache", "resume", *o.RUNNING,
+@of_family(
+    "divergence", *o.OUTPUTS, "store", "names", "kind", "axes", "sum_tolerance", "missing_chunks",
+    "invalid", "limit", "part", *o.CUTS, "map_cache", "resume", *o.RUNNING,
 )  # fmt: skip
 def divergence(
     shared: o.Shared,
+    settings: dict[str, Any],
     predictions: Annotated[str | None, typer.Argument(
         metavar="PREDS", show_default=False, help="Store of predictions.")] = None,
     reference: Annotated[str | None, typer.Argument(
         metavar="REFERENCE", show_default=False,
         help="Store of the reference's predictions, for the same items.")] = None,
-    clip: Annotated[list[float] | None, typer.Option(
-        metavar="EPS", show_default=False,
-        help="Raise both to at least this probability and renormalise (default 0: pixels where the "
-        "reference gives 0 are infinite, and counted apart).")] = None,
 ) -> None:  # fmt: skip
     """KL(PREDS ‖ REFERENCE): how far are the predictions from a reference distribution?
 
@@ -37,4 +33,4 @@ def divergence(
     if predictions is not None and reference is None:
         raise UsageError(f"no REFERENCE given beside {predictions}; give PREDS REFERENCE.")
     data = o.given(predictions=predictions, reference=reference)
-    evaluated("divergence", shared, data, o.given(clip=clip), "PREDS REFERENCE")
+    evaluated("divergence", shared, data, settings, "PREDS REFERENCE")

@@ -1,16 +1,12 @@
-"""What all evaluating commands have in common: paths, shared options, and one call of `evaluate`.
-
-The file of a family's command declares only its own options, named as the fields of its settings.
-"""
+"""The commands of families: paths, the family's options, shared options, one call of `evaluate`."""
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
 from uqeval.cli import options as o
-from uqeval.cli.taking import KEYWORD, parameters_of, signed, taking
+from uqeval.cli.taking import parameters_of, signed, taking
 from uqeval.errors import UsageError
 
 #: Shared options that make sense for one kind of data only.
@@ -34,29 +30,50 @@ def shared_by(*kinds: str) -> list[str]:
     return [name for name in _ALL if name not in hidden]
 
 
-def evaluating(declared: Callable[..., None]) -> Callable[..., None]:
-    """The command of the family that `declared` is named after.
-
-    `declared` holds the family's own options in its signature and the help in its docstring; paths
-    come before them and those of the shared options after that concern the family's kinds of data.
-    """
+def command_of(name: str) -> Callable[..., None]:
+    """The command of a family: paths, the options of its settings, and the shared options that
+    concern its kinds of data."""
     from uqeval.metrics import FAMILIES
 
-    family = declared.__name__
-    kinds = FAMILIES[family].kinds
-    of_numbers = "regression" in kinds
+    family = FAMILIES[name]
+    of_numbers = "regression" in family.kinds
     needs = "PREDS [TARGET]" if of_numbers else "PREDS [LABELS]"
 
-    def command(shared: o.Shared, paths: list[str] | None, **own: Any) -> None:
-        evaluated(family, shared, o.data_of(paths), o.given(**own), needs)
+    def command(shared: o.Shared, settings: dict[str, Any], paths: list[str] | None) -> None:
+        evaluated(name, shared, o.data_of(paths), settings, needs)
 
     takes = o.TargetPaths if of_numbers else o.Paths
-    parameters = [
-        inspect.Parameter("shared", KEYWORD, annotation=o.Shared),
-        inspect.Parameter("paths", KEYWORD, annotation=takes, default=None),
-        *parameters_of(declared).values(),
-    ]
-    return taking(*shared_by(*kinds))(signed(command, declared, parameters))
+    command.__name__, command.__doc__ = name, family.about
+    command.__annotations__["paths"] = takes
+    command.__defaults__ = (None,)
+    return of_family(name, *shared_by(*family.kinds))(command)
+
+
+def of_family(name: str, *shared: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command with the options of a family's settings after its own, and `shared` ones after
+    those. It gets the `Shared`, and the settings that were given as a dict."""
+
+    def decorate(declared: Callable[..., None]) -> Callable[..., None]:
+        from uqeval.cli.family_options import options_of_command
+        from uqeval.metrics import FAMILIES
+
+        own = parameters_of(declared)
+        chosen = options_of_command(FAMILIES[name])
+
+        def command(shared: o.Shared, **given: Any) -> None:
+            # A flag that was not given is False where that is its default.
+            settings = {one.name: given.pop(one.name) for one in chosen}
+            said = {
+                one.name: settings[one.name]
+                for one in chosen
+                if settings[one.name] is not one.default
+            }
+            declared(shared, o.given(**said), **given)
+
+        del own["settings"]
+        return taking(*shared)(signed(command, declared, [*own.values(), *chosen]))
+
+    return decorate
 
 
 def evaluated(

@@ -24,7 +24,7 @@ from uqeval.files import stream_of
 
 if TYPE_CHECKING:
     from uqeval.inputs.live import Live
-    from uqeval.metrics.temporal import TemporalSettings
+    from uqeval.metrics.temporal_settings import TemporalSettings
 
 _FLOW, _ALARM, _WAIT = "Optical flow", "Alarms", "Waiting for frames"
 
@@ -102,7 +102,7 @@ def observe(
     from uqeval.inputs.given import InputOptions
     from uqeval.inputs.live import Live
     from uqeval.inputs.patience import Patience
-    from uqeval.metrics.temporal import TemporalSettings
+    from uqeval.metrics.temporal_settings import TemporalSettings
 
     keep_freed_memory()
     if output is not None and output != "-":

@@ -1,18 +1,60 @@
-"""How a command reads its arguments: as Typer does, but mistakes say the value that was given."""
+"""How a command reads its arguments and shows its help.
+
+As Typer does, but mistakes say the value that was given, and the help of a command of many options
+shows those that matter; `--help-all` shows the rest.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperOption
 
 from uqeval.errors import number_flaw
 from uqeval.untrusted import content_of
 
+#: What asks for all options.
+_HELP_ALL = "--help-all"
+#: A command of more options than this shows these of its own, and the common ones of its family.
+_MANY = 20
+_COMMON = frozenset({
+    "output", "csv", "ci", "slices", "memory", "baseline", "gallery", "gate", "labels", "metric",
+    "samples", "repeats", "reference", "uncertainty",
+})  # fmt: skip
+
 
 class Command(TyperCommand):
     """A command whose messages of wrong values are those of the rest of uqeval."""
+
+    _shows_all = False
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Show the help, without the options that few need unless all are asked for."""
+        rare = [] if self._shows_all else self._rare_options()
+        for parameter in rare:
+            parameter.hidden = True
+        if rare:
+            self.epilog = f"{len(rare)} more options: {ctx.command_path} {_HELP_ALL}"
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.epilog = None
+            for parameter in rare:
+                parameter.hidden = False
+
+    def _rare_options(self) -> list[Any]:
+        """The options that the short help leaves out."""
+        from uqeval.metrics import FAMILIES
+        from uqeval.metrics._settings import options_of
+
+        options: list[Any] = [one for one in self.params if isinstance(one, TyperOption)]
+        if len(options) <= _MANY:
+            return []
+        family = FAMILIES.get(self.name or "")
+        known = options_of(family.settings_type) if family else {}
+        common = _COMMON | {name for name, own in known.items() if own.common}
+        return [one for one in options if one.name not in common and not one.hidden]
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; reports and states may hold anything."""
@@ -24,6 +66,8 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments. Raises `typer.BadParameter`."""
+        if _HELP_ALL in args:
+            self._shows_all, args = True, ["--help"]
         try:
             rest = super().parse_args(ctx, args)
             _check_numbers(self, ctx)

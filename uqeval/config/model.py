@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import cache
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import (
     AfterValidator,
@@ -14,11 +15,15 @@ from pydantic import (
     Field,
     PrivateAttr,
     StringConstraints,
+    WithJsonSchema,
     create_model,
 )
 
-from uqeval.config.options import commands
+from uqeval.config.options import commands, declared_options
 from uqeval.gate import Limits
+
+if TYPE_CHECKING:
+    from uqeval.metrics._settings import Option
 
 IntervalMethod = Literal[
     "auto", "korn-graubard", "jackknife-t", "expanded", "batch-means", "percentile"
@@ -103,15 +108,32 @@ def _one_or_more(kind: Any) -> Any:
 def options_model(command: str) -> type[BaseModel]:
     """The model of a command's options; made when it is asked for, as the gate needs none.
 
-    What is of one type on the command line may be a list here: variants.
+    What is of one type on the command line may be a list here: variants. What a value may be is
+    said to editors; the settings check it, with their own words.
     """
-    kinds = {
-        name: Text if kind in (str, str | None) else kind
-        for name, kind in commands()[command].items()
-    }
-    fields: dict[str, Any] = {n: (_one_or_more(kind), None) for n, kind in kinds.items()}
+    declared = declared_options(command)
+    fields: dict[str, Any] = {}
+    for name, given in commands()[command].items():
+        own = declared.get(name)
+        kind: Any = Text if given in (str, str | None) else given
+        if own is not None and (said := _allowed(own, kind)):
+            kind = Annotated[kind, WithJsonSchema(said)]
+        told = Field(None, description=own.help if own else None)
+        fields[name] = (_one_or_more(kind), told)
     model: type[BaseModel] = create_model(command.capitalize(), __config__=_STRICT, **fields)
     return model
+
+
+def _allowed(own: Option, kind: Any) -> dict[str, Any]:
+    """The JSON Schema of what an option may be; nothing where its type says it."""
+    if own.choices:
+        return {"enum": list(own.choices)}
+    ends = {
+        "minimum": own.least, "maximum": own.most,
+        "exclusiveMinimum": own.above, "exclusiveMaximum": own.below,
+    }  # fmt: skip
+    said = {name: end for name, end in ends.items() if end is not None and math.isfinite(end)}
+    return {"type": "integer" if kind is int else "number", **said} if said else {}
 
 
 def _listed(given: Any) -> Any:

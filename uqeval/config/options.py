@@ -6,9 +6,12 @@ import dataclasses
 import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, get_args, get_type_hints
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 from uqeval.errors import UsageError
+
+if TYPE_CHECKING:
+    from uqeval.metrics._settings import Option
 
 # The metrics are loaded when a file sets their options, which a file of rules does not.
 
@@ -30,10 +33,10 @@ class SweepOptions:
 
 
 def settings_of(family: str) -> Any:
-    """The dataclass of a family's settings: what its `settings` says that it gives."""
+    """The dataclass of a family's settings."""
     from uqeval.metrics import FAMILIES
 
-    return get_args(get_type_hints(FAMILIES[family].settings)["return"])[1]
+    return FAMILIES[family].settings_type
 
 
 def commands() -> dict[str, dict[str, Any]]:
@@ -42,6 +45,14 @@ def commands() -> dict[str, dict[str, Any]]:
 
     found = {name: _types(settings_of(name)) for name in FAMILIES}
     return found | {"sweep": _types(SweepOptions)}
+
+
+def declared_options(command: str) -> dict[str, Option]:
+    """What the settings of a family say of its options; nothing for other commands."""
+    from uqeval.metrics import FAMILIES
+    from uqeval.metrics._settings import options_of
+
+    return options_of(FAMILIES[command].settings_type) if command in FAMILIES else {}
 
 
 def _types(settings: Any) -> dict[str, Any]:

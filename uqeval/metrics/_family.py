@@ -75,7 +75,8 @@ class Family:
     `again(key, settings, facts, fitted)` says how the scores of a variant and of its parts are read
     off saved states, `fitted` by the same keys; `settings_type` makes settings of their record.
     `recut(rule, settings, facts, fitted)` gives what is fitted with another threshold, as far as
-    states can tell; it raises `UsageError` where they do not hold it.
+    states can tell; it raises `UsageError` where they do not hold it. `about`: the help of its
+    command, one line, more, and an example.
     """
 
     name: str
@@ -87,6 +88,7 @@ class Family:
     key: str = ""
     again: Callable[[str, Any, Facts, Mapping[str, Any]], dict[str, Again]] | None = None
     settings_type: Any = None
+    about: str = ""
     pooled: Callable[[Any, Facts], Pooling] | None = None
     recut: Callable[[str, Any, Facts, Mapping[str, Any]], Recutting] | None = None
 

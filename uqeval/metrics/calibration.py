@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,105 +14,17 @@ from uqeval.metrics import calibration_scores as cs
 from uqeval.metrics._again import Again
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Counted, Plan, Section
-from uqeval.metrics._settings import check_choices, check_whole, of_definition
 from uqeval.metrics.calibration_edges import Edges, exact_edges, upper_ranks
 from uqeval.metrics.calibration_records import ADAPTIVE as _ADAPTIVE
 from uqeval.metrics.calibration_records import ESTIMATOR as _ESTIMATOR
 from uqeval.metrics.calibration_records import results_of, scores_of
+from uqeval.metrics.calibration_settings import CalibrationSettings
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Bins, Tally
+    from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
 METRICS = (*cs.METRICS, *estimators.METRICS)
-
-#: What each definition in use changes of the defaults, which are Guo et al. 2017's with 15 bins.
-DEFINITIONS: dict[str, dict[str, Any]] = {
-    "paper": {},
-    "gustafsson-code": {"bins": 10, "edge": "upper-float32", "at_one": "drop"},
-    "torchmetrics": {"edge": "upper-float32", "at_one": "own"},
-    "torch-uncertainty-0.13": {"bins": 10, "edge": "upper-float32", "at_one": "own"},
-    "scikit-learn": {"bins": 5, "binary": "positive"},
-    "mapie": {"bins": 49},
-    "netcal": {"bins": 10, "edge": "upper", "binary": "positive"},
-    **{name: {"estimator": name} for name in estimators.PUBLISHED},
-}
-
-CHOICES = {
-    "edge": ("lower", "upper", "upper-float32"),
-    "at_one": cs.AT_ONE,
-    "binary": ("top", "positive"),
-    "estimator": ("plug-in", *estimators.PUBLISHED),
-    "temperature_of": ("mean", "samples"),
-    "definition": tuple(DEFINITIONS),
-}
-
-#: More bins than pixels of a confidence can tell apart mean nothing, and each costs 64 kB an item.
-MOST_BINS = 1000
-
-
-@dataclass(frozen=True)
-class CalibrationSettings:
-    """Every choice behind a calibration error; the defaults are those of Guo et al. 2017.
-
-    `binary`: with two classes, ECE, MCE and the reliability diagram are those of the "top" label,
-    or of class 1, the "positive" one; more classes always have the top label.
-    `bins`: of equal width (and, for the adaptive ECE, of equal mass). `edge`: see
-    `uqeval.tallies.Bins`. `at_one`: pixels whose confidence is not below 1 lie in the "last" bin,
-    in one of their "own", or in none ("drop"; they count in N). `clip`: the least probability in
-    the NLL. `adaptive`, `temperature`: whether there are an adaptive ECE and a temperature.
-    `estimator`: a published estimate of the calibration error with less bias than the plug-in ECE,
-    computed beside it ("plug-in": none).
-    `temperature_of`: it scales the logarithm of the "mean" probabilities, or that of each of the
-    "samples", which are then averaged. `fit_on`: file of the names of the items that it is fitted
-    on (None: all).
-
-    Raises `UsageError` for what cannot be.
-    """
-
-    bins: int = 15
-    edge: str = "lower"
-    at_one: str = "last"
-    binary: str = "top"
-    estimator: str = "plug-in"
-    clip: float = 2.0**-24
-    adaptive: bool = True
-    temperature: bool = True
-    temperature_of: str = "mean"
-    fit_on: str | None = None
-    definition: str = "paper"
-
-    def __post_init__(self) -> None:
-        check_whole(self, "bins", 1, MOST_BINS)
-        if not 0 < self.clip < 1:
-            raise UsageError(f"--clip {self.clip}; expected a number above 0 and below 1.")
-        if self.fit_on is not None and not self.temperature:
-            raise UsageError("--fit-on fits the temperature, which --no-temperature leaves out.")
-        if self.temperature_of != "mean" and not self.temperature:
-            raise UsageError(
-                "--temperature-of says what is scaled, which --no-temperature leaves out."
-            )
-        check_choices(self, CHOICES)
-        if self.edge == "lower" and self.at_one != "last":
-            raise UsageError(
-                f"--at-one {self.at_one} goes with --edge upper: where a confidence on an edge "
-                "lies in the bin below, 1 lies in the last."
-            )
-
-    @classmethod
-    def of(cls, **given: Any) -> CalibrationSettings:
-        """Settings of a definition, with what is `given` in place of its choices."""
-        return of_definition(cls, DEFINITIONS, given)
-
-    def is_positive(self, classes: int) -> bool:
-        """Return whether the bins are of class 1 of two, not of the top label."""
-        return self.binary == "positive" and classes == 2
-
-    def binning(self) -> Bins:
-        """How confidences are binned."""
-        from uqeval.tallies import Bins
-
-        return Bins(self.bins, self.edge)
 
 
 def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, CalibrationSettings]:
@@ -306,7 +217,15 @@ def _refuse_strange(counted: Mapping[Tally, Counted], tallies: Sequence[Tally]) 
             )
 
 
+_ABOUT = """Confidence vs accuracy: does 0.9 mean right nine times in ten?
+
+ECE, MCE, adaptive and class-wise ECE, Brier score, NLL, the reliability diagram, and the
+temperature that makes the NLL least, with the scores after it.
+
+Example: uqeval calibration preds.zarr labels/ -o report.json
+"""
+
 FAMILY = Family(
     "calibration", METRICS, _settings, _maps, _plans,
-    again=_again, settings_type=CalibrationSettings,
+    again=_again, settings_type=CalibrationSettings, about=_ABOUT,
 )  # fmt: skip

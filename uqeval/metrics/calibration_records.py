@@ -10,7 +10,7 @@ from uqeval.metrics import calibration_scores as cs
 from uqeval.metrics._contract import put
 
 if TYPE_CHECKING:
-    from uqeval.metrics.calibration import CalibrationSettings
+    from uqeval.metrics.calibration_settings import CalibrationSettings
     from uqeval.tallies._contract import State
 
 #: Bins of equal mass: of the adaptive ECE, and of a published estimator. Names in `fitted`.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
@@ -13,6 +12,7 @@ from uqeval.metrics._again import Again
 from uqeval.metrics._contract import Metric, put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Last, Plan, Section
+from uqeval.metrics.divergence_settings import DivergenceSettings
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import State
@@ -34,25 +34,6 @@ METRICS = (
 
 
 _NONE = "no pixel is compared"
-
-
-@dataclass(frozen=True)
-class DivergenceSettings:
-    """`clip`: both distributions are raised to at least this probability and renormalised."""
-
-    clip: float = 0.0
-    definition: str = "paper"
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.clip < 1:
-            raise UsageError(f"--clip {self.clip}; expected a probability from 0 to below 1.")
-        if self.definition != "paper":
-            raise UsageError(f"--definition {self.definition!r}; expected paper.")
-
-    @classmethod
-    def of(cls, **given: Any) -> DivergenceSettings:
-        """Settings as given."""
-        return cls(**given)
 
 
 def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, DivergenceSettings]:

@@ -9,12 +9,9 @@ nothing here needs that, but the scores are read off it again.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Generator, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UsageError
 from uqeval.metrics import failure_scores, float16
 from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
@@ -22,7 +19,8 @@ from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._ladder import BIN_WIDTH, Ladder
 from uqeval.metrics._plan import Plan, Pooling, Section
 from uqeval.metrics._signs import sign_warnings
-from uqeval.metrics.pavpu_settings import check_uncertainty, checked_log_base, refuse_unused_base
+from uqeval.metrics.failure_settings import FailureSettings
+from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
 from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
 
 if TYPE_CHECKING:
@@ -35,43 +33,6 @@ BLOCK_BITS, POOLED_BITS = 9, 22
 BLOCK_ROWS, SPLIT_ROWS = 384, 2048
 #: Rungs that are split for the sake of the bounds: of the whole set, and of all classes together.
 WIDEST = 512
-
-
-@dataclass(frozen=True)
-class FailureSettings:
-    """Choices behind failure detection.
-
-    `uncertainty`: a map's name; `log_base` of entropies, a number or "classes". `threshold`: rule
-    of the threshold of `undetected_error_rate`, as for patches (of 4×4 pixels, where a rule is
-    about patches).
-
-    Raises `UsageError` for what cannot be.
-    """
-
-    uncertainty: str = "entropy"
-    threshold: str = "mean"
-    log_base: float | str = math.e
-    definition: str = "paper"
-
-    def __post_init__(self) -> None:
-        if self.definition != "paper":
-            raise UsageError(f"--definition {self.definition!r}; expected paper.")
-        if self.log_base != "classes":
-            object.__setattr__(self, "log_base", checked_log_base(self.log_base))
-        object.__setattr__(self, "threshold", str(self.threshold))
-        Rule.parse(self.threshold)
-
-    @classmethod
-    def of(cls, **given: Any) -> FailureSettings:
-        """Settings as given."""
-        return cls(**given)
-
-    def ranked(self, classes: int) -> Uncertainty:
-        """The uncertainty that pixels of so many classes are ranked by."""
-        from uqeval.tallies import Uncertainty
-
-        base = float(classes) if self.log_base == "classes" else float(self.log_base)
-        return Uncertainty(self.uncertainty, base)
 
 
 def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, FailureSettings]:
@@ -313,6 +274,14 @@ def _item(tally: ItemFailure, data: bytes, counts: Any, lacking: str) -> dict[st
     return record
 
 
+_ABOUT = """Failure detection: are wrong pixels less certain than right ones?
+
+AUROC, AUPR, FPR95, AURC, e-AURC, AUGRC, risk at coverage, coverage at risk and undetected
+errors, of all pixels and by ground-truth class, nothing sampled.
+
+Example: uqeval failure preds.zarr labels/ --uncertainty entropy --uncertainty confidence
+"""
+
 FAMILY = Family(
     "failure",
     failure_scores.METRICS,
@@ -323,5 +292,6 @@ FAMILY = Family(
     },
     again=_again,
     settings_type=FailureSettings,
+    about=_ABOUT,
     pooled=_pooled_threshold,
 )

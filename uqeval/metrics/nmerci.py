@@ -10,19 +10,17 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UsageError
 from uqeval.maps.names import TARGET_COUNTS, lambda_of
 from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import nmerci_scores as ns
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Plan, Section
-from uqeval.metrics._settings import check_choices, of_definition
 from uqeval.metrics._signs import sign_warnings
 from uqeval.metrics.nmerci_again import again
 from uqeval.metrics.nmerci_by_depth import by_depth
+from uqeval.metrics.nmerci_settings import NmerciSettings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -30,69 +28,7 @@ if TYPE_CHECKING:
     from uqeval.tallies import ErrorRanks, ItemErrors
     from uqeval.tallies._contract import State
 
-#: What each definition in use changes of the defaults, which are Moukari et al.'s paper. The one
-#: public implementation sorts by λ, keeps the first ⌊N·α⌋ pixels, and takes λ, MAE, mean σ and the
-#: largest error of those alone.
-DEFINITIONS: dict[str, dict[str, Any]] = {
-    "paper": {},
-    "trimmed-mae": {"mae": "trimmed"},
-    "public-code": {"interpolation": "truncated", "over": "kept"},
-}
-CHOICES = {
-    "interpolation": ("linear", "inverted_cdf", "truncated"),
-    "over": ("all", "kept"),
-    "mae": ("full", "trimmed"),
-    "definition": tuple(DEFINITIONS),
-}
 CURVE = tuple(range(1, 101))
-
-
-@dataclass(frozen=True)
-class NmerciSettings:
-    """Choices behind an n-MeRCI; the defaults are those of Moukari et al. 2019.
-
-    `uncertainty`: sigma, or a map of the store. `alpha` in (0, 100], in percent. `interpolation` of
-    percentiles: see `uqeval.tallies.percentiles`. `over`: means over all pixels, or over the kept
-    ones, with λ up to λ^α. `mae`: of all pixels, or trimmed to errors up to max^α. `depth_step`:
-    width of the intervals of the target that are evaluated apart.
-
-    Raises `UsageError` for what cannot be.
-    """
-
-    uncertainty: str = "sigma"
-    alpha: float = 95.0
-    interpolation: str = "linear"
-    over: str = "all"
-    mae: str = "full"
-    depth_step: float | None = None
-    definition: str = "paper"
-
-    def __post_init__(self) -> None:
-        check_choices(self, CHOICES)
-        object.__setattr__(self, "alpha", float(self.alpha))
-        if not 0 < self.alpha <= 100:
-            raise UsageError(
-                f"--alpha {self.alpha:g}; expected a number above 0 and up to 100 (per cent)."
-            )
-        if self.depth_step is not None and not 0 < self.depth_step < math.inf:
-            raise UsageError(f"--depth-step {self.depth_step:g}; expected a number above 0.")
-        if self.over == "kept" and self.mae == "trimmed":
-            raise UsageError("--over kept takes every mean over the kept pixels; drop --mae.")
-
-    @classmethod
-    def of(cls, **given: Any) -> NmerciSettings:
-        """Settings of a definition, with what is `given` in place of its choices."""
-        return of_definition(cls, DEFINITIONS, given)
-
-    @property
-    def sigma(self) -> str:
-        """The map of σ."""
-        return numbers.sigma_map(self.uncertainty)
-
-    @property
-    def trimmed_by(self) -> str:
-        """The map whose percentile says which pixels a trimmed mean keeps."""
-        return lambda_of(self.sigma) if self.over == "kept" else "error"
 
 
 def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, NmerciSettings]:
@@ -281,6 +217,14 @@ def _maps(settings: NmerciSettings, facts: Facts) -> set[str]:
     return wanted
 
 
+_ABOUT = """n-MeRCI: does the predicted uncertainty follow the error, whatever its scale?
+
+0 for an uncertainty equal to the error, 1 for a constant one; MeRCI, its curve over α, and by
+interval of the ground truth.
+
+Example: uqeval nmerci depth.zarr kitti/ --depth-step 5 -o report.json
+"""
+
 FAMILY = Family(
     "nmerci",
     ns.METRICS,
@@ -290,4 +234,5 @@ FAMILY = Family(
     kinds=("regression",),
     again=again,
     settings_type=NmerciSettings,
+    about=_ABOUT,
 )

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uqeval.metrics._family import Facts
-    from uqeval.metrics.nmerci import NmerciSettings
+    from uqeval.metrics.nmerci_settings import NmerciSettings
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 

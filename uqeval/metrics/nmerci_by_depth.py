@@ -12,7 +12,7 @@ from uqeval.metrics._contract import put
 from uqeval.metrics._numbers import Steps
 
 if TYPE_CHECKING:
-    from uqeval.metrics.nmerci import NmerciSettings
+    from uqeval.metrics.nmerci_settings import NmerciSettings
     from uqeval.tallies.error_sums import Intervals
 
 MOST = 256

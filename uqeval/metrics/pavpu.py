@@ -171,8 +171,16 @@ def _undefined(rule: Rule, fitted: Fitted | None) -> list[str]:
     return undefined_warnings(rule, fitted.threshold[0]) if fitted and one else []
 
 
+_ABOUT = """Patch accuracy vs patch uncertainty: are the uncertain places the wrong ones?
+
+PAvPU, p(accurate | certain), p(uncertain | inaccurate), phi, the PAvPU Surplus, their curves,
+per class and for mixed patches, with the segmentation scores beside them.
+
+Example: uqeval pavpu preds.zarr labels/ -o report.json
+"""
+
 FAMILY = Family(
     "pavpu", (*METRICS, *patch_scores.OF_CURVES, *patch_scores.PER_CLASS),
     settings_of, _maps, _plans,
-    again=_again, settings_type=PavpuSettings, pooled=_pooled, recut=_recut,
+    again=_again, settings_type=PavpuSettings, about=_ABOUT, pooled=_pooled, recut=_recut,
 )  # fmt: skip

@@ -6,11 +6,12 @@ import dataclasses
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from uqeval.errors import UsageError
 from uqeval.maps.names import IN_NATS, NO_UNCERTAINTY, UNCERTAINTIES
 from uqeval.metrics._family import Facts, variants
+from uqeval.metrics._settings import Settings, definition_of, documented, option
 from uqeval.metrics.thresholds import Rule
 
 if TYPE_CHECKING:
@@ -29,80 +30,80 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     "a-klass": {"window": 2, "threshold": "0.4", "log_base": 2.0},
 }  # fmt: skip
 
-CHOICES = {
-    "border": ("drop", "partial", "pad"),
-    "void": ("exclude", "inaccurate"),
-    "accuracy_op": (">", ">="),
-    "uncertainty_op": (">", ">="),
-    "threshold_scope": ("set", "class", "item"),
-    "definition": tuple(DEFINITIONS),
-}
+_PATCHES, _THRESHOLDS = "Patches", "Thresholds"
 
 
+@documented
 @dataclass(frozen=True)
-class PavpuSettings:
-    """Every choice behind a PAvPU; the defaults are those of Mukhoti & Gal 2018.
+class PavpuSettings(Settings):
+    """Every choice behind a PAvPU; the defaults are those of Mukhoti & Gal 2018."""
 
-    `uncertainty`: a map's name; `log_base` of entropies, a number or "classes" (their number, so
-    that entropies lie in [0, 1]). `window`, `stride` (default: the window)
-    in pixels. `accuracy_threshold` and `accuracy_op`: a patch is accurate when its accuracy is
-    above (">") or not below (">=") the threshold; `threshold` and `uncertainty_op` likewise say
-    when it is uncertain. `border`, `void`, `top_k`: see `uqeval.tallies.Patches`.
-    `threshold_scope`: fitted on the whole set, on each category of patches, or on each item.
-    `threshold_from`: where a numeric threshold was fitted, if it was. `curve_range`: the ends of
-    the curve over thresholds, "LOW:HIGH", in place of the data's least and greatest uncertainty.
-    `deciles`: whether accuracy is told by deciles of the set's uncertainty, too.
+    definitions = DEFINITIONS
 
-    Raises `UsageError` for what cannot be.
-    """
-
-    uncertainty: str = "entropy"
-    window: int = 4
-    stride: int = 0
-    threshold: str = "mean"
-    accuracy_threshold: float = 0.5
-    threshold_scope: str = "set"
-    border: str = "drop"
-    void: str = "exclude"
-    accuracy_op: str = ">"
-    uncertainty_op: str = ">"
-    top_k: int = 1
-    log_base: float | str = math.e
-    definition: str = "paper"
-    threshold_from: str | None = None
-    curve_range: str | None = None
-    deciles: bool = True
+    # fmt: off
+    uncertainty: str = option(
+        "entropy", "A map: entropy, mutual_information, expected_entropy, confidence, "
+        "variation_ratio, std, or any map of the store; give it again for more.",
+        metavar="NAME", panel=_PATCHES, common=True)
+    window: int = option(
+        4, "Side of a patch; several make variants.",
+        metavar="PIXELS", panel=_PATCHES, least=1, common=True)
+    stride: int = option(
+        0, "Step between patches; 1 slides.",
+        metavar="PIXELS", panel=_PATCHES, least=1, shown="the window")
+    border: str = option(
+        "drop", "Incomplete patches: drop them, keep what they have (partial), or pad with wrong "
+        "pixels of uncertainty 0.",
+        choices=("drop", "partial", "pad"), panel=_PATCHES)
+    void: str = option(
+        "exclude", "Void pixels: leave the patch, or count as inaccurate.",
+        choices=("exclude", "inaccurate"), panel=_PATCHES)
+    top_k: int = option(
+        1, "A pixel is right when its label is among the K likeliest classes.",
+        metavar="K", panel=_PATCHES, least=1)
+    log_base: float | str = option(
+        math.e, "Base of the entropies; with classes, their number, they lie in [0, 1].",
+        metavar="e|2|classes", panel=_PATCHES, several=False, shown="e")
+    threshold: str = option(
+        "mean", "Uncertainty threshold: mean of the pixels; median or pNN of the patches; "
+        "range:T; max-surplus; or a number.",
+        metavar="RULE", panel=_THRESHOLDS, common=True)
+    threshold_from: str | None = option(
+        None, "Take the uncertainty threshold that another report fitted.",
+        metavar="REPORT", panel=_THRESHOLDS, several=False, common=True)
+    threshold_scope: str = option(
+        "set", "Fit the threshold on the whole set, each class, or each item.",
+        choices=("set", "class", "item"), panel=_THRESHOLDS)
+    curve_range: str | None = option(
+        None, "Ends of the curve over thresholds; with a number as threshold, parts can be merged.",
+        metavar="LOW:HIGH", panel=_THRESHOLDS, several=False,
+        shown="the least and the greatest uncertainty of the set")
+    accuracy_threshold: float = option(
+        0.5, "A patch is accurate above this share of right pixels.",
+        metavar="A", panel=_THRESHOLDS, least=0, most=1)
+    accuracy_op: str = option(
+        ">", "A patch on the accuracy threshold is inaccurate (>), or accurate (>=).",
+        choices=(">", ">="), panel=_THRESHOLDS)
+    uncertainty_op: str = option(
+        ">", "A patch on the uncertainty threshold is certain (>), or uncertain (>=).",
+        choices=(">", ">="), panel=_THRESHOLDS)
+    deciles: bool = option(
+        True, "The table of accuracy by decile of uncertainty. Deciles are of the whole set, which "
+        "is read again for them when it has grown.", panel=_THRESHOLDS)
+    definition: str = definition_of(DEFINITIONS)
+    # fmt: on
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.threshold_from is not None and self.threshold_scope != "set":
             raise UsageError(
                 f"--threshold-from takes one threshold; --threshold-scope {self.threshold_scope} "
                 "fits several. Give one of them."
             )
-        for name in ("window", "stride", "top_k"):
-            value = getattr(self, name)
-            if type(value) is not int:
-                raise UsageError(f"--{name.replace('_', '-')} {value!r}; expected a whole number.")
-        if self.window < 1:
-            raise UsageError(f"--window {self.window}; expected at least 1 pixel.")
-        if self.stride < 0:
-            raise UsageError(f"--stride {self.stride}; expected at least 1 pixel.")
         if self.stride == 0:
             object.__setattr__(self, "stride", self.window)
-        if not 0 <= self.accuracy_threshold <= 1:
-            raise UsageError(
-                f"--accuracy-threshold {self.accuracy_threshold}; expected a number from 0 to 1."
-            )
-        if self.top_k < 1:
-            raise UsageError(f"--top-k {self.top_k}; expected at least 1.")
         if self.log_base != "classes":
             object.__setattr__(self, "log_base", checked_log_base(self.log_base))
-        for name, choices in CHOICES.items():
-            if getattr(self, name) not in choices:
-                raise UsageError(
-                    f"--{name.replace('_', '-')} {getattr(self, name)!r}; expected one of "
-                    f"{', '.join(choices)}."
-                )
         object.__setattr__(self, "threshold", str(self.threshold))
         Rule.parse(self.threshold)
         if self.curve_range is not None and self.threshold_scope != "set":
@@ -112,16 +113,11 @@ class PavpuSettings:
         self.ends()
 
     @classmethod
-    def of(cls, **given: Any) -> PavpuSettings:
+    def of(cls, **given: Any) -> Self:
         """Settings of a definition, with what is `given` in place of its choices."""
-        definition = given.get("definition", "paper")
-        if definition not in DEFINITIONS:
-            raise UsageError(
-                f"--definition {definition!r}; expected one of {', '.join(DEFINITIONS)}."
-            )
-        if given.get("stride") == 0:
-            raise UsageError("--stride 0; expected at least 1 pixel.")
-        return cls(**(DEFINITIONS[definition] | given))
+        if given.get("stride") == 0:  # the default stands for the window
+            raise UsageError("--stride 0; expected a whole number of at least 1.")
+        return super().of(**given)
 
     def ends(self) -> tuple[float, float] | None:
         """The ends of `curve_range`. Raises `UsageError` for what is no range."""

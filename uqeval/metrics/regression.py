@@ -6,7 +6,6 @@ import dataclasses
 import itertools
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.maps.names import TARGET_COUNTS
@@ -16,7 +15,7 @@ from uqeval.metrics._again import Again, Gaps
 from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Last, Plan, Section
-from uqeval.metrics._settings import check_choices, check_whole, of_definition
+from uqeval.metrics.regression_settings import RegressionSettings
 
 if TYPE_CHECKING:
     import numpy as np
@@ -24,82 +23,6 @@ if TYPE_CHECKING:
 
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
-
-#: What each definition in use changes of the defaults. The paper says 100 values of p in ]0, 1[,
-#: its code takes 0.01 … 0.99, which is what the default follows.
-DEFINITIONS: dict[str, dict[str, Any]] = {
-    "paper": {},
-    "gustafsson-code": {"levels": 99},
-    "uncertainty-toolbox": {"levels": 100, "grid": "closed", "area": "crossing"},
-    "torch-uncertainty-0.13": {"levels": 15, "grid": "5-95", "area": "mean"},
-}
-CHOICES = {
-    "distribution": ("gaussian", "laplace"),
-    "grid": ("open", "closed", "5-95"),
-    "proportion": ("interval", "quantile"),
-    "area": rs.AREAS,
-    "definition": tuple(DEFINITIONS),
-}
-_MOST_LEVELS = 9999
-
-
-@dataclass(frozen=True)
-class RegressionSettings:
-    """Choices behind the scores of a regression.
-
-    `uncertainty`: sigma, or a map of the store that stands for σ. `distribution` whose standard
-    deviation σ is. `levels` of the calibration plot, evenly over a `grid`: "open" (]0, 1[,
-    k/(levels + 1)), "closed" ([0, 1], both ends levels) or "5-95" ([0.05, 0.95]). `proportion`:
-    of the targets in the central "interval" of a level, or on one side of its "quantile".
-    `area`: what becomes of the gaps, see `regression_scores.area`.
-
-    Raises `UsageError` for what cannot be.
-    """
-
-    uncertainty: str = "sigma"
-    distribution: str = "gaussian"
-    levels: int = 99
-    grid: str = "open"
-    proportion: str = "interval"
-    area: str = "trapezoid"
-    definition: str = "paper"
-
-    def __post_init__(self) -> None:
-        check_choices(self, CHOICES)
-        check_whole(self, "levels", 2, _MOST_LEVELS)
-
-    @classmethod
-    def of(cls, **given: Any) -> RegressionSettings:
-        """Settings of a definition, with what is `given` in place of its choices."""
-        return of_definition(cls, DEFINITIONS, given)
-
-    @property
-    def sigma(self) -> str:
-        """The map of σ."""
-        return numbers.sigma_map(self.uncertainty)
-
-    @property
-    def plotted(self) -> tuple[float, ...]:
-        """The levels of the calibration plot."""
-        n = self.levels
-        if self.grid == "open":
-            return tuple(k / (n + 1) for k in range(1, n + 1))
-        if self.grid == "closed":
-            return tuple(k / (n - 1) for k in range(n))
-        return tuple((n - 1 + 18 * k) / (20 * (n - 1)) for k in range(n))
-
-    @property
-    def interval_levels(self) -> tuple[float, ...]:
-        """Levels below 1 of intervals: plotted ones, and those always told, ascending."""
-        plotted = self.plotted if self.proportion == "interval" else ()
-        return tuple(sorted({*(p for p in plotted if p < 1), *rs.LEVELS}))
-
-    @property
-    def quantile_levels(self) -> tuple[float, ...]:
-        """Levels in ]0, 1[ of plotted quantiles, ascending."""
-        if self.proportion == "interval":
-            return ()
-        return tuple(p for p in self.plotted if 0 < p < 1)
 
 
 def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, RegressionSettings]:
@@ -267,6 +190,14 @@ def _percent(p: float) -> str:
     return f"{100 * p:g}"
 
 
+_ABOUT = """Regression: are the predicted numbers right, and their standard deviations honest?
+
+RMSE, MAE, AUCE with its over- and under-confident parts and its calibration plot, NLL, CRPS,
+sharpness, interval scores and coverage.
+
+Example: uqeval regression depth.zarr kitti/ -o report.json
+"""
+
 FAMILY = Family(
     "regression",
     rs.METRICS,
@@ -279,4 +210,5 @@ FAMILY = Family(
     kinds=("regression",),
     again=_again,
     settings_type=RegressionSettings,
+    about=_ABOUT,
 )

@@ -7,13 +7,14 @@ Everingham et al., "The PASCAL Visual Object Classes Challenge", IJCV 2010 (IoU)
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._again import Again
 from uqeval.metrics._contract import Metric, put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Last, Plan, Section
+from uqeval.metrics.segmentation_settings import SegmentationSettings
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import State
@@ -56,18 +57,6 @@ def mean_accuracy(
 def miou(labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]) -> float | None:
     """Mean IoU over the classes in labels or predictions; undefined without any."""
     return _mean(class_ious(labelled, predicted, correct))
-
-
-@dataclass(frozen=True)
-class SegmentationSettings:
-    """There is one definition and nothing to choose."""
-
-    definition: str = "paper"
-
-    @classmethod
-    def of(cls, **given: Any) -> SegmentationSettings:
-        """Settings as given."""
-        return cls(**given)
 
 
 _VOID = "no labelled pixel: all are void"

@@ -247,6 +247,14 @@ def _record(settings: SparsificationSettings, found: sc.Curves | str) -> dict[st
     }
 
 
+_ABOUT = """Sparsification: does the error fall as the least certain pixels are removed?
+
+The curve over the fraction removed, the oracle that removes the largest errors first, AUSE
+(the area between them) and AURG (the gain over removing at random).
+
+Example: uqeval sparsification preds.zarr labels/ --error brier --error zero-one
+"""
+
 FAMILY = Family(
     "sparsification",
     sc.METRICS,
@@ -256,4 +264,5 @@ FAMILY = Family(
     kinds=("classes", "regression"),
     again=_again,
     settings_type=SparsificationSettings,
+    about=_ABOUT,
 )

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.metrics import sparsification_curves as sc
-from uqeval.metrics._settings import check_choices, check_whole, of_definition
+from uqeval.metrics._settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:
     from uqeval.tallies import Cuts
@@ -24,57 +24,62 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     "torch-uncertainty-0.13": {"grid": "every-rank"},
 }  # fmt: skip
 
-CHOICES = {
-    "error": ("brier", "zero-one", "rmse", "mse", "mae", "abs-rel"),
-    "scope": ("set", "item"),
-    "keep": ("floor", "truncate", "quantile"),
-    "ties": ("averaged", "together"),
-    "normalise": ("first", "none"),
-    "end": ("last", "zero"),
-    "grid": ("steps", "every-rank"),
-    "definition": tuple(DEFINITIONS),
-}
 ERRORS = {"classes": ("brier", "zero-one"), "regression": ("rmse", "mse", "mae", "abs-rel")}
 UNCERTAINTY = {"classes": "entropy", "regression": "sigma"}
 
 
+_CHOICES = "Choices of a definition"
+
+
+@documented
 @dataclass(frozen=True)
-class SparsificationSettings:
-    """Choices behind a sparsification; the defaults are those of Gustafsson et al. 2020.
+class SparsificationSettings(Settings):
+    """Every choice behind a sparsification; the defaults are those of Gustafsson et al. 2020."""
 
-    `uncertainty` (default: entropy, or sigma), `error` (default: brier, or rmse). `scope`: pooled
-    over the set, or the mean over items of their own curves. `steps`: curves at the fractions
-    k/steps removed, k = 0 … steps - 1. `keep`, `ties`: see `uqeval.tallies.Cuts`. `normalise`:
-    both curves divided by their value at 0, or not. `end`: areas up to the last fraction, or to 1
-    with a 0 appended there. `grid`: areas of these curves, or of those over every rank k/N.
+    definitions = DEFINITIONS
 
-    Raises `UsageError` for what cannot be.
-    """
-
-    uncertainty: str = ""
-    error: str = ""
-    scope: str = "set"
-    steps: int = 100
-    keep: str = "floor"
-    ties: str = "averaged"
-    normalise: str = "first"
-    end: str = "last"
-    grid: str = "steps"
-    definition: str = "paper"
+    # fmt: off
+    uncertainty: str = option(
+        "", "A map: entropy, mutual_information, confidence, …; sigma for regression; or any map "
+        "of the store; give it again for more.",
+        metavar="NAME", shown="entropy; sigma for regression", common=True)
+    error: str = option(
+        "", "brier or zero-one for classes; rmse, mse, mae or abs-rel for regression; give it "
+        "again for more.",
+        choices=(*ERRORS["classes"], *ERRORS["regression"]), shown="brier; rmse for regression",
+        common=True)
+    scope: str = option(
+        "set", "Pooled over the set, or the mean over items of their own curves.",
+        choices=("set", "item"), common=True)
+    steps: int = option(
+        100, "Curves at the fractions k/K removed.",
+        metavar="K", panel=_CHOICES, least=2, most=10_000)
+    keep: str = option(
+        "floor", "Pixels kept of N: N - floor(kN/K), the float (1 - k/K)N cut to an integer, or up "
+        "to a quantile.",
+        choices=("floor", "truncate", "quantile"), panel=_CHOICES)
+    ties: str = option(
+        "averaged", "Pixels tied at a cut: averaged, or kept together.",
+        choices=("averaged", "together"), panel=_CHOICES)
+    normalise: str = option(
+        "first", "Divide the curves by their first value, or not.",
+        choices=("first", "none"), panel=_CHOICES)
+    end: str = option(
+        "last", "Areas end at the last fraction, or at 1 with an error of 0 there.",
+        choices=("last", "zero"), panel=_CHOICES)
+    grid: str = option(
+        "steps", "Areas of the curves at the steps, or over every rank.",
+        choices=("steps", "every-rank"), panel=_CHOICES)
+    definition: str = definition_of(DEFINITIONS)
+    # fmt: on
 
     def __post_init__(self) -> None:
-        check_whole(self, "steps", 2, 10_000)
-        check_choices(self, CHOICES)
+        super().__post_init__()
         if self.grid == "every-rank" and (self.end, self.ties) != ("last", "averaged"):
             raise UsageError(
                 "--grid every-rank averages ties and ends at the last rank; give neither "
                 "--end zero nor --ties together with it."
             )
-
-    @classmethod
-    def of(cls, **given: Any) -> SparsificationSettings:
-        """Settings of a definition, with what is `given` in place of its choices."""
-        return of_definition(cls, DEFINITIONS, given)
 
     def for_data(self, kind: str, where: str) -> SparsificationSettings:
         """These settings with the defaults for a kind of data. Raises `UsageError`."""

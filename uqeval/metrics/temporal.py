@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
-from uqeval.maps.flow_method import FlowMethod, flow_method
 from uqeval.maps.names import TrackRules, void_of
 from uqeval.metrics import temporal_scores as ts
 from uqeval.metrics import track_scores
@@ -20,7 +19,6 @@ from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, VideoFacts, variants
 from uqeval.metrics._plan import Plan, Section
-from uqeval.metrics._settings import check_choices, check_whole, of_definition, option
 from uqeval.metrics.temporal_means import (
     correlation,
     mean_fields,
@@ -37,80 +35,11 @@ from uqeval.metrics.temporal_pairs import (
     frame_scores,
     pair_record,
 )
+from uqeval.metrics.temporal_settings import TemporalSettings
 
 if TYPE_CHECKING:
     from uqeval.tallies import FrameCounts, PairCounts, Tally, TrackCounts
     from uqeval.tallies._contract import State
-
-#: What each definition in use changes of the defaults, which are those of the paper. Both codes
-#: warp frame t back to t-1 and pool the counts of all pairs; neither can be reproduced whole:
-#: one warps half a pixel off, the other interpolates class ids.
-DEFINITIONS: dict[str, dict[str, Any]] = {
-    "paper": {},
-    "vspw": {"grid": "previous", "average": "pooled", "absent": "current"},
-    "etc": {"grid": "previous", "average": "pooled", "absent": "zero", "out_of_frame": "clamp"},
-}
-CHOICES = {
-    "occlusion": ("none", "fb"),
-    "absent": ("exclude", "zero", "current"),
-    "average": ("pairs", "pooled"),
-    "grid": ("current", "previous"),
-    "out_of_frame": ("exclude", "clamp"),
-    "definition": tuple(DEFINITIONS),
-}
-
-
-@dataclass(frozen=True)
-class TemporalSettings:
-    """Choices behind a temporal consistency; the defaults are those of Varghese et al. 2020.
-
-    `flow`: the method, as `uqeval.maps.flow_method` reads it; `flow_scale`: the images are resized
-    so before it. `occlusion` fb: scores without occluded pixels beside the others. `absent`,
-    `least_pixels`: which classes a mean IoU is over. `average` of the pairs' scores, or one score
-    of pooled counts. `grid`: whose pixels are compared, frame t's or frame t-1's. `out_of_frame`:
-    pixels that come from outside leave the counts, or take the nearest at the border. `drop_cuts`:
-    pairs that look like scene cuts leave the means. `tracks`: long-term tracks too, begun every
-    `track_step` pixels, of at least `track_length` frames, on structure only unless
-    `track_everywhere`.
-
-    Raises `UsageError` for what cannot be.
-    """
-
-    flow: str = "farneback"
-    flow_scale: float = 1.0
-    model: str = ""
-    occlusion: str = "none"
-    absent: str = "exclude"
-    least_pixels: int = 0
-    average: str = "pairs"
-    grid: str = "current"
-    out_of_frame: str = "exclude"
-    drop_cuts: bool = False
-    tracks: bool = False
-    track_step: int = 8
-    track_length: int = 2
-    track_everywhere: bool = False
-    definition: str = "paper"
-
-    def __post_init__(self) -> None:
-        check_choices(self, CHOICES)
-        flow_method(self.flow, self.flow_scale)
-        for name, least in (("least_pixels", 0), ("track_step", 1), ("track_length", 2)):
-            check_whole(self, name, least)
-        defaults = {field.name: field.default for field in dataclasses.fields(self)}
-        for name in ("track_step", "track_length", "track_everywhere"):
-            if not self.tracks and getattr(self, name) != defaults[name]:
-                raise UsageError(f"{option(name)} is of --tracks; give that too.")
-
-    @classmethod
-    def of(cls, **given: Any) -> TemporalSettings:
-        """Settings of a definition, with what is `given` in place of its choices."""
-        return of_definition(cls, DEFINITIONS, given)
-
-    @property
-    def method(self) -> FlowMethod:
-        """The method of flow."""
-        return flow_method(self.flow, self.flow_scale)
 
 
 def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, TemporalSettings]:

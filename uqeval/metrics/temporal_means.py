@@ -11,7 +11,7 @@ from uqeval.metrics.temporal_pairs import Three, tc, three
 
 if TYPE_CHECKING:
     from uqeval.metrics._family import Facts, VideoFacts
-    from uqeval.metrics.temporal import TemporalSettings
+    from uqeval.metrics.temporal_settings import TemporalSettings
     from uqeval.tallies._contract import State
 
 

@@ -12,7 +12,7 @@ from uqeval.metrics._contract import put
 
 if TYPE_CHECKING:
     from uqeval.metrics._family import VideoFacts
-    from uqeval.metrics.temporal import TemporalSettings
+    from uqeval.metrics.temporal_settings import TemporalSettings
     from uqeval.tallies._contract import State
 
 #: Pixels of each class here, there, and in both.

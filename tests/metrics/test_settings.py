@@ -1,0 +1,81 @@
+"""Options are declared once: what the field says is what holds everywhere."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+
+from uqeval.config.options import commands
+from uqeval.errors import UsageError
+from uqeval.metrics import FAMILIES
+from uqeval.metrics._settings import Option, Settings, documented, option, options_of
+
+OPTIONS = [
+    (name, option_, own)
+    for name, family in FAMILIES.items()
+    for option_, own in options_of(family.settings_type).items()
+]
+
+
+@pytest.mark.parametrize(("family", "name", "own"), OPTIONS)
+def test_an_option_says_what_it_is(family: str, name: str, own: Option) -> None:
+    settings = FAMILIES[family].settings_type
+    assert own.help.endswith(".") and "default" not in own.help
+    assert f"`{name}`: {own.help.removesuffix('.')}" in settings.__doc__
+    assert name in commands()[family]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_definitions_change_options_that_there_are(family: str) -> None:
+    settings = FAMILIES[family].settings_type
+    for name, changed in settings.definitions.items():
+        assert set(changed) <= set(options_of(settings))
+        made = settings.of(definition=name)
+        assert {key: getattr(made, key) for key in changed} == changed
+
+
+@documented
+@dataclasses.dataclass(frozen=True)
+class Example(Settings):
+    """An example."""
+
+    whole: int = option(4, "A number.", least=1, most=9)
+    part: float = option(0.5, "A part.", above=0, below=1)
+    maybe: float | None = option(None, "Perhaps.", least=0)
+    base: float | str = option(2.0, "A base.")
+    word: str = option("a", "A word.", choices=("a", "b"), shown="the first")
+    flag: bool = option(True, "Whether.")
+    free: str = option("", "Anything.")
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"whole": 0}, "--whole 0; expected a whole number from 1 to 9."),
+        ({"whole": 10}, "--whole 10; expected a whole number from 1 to 9."),
+        ({"whole": 2.0}, "--whole 2.0; expected a whole number"),
+        ({"whole": True}, "--whole True; expected a whole number"),
+        ({"whole": "4"}, "--whole '4'; expected a whole number"),
+        ({"part": 0}, "--part 0; expected a number above 0 and below 1."),
+        ({"part": 1.0}, "--part 1.0; expected a number above 0 and below 1."),
+        ({"part": float("nan")}, "--part nan; expected a number above 0"),
+        ({"part": None}, "--part None; expected a number above 0"),
+        ({"maybe": -1}, "--maybe -1; expected a number of at least 0."),
+        ({"word": "c"}, "--word 'c'; expected one of a, b."),
+        ({"flag": 1}, "--flag 1; expected true or false."),
+        ({"definition": "x"}, "--definition 'x'; expected one of paper."),
+    ],
+)
+def test_a_value_that_its_option_does_not_allow(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        Example.of(**given)
+    assert says in str(caught.value)
+
+
+def test_values_that_are_allowed() -> None:
+    made = Example.of(whole=9, part=1e-9, maybe=0, base="classes", word="b", flag=False, free="x")
+    assert made == Example(9, 1e-9, 0, "classes", "b", False, "x")
+    assert "`word`: A word (default: the first)." in (Example.__doc__ or "")
+    assert "`whole`: A number (default: 4)." in (Example.__doc__ or "")

@@ -1,0 +1,101 @@
+"""What can be chosen of a calibration error, and what definitions in use choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import UsageError
+from uqeval.metrics import calibration_estimators as estimators
+from uqeval.metrics import calibration_scores as cs
+from uqeval.metrics._settings import Settings, definition_of, documented, option
+
+if TYPE_CHECKING:
+    from uqeval.tallies import Bins
+
+#: What each definition in use changes of the defaults, which are Guo et al. 2017's with 15 bins.
+DEFINITIONS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "gustafsson-code": {"bins": 10, "edge": "upper-float32", "at_one": "drop"},
+    "torchmetrics": {"edge": "upper-float32", "at_one": "own"},
+    "torch-uncertainty-0.13": {"bins": 10, "edge": "upper-float32", "at_one": "own"},
+    "scikit-learn": {"bins": 5, "binary": "positive"},
+    "mapie": {"bins": 49},
+    "netcal": {"bins": 10, "edge": "upper", "binary": "positive"},
+    **{name: {"estimator": name} for name in estimators.PUBLISHED},
+}
+
+#: More bins than pixels of a confidence can tell apart mean nothing, and each costs 64 kB an item.
+MOST_BINS = 1000
+_BINS, _TEMPERATURE = "Bins", "Temperature"
+
+
+@documented
+@dataclass(frozen=True)
+class CalibrationSettings(Settings):
+    """Every choice behind a calibration error; the defaults are those of Guo et al. 2017."""
+
+    definitions = DEFINITIONS
+
+    # fmt: off
+    bins: int = option(
+        15, "Bins of confidence, of equal width (of equal mass for the adaptive ECE); several make "
+        "variants.",
+        metavar="B", panel=_BINS, least=1, most=MOST_BINS, common=True)
+    edge: str = option(
+        "lower", "A confidence on an edge lies in the lower bin, in the upper one, or in the upper "
+        "one with edges rounded to float32.",
+        choices=("lower", "upper", "upper-float32"), panel=_BINS)
+    at_one: str = option(
+        "last", "With --edge upper, confidence 1 lies in the last bin, in its own, or in none "
+        "(drop; it counts in N).",
+        choices=cs.AT_ONE, panel=_BINS)
+    binary: str = option(
+        "top", "With two classes, the bins are of the top label's probability, or of class 1's "
+        "(positive).",
+        choices=("top", "positive"), panel=_BINS)
+    estimator: str = option(
+        "plug-in", "Beside the plug-in ECE, an estimate with less bias: Kumar et al. 2019 (root of "
+        "the mean squared gap, mean gap) or Roelofs et al. 2022; several make variants.",
+        choices=("plug-in", *estimators.PUBLISHED), panel=_BINS)
+    clip: float = option(
+        2.0**-24, "Least probability in the NLL.",
+        metavar="P", above=0, below=1, several=False, shown="2^-24")
+    adaptive: bool = option(
+        True, "The adaptive ECE. Its bins are of the whole set, which is read again for them when "
+        "it has grown.", panel=_BINS)
+    temperature: bool = option(
+        True, "Fit a temperature and give the scores after it.", panel=_TEMPERATURE, common=True)
+    temperature_of: str = option(
+        "mean", "It scales the logarithm of the mean of the samples, or that of each of the "
+        "samples before they are averaged, which reads the stack again; both make variants.",
+        choices=("mean", "samples"), panel=_TEMPERATURE)
+    fit_on: str | None = option(
+        None, "Fit it on the items that FILE names, a JSON list or one a line.",
+        metavar="FILE", panel=_TEMPERATURE, several=False, shown="all", common=True)
+    definition: str = definition_of(DEFINITIONS)
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.fit_on is not None and not self.temperature:
+            raise UsageError("--fit-on fits the temperature, which --no-temperature leaves out.")
+        if self.temperature_of != "mean" and not self.temperature:
+            raise UsageError(
+                "--temperature-of says what is scaled, which --no-temperature leaves out."
+            )
+        if self.edge == "lower" and self.at_one != "last":
+            raise UsageError(
+                f"--at-one {self.at_one} goes with --edge upper: where a confidence on an edge "
+                "lies in the bin below, 1 lies in the last."
+            )
+
+    def is_positive(self, classes: int) -> bool:
+        """Return whether the bins are of class 1 of two, not of the top label."""
+        return self.binary == "positive" and classes == 2
+
+    def binning(self) -> Bins:
+        """How confidences are binned."""
+        from uqeval.tallies import Bins
+
+        return Bins(self.bins, self.edge)

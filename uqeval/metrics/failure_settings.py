@@ -1,0 +1,50 @@
+"""What can be chosen of failure detection."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from uqeval.metrics._settings import Settings, definition_of, documented, option
+from uqeval.metrics.pavpu_settings import checked_log_base
+from uqeval.metrics.thresholds import Rule
+
+if TYPE_CHECKING:
+    from uqeval.tallies import Uncertainty
+
+
+@documented
+@dataclass(frozen=True)
+class FailureSettings(Settings):
+    """Every choice behind failure detection."""
+
+    # fmt: off
+    uncertainty: str = option(
+        "entropy", "A map: entropy, mutual_information, expected_entropy, confidence, "
+        "variation_ratio, std, or any map of the store; give it again for more.",
+        metavar="NAME", common=True)
+    threshold: str = option(
+        "mean", "Uncertainty threshold of the undetected errors: mean of the pixels; median or pNN "
+        "of the 4×4 patches; range:T; max-surplus; or a number.",
+        metavar="RULE", common=True)
+    log_base: float | str = option(
+        math.e, "Base of the entropies, the unit of thresholds; with classes, their number, they "
+        "lie in [0, 1].",
+        metavar="e|2|classes", several=False, shown="e")
+    definition: str = definition_of(Settings.definitions)
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.log_base != "classes":
+            object.__setattr__(self, "log_base", checked_log_base(self.log_base))
+        object.__setattr__(self, "threshold", str(self.threshold))
+        Rule.parse(self.threshold)
+
+    def ranked(self, classes: int) -> Uncertainty:
+        """The uncertainty that pixels of so many classes are ranked by."""
+        from uqeval.tallies import Uncertainty
+
+        base = float(classes) if self.log_base == "classes" else float(self.log_base)
+        return Uncertainty(self.uncertainty, base)

@@ -1,0 +1,70 @@
+"""What can be chosen of an n-MeRCI, and what definitions in use choose."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from uqeval.errors import UsageError
+from uqeval.maps.names import lambda_of
+from uqeval.metrics import _numbers as numbers
+from uqeval.metrics._settings import Settings, definition_of, documented, option
+
+#: What each definition in use changes of the defaults, which are Moukari et al.'s paper. The one
+#: public implementation sorts by λ, keeps the first ⌊N·α⌋ pixels, and takes λ, MAE, mean σ and the
+#: largest error of those alone.
+DEFINITIONS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "trimmed-mae": {"mae": "trimmed"},
+    "public-code": {"interpolation": "truncated", "over": "kept"},
+}
+_CHOICES = "Choices of a definition"
+
+
+@documented
+@dataclass(frozen=True)
+class NmerciSettings(Settings):
+    """Every choice behind an n-MeRCI; the defaults are those of Moukari et al. 2019."""
+
+    definitions = DEFINITIONS
+
+    # fmt: off
+    uncertainty: str = option(
+        "sigma", "The predicted standard deviation, or a map of the store in its place; give it "
+        "again for more.",
+        metavar="NAME", common=True)
+    alpha: float = option(
+        95.0, "Share of the pixels that the rescaled intervals hold; several make variants.",
+        metavar="PERCENT", above=0, most=100, shown="95", common=True)
+    depth_step: float | None = option(
+        None, "Also by interval of the target of this width, each with its own percentiles.",
+        metavar="STEP", above=0, below=math.inf, several=False, common=True)
+    interpolation: str = option(
+        "linear", "Percentiles: linear, inverted_cdf, or truncated: the last of the first "
+        "floor(N·α) values.",
+        choices=("linear", "inverted_cdf", "truncated"), panel=_CHOICES)
+    over: str = option(
+        "all", "Means over all pixels, or over those kept: with λ up to λ^α.",
+        choices=("all", "kept"), panel=_CHOICES)
+    mae: str = option(
+        "full", "The MAE of all pixels, or trimmed to errors up to max^α.",
+        choices=("full", "trimmed"), panel=_CHOICES)
+    definition: str = definition_of(DEFINITIONS)
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        object.__setattr__(self, "alpha", float(self.alpha))
+        if self.over == "kept" and self.mae == "trimmed":
+            raise UsageError("--over kept takes every mean over the kept pixels; drop --mae.")
+
+    @property
+    def sigma(self) -> str:
+        """The map of σ."""
+        return numbers.sigma_map(self.uncertainty)
+
+    @property
+    def trimmed_by(self) -> str:
+        """The map whose percentile says which pixels a trimmed mean keeps."""
+        return lambda_of(self.sigma) if self.over == "kept" else "error"

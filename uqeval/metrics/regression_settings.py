@@ -1,0 +1,81 @@
+"""What can be chosen of the scores of a regression, and what definitions in use choose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from uqeval.metrics import _numbers as numbers
+from uqeval.metrics import regression_scores as rs
+from uqeval.metrics._settings import Settings, definition_of, documented, option
+
+#: What each definition in use changes of the defaults. The paper says 100 values of p in ]0, 1[,
+#: its code takes 0.01 … 0.99, which is what the default follows.
+DEFINITIONS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "gustafsson-code": {"levels": 99},
+    "uncertainty-toolbox": {"levels": 100, "grid": "closed", "area": "crossing"},
+    "torch-uncertainty-0.13": {"levels": 15, "grid": "5-95", "area": "mean"},
+}
+_PLOT = "Calibration plot"
+
+
+@documented
+@dataclass(frozen=True)
+class RegressionSettings(Settings):
+    """Every choice behind the scores of a regression."""
+
+    definitions = DEFINITIONS
+
+    # fmt: off
+    uncertainty: str = option(
+        "sigma", "The predicted standard deviation, or a map of the store in its place; give it "
+        "again for more.",
+        metavar="NAME", common=True)
+    distribution: str = option(
+        "gaussian", "Whose standard deviation σ is.",
+        choices=("gaussian", "laplace"), common=True)
+    levels: int = option(
+        99, "Calibration at K levels.", metavar="K", panel=_PLOT, least=2, most=9999)
+    grid: str = option(
+        "open", "Where they lie: k/(K + 1), open; evenly from 0 to 1, closed; or evenly from 0.05 "
+        "to 0.95, 5-95.",
+        choices=("open", "closed", "5-95"), panel=_PLOT)
+    proportion: str = option(
+        "interval", "Share of the targets in the central interval of a level, or on one side of "
+        "its quantile.",
+        choices=("interval", "quantile"), panel=_PLOT)
+    area: str = option(
+        "trapezoid", "AUCE of the gaps: trapezoid, crossing (cut where their line crosses 0), or "
+        "their mean.",
+        choices=rs.AREAS, panel=_PLOT)
+    definition: str = definition_of(DEFINITIONS)
+    # fmt: on
+
+    @property
+    def sigma(self) -> str:
+        """The map of σ."""
+        return numbers.sigma_map(self.uncertainty)
+
+    @property
+    def plotted(self) -> tuple[float, ...]:
+        """The levels of the calibration plot."""
+        n = self.levels
+        if self.grid == "open":
+            return tuple(k / (n + 1) for k in range(1, n + 1))
+        if self.grid == "closed":
+            return tuple(k / (n - 1) for k in range(n))
+        return tuple((n - 1 + 18 * k) / (20 * (n - 1)) for k in range(n))
+
+    @property
+    def interval_levels(self) -> tuple[float, ...]:
+        """Levels below 1 of intervals: plotted ones, and those always told, ascending."""
+        plotted = self.plotted if self.proportion == "interval" else ()
+        return tuple(sorted({*(p for p in plotted if p < 1), *rs.LEVELS}))
+
+    @property
+    def quantile_levels(self) -> tuple[float, ...]:
+        """Levels in ]0, 1[ of plotted quantiles, ascending."""
+        if self.proportion == "interval":
+            return ()
+        return tuple(p for p in self.plotted if 0 < p < 1)

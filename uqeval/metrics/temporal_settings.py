@@ -1,0 +1,91 @@
+"""What can be chosen of a temporal consistency, and what definitions in use choose."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from typing import Any
+
+from uqeval.errors import UsageError
+from uqeval.maps.flow_method import FlowMethod, flow_method
+from uqeval.metrics._settings import Settings, definition_of, documented, option, option_name
+
+#: What each definition in use changes of the defaults, which are those of the paper. Both codes
+#: warp frame t back to t-1 and pool the counts of all pairs; neither can be reproduced whole:
+#: one warps half a pixel off, the other interpolates class ids.
+DEFINITIONS: dict[str, dict[str, Any]] = {
+    "paper": {},
+    "vspw": {"grid": "previous", "average": "pooled", "absent": "current"},
+    "etc": {"grid": "previous", "average": "pooled", "absent": "zero", "out_of_frame": "clamp"},
+}
+_FLOW, _CHOICES, _TRACKS = "Optical flow", "Choices of a definition", "Long-term tracks"
+
+
+@documented
+@dataclass(frozen=True)
+class TemporalSettings(Settings):
+    """Every choice behind a temporal consistency; the defaults are those of Varghese et al. 2020.
+
+    `model`: which predictions, where there are several; none of the command line's options.
+    """
+
+    definitions = DEFINITIONS
+
+    # fmt: off
+    flow: str = option(
+        "farneback", "farneback, dis (dis:medium), dis:fast, dis:ultrafast, tvl1, or file; with "
+        "parameters as farneback:winsize=21; give it again for an ablation.",
+        metavar="METHOD", panel=_FLOW, common=True)
+    flow_scale: float = option(
+        1.0, "Estimate on images of this part of their sides.",
+        metavar="SCALE", panel=_FLOW, shown="1")
+    model: str = ""
+    occlusion: str = option(
+        "none", "With fb: scores without the pixels that a forward-backward check calls occluded, "
+        "beside the others.",
+        choices=("none", "fb"), panel=_FLOW, several=False, common=True)
+    absent: str = option(
+        "exclude", "Classes in neither map: exclude them, or count 0; current: classes of y_t "
+        "only.",
+        choices=("exclude", "zero", "current"), panel=_CHOICES)
+    least_pixels: int = option(
+        0, "Leave classes of fewer pixels in y_t out of TC_t.",
+        metavar="N", panel=_CHOICES, least=0, several=False)
+    average: str = option(
+        "pairs", "mTC is the mean over pairs, or of pooled counts.",
+        choices=("pairs", "pooled"), panel=_CHOICES)
+    grid: str = option(
+        "current", "Warp t-1 to the current frame, or t back to the previous one.",
+        choices=("current", "previous"), panel=_CHOICES)
+    out_of_frame: str = option(
+        "exclude", "Pixels that come from outside: exclude them, or take the nearest at the border "
+        "(clamp).",
+        choices=("exclude", "clamp"), panel=_CHOICES)
+    drop_cuts: bool = option(
+        False, "Leave pairs that look like scene cuts out of the means.", panel=_CHOICES)
+    tracks: bool = option(
+        False, "C26: the share of long-term tracks along which the prediction keeps its label.",
+        panel=_TRACKS, common=True)
+    track_step: int = option(
+        8, "Tracks begin on a grid this wide.",
+        metavar="PIXELS", panel=_TRACKS, least=1, several=False)
+    track_length: int = option(
+        2, "Shorter tracks are not counted.",
+        metavar="FRAMES", panel=_TRACKS, least=2, several=False)
+    track_everywhere: bool = option(
+        False, "Begin tracks where the image has no structure too.", panel=_TRACKS)
+    definition: str = definition_of(DEFINITIONS)
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        flow_method(self.flow, self.flow_scale)
+        defaults = {field.name: field.default for field in dataclasses.fields(self)}
+        for name in ("track_step", "track_length", "track_everywhere"):
+            if not self.tracks and getattr(self, name) != defaults[name]:
+                raise UsageError(f"{option_name(name)} is of --tracks; give that too.")
+
+    @property
+    def method(self) -> FlowMethod:
+        """The method of flow."""
+        return flow_method(self.flow, self.flow_scale)
