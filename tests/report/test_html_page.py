@@ -175,8 +175,8 @@ def test_slices_and_how_intervals_were_drawn(tmp_path: Path) -> None:
     html = to_html({"r": Report.load(with_states(tmp_path))})
     assert 'id="figure-slices"' in html and "light=night" in html
     assert "1 item, which is few" in html and ">all items<" in html
-    assert "Intervals hold 90 % of 100 resamples of 12 items (seed 0)." in html
-    assert "Hollow: a slice of few items." in html
+    assert "Intervals at level 90 % from 12 items. Below 30 they may be too narrow." in html
+    assert "Hollow: a slice of few units." in html
 
 
 def test_cells_and_bins_lead_to_the_items_behind_them(tmp_path: Path) -> None:

@@ -60,10 +60,12 @@ def test_tables_without_patches() -> None:
 
 
 def test_intervals_and_slices() -> None:
-    surplus = {"low": -0.2, "high": 0.1, "level": 0.9, "approximate": True}
+    units = {"name": "item", "drawn": 2, "defined": 2}
+    surplus = {"low": -0.2, "high": 0.1, "level": 0.9, "approximate": True, "units": units}
     drawn = {"level": 0.9, "draws": 50, "seed": 0, "unit": "item", "units": 2}
     day = {
-        "items": 1, "small": True, "names": ["a"], "results": {"pavpu": scores(surplus=0.25)},
+        "items": 1, "small": True, "units": {"name": "group", "drawn": 1, "defined": 1},
+        "names": ["a"], "results": {"pavpu": scores(surplus=0.25)},
         "intervals": {},
     }  # fmt: skip
     cut = report(
@@ -72,15 +74,16 @@ def test_intervals_and_slices() -> None:
     )  # fmt: skip
     intervals, slices = tables_of(cut)[-2:]
     assert intervals.title == "Intervals"
-    assert intervals.rows == [["pavpu", "Surplus", "-0.1250", "≈ [-0.2000, 0.1000]"]]
-    assert "90 % of 50 resamples of 2 items" in intervals.note and "approximate" in intervals.note
-    assert slices.title == "Slices" and slices.columns[:3] == ["slice", "items", "Surplus"]
-    assert [row[:3] for row in slices.rows] == [
-        ["all items", "2", "-0.1250 ≈ [-0.2000, 0.1000]"],
-        ["light=day", "1 (few)", "0.2500"],
+    assert intervals.rows == [["pavpu", "Surplus", "-0.1250", "≈ [-0.2000, 0.1000]", "2 items"]]
+    assert "level 90 % from 2 items. Below 30 they may be too narrow." in intervals.note
+    assert "approximate" in intervals.note
+    assert slices.columns[:4] == ["slice", "items", "units", "Surplus"]
+    assert [row[:4] for row in slices.rows] == [
+        ["all items", "2", "2 items", "-0.1250 ≈ [-0.2000, 0.1000]"],
+        ["light=day", "1", "1 group (few)", "0.2500"],
     ]
     text = printed(lambda console: show(cut, console))
-    assert "Intervals" in text and "1 (few)" in text
+    assert "Intervals" in text and "1 group (few)" in text
     ends = [table.title for table in tables_of(report(intervals={"pavpu.phi": surplus}))]
     assert "Intervals" not in ends and "Slices" not in ends
 

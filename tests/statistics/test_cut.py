@@ -61,7 +61,7 @@ def test_a_report_and_back(tmp_path: Path, table: Path) -> None:
     assert report.slices["weather=sun"]["items"] == 4
     # A slice of one drive has one group, of which nothing can be drawn.
     alone = report.slices["weather=sun,drive=a"]
-    assert alone["units"] == {"name": "group", "drawn": 1} and alone["small"]
+    assert alone["units"] == {"name": "group", "drawn": 1, "defined": 1} and alone["small"]
     assert alone["intervals"]["pavpu.pavpu"]["reason"] == "1 group has this score; 2 are needed"
     assert report.slices["weather=sun"]["intervals"]["pavpu.pavpu"]["level"] == 0.9
     assert any("intervals rest on 4 groups; below 30 they may be" in w for w in report.warnings)

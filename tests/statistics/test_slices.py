@@ -85,7 +85,11 @@ def test_results_of_slices(tmp_path: Path) -> None:
     found = slices(own, cut, [("weather",)], CutOptions(ci=0.95, draws=200))
     assert list(found) == ["weather=fog", "weather=snow", "weather=sun"]
     snow, sun = found["weather=snow"], found["weather=sun"]
-    assert snow["items"] == 1 and snow["small"] and snow["units"] == {"name": "item", "drawn": 1}
+    assert (
+        snow["items"] == 1
+        and snow["small"]
+        and snow["units"] == {"name": "item", "drawn": 1, "defined": 1}
+    )
     assert snow["intervals"]["pavpu.pavpu"]["reason"] == "1 item has this score; 2 are needed"
     assert snow["names"] == ["item_5"] and sun["items"] == 3
     # One item has what its row says, the threshold held fixed.

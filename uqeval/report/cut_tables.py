@@ -6,8 +6,10 @@ from uqeval.report.fields import about
 from uqeval.report.figures.contract import family_of
 from uqeval.report.glossary import ARROWS, HEADLINES, label
 from uqeval.report.grids import interval_of
+from uqeval.report.intervals import interval as interval_at
+from uqeval.report.intervals import units_of
 from uqeval.report.schema import Report
-from uqeval.report.score_grids import slices
+from uqeval.report.score_grids import slices, whole_of
 from uqeval.report.setting_grids import resampling
 from uqeval.report.tables import Table, shown
 
@@ -24,9 +26,10 @@ def headlines(report: Report, title: str) -> Table:
                 known = about(report, key, name)
                 arrow = ARROWS.get(known.get("direction") or "", "")
                 interval = interval_of(report.intervals, key, [name])
+                held = interval_at(report.intervals, key, [name]) or {}
                 rows.append([key, f"{label(name)} {arrow}".strip(), shown(record[name]),
-                             interval])  # fmt: skip
-    columns, width = ["metric", "score", "value", "interval"], 4
+                             interval, units_of(held)])  # fmt: skip
+    columns, width = ["metric", "score", "value", "interval", "units"], 5
     if not any(row[3] for row in rows):
         width = 3
     return Table(title, columns[:width], [row[:width] for row in rows], left=frozenset({0, 1}))
@@ -44,7 +47,7 @@ def cut_tables(report: Report) -> list[Table]:
 
 def _intervals(report: Report) -> Table | None:
     table = headlines(report, "Intervals")
-    rows = [row for row in table.rows if row[-1]] if len(table.columns) == 4 else []
+    rows = [row for row in table.rows if row[3]] if len(table.columns) == 5 else []
     if not rows:
         return None
     return Table(table.title, table.columns, rows, _note(report, rows), table.left)
@@ -56,14 +59,15 @@ def _slices(report: Report) -> Table | None:
         return None
     rows, few = [], False
     for row in grid.rows:
-        own = report.slices.get(row.name) or {"items": len(report.items)}
+        own = report.slices.get(row.name) or whole_of(report)
         few |= bool(own.get("small"))
-        count = f"{shown(own.get('items', 0))}{' (few)' if own.get('small') else ''}"
-        rows.append([row.name, count, *(f"{c.text} {c.interval}".strip() for c in row.cells)])
+        units = f"{units_of(own)}{' (few)' if own.get('small') else ''}".strip()
+        counts = [shown(own.get("items", 0)), units]
+        rows.append([row.name, *counts, *(f"{c.text} {c.interval}".strip() for c in row.cells)])
     note = _note(report, rows) if any(c.interval for row in grid.rows for c in row.cells) else ""
     if few:
-        note = f"few: too few items for the scores to say much. {note}".strip()
-    return Table("Slices", ["slice", "items", *grid.columns], rows, note)
+        note = f"few: too few units for the scores to say much. {note}".strip()
+    return Table("Slices", ["slice", "items", "units", *grid.columns], rows, note)
 
 
 def _note(report: Report, rows: list[list[str]]) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from uqeval.report.intervals import interval
+from uqeval.report.intervals import interval, units_of
 from uqeval.report.tables import Table, shown
 
 
@@ -67,14 +67,16 @@ def cell(record: Mapping[str, Any], name: str, interval: str = "") -> Cell:
 def interval_of(
     intervals: Mapping[str, Any], key: str, fields: Sequence[str], level: bool = False
 ) -> str:
-    """The interval of a value for the eye: its ends, whether it is approximate, and its level where
-    that does not stand beside it."""
+    """The interval of a value for the eye: its ends, whether it is approximate, its level if asked
+    for, and in how many units the value is defined if not in all."""
     found = interval(intervals, key, fields)
     if found is None:
         return ""
     about = "≈ " if found.get("approximate") else ""
     at = f"{100 * found['level']:.4g} %: " if level and found.get("level") else ""
-    return f"{at}{about}[{shown(found['low'])}, {shown(found['high'])}]"
+    units = found.get("units") or {}
+    part = f" ({units_of(found)})" if units.get("defined") != units.get("drawn") else ""
+    return f"{at}{about}[{shown(found['low'])}, {shown(found['high'])}]{part}"
 
 
 def grid_of(table: Table) -> Grid:

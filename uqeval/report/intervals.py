@@ -30,14 +30,45 @@ def class_of(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> str:
 
 
 def in_words(settings: Mapping[str, Any] | None) -> str:
-    """How the intervals of a report were drawn, as its settings say."""
+    """From how many units the intervals of a report are computed, as its settings say."""
     if not settings:
         return ""
     unit, units = settings.get("unit", "item"), settings.get("units")
-    drawn = f"{'all' if units is None else f'{units:,}'} {unit}{'' if units == 1 else 's'}"
+    effective = settings.get("effective")
+    drawn = "all items" if units is None else units_text(unit, units, None, effective)
     by = f" by {settings['group_by']}" if settings.get("group_by") else ""
     fixed = f" Held fixed: {settings['held_fixed']}." if settings.get("held_fixed") else ""
+    few = " Below 30 they may be too narrow." if _few(units, effective) else ""
     return (
-        f"Intervals hold {100 * settings.get('level', 0):g} % of {settings.get('draws', 0):,} "
-        f"resamples of {drawn}{by} (seed {settings.get('seed')}).{fixed}"
+        f"Intervals at level {100 * settings.get('level', 0):g} % from {drawn}{by}.{few} Draws, "
+        f"where a method needs them: {settings.get('draws', 0):,} (seed {settings.get('seed')})."
+        f"{fixed}"
     )
+
+
+def _few(units: Any, effective: Any) -> bool:
+    counts = [own for own in (units, effective) if isinstance(own, int | float)]
+    return bool(counts) and (effective if effective is not None else counts[0]) < 30
+
+
+def units_text(
+    name: str, drawn: int, defined: int | None = None, effective: float | None = None
+) -> str:
+    """Return units in words: `12 items`, `3 of 5 groups`, `3 batches, about 6 independent pairs`."""
+    share = f"{drawn:,}" if defined in (None, drawn) else f"{defined:,} of {drawn:,}"
+    pairs = "" if effective is None else f", about {effective:.0f} independent pairs"
+    return f"{share} {plural(name, drawn)}{pairs}"
+
+
+def units_of(record: Mapping[str, Any]) -> str:
+    """Return the units of an interval or a slice in words; empty where it has none."""
+    own = record.get("units")
+    if not isinstance(own, Mapping) or not isinstance(own.get("drawn"), int):
+        return ""
+    effective = record.get("effective", own.get("effective"))
+    return units_text(str(own.get("name", "item")), own["drawn"], own.get("defined"), effective)
+
+
+def plural(noun: str, count: int) -> str:
+    """Return the noun of units for a count."""
+    return noun if count == 1 else {"batch": "batches"}.get(noun, f"{noun}s")

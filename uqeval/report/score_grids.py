@@ -9,6 +9,7 @@ from uqeval.report.fields import DIRECTIONS, about, unit_of
 from uqeval.report.figures.contract import family_of
 from uqeval.report.glossary import ARROWS, HEADLINES, family_label, label, meaning
 from uqeval.report.grids import Cell, Grid, Row, cell, interval_of
+from uqeval.report.intervals import units_of
 from uqeval.report.schema import Report
 
 
@@ -90,7 +91,7 @@ def slices(report: Report) -> Grid | None:
     ]
     if not columns:
         return None
-    whole = {"items": len(report.items), "results": report.results, "intervals": report.intervals}
+    whole = whole_of(report)
     rows = []
     for name, own in {"all items": whole, **held}.items():
         cells = [
@@ -99,9 +100,23 @@ def slices(report: Report) -> Grid | None:
             for key, field in columns
         ]  # fmt: skip
         count = own.get("items", 0)
-        few = ", which is few" if own.get("small") else ""
-        rows.append(Row(name, cells, f"{count} item{'' if count == 1 else 's'}{few}"))
+        hint = f"{count} item{'' if count == 1 else 's'}"
+        units = units_of(own)
+        hint += f", {units}" if units and units != hint else ""
+        rows.append(Row(name, cells, hint + (", which is few" if own.get("small") else "")))
     return Grid("Headlines by slice", "slice", [_heading(report, *c) for c in columns], rows)
+
+
+def whole_of(report: Report) -> dict[str, Any]:
+    """Return all items as a slice is recorded."""
+    count = len(report.items)
+    drawn = report.settings.get("intervals") or {}
+    units = {"name": drawn.get("unit", "item"), "drawn": drawn.get("units", count)}
+    if "effective" in drawn:
+        units["effective"] = drawn["effective"]
+    return {
+        "items": count, "units": units, "results": report.results, "intervals": report.intervals,
+    }  # fmt: skip
 
 
 def _heading(report: Report, key: str, field: str) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import listed
+from uqeval.report.intervals import plural, units_text
 from uqeval.report.markdown import cell, table_lines
 from uqeval.report.tables import Table, shown
 
@@ -144,16 +145,7 @@ def units(own: Units | None) -> str:
     """What a value is computed from, in words: `12 items`, `3 of 5 groups`, `3 batches`."""
     if own is None or not (own.drawn or own.defined):
         return "–"
-    drawn = own.drawn or own.defined or 0
-    noun = plural(own.name, drawn)
-    share = f"{own.defined:,} of {drawn:,}" if own.defined not in (None, drawn) else f"{drawn:,}"
-    pairs = "" if own.effective is None else f", ≈{own.effective:.0f} independent pairs"
-    return f"{share} {noun}{pairs}"
-
-
-def plural(noun: str, count: int) -> str:
-    """The noun of units for a count."""
-    return noun if count == 1 else {"batch": "batches"}.get(noun, f"{noun}s")
+    return units_text(own.name, own.drawn or own.defined or 0, own.defined, own.effective)
 
 
 def findings(judgement: Judgement) -> list[tuple[str, str]]:

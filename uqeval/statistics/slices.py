@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.gate.addresses import slice_key
+from uqeval.statistics.draws import Resampling
 from uqeval.statistics.intervals import check_method, intervals
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
@@ -62,6 +63,26 @@ def default_cuts(table: ItemTable) -> list[tuple[str, ...]]:
     return chosen
 
 
+def _units(scoring: Scoring, items: Sequence[int], resampling: Resampling) -> dict[str, Any]:
+    """Return the units of a slice; `defined`: those in which some score of an item is defined."""
+    codes = resampling.codes.tolist()
+    scored = {c for c, i in zip(codes, items, strict=True) if _scored(scoring.records[i])}
+    own: dict[str, Any] = {
+        "name": resampling.unit,
+        "drawn": resampling.units,
+        "defined": len(scored),
+    }
+    if resampling.effective is not None:
+        own |= {"lag1": resampling.lag1, "effective": resampling.effective}
+    return own
+
+
+def _scored(record: Mapping[str, Any]) -> bool:
+    """Whether an item has some score; counts alone are none."""
+    families = [own for own in record.values() if isinstance(own, Mapping)]
+    return any(isinstance(value, float) for own in families for value in own.values())
+
+
 def slices(
     scoring: Scoring,
     table: ItemTable,
@@ -77,7 +98,7 @@ def slices(
         record: dict[str, Any] = {
             "items": len(items),
             "names": [scoring.names[i] for i in items],
-            "units": {"name": resampling.unit, "drawn": resampling.units},
+            "units": _units(scoring, items, resampling),
             "small": resampling.units < SMALL,
             "results": scoring.whole(items),
             "approximate": sorted(k for k, own in scoring.agains.items() if own.approximate),

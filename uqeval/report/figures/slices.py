@@ -51,7 +51,7 @@ def figure(families: Mapping[str, Sequence[Line]], slices: Mapping[str, Any]) ->
         f"{len(panels)} scores of {len(slices)} slices.{said}",
         "Dashed: all items."
         + (" Lines: confidence intervals." if held else "")
-        + (" Hollow: a slice of few items." if small else ""),
+        + (" Hollow: a slice of few units." if small else ""),
         (8.2, rows * (0.75 + 0.24 * max(len(slices), 2)) + 0.3),
         lambda canvas: _draw(canvas, grid, rows, slices),
     )
