@@ -54,7 +54,7 @@ def _few(units: Any, effective: Any) -> bool:
 def units_text(
     name: str, drawn: int, defined: int | None = None, effective: float | None = None
 ) -> str:
-    """Return units in words: `12 items`, `3 of 5 groups`, `3 batches, about 6 independent pairs`."""
+    """Return units in words: `3 of 5 groups`, `3 batches, about 6 independent pairs`."""
     share = f"{drawn:,}" if defined in (None, drawn) else f"{defined:,} of {drawn:,}"
     pairs = "" if effective is None else f", about {effective:.0f} independent pairs"
     return f"{share} {plural(name, drawn)}{pairs}"
