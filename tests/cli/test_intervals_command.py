@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from command import refused, run_uqeval, run_well
+from gate_units import checked, miou, verdict
 from small_stores import labels, probs, save
 
 N = 12
@@ -63,6 +64,25 @@ def test_another_method_for_all_scores(made: Path, tmp_path: Path) -> None:
     refused(run_uqeval("merge", "new.json", "--interval-method", "percentile", cwd=made), *words)
     refused(run_uqeval("merge", "new.json", "--ci", "0.9", "--interval-method", "bca", cwd=made),
             "bca", "korn-graubard")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("name", "seed", "units"),
+    [("new", 0, [i // 3 for i in range(N)]), ("old", 1, list(range(N)))],
+    ids=["groups", "items"],
+)
+def test_movers_and_more_units(
+    made: Path, tmp_path: Path, name: str, seed: int, units: list[int]
+) -> None:
+    """Those of the groups of a report, or of its items, against plain loops over predictions."""
+    score = miou(labels(N, 0), probs(N, seed))
+    limit = round(score(range(N)) - 0.01, 6)
+    rule = f"segmentation.miou: {{min: {limit}, confidence: 0.95}}"
+    found = verdict(made / f"{name}.json", tmp_path, rule)
+    count = len(set(units))
+    assert found["units"]["drawn"] == found["units"]["defined"] == count
+    assert found["units"]["name"] == found["more_units"]["unit"]
+    checked(found, count, score, NAMES, units, limit)
 
 
 def test_a_gate_with_confidence(made: Path, tmp_path: Path) -> None:

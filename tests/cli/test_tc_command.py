@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import zarr
 from command import Outcome, refused, run_uqeval, run_well
+from gate_units import checked, verdict
 from PIL import Image
 from small_videos import (
     Video,
@@ -590,3 +591,30 @@ def test_names_come_from_the_store(tmp_path: Path) -> None:
     names.write_text("\n".join(own.names))
     again = report_of(run_well("tc", store, "-o", "-", "--names", names).stdout)
     assert again["items"] == report["items"]
+
+
+def test_gate_on_pairs_of_a_video(tmp_path: Path) -> None:
+    pairs = 23
+    save_folder(tmp_path / "film", video(numbered(pairs + 1), 3, (32, 48)))
+    run_well("tc", "film", "--ci", "0.95", "-q", "-o", "v0.json", cwd=tmp_path)
+    record = json.loads((tmp_path / "v0.json").read_text())
+    names = [item["name"] for item in record["items"]]
+    values = np.array([item["temporal"]["tc"] for item in record["items"]])
+    own = record["intervals"]["temporal.mtc"]
+    assert own["method"] == "batch-means" and own["units"]["name"] == "batch"
+    limit = round(own["low"] + 0.2 * (float(values.mean()) - own["low"]), 6)
+    rule = f"temporal.mtc: {{min: {limit}, confidence: 0.95}}"
+    found = verdict(tmp_path / "v0.json", tmp_path, rule)
+    count = found["units"]["drawn"]
+    batches = [i * count // pairs for i in range(pairs)]
+    checked(found, pairs, lambda items: float(values[list(items)].mean()), names, batches, limit)
+    assert found["more_units"]["unit"] == "pair"
+    assert found["units"]["effective"] == own["effective"]
+
+    # Groups may not cut the sequence.
+    rows = [f"{name},{i % 2}" for i, name in enumerate(names)]
+    (tmp_path / "meta.csv").write_text("name,half\n" + "\n".join(rows) + "\n")
+    done = run_uqeval("tc", "film", "--ci", "0.95", "--slices", "meta.csv", "--group-by", "half",
+                      "-o", "cut.json", cwd=tmp_path)  # fmt: skip
+    refused(done, "--group-by puts pairs of the sequence", "Use groups of whole sequences")
+    assert not list(tmp_path.glob("cut*"))

@@ -1,0 +1,62 @@
+"""Plain loops for what the gate says of units: movers, standard error, how many more decide."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from command import run_uqeval
+from small_stores import VOID, C
+
+#: z at 95 %, and for a power of 80 %.
+Z, POWER = 1.959963984540054, 0.8416212335729143
+
+
+def verdict(report: Path, folder: Path, rule: str) -> dict[str, Any]:
+    """The verdict of one rule through the executable; files go into `folder`."""
+    (folder / "gate.yaml").write_text(rule)
+    done = run_uqeval("gate", report, "gate.yaml", "-q", "-o", "v.json", cwd=folder)
+    assert done.status in (0, 1), done.stderr
+    found: dict[str, Any] = json.loads((folder / "v.json").read_text())["verdicts"][0]
+    return found
+
+
+def checked(found: dict[str, Any], n: int, score: Callable[[Sequence[int]], float],
+            names: Sequence[str], units: Sequence[int], limit: float) -> None:  # fmt: skip
+    """Movers, the standard error and the number of units against plain loops."""
+    everything = list(range(len(names)))
+    whole = score(everything)
+    influence = {name: whole - score([j for j in everything if j != i])
+                 for i, name in enumerate(names)}  # fmt: skip
+    worst = sorted((v, name) for name, v in influence.items() if v < -1e-12)[:5]
+    assert [own["name"] for own in found["items"]] == [name for _, name in worst]
+    assert [own["influence"] for own in found["items"]] == pytest.approx([v for v, _ in worst])
+    left = [score([i for i in everything if units[i] != g]) for g in sorted(set(units))]
+    count = len(left)
+    error = math.sqrt((count - 1) / count * float(np.square(left - np.mean(left)).sum()))
+    assert found["interval"]["error"] == pytest.approx(error)
+    more = n * ((Z + POWER) * error / abs(whole - limit)) ** 2 - n
+    assert found["status"] == "inconclusive"
+    assert found["more_units"]["count"] == max(1, math.ceil(more))
+
+
+def miou(truth: np.ndarray, samples: np.ndarray) -> Callable[[Sequence[int]], float]:
+    """Return mIoU over items, of labels [item, y, x] and samples [item, sample, class, y, x]."""
+    predicted = samples.astype(np.float64).mean(axis=1).argmax(axis=1)
+    each = []
+    for own, ids in zip(truth, predicted, strict=True):
+        kept = own != VOID
+        pairs = own[kept].astype(int) * C + ids[kept]
+        each.append(np.bincount(pairs, minlength=C * C).reshape(C, C))
+
+    def score(items: Sequence[int]) -> float:
+        matrix = np.sum([each[i] for i in items], axis=0)
+        union = matrix.sum(axis=0) + matrix.sum(axis=1) - np.diag(matrix)
+        return float((np.diag(matrix)[union > 0] / union[union > 0]).mean())
+
+    return score
