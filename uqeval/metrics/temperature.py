@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics import calibration_gaps
@@ -36,6 +36,8 @@ _DOUBLINGS = 11
 _AROUND, _CLOSE = 9, 0.01
 #: So many pixels of an item say where to look first; it then lies among so few β, but for chance.
 _SAMPLE, _FEW = 2**15, 5
+#: So many pixels of an item say at which power of two the clipped NLL is least: each costs 11 β.
+_CLIPPED_SAMPLE = 2**12
 
 _WITHOUT = "no pixel gives its label's class a probability above 0"
 _CONSTANT = "the NLL is the same at every temperature"
@@ -43,12 +45,16 @@ _CONSTANT = "the NLL is the same at every temperature"
 
 @dataclass(frozen=True)
 class Fit:
-    """A fitted β = 1/T, or why there is none; pixels that entered, and those with p̄_y = 0."""
+    """A fitted β = 1/T, or why there is none; pixels that entered, and those with p̄_y = 0.
+
+    `counted`: what was counted at this β, where it was.
+    """
 
     beta: float | None
     reason: str
     pixels: int
     left_out: int
+    counted: Counted | None = None
 
 
 #: β around an estimate for samples, so far apart relative to it.
@@ -81,7 +87,14 @@ def plan(
     those of all items; where the fit had only some, `held_out` has those of the others, before and
     after.
     """
-    fitted = yield from (fit if of == "mean" else fit_samples)(classes, items, clip)
+
+    def at(beta: float) -> Tally:
+        return _tempered(of, classes, beta, bins, clip, positive)
+
+    if of == "mean":
+        fitted = yield from fit(classes, items, clip, at)
+    else:
+        fitted = yield from fit_samples(classes, items, clip)
     fit_record: dict[str, Any] = {}
     temperature = (
         None if fitted.beta is None else cs.BY_FIELD["temperature.value"].formula(fitted.beta)
@@ -102,9 +115,10 @@ def plan(
 
     from uqeval.tallies import Tempered
 
-    after = _tempered(of, classes, fitted.beta, bins, clip, positive)
+    after = at(fitted.beta)
     if items is None:
-        results = fit_record | _scores((yield (after,))[after].total, at_one)
+        counted_after = fitted.counted or (yield (after,))[after]
+        results = fit_record | _scores(counted_after.total, at_one)
         return Section(results, [], warnings=warnings, fitted=held)
     before = Tempered(classes, 1.0, bins, clip, positive)
     counted = yield (before, after)
@@ -177,23 +191,27 @@ def _fold(tally: Tally, counted: Counted, items: Sequence[int] | None) -> State:
     return total
 
 
-def fit(classes: int, items: Sequence[int] | None, clip: float) -> Fitting:
+def fit(
+    classes: int, items: Sequence[int] | None, clip: float, at: Callable[[float], Tally]
+) -> Fitting:
     """Return the β at which the clipped NLL of some items (None: all) is least.
 
     The unclipped NLL is convex: its β is within 1e-9 relative. Where no pixel is clipped at it, and
-    some pixels of each item say that the clipped NLL is not less elsewhere, it is that of both.
+    some pixels of each item say that the clipped NLL is not less elsewhere, it is that of both, and
+    the fit holds what `at(β)`, a `Tempered`, has counted.
     """
-    from uqeval.tallies import Bins, Likelihoods, Tempered
+    from uqeval.tallies import Likelihoods
 
     convex, least = yield from _fit_convex(classes, items, clip)
     if convex.beta is None and (not convex.pixels or convex.reason == _CONSTANT):
         return convex
     start = None
     if convex.beta is not None and abs(math.log2(least / convex.beta)) <= 1:
-        at = Tempered(classes, convex.beta, Bins(1), clip)
-        state = _fold(at, (yield (at,))[at], items)
+        tempered = at(convex.beta)
+        counted = (yield (tempered,))[tempered]
+        state = _fold(tempered, counted, items)
         if int(state["clipped"][0]) <= convex.left_out:
-            return convex
+            return replace(convex, counted=counted)
         start = convex.beta
 
     def tally(lowest: float, step: float, count: int) -> Likelihoods:
@@ -254,7 +272,7 @@ def _guess(
         TemperatureSlopes(classes, lowest / MOST, 0.0, count, _SAMPLE)
         for lowest, count in ((1.0, _DOUBLINGS), (math.sqrt(2), _DOUBLINGS - 1))
     )
-    clipped = Likelihoods(classes, 1 / MOST, 0.0, _DOUBLINGS, clip, _SAMPLE)
+    clipped = Likelihoods(classes, 1 / MOST, 0.0, _DOUBLINGS, clip, _CLIPPED_SAMPLE)
     counted = yield (*tallies, clipped)
     values = _fold(clipped, counted[clipped], items)["nll"].tolist()
     least = clipped.betas()[values.index(min(values))]
