@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from common import cached, labels_for, measure, row, softmax_stack
 
-from uqeval.run import usable_cpus
+from uqeval.engine.options import usable_cpus
 
 MAPS = ["confidence", "entropy", "expected_entropy", "mutual_information"]
 

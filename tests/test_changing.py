@@ -23,8 +23,9 @@ from uqeval.inputs import InputOptions, open_inputs
 from uqeval.inspect import inspect
 from uqeval.maps.video import VideoSource
 from uqeval.reduce import reduce as write_maps
+from uqeval.stores.changed import ChangedError
 from uqeval.stores.convert import convert
-from uqeval.stores.watch import ChangedError, Said, Watch, read_whole
+from uqeval.stores.watch import Said, Watch, read_whole
 
 sys.path.append(str(Path(__file__).parent / "cli"))
 from small_stores import NAMES, labels, probs, save, save_complete, save_label_folder

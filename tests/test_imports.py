@@ -34,7 +34,7 @@ ARROWS = {
     "kernels": set(),
     "files": set(),
     "untrusted": {"errors", "files"},
-    "stores": {"errors", "files", "publishing", "untrusted", "maps.spare"},
+    "stores": {"errors", "files", "publishing", "untrusted", "stores.spare"},
     "maps": {"errors", "kernels", "stores"},
     "tallies": {"errors", "kernels", "maps.names", "maps.video_names"},
     # The last two read small files that an option names: a report, a list of items.

@@ -13,10 +13,10 @@ from uqeval.inputs import Inputs
 from uqeval.sizes import shown_size
 
 if TYPE_CHECKING:
+    from uqeval.engine.options import RunOptions
     from uqeval.engine.scratch import Scratch
     from uqeval.maps.contract import MapSource
     from uqeval.metrics._plan import Counted, Plan, Section
-    from uqeval.run import RunOptions
     from uqeval.stores.map_cache import MapCache
     from uqeval.stores.states import StatesWriter
     from uqeval.tallies import Tally

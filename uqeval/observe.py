@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.engine.options import usable_cpus
 from uqeval.errors import DataError, UqevalError, UsageError
 from uqeval.inputs.ids import UNKNOWN_CLASSES
 from uqeval.maps import video_names as names_of
@@ -18,7 +19,6 @@ from uqeval.maps.names import void_of
 from uqeval.metrics.temporal_pairs import pair_record
 from uqeval.metrics.temporal_scores import is_cut
 from uqeval.metrics.temporal_settings import TemporalSettings
-from uqeval.run import usable_cpus
 
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps

@@ -7,13 +7,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uqeval.engine.options import RunOptions
 from uqeval.errors import OutputError, UsageError
 from uqeval.files import resolved
 from uqeval.inputs import Inputs
 from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, UNCERTAINTIES, void_of
 from uqeval.maps.sources import Source, with_samples
 from uqeval.publishing import beside
-from uqeval.run import RunOptions
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
 from uqeval.stores.locks import locked
 

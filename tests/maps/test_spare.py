@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.maps.spare import Spare
+from uqeval.stores.spare import Spare
 
 SHAPE = (512, 1024)
 

@@ -23,8 +23,9 @@ from zarr_files import (
 
 from uqeval.errors import StoreError
 from uqeval.stores.array import ItemArray
+from uqeval.stores.changed import ChangedError
 from uqeval.stores.store import open_store
-from uqeval.stores.watch import ChangedError, Watch
+from uqeval.stores.watch import Watch
 from uqeval.stores.zarr_group import ZarrGroup, open_zarr
 
 

@@ -6,7 +6,7 @@ import sys
 import threading
 from typing import Any
 
-from uqeval.run import Progress, Silent
+from uqeval.engine.options import Progress, Silent
 
 
 def progress_for(quiet: bool) -> Progress:

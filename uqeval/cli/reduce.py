@@ -34,9 +34,9 @@ def reduce(
     Example: uqeval reduce preds.zarr labels/ -o maps.zarr && uqeval pavpu maps.zarr
     """
     from uqeval.cli.progress import progress_for
+    from uqeval.engine.options import RunOptions
     from uqeval.inputs import InputOptions, open_inputs
     from uqeval.reduce import reduce as write_maps
-    from uqeval.run import RunOptions
     from uqeval.stores.locks import lock
     from uqeval.stores.overlap import paths_in, refuse_overlap
 

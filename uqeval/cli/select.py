@@ -16,7 +16,7 @@ from uqeval.cli.stdout import console, printing
 from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
-    from uqeval.report.tables import Table
+    from uqeval.report.table import Table
     from uqeval.select import Selection
 
 
@@ -116,7 +116,7 @@ def _columns(found: Selection) -> list[str]:
 
 
 def _table(found: Selection) -> Table:
-    from uqeval.report.tables import Table, shown
+    from uqeval.report.table import Table, shown
 
     rows = [
         [str(rank), own.name, own.sequence, shown(own.value), own.reason]

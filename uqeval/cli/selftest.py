@@ -62,7 +62,7 @@ def _progress(title: str) -> None:
 
 
 def _show(found: Selftest) -> None:
-    from uqeval.report.tables import Table
+    from uqeval.report.table import Table
     from uqeval.report.terminal import print_table
 
     rows = [

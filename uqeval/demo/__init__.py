@@ -8,9 +8,9 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+from uqeval.engine.options import Progress, Silent
 from uqeval.errors import OutputError
 from uqeval.publishing import refusals, sync_tree, write_file
-from uqeval.run import Progress, Silent
 from uqeval.running import Listener, Outcome, run_config
 
 #: What the demo asks for: a file as users write it.

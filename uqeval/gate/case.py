@@ -11,11 +11,12 @@ from typing import Any
 from uqeval.errors import StoreError, UsageError, number_of
 from uqeval.gate.baseline import Pair, refuse_other_settings
 from uqeval.gate.enough import more_units
+from uqeval.gate.kinds import Kind
 from uqeval.gate.lookup import Absent, Found, find
 from uqeval.gate.movers import moved_by
 from uqeval.gate.notes import notes_on, notes_on_value
 from uqeval.gate.resampling import Interval, NoInterval, Resampler, Units
-from uqeval.gate.rules import Kind, Rule
+from uqeval.gate.rules import Rule
 from uqeval.gate.units import recorded_units, units_of
 from uqeval.gate.verdict import Status, Verdict
 from uqeval.gate.waivers import use_of

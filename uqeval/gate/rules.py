@@ -9,12 +9,9 @@ from typing import Annotated, Any, Literal, Self
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from uqeval.gate.addresses import Address
+from uqeval.gate.kinds import KINDS, Kind
 from uqeval.gate.waivers import Waiver, check_bounds
 
-Kind = Literal["min", "max", "max_drop", "max_rise", "max_drop_relative", "max_rise_relative"]
-KINDS: tuple[Kind, ...] = (
-    "min", "max", "max_drop", "max_rise", "max_drop_relative", "max_rise_relative",
-)  # fmt: skip
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
 

@@ -8,8 +8,9 @@ from typing import Literal
 
 from uqeval.gate.addresses import Address
 from uqeval.gate.enough import MoreUnits
+from uqeval.gate.kinds import Kind
 from uqeval.gate.resampling import Interval, Mover, Units
-from uqeval.gate.rules import Kind, Rule
+from uqeval.gate.rules import Rule
 from uqeval.gate.unjudged import NotEvaluated
 from uqeval.gate.waivers import WaiverUse
 

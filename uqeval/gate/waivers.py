@@ -5,18 +5,14 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
-if TYPE_CHECKING:
-    from uqeval.gate.rules import Kind
+from uqeval.gate.kinds import LOW_FAILS, Kind
 
 _DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 _EXAMPLE = "expected a day such as 2027-01-31"
-
-#: Limits whose values fail by being too low; all others fail by being too high.
-LOW_FAILS: tuple[Kind, ...] = ("min", "max_drop", "max_drop_relative")
 
 
 def parse_day(text: Any) -> date:

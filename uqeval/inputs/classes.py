@@ -38,7 +38,7 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
     kind = _kind(stores)
     label_store, label_parts = _labels(stores[0], labels, opened.names, options)
     count = len(stores[0].arrays[kind or "predictions"])
-    places, evaluated = chosen_items(options, count)
+    places, evaluated = chosen_items(options.part, options.limit, count)
     own = [store_of(store, places) for store in stores]
     stack = Stack(own, kind) if kind else None
     classes = _classes(stores[0], stack, options, where)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
-    from uqeval.inputs.given import InputOptions
     from uqeval.stores.array import Store
 
 
@@ -53,16 +52,17 @@ class Part:
 
 
 def chosen_items(
-    options: InputOptions, count: int, ends: Sequence[int] | None = None
+    text: str | None, limit: int | None, count: int, ends: Sequence[int] | None = None
 ) -> tuple[range, dict[str, Any]]:
     """The places of the items that are evaluated, and what a report says of them.
 
-    Raises `UsageError` for a part without items.
+    `text`: the part, such as "2/3"; `limit`: only so many. Raises `UsageError` for a part without
+    items.
     """
-    if options.part is None:
-        places = range(min(options.limit or count, count))
+    if text is None:
+        places = range(min(limit or count, count))
         return places, {"items": count, "evaluated": len(places)}
-    part = Part.parse(options.part)
+    part = Part.parse(text)
     places = part.of_items(count, ends)
     said = {} if part.of == 1 else {"part": part.said(places)}
     return places, {"items": count, "evaluated": len(places), **said}

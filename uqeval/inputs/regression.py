@@ -44,7 +44,7 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
     stores, where = opened.stores, opened.where
     held = _parts(stores)
     count = len(stores[0].arrays[held[0]])
-    places, evaluated = chosen_items(options, count)
+    places, evaluated = chosen_items(options.part, options.limit, count)
     own_stores = [store_of(store, places) for store in stores]
     stacks = {name: Stack(own_stores, name) for name in held}
     first = stacks[held[0]]

@@ -86,7 +86,8 @@ def open_video(
 def _places(sequences: Sequences, options: InputOptions) -> tuple[range, dict[str, Any]]:
     """Which pairs are evaluated, and what a report says of it."""
     ends = [i + 1 for i, pair in enumerate(sequences.pairs) if pair.last]
-    return chosen_items(options, len(sequences.pairs), ends if options.whole_sequences else None)
+    between = ends if options.whole_sequences else None
+    return chosen_items(options.part, options.limit, len(sequences.pairs), between)
 
 
 def _refuse_missing(film: Film, options: InputOptions) -> None:

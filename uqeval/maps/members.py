@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from uqeval.errors import DataError
 from uqeval.maps.contract import Heartbeat
-from uqeval.maps.spare import Spare
 from uqeval.stores.kinds import SPREADS
+from uqeval.stores.spare import Spare
 
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.metrics import nmerci_scores as ns
 from uqeval.metrics._again import Again
 from uqeval.metrics._ladder import BIN_WIDTH
+from uqeval.metrics.nmerci_records import CURVE, results_of, sums_of, tallies_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -80,8 +81,6 @@ def again(
     key: str, settings: NmerciSettings, facts: Facts, fitted: Mapping[str, Any]
 ) -> dict[str, Again]:
     """n-MeRCI with percentiles of its own for every set of items."""
-    from uqeval.metrics.nmerci import CURVE, results_of, sums_of, tallies_of
-
     sums, ranks = tallies_of(settings)
 
     def parts(states: Mapping[Tally, State], alphas: set[float]) -> dict[float, ns.Parts]:

@@ -10,6 +10,7 @@ from uqeval.maps.names import lambda_of
 from uqeval.metrics import nmerci_scores as ns
 from uqeval.metrics._contract import put
 from uqeval.metrics._numbers import Steps
+from uqeval.metrics.nmerci_records import running
 
 if TYPE_CHECKING:
     from uqeval.metrics.nmerci_settings import NmerciSettings
@@ -23,7 +24,6 @@ def by_depth(settings: NmerciSettings, least: float, most: float) -> Steps:
 
     `least` and `most`: ends of the target. Raises `UsageError` for more than 256 intervals.
     """
-    from uqeval.metrics.nmerci import running
     from uqeval.tallies import ErrorSums, SumsBelow
 
     assert settings.depth_step is not None

@@ -9,7 +9,7 @@ from uqeval.errors import listed, number_of
 from uqeval.report.glossary import ARROWS
 from uqeval.report.markdown import cell as escaped
 from uqeval.report.markdown import table_lines
-from uqeval.report.tables import Table, shown
+from uqeval.report.table import Table, shown
 from uqeval.report.verdicts import units
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from uqeval.report.intervals import units_of
 from uqeval.report.schema import Report
 from uqeval.report.score_grids import slices, whole_of
 from uqeval.report.setting_grids import resampling
-from uqeval.report.tables import Table, shown
+from uqeval.report.table import Table, shown
 
 _ROUGH = "≈: approximate, read off bins."
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from uqeval.report.intervals import interval, units_of
-from uqeval.report.tables import Table, shown
+from uqeval.report.table import Table, shown
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uqeval.report.comparison_tables import notes_on_trainings, reach_of
 from uqeval.report.glossary import label
 from uqeval.report.safe import plain
-from uqeval.report.tables import shown
+from uqeval.report.table import shown
 
 if TYPE_CHECKING:
     from uqeval.compare import Cell, Comparison, Row

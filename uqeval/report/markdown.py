@@ -6,7 +6,8 @@ import re
 
 from uqeval.report.safe import printable
 from uqeval.report.schema import Report
-from uqeval.report.tables import Table, tables_of
+from uqeval.report.table import Table
+from uqeval.report.tables import tables_of
 
 
 def to_markdown(report: Report) -> str:

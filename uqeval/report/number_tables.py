@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from uqeval.report.tables import Table
+from uqeval.report.table import Table, shown
 
 _ERRORS = {"rmse": "RMSE", "mae": "MAE", "nmse": "nMSE", "crps": "CRPS", "nll": "NLL",
            "sharpness": "sharpness"}  # fmt: skip
@@ -19,8 +18,6 @@ def _keys(results: dict[str, Any], family: str) -> list[str]:
 
 def regression_tables(results: dict[str, Any]) -> list[Table]:
     """Errors and scores, and calibration, of all variants."""
-    from uqeval.report.tables import Table, shown
-
     keys = _keys(results, "regression")
     if not keys:
         return []
@@ -52,8 +49,6 @@ def regression_tables(results: dict[str, Any]) -> list[Table]:
 
 def nmerci_tables(results: dict[str, Any]) -> list[Table]:
     """n-MeRCI of all variants, and by interval of the target."""
-    from uqeval.report.tables import Table, shown
-
     keys = _keys(results, "nmerci")
     if not keys:
         return []

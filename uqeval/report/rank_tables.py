@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from uqeval.report.tables import Table, shown
+from uqeval.report.table import Table, shown
 
 _FAILURE = {
     "auroc": "AUROC",

@@ -11,7 +11,7 @@ from uqeval.report.glossary import HEADLINES, label
 from uqeval.report.grids import Cell, Grid, Row, cell, interval_of
 from uqeval.report.intervals import class_of
 from uqeval.report.schema import Report
-from uqeval.report.tables import shown
+from uqeval.report.table import shown
 
 
 def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Grid]:

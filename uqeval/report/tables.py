@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
+from uqeval.report.cut_tables import cut_tables
 from uqeval.report.glossary import label
+from uqeval.report.number_tables import nmerci_tables, regression_tables
+from uqeval.report.rank_tables import failure_tables, sparsification_tables
 from uqeval.report.schema import Report
+from uqeval.report.table import Table, shown
+from uqeval.report.temporal_tables import temporal_tables
 
 #: Scores of the patch tables, with their headings.
 _SCORES = {
@@ -18,46 +23,8 @@ _SCORES = {
 }
 
 
-@dataclass(frozen=True)
-class Table:
-    """A heading, column headings, rows of text, and a note below."""
-
-    title: str
-    columns: list[str]
-    rows: list[list[str]]
-    note: str = ""
-    left: frozenset[int] = field(default=frozenset({0}))
-
-
-#: So near to 1 comes a sum that is rounded, but no share of pixels that a machine can count.
-_ROUNDING = 1e-13
-
-
-def shown(value: Any, digits: int = 4) -> str:
-    """A value for the eye: never 0 or 1 by rounding alone, a dash where it is undefined."""
-    if value is None:
-        return "–"
-    if isinstance(value, int):
-        return f"{value:,}"
-    if not isinstance(value, float):
-        return str(value)
-    text = f"{value:.{digits}f}"
-    if float(text) in (0.0, 1.0, -1.0) and value != float(text):
-        if abs(value) < 0.5:
-            return f"{value:.3g}"
-        if abs(1 - abs(value)) < _ROUNDING:
-            return text
-        more = f"{value:.8f}".rstrip("0")
-        return more if float(more) not in (1.0, -1.0) else f"{value:.13f}".rstrip("0")
-    return text
-
-
 def tables_of(report: Report) -> list[Table]:
     """The tables of a report, in the order in which a reader asks for them."""
-    from uqeval.report.number_tables import nmerci_tables, regression_tables
-    from uqeval.report.rank_tables import failure_tables, sparsification_tables
-    from uqeval.report.temporal_tables import temporal_tables
-
     found = []
     results = report.results
     patch_keys = [key for key in results if key.split("[")[0] == "pavpu"]
@@ -82,8 +49,6 @@ def tables_of(report: Report) -> list[Table]:
     if "sweep" in results:
         found.append(_sweep(report))
     if report.intervals or report.slices:
-        from uqeval.report.cut_tables import cut_tables
-
         found += cut_tables(report)
     return [_explained(table) for table in found]
 

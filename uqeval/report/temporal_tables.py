@@ -6,7 +6,7 @@ from typing import Any
 
 from uqeval.errors import number_of
 from uqeval.report.schema import Report
-from uqeval.report.tables import Table, shown
+from uqeval.report.table import Table, shown
 
 _SCORES = {
     "mtc": "mTC",

@@ -9,7 +9,8 @@ from rich.table import Table as RichTable
 
 from uqeval.report.safe import printable
 from uqeval.report.schema import Report
-from uqeval.report.tables import Table, tables_of
+from uqeval.report.table import Table
+from uqeval.report.tables import tables_of
 
 #: Tables of at most so many rows are turned where they are too wide: scores down, variants across.
 _FEW = 4

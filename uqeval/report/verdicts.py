@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import listed
 from uqeval.report.intervals import plural, units_text
 from uqeval.report.markdown import cell, table_lines
-from uqeval.report.tables import Table, shown
+from uqeval.report.table import Table, shown
 
 if TYPE_CHECKING:
     from uqeval.gate import Address, Judgement, Mover, NotEvaluated, Rule, Status, Units, Verdict

@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.config import FILE, Config, load_config, load_rules
+from uqeval.engine.options import RunOptions
 from uqeval.errors import UsageError
-from uqeval.run import RunOptions, cut_options
+from uqeval.run import cut_options
 from uqeval.running.folder import (
     PAGE,
     VERDICTS,

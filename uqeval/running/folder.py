@@ -14,7 +14,7 @@ from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
 from uqeval.running.outcome import Outcome, RunSettings
 from uqeval.running.tasks import Task, options_of
-from uqeval.stores.watch import ChangedError
+from uqeval.stores.changed import ChangedError
 
 if TYPE_CHECKING:
     from uqeval.gate import FailedStore

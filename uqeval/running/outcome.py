@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from uqeval.engine.options import Progress, Silent
 from uqeval.errors import UqevalError
 from uqeval.report.schema import Report
-from uqeval.run import Progress, Silent
 
 if TYPE_CHECKING:
     from uqeval.gate import Judgement

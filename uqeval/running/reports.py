@@ -6,10 +6,11 @@ import dataclasses
 from dataclasses import dataclass
 from pathlib import Path
 
+from uqeval.engine.options import Progress, RunOptions
 from uqeval.errors import NegativeSigma
 from uqeval.planning import without_sigma
 from uqeval.report.schema import Report
-from uqeval.run import Progress, RunOptions, run
+from uqeval.run import run
 from uqeval.running.outcome import RunSettings
 from uqeval.running.tasks import Task, options_of
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError
 from uqeval.files import MOST_BYTES
 from uqeval.stores.decompress import DamagedChunk, check_length, decompress
-from uqeval.stores.sources import Buffer
+from uqeval.stores.source import Buffer
 
 #: numcodecs' codecs that give bytes or numbers. `pickle` and its like run what they read.
 SAFE = frozenset(

@@ -26,7 +26,7 @@ from uqeval.stores.locks import locked
 from uqeval.stores.new_store import NewStore
 from uqeval.stores.overlap import refuse_overlap
 from uqeval.stores.pieces import Piece, Pieces, find_pieces, item_axes
-from uqeval.stores.sources import is_url
+from uqeval.stores.source import is_url
 from uqeval.stores.store import open_store
 from uqeval.stores.truth import is_zarr
 from uqeval.stores.watch import Watch

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.stores.sources import Buffer
+from uqeval.stores.source import Buffer
 
 #: Memory that unpacking lzma may take for its dictionary.
 _LZMA_MEMORY = 1 << 28

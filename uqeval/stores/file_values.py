@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
 from uqeval.files import open_descriptor, read_into
-from uqeval.maps.spare import Spare
+from uqeval.stores.spare import Spare
 
 #: Shorter runs of bytes are not read one by one, but cut out of blocks of this many bytes.
 _RUN, _BLOCK = 512, 1 << 20

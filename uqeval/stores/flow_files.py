@@ -19,7 +19,7 @@ from uqeval.stores.numpy_array import open_npy
 from uqeval.stores.pfm_array import PfmFlow
 from uqeval.stores.planes import Planes, VideoPlanes
 from uqeval.stores.sequences import Pair
-from uqeval.stores.sources import is_url
+from uqeval.stores.source import is_url
 from uqeval.stores.store import open_store
 from uqeval.stores.truth import is_zarr
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError
 from uqeval.stores.array import StoredArray
 from uqeval.stores.image_folder import IMAGES, ImageFolder
-from uqeval.stores.sources import is_url
+from uqeval.stores.source import is_url
 from uqeval.stores.store import open_store
 from uqeval.stores.stored_frames import StoredFrames
 from uqeval.stores.truth import is_zarr

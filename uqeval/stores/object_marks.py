@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from uqeval.stores.watch import ChangedError
+from uqeval.stores.changed import ChangedError
 
 
 class Marks:

@@ -8,7 +8,7 @@ from typing import Any
 from uqeval.errors import StoreError
 from uqeval.files import MOST_BYTES
 from uqeval.stores.object_marks import Marks
-from uqeval.stores.sources import Buffer, Entry, Source, clip
+from uqeval.stores.source import Buffer, Entry, Source, clip
 
 #: Requests to a web server at a time.
 _REQUESTS = 16

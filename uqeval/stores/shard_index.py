@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError
 from uqeval.stores.codecs import checked_crc32c
 from uqeval.stores.decompress import DamagedChunk
-from uqeval.stores.sources import Source
+from uqeval.stores.source import Source
 
 if TYPE_CHECKING:
     from uqeval.stores.zarr_layout import Shards

@@ -3,100 +3,29 @@
 from __future__ import annotations
 
 import os
-import re
 import weakref
 import zipfile
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 
 from uqeval.errors import StoreError
 from uqeval.files import MOST_BYTES, is_file, open_descriptor, open_file, read_into
-from uqeval.maps.spare import Spare
+from uqeval.stores.object_source import ObjectSource
+from uqeval.stores.source import Buffer, Entry, Source, clip, is_url
+from uqeval.stores.spare import Spare
 from uqeval.stores.stamps import file_stamp, file_state, joined
-
-Buffer: TypeAlias = bytes | memoryview
 
 #: Bytes that deflate makes of one, at the most.
 MOST_DEFLATED = 1032
 #: Memory of chunks as they are stored.
 _BUFFERS = Spare()
 
-_URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
-
-
-def is_url(path: str) -> bool:
-    """Whether `path` is a URL and not a local path."""
-    return _URL.match(path) is not None
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One stored object: its size, and whatever the store itself knows of its content."""
-
-    size: int
-    tag: str = ""
-
-
-class TooLong(StoreError):
-    """An object is longer than what is stored there can be."""
-
-
-class Source(ABC):
-    """Read-only bytes by key. Keys use `/`; all methods are thread-safe.
-
-    Whatever cannot be read for another reason than being absent raises `StoreError`.
-    """
-
-    path: str
-    #: Whether `children` and `entries` know anything; web servers do not tell what they hold.
-    listable = True
-    #: Whether a few bytes of an object are read as fast as the object is found.
-    local = True
-
-    @abstractmethod
-    def get(
-        self, key: str, start: int = 0, length: int | None = None, most: int = MOST_BYTES
-    ) -> Buffer | None:
-        """`length` bytes from `start` (negative: from the end), or None if there is no such key.
-
-        Fewer bytes where the object ends earlier. Raises `TooLong`, before anything is read, for
-        more than `most`.
-        """
-
-    @abstractmethod
-    def children(self, prefix: str) -> list[str]:
-        """Sorted names directly below `prefix` that have something below themselves."""
-
-    @abstractmethod
-    def entries(self, prefix: str) -> dict[str, Entry]:
-        """Every object below `prefix`, by its key relative to it; none if not `listable`."""
-
-    @abstractmethod
-    def stamp(self, key: str, entry: Entry) -> str | None:
-        """Changes when the object at a key does, of which `entry` is known; see `stamps`."""
-
-    def states(self, key: str) -> dict[str, str]:
-        """Return the file that the object at a key is read from, and its state now."""
-        return {}
-
-    def recheck(self, prefix: str) -> None:  # noqa: B027 - files have states instead
-        """Raise `ChangedError` if what was read below a prefix is not as it was."""
-
-    def warnings(self) -> list[str]:
-        """Return what is to be said of the source itself."""
-        return []
-
 
 def open_source(path: str) -> Source:
     """The source at a local path or URL; raises `StoreError` if there is none."""
     if is_url(path):
-        from uqeval.stores.object_source import ObjectSource
-
         return ObjectSource(path)
     if Path(path).is_dir():
         return FolderSource(path)
@@ -235,15 +164,6 @@ class ZipSource(Source):
 
     def states(self, key: str) -> dict[str, str]:
         return {self.path: file_state(self.path)}
-
-
-def clip(size: int, start: int, length: int | None, most: int, key: str) -> tuple[int, int]:
-    """Begin and count of the bytes asked for that are there. Raises `TooLong`."""
-    begin = min(size, start) if start >= 0 else max(0, size + start)
-    count = size - begin if length is None else min(length, size - begin)
-    if count > most:
-        raise TooLong(f"{key} has {count} bytes, expected at most {most}")
-    return begin, count
 
 
 def open_zip(path: str, problem: str) -> zipfile.ZipFile:

@@ -32,7 +32,7 @@ from uqeval.stores.mapping import open_mapping
 from uqeval.stores.names import checked_names, read_names_file
 from uqeval.stores.numpy_array import in_memory, open_npy, open_npz
 from uqeval.stores.one_pixel import with_pixel
-from uqeval.stores.sources import is_url
+from uqeval.stores.source import is_url
 from uqeval.stores.target_folder import open_target_folder, target_files
 from uqeval.stores.truth import is_zarr, looks_like_labels, looks_like_truth, may_be_predictions
 from uqeval.stores.zarr_writer import item_folder

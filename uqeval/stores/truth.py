@@ -11,7 +11,7 @@ from uqeval.stores.item_folder import kinds_in_folder
 from uqeval.stores.kinds import ALIASES, KNOWN, PREDICTIONS, known_as
 from uqeval.stores.label_folder import png_files
 from uqeval.stores.numpy_array import open_npy, open_npz
-from uqeval.stores.sources import is_url
+from uqeval.stores.source import is_url
 from uqeval.stores.target_folder import target_files
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from uqeval.errors import StoreError
 from uqeval.files import open_descriptor
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.file_array import check_pixels
-from uqeval.stores.sources import is_url
+from uqeval.stores.source import is_url
 from uqeval.stores.stamps import file_stamp, file_state, joined
 
 if TYPE_CHECKING:

@@ -10,15 +10,12 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from uqeval.errors import StoreError, UqevalError
+from uqeval.errors import UqevalError
+from uqeval.stores.changed import ChangedError
 from uqeval.stores.stamps import GONE, file_state
 
 if TYPE_CHECKING:
     from uqeval.stores.array import StoredArray
-
-
-class ChangedError(StoreError):
-    """Data changed while they were read."""
 
 
 class Watched(Protocol):

@@ -23,7 +23,7 @@ from uqeval.stores.bfloat16 import widened
 from uqeval.stores.codecs import checked_crc32c
 from uqeval.stores.decompress import DamagedChunk
 from uqeval.stores.shard_index import ShardIndices
-from uqeval.stores.sources import Buffer, Entry, Source, TooLong
+from uqeval.stores.source import Buffer, Entry, Source, TooLong
 from uqeval.stores.stamps import joined
 from uqeval.stores.zarr_layout import Layout, Shards
 

@@ -7,7 +7,8 @@ from typing import Any
 
 from uqeval.errors import StoreError
 from uqeval.stores.kinds import KNOWN
-from uqeval.stores.sources import Source, open_source
+from uqeval.stores.source import Source
+from uqeval.stores.sources import open_source
 from uqeval.stores.zarr_array import ZarrArray, array_place
 from uqeval.stores.zarr_layout import load_json, load_layout
 

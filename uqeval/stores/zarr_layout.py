@@ -17,7 +17,7 @@ import numpy as np
 from uqeval.errors import StoreError
 from uqeval.stores.bfloat16 import SOURCE, widened
 from uqeval.stores.codecs import ChunkCodec, codec_v2, codec_v3
-from uqeval.stores.sources import Source, TooLong
+from uqeval.stores.source import Source, TooLong
 from uqeval.untrusted import parse_json
 
 _NUMBERS = frozenset(

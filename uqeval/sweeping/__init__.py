@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.assembling import report_of
+from uqeval.engine.options import Progress, RunOptions, Silent
 from uqeval.errors import UsageError
 from uqeval.inputs import Given, Inputs, beside_reference, open_inputs
 from uqeval.planning import families_of, input_options, known_families
 from uqeval.report.schema import Report
-from uqeval.run import Progress, RunOptions, Silent
 from uqeval.sizes import parse_memory
 from uqeval.sweeping.draws import checked_repeats, checked_samples, default_samples, draw
 from uqeval.sweeping.summary import lost_pixels, numerics_of, summary_of, warnings_of

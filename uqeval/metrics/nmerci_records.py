@@ -1,0 +1,82 @@
+"""What n-MeRCI counts, and the record that its parts make."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics import nmerci_scores as ns
+from uqeval.metrics.nmerci_settings import NmerciSettings
+
+if TYPE_CHECKING:
+    from uqeval.tallies import ErrorRanks, ItemErrors
+    from uqeval.tallies._contract import State
+
+#: The α of the curve, in percent.
+CURVE = tuple(range(1, 101))
+
+
+def tallies_of(settings: NmerciSettings) -> tuple[ItemErrors, ErrorRanks]:
+    """Sums of each item and its own percentiles, and λ and ε by the high bits of their keys."""
+    from uqeval.tallies import ErrorRanks, ItemErrors
+
+    kept = settings.over == "kept"
+    return (
+        ItemErrors(settings.alpha, settings.interpolation, kept, settings.sigma),
+        ErrorRanks(settings.sigma),
+    )
+
+
+def results_of(
+    parts: Mapping[float, ns.Parts], settings: NmerciSettings, whole: bool = True
+) -> dict[str, Any]:
+    """What the parts of an n-MeRCI by α say; without the curve over α unless `whole`."""
+    results = {"alpha": settings.alpha} | record_of(parts[settings.alpha], settings)
+    if whole:
+        found = [ns.score(parts[float(a)], settings.over, settings.mae) for a in CURVE]
+        results["curve"] = {"alpha": list(CURVE), "nmerci": [one[2] for one in found]}
+        if None in results["curve"]["nmerci"]:
+            results["curve_reason"] = _gaps([_why(*one[1:], settings.over) for one in found])
+    return results
+
+
+def _why(merci: float | None, nmerci: float | None, over: str) -> str | None:
+    """Why a point of the curve is undefined, if it is."""
+    if nmerci is not None:
+        return None
+    if over == "kept":
+        return "no finite λ^α, or the largest error of the kept pixels is not above their MAE"
+    return "λ^α is infinite" if merci is None else "max^α is not above the MAE"
+
+
+def _gaps(reasons: Sequence[str | None]) -> str:
+    """The reasons of the undefined points of the curve, each with the α that it holds for."""
+    found = []
+    for reason, group in itertools.groupby(
+        zip(reasons, CURVE, strict=True), key=lambda one: one[0]
+    ):
+        alphas = [alpha for _, alpha in group]
+        if reason:
+            ends = f" … {alphas[-1]}" if len(alphas) > 1 else ""
+            found.append(f"α = {alphas[0]}{ends}: {reason}")
+    return "; ".join(found)
+
+
+def record_of(parts: ns.Parts, settings: NmerciSettings) -> dict[str, Any]:
+    return ns.record(parts, settings.alpha, settings.over, settings.mae)
+
+
+def sums_of(state: State) -> ns.Sums:
+    """All pixels of a state of `ItemErrors`."""
+    return ns.Sums(int(state["pixels"][0]), *state["totals"].tolist())
+
+
+def running(state: State, group: int) -> Sequence[ns.Sums]:
+    """Sums of all pixels of a group at or below each limit, from a state of `SumsBelow`."""
+    import numpy as np
+
+    counts = np.cumsum(state["count"][group]).tolist()
+    errors, sigmas = np.cumsum(state["sums"][group], axis=0).T.tolist()
+    most = np.maximum.accumulate(state["most"][group]).tolist()
+    return [ns.Sums(*four) for four in zip(counts, errors, sigmas, most, strict=True)]

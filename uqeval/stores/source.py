@@ -1,0 +1,87 @@
+"""What a source of bytes is: objects by key."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from uqeval.errors import StoreError
+from uqeval.files import MOST_BYTES
+
+Buffer: TypeAlias = bytes | memoryview
+
+_URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
+
+
+def is_url(path: str) -> bool:
+    """Whether `path` is a URL and not a local path."""
+    return _URL.match(path) is not None
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One stored object: its size, and whatever the store itself knows of its content."""
+
+    size: int
+    tag: str = ""
+
+
+class TooLong(StoreError):
+    """An object is longer than what is stored there can be."""
+
+
+class Source(ABC):
+    """Read-only bytes by key. Keys use `/`; all methods are thread-safe.
+
+    Whatever cannot be read for another reason than being absent raises `StoreError`.
+    """
+
+    path: str
+    #: Whether `children` and `entries` know anything; web servers do not tell what they hold.
+    listable = True
+    #: Whether a few bytes of an object are read as fast as the object is found.
+    local = True
+
+    @abstractmethod
+    def get(
+        self, key: str, start: int = 0, length: int | None = None, most: int = MOST_BYTES
+    ) -> Buffer | None:
+        """`length` bytes from `start` (negative: from the end), or None if there is no such key.
+
+        Fewer bytes where the object ends earlier. Raises `TooLong`, before anything is read, for
+        more than `most`.
+        """
+
+    @abstractmethod
+    def children(self, prefix: str) -> list[str]:
+        """Sorted names directly below `prefix` that have something below themselves."""
+
+    @abstractmethod
+    def entries(self, prefix: str) -> dict[str, Entry]:
+        """Every object below `prefix`, by its key relative to it; none if not `listable`."""
+
+    @abstractmethod
+    def stamp(self, key: str, entry: Entry) -> str | None:
+        """Changes when the object at a key does, of which `entry` is known; see `stamps`."""
+
+    def states(self, key: str) -> dict[str, str]:
+        """Return the file that the object at a key is read from, and its state now."""
+        return {}
+
+    def recheck(self, prefix: str) -> None:  # noqa: B027 - files have states instead
+        """Raise `ChangedError` if what was read below a prefix is not as it was."""
+
+    def warnings(self) -> list[str]:
+        """Return what is to be said of the source itself."""
+        return []
+
+
+def clip(size: int, start: int, length: int | None, most: int, key: str) -> tuple[int, int]:
+    """Begin and count of the bytes asked for that are there. Raises `TooLong`."""
+    begin = min(size, start) if start >= 0 else max(0, size + start)
+    count = size - begin if length is None else min(length, size - begin)
+    if count > most:
+        raise TooLong(f"{key} has {count} bytes, expected at most {most}")
+    return begin, count
