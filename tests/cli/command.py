@@ -65,6 +65,18 @@ def run_uqeval(
     return Outcome(done.returncode, done.stdout, done.stderr)
 
 
+def run_forked(*arguments: str | Path, cwd: Path) -> Outcome:
+    """Run `uqeval ARGUMENTS` in a fork from the first time on: for tests of what is read, which do
+    not depend on how a process begins."""
+    given = [*map(str, arguments)]
+    return Outcome(*forked.parent().run(given, cwd, environment(), TIMEOUT))
+
+
+def run_script(script: str, cwd: Path) -> Outcome:
+    """Run `python -c SCRIPT` in a fork of a process that has loaded all that commands need."""
+    return Outcome(*forked.parent().run(["-c", script], cwd, environment(), 2 * TIMEOUT))
+
+
 def run_unread(reader: str, *arguments: str | Path, cwd: Path) -> Outcome:
     """Run `uqeval ARGUMENTS` with a stdout that is of no use; see `forked.Parent.run`."""
     given = [*map(str, arguments)]

@@ -148,6 +148,7 @@ def _be(command: str, folder: Path, streams: list[int]) -> None:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
         resource.setrlimit(resource.RLIMIT_CPU, (int(SECONDS) + 1, int(SECONDS) + 1))
         sys.argv = ["uqeval", *command.split()]
+        _before = sys.stdout, sys.stderr  # without a reference they would close 1 and 2
         sys.stdout = open(1, "w")  # noqa: SIM115
         sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
         from uqeval.cli import main

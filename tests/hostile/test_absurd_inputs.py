@@ -29,7 +29,7 @@ from uqeval.stores.numpy_array import open_npy
 from uqeval.stores.zarr_group import open_zarr
 
 sys.path.append(str(Path(__file__).parents[1] / "cli"))
-from command import EXECUTABLE, environment, refused, run_uqeval, run_well
+from command import EXECUTABLE, environment, refused, run_forked
 from small_stores import save_complete
 
 DEEP = "[" * 100_000
@@ -109,7 +109,7 @@ def test_yaml_bombs(tmp_path: Path) -> None:
         f"{b}: &{b} [{', '.join(['*' + a] * 9)}]\n"
         for a, b in zip("abcdefgh", "bcdefghi", strict=True)
     )
-    for text in (DEEP, "{a: " * 50_000, bomb, "- " * 50_000):
+    for text in (DEEP, "{a: " * 3_000, bomb, "- " * 3_000):
         path.write_text(text)
         with pytest.raises(UqevalError) as found:
             load_config(path)
@@ -234,7 +234,7 @@ def negative(data: bytes) -> bytes:
 )  # fmt: skip
 def test_merge_of_forged_states(name: str, entry: str, change: Any, says: str, store: Path) -> None:
     forged_report(store, name, entry, change)
-    message = refused(run_uqeval("merge", f"{name}.json", "-o", "-", cwd=store.parent))
+    message = refused(run_forked("merge", f"{name}.json", "-o", "-", cwd=store.parent))
     assert says in message
     assert len(message) < 600
 
@@ -244,7 +244,8 @@ def test_a_report_beside_states_of_another_run(store: Path, tmp_path: Path) -> N
     path = forged_report(store, "moved", "index.json", lambda data: data)
     (tmp_path / "gate.yaml").write_text("pavpu.pavpu: {min: 0}\n")
     shutil.copy(path, tmp_path / "moved.json")
-    run_well("gate", "moved.json", "gate.yaml", cwd=tmp_path)  # without the states
+    alone = run_forked("gate", "moved.json", "gate.yaml", cwd=tmp_path)  # without the states
+    assert alone.status == 0
     other = uqeval.evaluate(store, None, ["pavpu"], states=tmp_path / "moved.states.zip", workers=1)
     assert other.states_digest != json.loads(path.read_bytes())["states_digest"]
     for command in (
@@ -252,7 +253,7 @@ def test_a_report_beside_states_of_another_run(store: Path, tmp_path: Path) -> N
         ["report", "moved.json", "-o", "p.html"], ["compare", "moved.json", "moved.json"],
         ["merge", "moved.json"],
     ):  # fmt: skip
-        refused(run_uqeval(*command, cwd=tmp_path), "are not the states of moved.json")
+        refused(run_forked(*command, cwd=tmp_path), "are not the states of moved.json")
 
 
 @pytest.mark.parametrize(
@@ -277,7 +278,7 @@ def test_commands(arguments: list[str], says: str, store: Path) -> None:
         b"\x89PNG\r\n\x1a\n" + struct.pack(">I", 13) + b"IHDR" + header + bytes(50)
     )
     (store.parent / "same.json").write_text(json.dumps(["a b " * 999] * 3))
-    message = refused(run_uqeval(*arguments, cwd=store.parent))
+    message = refused(run_forked(*arguments, cwd=store.parent))
     assert says in message
     assert "\x1b" not in message
     assert len(message) < 900

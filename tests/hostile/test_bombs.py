@@ -28,7 +28,7 @@ from uqeval.stores.store import open_store
 from uqeval.stores.zarr_group import open_zarr
 
 #: What each bomb unpacks to, and what a chunk should.
-BOMB, SIZE = 64 << 20, 256
+BOMB, SIZE = 24 << 20, 256
 #: What reading it may take.
 MOST = 8 << 20
 
@@ -179,14 +179,16 @@ def test_metadata_of_a_gigabyte(tmp_path: Path) -> None:
         open_zarr(str(tmp_path / "a"))
 
 
-@pytest.mark.parametrize("name", ["zarr.json", "probs/zarr.json", "probs/c/0"])
+@pytest.mark.parametrize("name", ["zarr.json", "probs/zarr.json"])
 def test_a_member_of_a_zip_that_unpacks_to_too_much(tmp_path: Path, name: str) -> None:
     group = {"zarr_format": 3, "node_type": "group", "attributes": {}}
     chunk = store(tmp_path / "a", [], 3, (64,))
-    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("zarr.json", json.dumps(group) + " " * (BOMB * 2 * (name == "zarr.json")))
-        text = (chunk.parent / "zarr.json").read_text().replace('"v2"', '"default"')
-        archive.writestr("probs/zarr.json", text + " " * (BOMB * 2 * (name != "zarr.json")))
+    text = (chunk.parent / "zarr.json").read_text().replace('"v2"', '"default"')
+    texts = {"zarr.json": json.dumps(group), "probs/zarr.json": text}
+    texts[name] += " " * (65 << 20)  # a little more than is read
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
+        for member, content in texts.items():
+            archive.writestr(member, content)
     with (
         bounded(),
         pytest.raises(StoreError, match=r"zarr\.json has .* at most 67108864"),
@@ -195,9 +197,9 @@ def test_a_member_of_a_zip_that_unpacks_to_too_much(tmp_path: Path, name: str) -
 
 
 def test_a_member_that_hides_its_size(tmp_path: Path) -> None:
-    """The directory says 256 bytes, the data are 64 MB: the rest is never unpacked."""
+    """The directory says 256 bytes, the data are 24 MB: the rest is never unpacked."""
     chunk = store(tmp_path / "a", [], 2)
-    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+    with zipfile.ZipFile(tmp_path / "a.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         archive.write(chunk.parent / ".zarray", ".zarray")
         archive.writestr("0.0.0", ZEROS)
     raw = (tmp_path / "a.zip").read_bytes().replace(struct.pack("<I", BOMB), struct.pack("<I", 256))

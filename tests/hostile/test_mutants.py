@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from mutants import TARGETS
 
-COUNT, SEED = 60, 11
+sys.path.append(str(Path(__file__).parents[1] / "cli"))
+from command import run_script
+
+COUNT, SEED = 25, 11
 
 
 @pytest.fixture(scope="module")
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object]]:
-    folder = tmp_path_factory.mktemp("mutants") / "all"
-    script = Path(__file__).with_name("campaign.py")
-    done = subprocess.run(
-        [sys.executable, str(script), str(folder), str(COUNT), str(SEED)],
-        capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    folder = tmp_path_factory.mktemp("mutants")
+    given = ["", str(folder / "all"), str(COUNT), str(SEED)]
+    script = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+    done = run_script(f"{script}import campaign; sys.argv = {given}; campaign.main()", cwd=folder)
+    assert done.status == 0, done.stderr[-3000:]
     return {own["kind"]: own for own in map(json.loads, done.stdout.splitlines())}
 
 

@@ -15,7 +15,7 @@ from uqeval.stores.convert import convert
 from uqeval.stores.overlap import refuse_overlap
 
 sys.path.append(str(Path(__file__).parents[1] / "cli"))
-from command import refused, run_uqeval
+from command import refused, run_forked
 from small_stores import save_complete, save_label_folder, save_predictions
 
 
@@ -66,7 +66,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 )  # fmt: skip
 def test_a_command_refuses(arguments: list[str], place: Path) -> None:
     before = contents(place)
-    message = refused(run_uqeval(*arguments, cwd=place))
+    message = refused(run_forked(*arguments, cwd=place))
     assert "input" in message or "given twice" in message
     assert contents(place) == before
 

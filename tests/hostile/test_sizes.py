@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import resource
 import struct
-import subprocess
 import sys
 import time
 import warnings
@@ -22,6 +21,9 @@ from uqeval.stores.flo_array import FloArray
 from uqeval.stores.numpy_array import open_npy
 from uqeval.stores.pfm_array import PfmArray
 from uqeval.stores.png_array import PngArray
+
+sys.path.append(str(Path(__file__).parents[1] / "cli"))
+from command import run_script
 
 #: Bytes of address space that a run over damaged stores may take; the libraries take most of it.
 SPACE = 8 << 30
@@ -115,7 +117,7 @@ def all_claims(folder: Path) -> int:
             write(store, arrays, form, shards)
             run(store, family)
             for k, what in enumerate(cases(store)):
-                if k % 3 != number % 3:  # a fixed third of them: all take a minute
+                if k % 7 != number:  # a fixed seventh of them: all take a minute
                     continue
                 # Every other one with holes allowed: nothing on disk bounds the shape then.
                 fill = "fill" if k % 2 else "error"
@@ -126,17 +128,13 @@ def all_claims(folder: Path) -> int:
 
 def test_claims_in_every_dimension_of_every_array(tmp_path: Path) -> None:
     program = (
-        "import sys, pathlib; sys.path.insert(0, sys.argv[1]); import test_sizes\n"
-        "print(test_sizes.limited(pathlib.Path(sys.argv[2])))"
+        f"import pathlib, sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
+        f"import test_sizes; print(test_sizes.limited(pathlib.Path({str(tmp_path)!r})))"
     )
-    here = str(Path(__file__).parent)
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program, here, str(tmp_path)],
-        capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-3000:]
+    done = run_script(program, cwd=tmp_path)
+    assert done.status == 0, done.stderr[-3000:]
     count, megabytes = map(int, done.stdout.split())
-    assert count > 900
+    assert count > 380
     assert megabytes < 900  # libraries and kernels take 300
 
 
