@@ -1,7 +1,11 @@
 """The values of an array that lies in a file as they are, read region by region with `pread`.
 
 Reading costs one copy that a memory map saves. A map of a file that shrinks ends the process with
-SIGBUS and without a message, and its pages count as memory in use.
+SIGBUS and without a message, and its pages count as memory in use. Measured on 12.6 million pixels
+in alternating runs on one thread, medians of CPU seconds, `pread` against mapping: `regression` on
+raw Zarr 0.28 and 0.25, on `.npz` 0.29 and 0.27, with `.npy` 0.36 and 0.34; `nmerci`, which reads
+twice, 0.36 and 0.31; `sparsification` 0.44 both. Safety costs 0 to 16 % of the CPU there, and
+nothing where chunks are compressed, which have to be decoded anyway.
 """
 
 from __future__ import annotations
