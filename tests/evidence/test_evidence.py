@@ -120,6 +120,7 @@ def test_the_readme_says_what_a_reviewer_asks(folder: Path) -> None:
         "not recomputed", "mind the", "cosign sign-blob --bundle", "Stored files are decoded",
     ):  # fmt: skip
         assert words in text, words
+    assert "| 2 items | pass (passed) |" in text
 
 
 def test_waived_and_let_pass_are_warnings(folder: Path) -> None:

@@ -15,6 +15,7 @@ from uqeval.evidence.statement import (
     waivers_of,
 )
 from uqeval.report.glossary import HEADLINES, label, meaning
+from uqeval.report.intervals import units_of
 from uqeval.report.markdown import cell
 from uqeval.report.schema import Report
 
@@ -117,7 +118,7 @@ def _verdicts(found: Evidence) -> Iterator[str]:
         value = verdict.get("value")
         shown = "undefined" if value is None else _number(value)
         status = f"{verdict.get('status')} ({_WORDS[outcome_of(verdict)]})"
-        units = _units(verdict if verdict.get("units") else interval)
+        units = units_of(verdict) or units_of(interval) or "–"
         row = (title_of(verdict), shown, _interval(interval), units, status)
         yield f"| {' | '.join(cell(str(text)) for text in row)} |"
     for lost in found.verdicts.get("not_evaluated") or []:
@@ -136,8 +137,8 @@ def _scores(name: str, report: Report) -> Iterator[str]:
     """Yield the headline scores of a report with unit, interval and meaning."""
     yield f"## Scores of {cell(name)}"
     yield ""
-    yield "| score | value | unit | better | interval | meaning |"
-    yield "|---|---|---|---|---|---|"
+    yield "| score | value | unit | better | interval | from | meaning |"
+    yield "|---|---|---|---|---|---|---|"
     for key, record in report.results.items():
         family = key.split("[")[0].split("@")[0]
         for field in HEADLINES.get(family, ()):
@@ -149,7 +150,7 @@ def _scores(name: str, report: Report) -> Iterator[str]:
             shown = record.get(f"{field}_reason", "undefined") if value is None else _number(value)
             row = (
                 f"{key}.{field} ({label(field)})", shown, metric.get("unit", ""),
-                metric.get("direction") or "–", _interval(interval),
+                metric.get("direction") or "–", _interval(interval), units_of(interval) or "–",
                 meaning(family, field) or metric.get("reference", ""),
             )  # fmt: skip
             yield f"| {' | '.join(cell(str(text)) for text in row)} |"
@@ -175,18 +176,6 @@ def _interval(interval: Mapping[str, Any]) -> str:
     method = f", {interval['method']}" if interval.get("method") else ""
     rough = ", approximate" if interval.get("approximate") else ""
     return f"{ends[0]} to {ends[1]} at level {interval.get('level')}{method}{rough}"
-
-
-def _units(interval: Mapping[str, Any]) -> str:
-    units = interval.get("units")
-    if not isinstance(units, dict):
-        return "–"
-    known = units.get("defined")
-    effective = interval.get("effective", units.get("effective"))
-    pairs = f", about {effective:.0f} independent pairs" if effective is not None else ""
-    return f"{units.get('drawn')} {units.get('name')}" + (
-        f" ({known} defined{pairs})" if known is not None else ""
-    )
 
 
 def _assurance(found: Evidence) -> Iterator[str]:
