@@ -38,6 +38,13 @@ def checked(found: dict[str, Any], n: int, score: Callable[[Sequence[int]], floa
     assert [own["influence"] for own in found["items"]] == pytest.approx([v for v, _ in worst])
     left = [score([i for i in everything if units[i] != g]) for g in sorted(set(units))]
     count = len(left)
+    if count < len(names) and found["units"]["name"] == "group":
+        effects = sorted((whole - own, str(g)) for g, own in enumerate(left) if whole < own)
+        assert [own["name"] for own in found["groups"]] == [name for _, name in effects]
+        moved = [own["influence"] for own in found["groups"]]
+        assert moved == pytest.approx([effect for effect, _ in effects]) and effects
+    else:
+        assert found["groups"] == []
     error = math.sqrt((count - 1) / count * float(np.square(left - np.mean(left)).sum()))
     assert found["interval"]["error"] == pytest.approx(error)
     more = n * ((Z + POWER) * error / abs(whole - limit)) ** 2 - n

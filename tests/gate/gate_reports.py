@@ -86,3 +86,8 @@ class Known:
         self, report: Path, baseline: Path | None, address: Any, count: int, sign: int
     ) -> list[Mover]:
         return [Mover("c", influence=-0.2 * sign)]
+
+    def group_movers(
+        self, report: Path, baseline: Path | None, address: Any, count: int, sign: int
+    ) -> list[Mover]:
+        return []

@@ -253,6 +253,11 @@ class _Tallies:
     ) -> list[Mover]:
         return self._resampler.movers(report, baseline, address, count, sign)
 
+    def group_movers(
+        self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
+    ) -> list[Mover]:
+        return self._resampler.group_movers(report, baseline, address, count, sign)
+
     @cached_property
     def _resampler(self) -> Resampler:
         try:

@@ -84,13 +84,13 @@ class Case:
             return Verdict(**told, status=status, counts_as="pass")
         if status == "inconclusive" and interval is not None:
             told["more_units"] = more_units(interval, measured, _exact(self.limit), found.items)
-        items, classes = moved_by(
+        moved: dict[str, Any] = moved_by(
             self.named, found, None if base is None else self._other, base,
             highest=self.kind not in ("min", "max_drop", "max_drop_relative"),
             resampler=self.resampler,
         )  # fmt: skip
         counts = "fail" if status == "fail" else limits.inconclusive
-        return Verdict(**told, status=status, counts_as=counts, items=items, classes=classes)
+        return Verdict(**told, status=status, counts_as=counts, **moved)
 
     @property
     def _of_change(self) -> bool:

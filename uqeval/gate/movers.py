@@ -30,21 +30,25 @@ def moved_by(
     *,
     highest: bool,
     resampler: Resampler | None,
-) -> tuple[tuple[Mover, ...], tuple[Mover, ...]]:
-    """Items and classes, worst first. `highest`: high values are the worst.
+) -> dict[str, tuple[Mover, ...]]:
+    """`items`, `groups` and `classes`, worst first. `highest`: high values are the worst.
 
-    Items by what leaving each out changes, as saved states say; only harmful ones, and none without
-    states. Classes by their change where there is a baseline `other`, else by their value.
+    Items and groups by what leaving each out changes, as saved states say; only harmful ones, and
+    none without states. Classes by their change where there is a baseline `other`, else by their value.
     """
     address = found.address
     items: list[Mover] = []
+    groups: list[Mover] = []
     if resampler is not None:
         baseline = None if other is None else other.path
         with suppress(StoreError):
-            items = resampler.movers(named.path, baseline, address, COUNT, -1 if highest else 1)
+            sign = -1 if highest else 1
+            items = resampler.movers(named.path, baseline, address, COUNT, sign)
+            groups = resampler.group_movers(named.path, baseline, address, COUNT, sign)
     classes = _of_classes(found.results, address)
     earlier = {} if base is None else _of_classes(base.results, address)
-    return tuple(items), tuple(_ranked(classes, earlier, highest)[:COUNT])
+    ranked = _ranked(classes, earlier, highest)[:COUNT]
+    return {"items": tuple(items), "groups": tuple(groups), "classes": tuple(ranked)}
 
 
 def _ranked(now: dict[str, float], before: dict[str, float], highest: bool) -> list[Mover]:

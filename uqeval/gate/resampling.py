@@ -103,3 +103,8 @@ class Resampler(Protocol):
 
         By leaving each out, worst first. `sign`: 1 where high values pass, -1 where low ones do.
         """
+
+    def group_movers(
+        self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
+    ) -> list[Mover]:
+        """The groups, or sequences of a video, likewise; none of a report that has items alone."""

@@ -42,6 +42,7 @@ class Verdict:
     waiver: WaiverUse | None = None
     more_units: MoreUnits | None = None
     items: tuple[Mover, ...] = ()
+    groups: tuple[Mover, ...] = ()
     classes: tuple[Mover, ...] = ()
     notes: tuple[str, ...] = ()
 

@@ -92,7 +92,8 @@ def sentences(verdict: Verdict) -> list[str]:
             said.append("neither model has an event: the interval is exact (Clopper-Pearson)")
     if verdict.inconclusive and verdict.interval is not None:
         said.append(_how_many_more(verdict.more_units))
-    for noun, movers in (("items", verdict.items), ("classes", verdict.classes)):
+    kinds = {"groups": verdict.groups, "items": verdict.items, "classes": verdict.classes}
+    for noun, movers in kinds.items():
         if movers:
             said.append(f"{noun} that moved it most: {', '.join(map(_mover, movers))}")
     return [*said, *verdict.notes]

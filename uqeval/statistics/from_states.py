@@ -94,22 +94,21 @@ class FromStates:
             items = [i for i in items if scoring.names[i] in place]
             runs, places = [scoring, other], [items, [place[scoring.names[i]] for i in items]]
         names = tuple(scoring.names[i] for i in items)
-        samples, text = Samples(runs, places, Resampling(names)), address.within
-        whole, without, alone = (samples.of(sets, text) for sets in ("whole", "without", "alone"))
-        influence = _change(whole)[0] - _change(without)
-        moved = [
-            Mover(
-                name,
-                own[0] if math.isfinite(own[0]) else None,
-                own[0] - own[-1] if len(own) > 1 and math.isfinite(own[0] - own[-1]) else None,
-                effect,
-            )
-            for name, effect, own in zip(
-                sorted(names), influence.tolist(), alone.T.tolist(), strict=True
-            )
-            if math.isfinite(effect) and sign * effect < -_ROUNDING * max(abs(_change(whole)[0]), 1)
-        ]
-        return sorted(moved, key=lambda own: sign * (own.influence or 0.0))[:count]
+        return _moved(Samples(runs, places, Resampling(names)), address.within, count, sign)
+
+    def group_movers(
+        self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
+    ) -> list[Mover]:
+        """The groups or sequences, where a report resamples by these; likewise."""
+        loaded, scoring = self._open(report)
+        items = items_of(report, loaded, scoring, address)
+        own = resampling_of(report, loaded, scoring, items)
+        if own.unit not in ("group", "sequence"):
+            return []
+        samples = (
+            self._of(report, items) if baseline is None else self._paired(report, baseline, items)
+        )
+        return _moved(samples, address.within, count, sign)
 
     def _open(self, report: Path) -> tuple[Report, Scoring]:
         if report not in self._opened:
@@ -133,6 +132,24 @@ class FromStates:
             _, other = self._open(baseline)
             self._samples[key] = paired(report, loaded, scoring, other, items)
         return self._samples[key]
+
+
+def _moved(samples: Samples, text: str, count: int, sign: int) -> list[Mover]:
+    """The units that move a score of the first run, less that of a second, most towards failing."""
+    whole, without, alone = (samples.of(sets, text) for sets in ("whole", "without", "alone"))
+    influence = _change(whole)[0] - _change(without)
+    names = sorted(set(samples.resampling.unit_of))
+    moved = [
+        Mover(
+            name,
+            own[0] if math.isfinite(own[0]) else None,
+            own[0] - own[-1] if len(own) > 1 and math.isfinite(own[0] - own[-1]) else None,
+            effect,
+        )
+        for name, effect, own in zip(names, influence.tolist(), alone.T.tolist(), strict=True)
+        if math.isfinite(effect) and sign * effect < -_ROUNDING * max(abs(_change(whole)[0]), 1)
+    ]
+    return sorted(moved, key=lambda own: sign * (own.influence or 0.0))[:count]
 
 
 def _change(scores: NDArray[np.float64]) -> NDArray[np.float64]:
