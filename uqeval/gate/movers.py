@@ -34,7 +34,8 @@ def moved_by(
     """`items`, `groups` and `classes`, worst first. `highest`: high values are the worst.
 
     Items and groups by what leaving each out changes, as saved states say; only harmful ones, and
-    none without states. Classes by their change where there is a baseline `other`, else by their value.
+    none without states. Classes by their change where there is a baseline `other`, else by their
+    value.
     """
     address = found.address
     items: list[Mover] = []
