@@ -99,9 +99,7 @@ class _Bench:
     def judgement(self) -> Judgement:
         """Return what was found. Raises the first error where there is no verdict."""
         if self.errors and not self.verdicts:
-            first, *others = dict.fromkeys(map(str, self.errors))
-            more = f" No rule could be judged: {len(others)} more of this kind." if others else ""
-            raise type(self.errors[0])(f"{first}{more}") from None
+            raise self.errors[0]
         if (note := chance_of_all(list(_margins(self.verdicts)))) is not None:
             self.warnings.append(note)
         verdicts = sorted(self.verdicts, key=lambda own: own.status != "waived")
@@ -169,4 +167,4 @@ def _names_nothing(
     )
     near = suggestion((named.report for named in asked), rule.address)
     hint = f" Did you mean {near}?" if near else ""
-    return UsageError(f"{rule.place}: names nothing: {nearest.why}.{hint}")
+    return UsageError(f"{rule.place}: names nothing in the reports: {nearest.why}.{hint}")
