@@ -89,7 +89,8 @@ def check_metrics(rules: Sequence[Rule], keys: Mapping[str, set[str]], some_fail
             hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
             where = ", ".join(asked)
             raise UsageError(
-                f"{rule.place}: names nothing in this file: no metric {address.key!r} is evaluated of {where}; "
+                f"{rule.place}: names nothing in this file: no metric {address.key!r} is "
+                f"evaluated of {where}; "
                 f"{hint}"
             )
 
