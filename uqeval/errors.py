@@ -33,7 +33,7 @@ _MOST_PLACE = 400
 #: No message of ours is longer than this.
 _MOST, _MOST_READ = 1500, 1 << 16
 #: Characters of a phrase of ours that no other text holds by chance, and of its beginning.
-_PHRASE, _BEGIN = 20, 12
+_PHRASE, _BEGIN = 10, 8
 #: Phrases in the code of uqeval by their beginning, and the modules that have been looked through.
 _phrases: dict[str, set[str]] = {}
 _seen: set[str] = set()

@@ -111,7 +111,7 @@ def test_waived_first_in_every_output(tmp_path: Path) -> None:
         ("{until: 20270131, by: A, why: B}", "expected a day such as 2027-01-31"),
         ("{until: 2027-W05-1, by: A, why: B}", "expected a day such as 2027-01-31"),
         ("{until: 2027-01-31T00:00, by: A, why: B}", "expected a day such as 2027-01-31"),
-        ("{until: soon, by: A, why: B}", "not 'soon'"),
+        ("{until: soon, by: A, why: B}", "'soon'; expected a day"),
         ("{until: 2027-01-31, by: A, why: B, utnil: 1}", "unknown key; did you mean 'until'"),
         ("{until: 2027-01-31, by: A, why: B, at_most: 1}", "give at_least"),
         ("{until: 2027-01-31, by: A, why: B, at_least: 0.95}", "is above min 0.9"),

@@ -217,22 +217,44 @@ def _told(document: Document, error: ValidationError, above: Place = ()) -> Usag
         first = next(strange, first)
     place: Place = first["loc"]
     inside = _in_document(document.data, place)
-    message = str(first["msg"]).removeprefix("Value error, ")
-    message = message[:1].lower() + message[1:]
     if first["type"] == "extra_forbidden":
         known = _known_keys(place)
         return UsageError(f"{document.at(inside)}: unknown key{_nearest(str(place[-1]), known)}")
     if first["type"] == "missing":
         return UsageError(f"{document.at(inside)}: lacks the key {str(place[-1])!r}; give it.")
     same = [e for e in errors if _in_document(document.data, e["loc"]) == inside]
-    if len(same) > 1:
-        says = dict.fromkeys(str(e["msg"]).removeprefix("Input should be ") for e in same)
-        message = f"input should be {' or '.join(says)}"
     value = first.get("input")
-    shown = f", not {value!r}" if isinstance(value, str | int | float | bool | None) else ""
-    if len(shown) > 100:
-        shown = ""
-    return UsageError(f"{document.at(inside)}: {message}{shown}.")
+    shown = f" {value!r};" if isinstance(value, str | int | float | bool | None) else ""
+    shown = shown if len(shown) <= 100 else ""
+    said = " or ".join(dict.fromkeys(map(_expected, same or [first])))
+    return UsageError(f"{document.at(inside)}:{shown} {said}.")
+
+
+#: What a value has to be, by the type of pydantic's error.
+_NOUNS = {
+    "bool_type": "true or false", "dict_type": "keys with values", "float_type": "a number",
+    "int_type": "a whole number", "list_type": "a list", "model_type": "keys with values",
+    "string_type": "a text", "finite_number": "a finite number", "string_too_short": "some text",
+    "string_pattern_mismatch": "a name without / and \\", "too_short": "at least one of them",
+}  # fmt: skip
+_BOUNDS = {
+    "greater_than": "above {gt:g}", "greater_than_equal": "of at least {ge:g}",
+    "less_than": "below {lt:g}", "less_than_equal": "up to {le:g}",
+    "literal_error": "one of {expected}",
+}  # fmt: skip
+
+
+def _expected(error: dict[str, Any]) -> str:
+    """What would have been right, in words; a message of our own as it is."""
+    kind, known = error["type"], error.get("ctx") or {}
+    if kind == "literal_error":
+        return "expected " + _BOUNDS[kind].format(**known).replace("'", "")
+    if kind in _BOUNDS:
+        return "expected a number " + _BOUNDS[kind].format(**known)
+    if kind in _NOUNS:
+        return f"expected {_NOUNS[kind]}"
+    message = str(error["msg"]).removeprefix("Value error, ")
+    return message[:1].lower() + message[1:]
 
 
 def _in_document(data: Any, place: Place) -> Place:
