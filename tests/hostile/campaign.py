@@ -77,7 +77,7 @@ def _unsound(text: str) -> str | None:
         return f"no report on stdout: {text[:100]!r}"
     for address, metric in report["metrics"].items():
         family, _, name = address.partition(".")
-        low, high = metric["range"]
+        low, high = metric.get("range", [None, None])  # a mutant may lack it
         value: Any = report["results"].get(family, {})
         for key in name.split("."):
             value = value.get(key) if isinstance(value, dict) else None
