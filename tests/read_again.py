@@ -6,8 +6,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+import pytest
+
 import uqeval
 from uqeval.metrics._again import Again
+from uqeval.statistics.kinds import metric_at
+from uqeval.statistics.places import addresses_of
+from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import agains_of
 from uqeval.stores.states import SavedStates
 
@@ -41,17 +47,48 @@ class Reread:
             found[tally] = fold(tally, self._packed[tally], chosen)
         return found
 
-    def scores(
-        self, key: str, items: Sequence[int] | None = None, whole: bool = True
-    ) -> dict[str, Any]:
-        """The scores of a variant or part, of some items or of all."""
-        return self.agains[key].scores(self.states(key, items), whole)
+    def scores(self, key: str, items: Sequence[int] | None = None) -> dict[str, Any]:
+        """The scores of a variant or part, of some items or of all; `columns` gives the same."""
+        found = self.agains[key].scores(self.states(key, items))
+        chosen = range(len(self.saved.index["items"])) if items is None else items
+        self.check_columns(key, chosen, found)
+        return found
+
+    def check_columns(self, key: str, items: Sequence[int], expected: Any) -> None:
+        """Compare the columns of these items, beside a void set, with their scores."""
+        again, count = self.agains[key], len(self.saved.index["items"])
+        weights = np.stack([np.bincount(items, minlength=count), np.zeros(count, np.int64)])
+        states = {t: Stacked.of(self.saved, t).sets(weights) for t in again.tallies}
+        with np.errstate(all="ignore"):
+            columns = again.columns(states, set(expected))
+        numbers = dict(addresses_of({key.replace("/", "_"): expected}))
+        for address, (_, *place) in numbers.items():
+            value = expected
+            for name in place:
+                value = value[name] if isinstance(value, dict) else row_of(value, name)
+            metric = ".".join([key.replace("/", "."), *map(str, place)])
+            if tuple(place) not in columns:
+                beside = {*again.means, *again.correlations, *again.of_states}
+                assert (
+                    value is None
+                    or ".".join(map(str, place)) in beside
+                    or (metric_at(metric) is None)
+                ), address
+                continue
+            exact = {"rel": 1e-9 if place[-1] == "nmse" else 1e-12, "abs": 1e-15, "nan_ok": True}
+            value = np.nan if value is None else value
+            assert columns[tuple(place)][0] == pytest.approx(value, **exact), address
 
     def results(self, key: str) -> dict[str, Any]:
         """What the report says."""
         head, _, part = key.partition("/")
         found: dict[str, Any] = self.report.results[head]
         return found[part] if part else found
+
+
+def row_of(rows: list[dict[str, Any]], c: Any) -> dict[str, Any]:
+    """The row of a class."""
+    return next(row for row in rows if row["class"] == c)
 
 
 def without(record: dict[str, Any], *fields: str) -> dict[str, Any]:

@@ -101,7 +101,7 @@ def _joined(
             "for a partial report."
         )
     if len(files) == 1:
-        Scoring(joined)  # which checks the states that nothing else reads here
+        Scoring(joined).check()  # nothing else reads these states here
         record = _recorded(files[0])
     else:
         record = _merged(joined)
@@ -239,7 +239,7 @@ def _read_off(joined: Joined, key: str, again: Again | None) -> Section:
     results: dict[str, Any] = {}
     if again is not None:
         states = {t: counted(t, joined, left_out(joined, key, again, t)) for t in again.tallies}
-        results = again.scores({tally: own.total for tally, own in states.items()}, True)
+        results = again.scores({tally: own.total for tally, own in states.items()})
     if again is not None and again.approximate:
         warnings.append(
             "ranks were read off saved tallies: averaged inside bins of a relative width of at "

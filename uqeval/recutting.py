@@ -96,7 +96,7 @@ def _settings(before: Mapping[str, Any], rule: str, other: bool) -> dict[str, An
 
 
 def _scores(joined: Joined, again: Again) -> dict[str, Any]:
-    return again.scores({tally: counted(tally, joined).total for tally in again.tallies}, True)
+    return again.scores({tally: counted(tally, joined).total for tally in again.tallies})
 
 
 def _put_items(joined: Joined, again: Again, key: str, items: list[dict[str, Any]]) -> None:
@@ -105,6 +105,6 @@ def _put_items(joined: Joined, again: Again, key: str, items: list[dict[str, Any
     from uqeval.statistics.checked_states import checked_states
 
     for item, (_, state) in zip(items, checked_states(joined, tally), strict=True):
-        scores = again.scores({tally: state}, False)
+        scores = again.scores({tally: state})
         names = {name.removesuffix("_reason") for name in item[key]}
         item[key] = {n: v for n, v in scores.items() if n.removesuffix("_reason") in names}

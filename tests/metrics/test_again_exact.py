@@ -42,8 +42,6 @@ def test_calibration(tmp_path: Path, classes: Any, options: dict[str, Any]) -> N
     assert run.scores("calibration") == without(run.results("calibration"), "temperature")
     if temperature in run.agains:
         assert run.scores(temperature) == run.results(temperature)
-    short = run.scores("calibration", whole=False)
-    assert short == without(run.results("calibration"), "temperature", "reliability")
 
 
 @pytest.mark.parametrize("items", [[1, 2], [0, 0, 2], [3], [3, 1, 1, 1]])
@@ -126,7 +124,6 @@ def test_regression(tmp_path: Path, options: dict[str, Any]) -> None:
     found = run.scores("regression")
     assert found == expected | {"nmse": found["nmse"]}
     assert found["nmse"] == pytest.approx(expected["nmse"], rel=1e-12)
-    assert run.scores("regression", whole=False) == without(found, "calibration")
 
 
 @pytest.mark.parametrize("items", [[2], [1, 2], [0, 0, 2, 0]])

@@ -84,7 +84,7 @@ def both(family: Any, kind: str, options: dict[str, Any], items: list[Maps]) -> 
         states[tally] = tally.empty()
         for maps in items:
             tally.merge(states[tally], tally.state_of(maps))
-    return section.results, again.scores(states, True), again
+    return section.results, again.scores(states), again
 
 
 def same(found: Any, expected: Any) -> None:
@@ -228,14 +228,6 @@ def test_failure_without_a_threshold(tmp_path: Path, classes: Any) -> None:
     assert run.scores("failure") == expected
 
 
-def test_bounds_are_for_the_whole_alone(tmp_path: Path, classes: Any) -> None:
-    run = Reread(tmp_path, *classes, metrics="failure")
-    whole = run.scores("failure")
-    short = {name: value for name, value in whole.items() if "_bound" not in name}
-    assert run.scores("failure", whole=False) == short
-    assert len(short) == len(whole) - len(AREAS)
-
-
 def test_failure_of_nothing(tmp_path: Path, classes: Any) -> None:
     found = Reread(tmp_path, *classes, metrics="failure").scores("failure", [])
     assert found["auroc"] is None
@@ -250,8 +242,6 @@ def test_sparsification_of_other_items(tmp_path: Path, classes: Any) -> None:
     found = run.scores("sparsification", items)
     assert found == own.scores("sparsification")
     assert found["ause"] == pytest.approx(own.results("sparsification")["ause"], abs=2e-3)
-    short = run.scores("sparsification", items, whole=False)
-    assert set(short) == {"uncertainty", "error", "ause", "aurg"}
     assert run.scores("sparsification", [])["ause_reason"]
 
 
@@ -283,5 +273,4 @@ def test_nmerci_of_other_items(tmp_path: Path) -> None:
         expected["curve"]["nmerci"][high], rel=0.01
     )
     assert "by_depth" not in found
-    assert "curve" not in run.scores("nmerci", items, whole=False)
     assert run.scores("nmerci", [])["nmerci"] is None

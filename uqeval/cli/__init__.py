@@ -167,6 +167,8 @@ def _root(
 
 def main() -> None:
     """Run the command line; the process ends with the status that `uqeval.cli` lists."""
+    # Threads are uqeval's own: those of NumPy's library beside them only wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     ended: list[int] = []
     atexit.register(_leave, ended)  # the first to be registered is the last to be called
     try:

@@ -6,7 +6,7 @@ the key told apart) or bins, whose pixels are counted as a tie until a further p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -78,10 +78,6 @@ class Ladder:
             return self
         order = np.argsort(self.key, kind="stable")
         return Ladder(self.key[order], self.low[order], self.pixels[order], self.errors[order])
-
-    def of_ties(self) -> Ladder:
-        """This ladder with the pixels of each bin as a true tie, which nothing splits."""
-        return replace(self, low=self.low * 0)
 
     @property
     def open(self) -> NDArray[Any]:

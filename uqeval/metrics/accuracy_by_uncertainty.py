@@ -9,8 +9,7 @@ from uqeval.metrics._again import Again
 from uqeval.metrics._plan import Plan, Section
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Tally, Uncertainty
-    from uqeval.tallies._contract import State
+    from uqeval.tallies import Uncertainty
 
 #: Inner edges of ten bins of equal mass.
 PERCENTILES = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0)
@@ -41,10 +40,7 @@ def again(
 
     tally = AccuracyByUncertainty(uncertainty, classes, tuple(fitted["edges"]))
 
-    def scores(states: Mapping[Tally, State], whole: bool) -> dict[str, Any]:
-        return table(states[tally], tally.edges, class_names) if whole else {}
-
-    return Again((tally,), scores)
+    return Again((tally,), lambda states: table(states[tally], tally.edges, class_names))
 
 
 def table(state: Any, edges: Sequence[float], class_names: Sequence[str]) -> dict[str, Any]:

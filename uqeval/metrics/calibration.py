@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import DataError, UsageError, listed
+from uqeval.metrics import calibration_columns, calibration_gaps, temperature
 from uqeval.metrics import calibration_estimators as estimators
-from uqeval.metrics import calibration_gaps, temperature
 from uqeval.metrics import calibration_scores as cs
 from uqeval.metrics._again import Again
 from uqeval.metrics._family import Facts, Family, variants
@@ -21,6 +21,7 @@ from uqeval.metrics.calibration_records import results_of, scores_of
 from uqeval.metrics.calibration_settings import CalibrationSettings
 
 if TYPE_CHECKING:
+    from uqeval.metrics._again import SetStates
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
@@ -186,15 +187,20 @@ def _again(
         if name in (_ADAPTIVE, _ESTIMATOR)
     }
 
-    def scores(states: Mapping[Tally, State], whole: bool) -> dict[str, Any]:
+    def scores(states: Mapping[Tally, State]) -> dict[str, Any]:
         binned = {name: cs.Binned.of(states[tally]) for name, tally in massed.items()}
         own = [states[tally] for tally in simple]
-        return results_of(settings, own, binned, facts.class_names, whole)
+        return results_of(settings, own, binned, facts.class_names)
+
+    def columns(states: Mapping[Tally, SetStates], wanted: Collection[str]) -> Any:
+        own = [states[tally] for tally in simple]
+        binned = {name: states[tally] for name, tally in massed.items()}
+        return calibration_columns.columns(settings, own, binned, wanted)
 
     adaptive = [tally for name, tally in massed.items() if name == _ADAPTIVE]
     gaps = calibration_gaps.of_set(simple[0], simple[1], adaptive, settings.at_one, facts.classes)
     needed = tuple(dict.fromkeys((*simple, *massed.values())))
-    found = {key: Again(needed, scores, gaps=gaps)}
+    found = {key: Again(needed, scores, columns, gaps=gaps)}
     part = f"{key}/temperature"
     if settings.temperature and {"beta", "record"} <= fitted.get(part, {}).keys():
         found[part] = temperature.again(

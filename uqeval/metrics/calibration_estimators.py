@@ -103,6 +103,11 @@ _SCORES = {
 }
 
 
+def fields_of(estimator: str) -> set[str]:
+    """Return the fields of an estimator's scores."""
+    return {metric.field for metric in _SCORES[estimator]}
+
+
 def scores_of(estimator: str, binned: Binned) -> dict[str, Any]:
     """Return the scores of an estimator from its bins, and how many bins the sweep chose."""
     record: dict[str, Any] = {}

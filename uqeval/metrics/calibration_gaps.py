@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._again import Gaps
-from uqeval.metrics.calibration_scores import Binned
+from uqeval.metrics.calibration_columns import SetBins
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from uqeval.metrics._again import SetStates
     from uqeval.tallies import Tally
-    from uqeval.tallies._contract import State
 
 
 def of_set(
@@ -51,22 +51,20 @@ def _gaps(
 ) -> Gaps:
     import numpy as np
 
-    def binned(states: Mapping[Tally, State]) -> list[Binned]:
-        state = states[tally]
-        if state["count"].ndim == 1:
-            return [Binned.of(state, at_one)]
-        rows = range(len(state["count"])) if row is None else (row,)
-        names = ("count", "correct", "confidence")
-        return [Binned.of({name: state[name][c] for name in names}, at_one) for c in rows]
+    def binned(states: Mapping[Tally, SetStates]) -> SetBins:
+        found = SetBins.of(states[tally], at_one)
+        return found if row is None else found.row(row)
 
-    def signed(states: Mapping[Tally, State]) -> NDArray[np.float64]:
-        return np.concatenate([np.subtract(own.correct, own.confidence) for own in binned(states)])
+    def signed(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
+        gaps = binned(states).signed
+        return gaps.reshape(len(gaps), -1)
 
-    def weights(states: Mapping[Tally, State]) -> NDArray[np.float64]:
-        counts = np.concatenate([np.array(own.count, np.float64) for own in binned(states)])
+    def weights(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
+        counts = binned(states).count
+        counts = counts.reshape(len(counts), -1)
         if largest:
             return np.where(counts > 0, 1 / np.maximum(counts, 1), 0.0)
-        pixels = int(states[pixels_of]["count"].sum())
-        return np.full(counts.size, 1 / (max(pixels, 1) * over))
+        pixels = np.maximum(states[pixels_of]["count"].sum(axis=-1), 1)
+        return np.broadcast_to(1 / (pixels * over)[:, None], counts.shape)
 
     return Gaps(signed, weights, largest)

@@ -22,19 +22,14 @@ def results_of(
     states: Sequence[State],
     massed: Mapping[str, cs.Binned],
     class_names: Sequence[str],
-    whole: bool = True,
 ) -> dict[str, Any]:
-    """What states as of `scores_of` say of a set; the reliability diagram only of a `whole` one.
-
-    `massed`: bins of equal mass, by name.
-    """
+    """What states as of `scores_of` say of a set; `massed`: bins of equal mass, by name."""
     top, each, _ = states
     results = {"bins": settings.bins} | scores_of(settings, states, massed.get(ADAPTIVE))
     if ESTIMATOR in massed:
         results |= estimators.scores_of(settings.estimator, massed[ESTIMATOR])
-    if whole:
-        binned = _binned(settings, top, each)
-        results["reliability"] = cs.reliability(binned, settings.binning().edges().tolist())
+    binned = _binned(settings, top, each)
+    results["reliability"] = cs.reliability(binned, settings.binning().edges().tolist())
     results["per_class"] = _per_class(settings, each, int(top["count"].sum()), class_names)
     return results
 

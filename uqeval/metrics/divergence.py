@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.metrics import _numbers as numbers
-from uqeval.metrics._again import Again
+from uqeval.metrics._again import Again, over
 from uqeval.metrics._contract import Metric, put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Last, Plan, Section
 from uqeval.metrics.divergence_settings import DivergenceSettings
 
 if TYPE_CHECKING:
+    from uqeval.metrics._again import SetStates
+    from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
 
@@ -92,8 +94,19 @@ def _again(
     from uqeval.tallies import Divergence
 
     tally = Divergence(facts.kind, settings.clip)
+
+    def columns(states: Mapping[Tally, SetStates], wanted: Collection[str]) -> Any:
+        total, finite, infinite = (states[tally][n][:, 0] for n in ("total", "finite", "infinite"))
+        pixels = finite + infinite
+        return {
+            ("kl",): over(total, finite), ("infinite",): over(infinite, pixels),
+            ("pixels",): pixels,
+        }  # fmt: skip
+
     return {
-        key: Again((tally,), lambda states, whole: _scores(states[tally]) | {"clip": settings.clip})
+        key: Again(
+            (tally,), lambda states: _scores(states[tally]) | {"clip": settings.clip}, columns
+        )
     }
 
 

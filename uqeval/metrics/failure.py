@@ -9,11 +9,11 @@ nothing here needs that, but the scores are read off it again.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics import failure_scores, float16
-from uqeval.metrics._again import Again
+from uqeval.metrics import failure_columns, failure_scores, float16
+from uqeval.metrics._again import Again, of_rows, over
 from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._ladder import BIN_WIDTH, Ladder
@@ -24,6 +24,9 @@ from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
 from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._again import SetStates
     from uqeval.tallies import ItemFailure, RankedErrors, Tally, Uncertainty
     from uqeval.tallies._contract import State
 
@@ -127,11 +130,9 @@ def _again(
     if "threshold" in fitted.get(key, {}):
         held = (Undetected(uncertainty, facts.classes, threshold),)
 
-    def scores(states: Mapping[Tally, State], whole: bool) -> dict[str, Any]:
+    def scores(states: Mapping[Tally, State]) -> dict[str, Any]:
         ladder = Ladder.of(pooled, states[pooled])
-        ranked = failure_scores.scores(ladder if whole else ladder.of_ties())
-        if not whole:  # bounds take as long as the scores
-            ranked = {k: v for k, v in ranked.items() if "_bound" not in k}
+        ranked = failure_scores.scores(ladder)
         if held:
             nothing: list[dict[str, Any]] = [{} for _ in facts.class_names]
             return _results(
@@ -140,8 +141,27 @@ def _again(
         counts = {"pixels": ladder.total, "errors": int(ladder.errors.sum())}
         return {"uncertainty": settings.uncertainty} | counts | ranked
 
+    def columns(states: Mapping[Tally, SetStates], wanted: Collection[str]) -> Any:
+        ladder = failure_columns.SetLadder.of(states[pooled])
+        found = failure_columns.columns(ladder, wanted)
+        if not held:
+            return found | {("pixels",): ladder.total, ("errors",): ladder.wrong}
+        counts = states[held[0]]["counts"]
+        rows = of_rows(_counted(counts, threshold), range(facts.classes))
+        whole = _counted(counts.sum(axis=1), threshold)
+        return found | rows | {(name,): values for name, values in whole.items()}
+
     ranked = frozenset(failure_scores.BY_FIELD) - {"undetected_error_rate"}
-    return {key: Again((pooled, *held), scores, approximate=ranked, bound=BIN_WIDTH)}
+    return {key: Again((pooled, *held), scores, columns, approximate=ranked, bound=BIN_WIDTH)}
+
+
+def _counted(counts: NDArray[Any], threshold: float | None) -> dict[str, NDArray[Any]]:
+    """The fields of counts [set, …, 3] of `Undetected`, of many sets."""
+    pixels, errors, undetected = (counts[..., i] for i in range(3))
+    found = {"pixels": pixels, "errors": errors}
+    if threshold is not None:
+        found["undetected_error_rate"] = over(undetected, pixels)
+    return found
 
 
 def _pooled_threshold(settings: FailureSettings, facts: Facts) -> Pooling:

@@ -28,16 +28,13 @@ def tallies_of(settings: NmerciSettings) -> tuple[ItemErrors, ErrorRanks]:
     )
 
 
-def results_of(
-    parts: Mapping[float, ns.Parts], settings: NmerciSettings, whole: bool = True
-) -> dict[str, Any]:
-    """What the parts of an n-MeRCI by α say; without the curve over α unless `whole`."""
+def results_of(parts: Mapping[float, ns.Parts], settings: NmerciSettings) -> dict[str, Any]:
+    """What the parts of an n-MeRCI by α say."""
     results = {"alpha": settings.alpha} | record_of(parts[settings.alpha], settings)
-    if whole:
-        found = [ns.score(parts[float(a)], settings.over, settings.mae) for a in CURVE]
-        results["curve"] = {"alpha": list(CURVE), "nmerci": [one[2] for one in found]}
-        if None in results["curve"]["nmerci"]:
-            results["curve_reason"] = _gaps([_why(*one[1:], settings.over) for one in found])
+    found = [ns.score(parts[float(a)], settings.over, settings.mae) for a in CURVE]
+    results["curve"] = {"alpha": list(CURVE), "nmerci": [one[2] for one in found]}
+    if None in results["curve"]["nmerci"]:
+        results["curve_reason"] = _gaps([_why(*one[1:], settings.over) for one in found])
     return results
 
 

@@ -11,9 +11,13 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from uqeval.metrics._again import over
 from uqeval.metrics._contract import Metric, put
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 
 def p_accurate(ac: int, au: int, ic: int, iu: int) -> float | None:
@@ -135,6 +139,32 @@ PER_CLASS = tuple(replace(metric, field=f"per_class.{metric.field}") for metric 
 
 COUNTS = ("n_ac", "n_au", "n_ic", "n_iu")
 BY_FIELD = {metric.field: metric for metric in METRICS}
+
+
+def columns(counts: NDArray[Any], lacking: NDArray[Any]) -> dict[str, NDArray[Any]]:
+    """Return the four counts and all scores of counts [set, …, accurate, uncertain], by field.
+
+    NaN where undefined, and where thresholds are `lacking` [set, …] all but the accurate share.
+    """
+    import numpy as np
+
+    ic, iu, ac, au = np.moveaxis(counts.reshape(*counts.shape[:-2], 4), -1, 0)
+    n, a, c = ac + au + ic + iu, ac + au, ac + ic
+    # Products of counts below 2^53 are exact, so that equal orders have equal scores.
+    half = over(n * ac - a * c, n * np.sqrt(a * (n - a)))
+    found = {
+        "n_ac": ac, "n_au": au, "n_ic": ic, "n_iu": iu,
+        "p_certain": over(c, n),
+        "p_accurate_given_certain": over(ac, c),
+        "p_uncertain_given_inaccurate": over(iu, ic + iu),
+        "pavpu": over(ac + iu, n),
+        "pavpu_chance": over(a * c + (n - a) * (n - c), n * n),
+        "phi": over(n * ac - a * c, np.sqrt(a * (n - a) * c * (n - c))),
+        "surplus": 2.0 * half,
+        "half_surplus": half,
+    }  # fmt: skip
+    found = {name: np.where(lacking, np.nan, values) for name, values in found.items()}
+    return found | {"p_accurate": over(a, n)}
 
 
 def scores_of_accuracy(accurate: int, inaccurate: int, reason: str) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from uqeval.metrics._family import Facts, Family
 from uqeval.metrics._plan import Plan, Pooling, Recutting, Section
 from uqeval.metrics._signs import sign_warnings
 from uqeval.metrics.patch_scores import METRICS
-from uqeval.metrics.pavpu_results import item_of, results_of
+from uqeval.metrics.pavpu_results import columns_of, item_of, results_of
 from uqeval.metrics.pavpu_settings import PavpuSettings, settings_of
 from uqeval.metrics.thresholds import (
     Fitted,
@@ -125,9 +125,8 @@ def _again(
     found = {
         key: Again(
             (tally,),
-            lambda states, whole: results_of(
-                settings, thresholds, states[tally], facts.class_names, whole, step
-            ),
+            lambda states: results_of(settings, thresholds, states[tally], facts.class_names, step),
+            lambda states, wanted: columns_of(settings, thresholds, states[tally], wanted, step),
         )
     }
     table = f"{key}/accuracy_by_uncertainty"

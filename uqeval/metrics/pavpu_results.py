@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import listed
 from uqeval.metrics import patch_scores
+from uqeval.metrics._again import of_rows
 from uqeval.metrics._contract import put
 from uqeval.metrics.patch_scores import METRICS
 from uqeval.metrics.pavpu_settings import PavpuSettings
 from uqeval.metrics.thresholds import Fitted, Rule
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._again import Place, SetStates
     from uqeval.tallies._contract import State
 
 #: Why something is not known at another threshold than that of the run.
@@ -25,10 +29,9 @@ def results_of(
     fitted: Fitted | None,
     state: State,
     class_names: Sequence[str],
-    whole: bool = True,
     step: int | None = None,
 ) -> dict[str, Any]:
-    """What the counts of patches say; without curves, and where they peak, unless `whole`.
+    """What the counts of patches say.
 
     `fitted` are the thresholds to say. With `step`, the one of that step of the curve: patches were
     counted at another, and what takes both thresholds (ties, the curve over the accuracy threshold)
@@ -70,10 +73,10 @@ def results_of(
             rows.append(row | _scored(own, lacking))
     results["per_class"] = rows
     ends = fitted.ends[0] if fitted and one else None
-    results |= _curve(state["by_threshold"], ends) if whole else _peaks(state["by_threshold"])
-    if whole and step is None and not lacking:
+    results |= _curve(state["by_threshold"], ends)
+    if step is None and not lacking:
         results["accuracy_curve"] = _accuracy_curve(state["by_accuracy"])
-    elif whole:
+    else:
         put(results, "accuracy_curve", None, lacking or NOT_HELD)
     return results
 
@@ -153,24 +156,51 @@ def _curve(by_threshold: Any, ends: tuple[float, float] | None) -> dict[str, Any
     return record
 
 
-def _peaks(by_threshold: Any) -> dict[str, Any]:
-    """The scores read off the curves over the uncertainty threshold, to the same bits."""
-    from uqeval.tallies.patches import counts_along
+def columns_of(
+    settings: PavpuSettings,
+    fitted: Fitted | None,
+    states: SetStates,
+    wanted: Collection[str],
+    step: int | None = None,
+) -> dict[Place, NDArray[Any]]:
+    """The scores of many sets at once, `fitted` and `step` as of `results_of`."""
+    import numpy as np
 
-    ac, au, ic, iu = counts_along(by_threshold).T.tolist()
-    accurate, inaccurate = ac[0] + au[0], ic[0] + iu[0]
-    n = accurate + inaccurate
-    if not n:
-        return {}
-    found: dict[str, Any] = {
-        "pavpu_peak": {"value": max(a + u for a, u in zip(ac, iu, strict=True)) / n}
-    }
-    if accurate and inaccurate:
-        over = n * math.sqrt(accurate * inaccurate)
-        surplus = [2.0 * ((n * a - accurate * (a + i)) / over) for a, i in zip(ac, ic, strict=True)]
-        found["surplus_peak"] = {"value": max(surplus)}
-        found["surplus_auc"] = patch_scores.surplus_auc(surplus)
+    at = states["counts"] if step is None else counts_at(states["by_threshold"], step)
+    sets, categories = at.shape[:2]
+    lacking: NDArray[Any]
+    if fitted is None:
+        lacking = np.repeat(np.isnan(states["own"][:, :1]), categories, axis=1)
+    elif len(fitted.threshold) == 1:
+        lacking = np.full((sets, categories), fitted.threshold[0] is None)
+    else:
+        none = np.array([value is None for value in fitted.threshold])
+        lacking = none & at.any(axis=(2, 3))
+    own = patch_scores.columns(at.sum(axis=1), np.asarray(lacking.any(axis=1)))
+    found: dict[Place, NDArray[Any]] = {(name,): values for name, values in own.items()}
+    if "per_class" in wanted:
+        rows = [*range(categories - 1), "mixed"]
+        found |= of_rows(patch_scores.columns(at, lacking), rows)
+    if {"pavpu_peak", "surplus_peak", "surplus_auc"} & set(wanted):
+        found |= _peaks(states["by_threshold"])
     return found
+
+
+def _peaks(by_threshold: NDArray[Any]) -> dict[Place, NDArray[Any]]:
+    """The scores read off the curves over the uncertainty threshold, of many sets."""
+    import numpy as np
+
+    inaccurate, accurate = np.moveaxis(by_threshold.sum(axis=1), 1, 0)
+    ic, ac = (np.cumsum(own, axis=1)[:, :-1] for own in (inaccurate, accurate))
+    all_ic, all_ac = (own.sum(axis=1, keepdims=True) for own in (inaccurate, accurate))
+    curve = np.stack([np.stack([ic, all_ic - ic], -1), np.stack([ac, all_ac - ac], -1)], -2)
+    scores = patch_scores.columns(curve, np.zeros(ic.shape, bool))
+    surplus = scores["surplus"]
+    return {
+        ("pavpu_peak", "value"): np.fmax.reduce(scores["pavpu"], axis=1),
+        ("surplus_peak", "value"): np.fmax.reduce(surplus, axis=1),
+        ("surplus_auc",): ((surplus[:, 1:] + surplus[:, :-1]) / 2).mean(axis=1),
+    }
 
 
 def _peak(values: list[float | None]) -> int | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics import _numbers as numbers
+from uqeval.metrics import regression_columns
 from uqeval.metrics import regression_scores as rs
 from uqeval.metrics._again import Again, Gaps
 from uqeval.metrics._contract import put
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from uqeval.metrics._again import SetStates
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
@@ -92,13 +94,15 @@ def _again(
 ) -> dict[str, Again]:
     tallies = _tallies(settings)
 
-    def scores(states: Mapping[Tally, State], whole: bool) -> dict[str, Any]:
+    def scores(states: Mapping[Tally, State]) -> dict[str, Any]:
         sums, own, *held = (states[tally] for tally in tallies)
-        record = _record(settings, sums, own, held, _merged_spread(sums))
-        return record if whole else {k: v for k, v in record.items() if k != "calibration"}
+        return _record(settings, sums, own, held, _merged_spread(sums))
+
+    def columns(states: Mapping[Tally, SetStates], wanted: Collection[str]) -> Any:
+        return regression_columns.columns(settings, *(states[tally] for tally in tallies))
 
     gaps = {} if settings.area == "crossing" else {("auce",): _gaps(settings, tallies)}
-    return {key: Again(tallies, scores, gaps=gaps)}
+    return {key: Again(tallies, scores, columns, gaps=gaps)}
 
 
 def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> Gaps:
@@ -107,20 +111,21 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> Gaps:
     import numpy as np
 
     levels = settings.quantile_levels or settings.interval_levels
-    counting, p = tallies[-1], np.array(settings.plotted)
+    p = np.array(settings.plotted)
 
-    def signed(states: Mapping[Tally, State]) -> NDArray[np.float64]:
-        n = int(states[tallies[0]]["count"][0])
-        counts = itertools.accumulate(states[counting]["counts"].tolist())
-        held = {0.0: 0, 1.0: n} | dict(zip(levels, counts, strict=False))
-        gaps: NDArray[np.float64] = np.array([held[own] for own in settings.plotted]) - p * n
+    def signed(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
+        n = states[tallies[0]]["count"][:, 0]
+        held = regression_columns.held(states[tallies[-1]], levels, n)
+        gaps: NDArray[np.float64] = np.stack([held[own] for own in settings.plotted], 1)
+        gaps -= p * n[:, None]
         return gaps
 
-    def weights(states: Mapping[Tally, State]) -> NDArray[np.float64]:
-        n = max(int(states[tallies[0]]["count"][0]), 1)
+    def weights(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
+        n = np.maximum(states[tallies[0]]["count"][:, :1], 1)
         steps = np.diff(p, prepend=p[0], append=p[-1])
         area: NDArray[np.float64] = (steps[:-1] + steps[1:]) / (2 * n)
-        return area if settings.area == "trapezoid" else np.full(p.size, 1 / (p.size * n))
+        same: NDArray[np.float64] = np.ones(p.size) / (p.size * n)
+        return area if settings.area == "trapezoid" else same
 
     return Gaps(signed, weights)
 

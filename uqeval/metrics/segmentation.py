@@ -10,13 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._again import Again
+from uqeval.metrics._again import Again, mean_of_defined, of_rows, over
 from uqeval.metrics._contract import Metric, put
 from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._plan import Last, Plan, Section
 from uqeval.metrics.segmentation_settings import SegmentationSettings
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._again import Place, SetStates
+    from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
 
@@ -116,7 +120,28 @@ def _again(key: str, settings: Any, facts: Facts, fitted: Any) -> dict[str, Agai
     from uqeval.tallies import ClassCounts
 
     tally = ClassCounts(facts.classes)
-    return {key: Again((tally,), lambda states, whole: _results(states[tally], facts.class_names))}
+
+    def scores(states: Mapping[Tally, State]) -> dict[str, Any]:
+        return _results(states[tally], facts.class_names)
+
+    return {key: Again((tally,), scores, lambda states, wanted: _columns(states[tally]))}
+
+
+def _columns(states: SetStates) -> dict[Place, NDArray[Any]]:
+    """The scores of many sets at once."""
+    labelled, predicted, correct = (states[n] for n in ("labelled", "predicted", "correct"))
+    pixels = labelled.sum(axis=1)
+    rows = {
+        "iou": over(correct, labelled + predicted - correct),
+        "accuracy": over(correct, labelled),
+        "pixels": labelled,
+    }
+    return {
+        ("pixel_accuracy",): over(correct.sum(axis=1), pixels),
+        ("mean_accuracy",): mean_of_defined(rows["accuracy"]),
+        ("miou",): mean_of_defined(rows["iou"]),
+        ("pixels",): pixels,
+    } | of_rows(rows, range(labelled.shape[1]))
 
 
 def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, SegmentationSettings]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics import _numbers as numbers
+from uqeval.metrics import sparsification_columns
 from uqeval.metrics import sparsification_curves as sc
 from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
@@ -20,10 +21,12 @@ from uqeval.metrics._family import Facts, Family, variants
 from uqeval.metrics._ladder import BIN_WIDTH, Ladder
 from uqeval.metrics._plan import Plan, Section
 from uqeval.metrics._signs import sign_warnings
+from uqeval.metrics.failure_columns import SetLadder
 from uqeval.metrics.pavpu_settings import check_uncertainty
 from uqeval.metrics.sparsification_settings import SparsificationSettings
 
 if TYPE_CHECKING:
+    from uqeval.metrics._again import SetStates
     from uqeval.metrics._plan import Counted
     from uqeval.tallies import Error, ItemCurves, RankedErrors, Tally, Uncertainty
     from uqeval.tallies._contract import State
@@ -95,18 +98,23 @@ def _again(
         said = {"uncertainty": settings.uncertainty, "error": settings.error}
         return {
             key: Again(
-                scores=lambda states, whole: dict(said),
+                scores=lambda states: dict(said),
                 means={metric.field: metric.field for metric in sc.METRICS},
             )
         }
     coarse = _coarse(settings, facts.classes)
 
-    def scores(states: Mapping[Tally, State], whole: bool) -> dict[str, Any]:
+    def scores(states: Mapping[Tally, State]) -> dict[str, Any]:
         ladders = [Ladder.of(tally, states[tally]) for tally in coarse.values()]
         found = _curves(settings, *ladders) if ladders[0].total else sc.VOID
-        return _results(settings, found, whole)
+        return _results(settings, found)
 
-    return {key: Again(tuple(coarse.values()), scores, approximate=frozenset("*"), bound=BIN_WIDTH)}
+    def columns(states: Mapping[Tally, SetStates], wanted: Collection[str]) -> Any:
+        ranked, ideal = (SetLadder.of(states[tally]) for tally in coarse.values())
+        return sparsification_columns.columns(settings, ranked, ideal)
+
+    every, tallies = frozenset("*"), tuple(coarse.values())
+    return {key: Again(tallies, scores, columns, approximate=every, bound=BIN_WIDTH)}
 
 
 def _coarse(
@@ -210,21 +218,19 @@ def _mean(settings: SparsificationSettings, items: list[sc.Curves | str]) -> sc.
     )  # fmt: skip
 
 
-def _results(
-    settings: SparsificationSettings, found: sc.Curves | str, whole: bool = True
-) -> dict[str, Any]:
-    """What curves say; without themselves and the bound unless `whole`."""
+def _results(settings: SparsificationSettings, found: sc.Curves | str) -> dict[str, Any]:
+    """What curves say."""
     results: dict[str, Any] = {
         "uncertainty": settings.uncertainty,
         "error": settings.error,
         **sc.scores(found),
     }
-    if whole and settings.grid == "every-rank":
+    if settings.grid == "every-rank":
         put(
             results, "ause_bound",
             *((None, found) if isinstance(found, str) else (found.bound, "")),
         )  # fmt: skip
-    return results | (_record(settings, found) if whole else {})
+    return results | _record(settings, found)
 
 
 def _record(settings: SparsificationSettings, found: sc.Curves | str) -> dict[str, Any]:

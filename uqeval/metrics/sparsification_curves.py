@@ -145,7 +145,7 @@ def area_of_every_rank(ladder: Ladder) -> tuple[float, float]:
 
 
 def harmonics(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    """H_b - H_a = 1/(a + 1) + … + 1/b of integers [i], a < b, to the last places."""
+    """H_b - H_a = 1/(a + 1) + … + 1/b of whole numbers […], a <= b, to the last places."""
     import numpy as np
 
     few = 64
@@ -159,7 +159,8 @@ def harmonics(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
         return found
 
     tail = np.log1p((stop - start) / start) + rest(stop) - rest(start)
-    found: NDArray[Any] = table[np.minimum(b, few)] - table[np.minimum(a, few)] + tail
+    first, last = (np.minimum(own, few).astype(np.int64) for own in (a, b))
+    found: NDArray[Any] = table[last] - table[first] + tail
     return found
 
 

@@ -23,6 +23,7 @@ from uqeval.metrics import calibration_scores as cs
 from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
 from uqeval.metrics._plan import Counted, Plan, Section
+from uqeval.metrics.calibration_columns import of_temperature
 
 if TYPE_CHECKING:
     from uqeval.tallies import Bins, Likelihoods, SampleLikelihoods, Tally, TemperatureSlopes
@@ -144,11 +145,12 @@ def again(
     """The scores after scaling again, at the same temperature; none of the held-out items alone."""
     beta = fitted["beta"]
     if beta is None:
-        return Again(scores=lambda states, whole: fitted["record"] | _unfitted())
+        return Again(scores=lambda states: fitted["record"] | _unfitted())
     after = _tempered(of, classes, beta, bins, clip, positive)
     return Again(
         (after,),
-        lambda states, whole: fitted["record"] | _scores(states[after], at_one),
+        lambda states: fitted["record"] | _scores(states[after], at_one),
+        lambda states, wanted: of_temperature(states[after], at_one, fitted["record"]),
         gaps=calibration_gaps.of_bins(after, at_one),
     )
 

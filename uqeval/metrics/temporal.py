@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.maps.names import TrackRules, void_of
+from uqeval.metrics import temporal_columns, track_scores
 from uqeval.metrics import temporal_scores as ts
-from uqeval.metrics import track_scores
 from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
 from uqeval.metrics._family import Facts, Family, VideoFacts, variants
@@ -147,7 +147,7 @@ def _again(
     video, tallies = _video(facts), tallies_of(settings, facts)
     tracks, pairs, frames = tallies.tracks, tallies.pairs, tallies.frames
 
-    def scores(states: Mapping[Tally, State], whole: bool) -> dict[str, Any]:
+    def scores(states: Mapping[Tally, State]) -> dict[str, Any]:
         record: dict[str, Any] = {"model": settings.model}
         put_all(record, pooled_scores([states[pairs]], [True], settings))
         record["per_class"] = per_class([states[pairs]], [True], facts)
@@ -159,7 +159,11 @@ def _again(
 
     return {
         key: Again(
-            (pairs, *((tracks,) if tracks else ())), scores, mean_fields(settings),
+            (pairs, *((tracks,) if tracks else ())), scores,
+            lambda states, wanted: temporal_columns.columns(
+                settings, states[pairs], states[tracks] if tracks else None
+            ),
+            mean_fields(settings),
             {"correlation.r": ("tc", "miou")} if frames else {},
             "cut" if settings.drop_cuts else None, frozenset({pairs}),
             {"miou_mean": (frames, frame_scores)} if frames else {},

@@ -9,6 +9,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 from uqeval.errors import StoreError
 
 if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
@@ -38,25 +41,43 @@ def checked_states(saved: StatesSource, tally: Tally) -> Iterator[tuple[bytes, S
     Raises `StoreError` for states of another tally, for counts that no item can have given, and for
     counts that do not fit the size of the item or those of another tally.
     """
-    sizes = saved.index["facts"]["sizes"]
     for item, data in enumerate(saved.states(tally.parameters())):
         try:
             state = tally.load(data)
         except ValueError as error:
             raise StoreError(_message(saved, item, str(error))) from None
-        height, width = sizes[item]
-        counted, evaluated = tally.pixels(state), tally.evaluated(state)
-        if max(counted or 0, evaluated or 0) > height * width or (
-            counted is not None and tally.counts_void and counted != height * width
-        ):
-            text = f"{tally.id} counts {counted or evaluated} pixels of {height}×{width}"
-            raise StoreError(_message(saved, item, text))
-        if evaluated is not None:
-            known = saved.evaluated.setdefault(item, (evaluated, tally.id))
-            if known[0] != evaluated:
-                text = f"{tally.id} counts {evaluated} pixels, {known[1]} {known[0]}"
-                raise StoreError(_message(saved, item, text))
+        _check_counts(saved, tally, item, state)
         yield data, state
+
+
+def checked_columns(saved: StatesSource, tally: Tally) -> Iterator[tuple[NDArray[np.int64], State]]:
+    """Yield the columns that hold anything of each item, and its state with these alone.
+
+    Raises `StoreError` as `checked_states` does.
+    """
+    for item, data in enumerate(saved.states(tally.parameters())):
+        try:
+            columns, state = tally.load_columns(data)
+        except ValueError as error:
+            raise StoreError(_message(saved, item, str(error))) from None
+        _check_counts(saved, tally, item, state)
+        yield columns, state
+
+
+def _check_counts(saved: StatesSource, tally: Tally, item: int, state: State) -> None:
+    """Raise `StoreError` for counts that do not fit the size of the item, or another tally."""
+    height, width = saved.index["facts"]["sizes"][item]
+    counted, evaluated = tally.pixels(state), tally.evaluated(state)
+    if max(counted or 0, evaluated or 0) > height * width or (
+        counted is not None and tally.counts_void and counted != height * width
+    ):
+        text = f"{tally.id} counts {counted or evaluated} pixels of {height}×{width}"
+        raise StoreError(_message(saved, item, text))
+    if evaluated is not None:
+        known = saved.evaluated.setdefault(item, (evaluated, tally.id))
+        if known[0] != evaluated:
+            text = f"{tally.id} counts {evaluated} pixels, {known[1]} {known[0]}"
+            raise StoreError(_message(saved, item, text))
 
 
 def _message(saved: StatesSource, item: int, why: str) -> str:

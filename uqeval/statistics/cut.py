@@ -21,8 +21,8 @@ from uqeval.statistics.intervals import (
     check_method,
     debiased,
     intervals,
-    metric_at,
 )
+from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.methods import LEAST_DRAWN
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring

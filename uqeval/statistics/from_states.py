@@ -22,8 +22,8 @@ from uqeval.statistics.intervals import (
     difference,
     interval,
     is_approximate,
-    metric_at,
 )
+from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.methods import NoBounds
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring

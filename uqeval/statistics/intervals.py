@@ -10,7 +10,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,9 +17,9 @@ from numpy.typing import NDArray
 
 from uqeval.errors import UsageError
 from uqeval.gate.addresses import Address
-from uqeval.metrics import METRICS, Metric
-from uqeval.report.scalars import described
+from uqeval.metrics import Metric
 from uqeval.statistics import methods
+from uqeval.statistics.kinds import DRAWN, metric_at
 from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
@@ -46,18 +45,6 @@ def check_method(method: str) -> Method:
         if method == known:
             return known
     raise UsageError(f"--interval-method {method!r}; expected one of {', '.join(METHODS)}.")
-
-
-@cache
-def _records() -> dict[str, dict[str, Any]]:
-    return {metric.id: {"metric": metric} for metric in METRICS}
-
-
-def metric_at(text: str) -> Metric | None:
-    """Return the metric that an address is of; None for counts and settings."""
-    address = Address.parse(text)
-    found = described(_records(), address.metric, address.fields)
-    return found["metric"] if found else None
 
 
 def measured(scoring: Scoring) -> tuple[str, ...]:
@@ -162,7 +149,7 @@ class _Case:
             return self._jackknife(logit=False, method="batch-means")
         if method == "jackknife-t":
             return self._jackknife(logit=kind in ("share", "logit"))
-        if method == "expanded" or kind in ("draws", "gaps"):
+        if method == "expanded" or kind in DRAWN:
             return self._of_draws(expanded=True)
         if kind == "share":
             return self._share()
@@ -273,7 +260,7 @@ def difference(
         return NoBounds(f"{defined} {_plural(own.unit, defined)} have this score in both")
     if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
         return _exact_difference(a, b, defined, level, relative)
-    if metric.interval in ("draws", "gaps") and own.unit != "batch":
+    if metric.interval in DRAWN and own.unit != "batch":
         if defined < methods.LEAST_DRAWN:
             return NoBounds(f"intervals from draws need {methods.LEAST_DRAWN} units")
         drawn = _changes(samples.of("drawn", text), runs, relative)

@@ -7,8 +7,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from numpy.typing import NDArray
-
 from uqeval.gate.addresses import Address
 
 
@@ -54,17 +52,3 @@ def put(record: dict[str, Any], name: str, value: float) -> None:
     else:
         record[last] = None
         record.setdefault(f"{last}_reason", "undefined for these items")
-
-
-def pick(record: Mapping[Any, Any], wanted: Mapping[Any, Any], row: NDArray[Any]) -> None:
-    """Put what is `wanted` of a record (columns by name, at any depth) into a row."""
-    for name, below in wanted.items():
-        value = record.get(name)
-        if value is None:
-            continue
-        if isinstance(below, int):
-            row[below] = value
-        elif isinstance(value, list):
-            pick({own["class"]: own for own in value}, below, row)
-        else:
-            pick(value, below, row)

@@ -9,9 +9,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.gate.addresses import Address
 from uqeval.statistics.draws import Resampling
+from uqeval.statistics.kinds import DRAWN, kind_of
 from uqeval.statistics.scoring import Scoring
 
+#: Weights of so many numbers are kept (32 MB), else made again for each variant.
+_KEPT = 1 << 22
 #: Which sets of items are scored: all once; all but one unit; one unit alone; random draws.
 Sets = Literal["whole", "without", "alone", "drawn"]
 
@@ -27,7 +31,8 @@ class Samples:
     runs: Sequence[Scoring]
     places: Sequence[Sequence[int]]
     resampling: Resampling
-    _known: dict[tuple[Sets, str], dict[str, NDArray[np.float64]]] = field(default_factory=dict)
+    _made: dict[Sets, list[NDArray[np.int64]]] = field(default_factory=dict)
+    _known: dict[Sets, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
 
     @classmethod
     def of_run(
@@ -40,24 +45,36 @@ class Samples:
 
     def of(self, sets: Sets, address: str) -> NDArray[np.float64]:
         """Return the score at an address of each of the sets, [run, set]."""
-        key = self._key(address)
-        if (sets, key) not in self._known:
-            addresses = [own for own in self.runs[0].addresses if self._key(own) == key]
-            addresses += [] if address in addresses else [address]
-            table = self.table(getattr(self.resampling, sets)(), addresses)
-            self._known[sets, key] = {own: table[:, :, i] for i, own in enumerate(addresses)}
-        known = self._known[sets, key]
+        known = self._known.setdefault(sets, {})
         if address not in known:
-            known[address] = self.table(getattr(self.resampling, sets)(), [address])[:, :, 0]
+            addresses = [own for own in self._beside(sets, address) if own not in known]
+            table = self.table(self._weights(sets), addresses)
+            known |= {own: table[:, :, i] for i, own in enumerate(addresses)}
         return known[address]
+
+    def _weights(self, sets: Sets) -> Iterable[NDArray[np.int64]]:
+        """Weights [set, item] in blocks; small ones are made once."""
+        if self.resampling.items * self.resampling.draws > _KEPT:
+            return getattr(self.resampling, sets)()  # type: ignore[no-any-return]
+        if sets not in self._made:
+            self._made[sets] = list(getattr(self.resampling, sets)())
+        return self._made[sets]
+
+    def _beside(self, sets: Sets, address: str) -> list[str]:
+        """The scores of the same variant that are computed together.
+
+        Of draws, and of all but one unit, only those whose intervals need the same sets.
+        """
+        kinds = {own: kind_of(own) for own in self.runs[0].addresses_of(Address.parse(address).key)}
+        found = list(kinds)
+        if sets in ("drawn", "without"):
+            drawn = kind_of(address) in DRAWN
+            found = [own for own, kind in kinds.items() if kind and (kind in DRAWN) == drawn]
+        return list(dict.fromkeys([*found, address]))
 
     def value(self, address: str, run: int = 0) -> float:
         """Return the score of all items, NaN where it is undefined."""
         return float(self.of("whole", address)[run, 0])
-
-    def _key(self, address: str) -> str:
-        places = self.runs[0].addresses.get(address)
-        return str(places[0]) if places else address
 
     def table(
         self, weights: Iterable[NDArray[np.int64]], addresses: Sequence[str]

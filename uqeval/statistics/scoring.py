@@ -2,39 +2,50 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import cached_property
+import os
+from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
+from uqeval.gate.addresses import Address
 from uqeval.statistics.checked_states import checked_states
-from uqeval.statistics.places import addresses_of, pick, put
+from uqeval.statistics.places import addresses_of, put
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import agains_of
 from uqeval.statistics.weighted import correlation, mean
 
 if TYPE_CHECKING:
-    from uqeval.metrics._again import Again
+    from uqeval.metrics._again import Again, SetStates
     from uqeval.statistics.checked_states import StatesSource
     from uqeval.tallies import Tally
-    from uqeval.tallies._contract import State
 
-#: Numbers of folded states that are held at a time.
-_CHUNK = 1 << 24
+    #: States of some sets of items of a tally.
+    SetsOf = Callable[[Tally, slice], SetStates]
+
+#: Numbers of folded states that are scored at a time, of all sets and tallies together (16 MB).
+#: Fixed, so that sums have the same bits whatever memory there is.
+_BLOCK = 1 << 21
+#: So many blocks are scored at a time, each by a thread.
+_THREADS = 4
 
 
 class Scoring:
     """Scores of sets of items from the states of one run or of several that were joined.
 
     `index` as `uqeval.stores.states` has it; `packed(parameters)` the states of a tally, in the
-    order of `index["items"]`. Raises `StoreError` for states that do not belong to their index.
+    order of `index["items"]`. The states of a tally are read and checked when a score needs them.
+    `shared` gives those that are read already. Raises `StoreError` for states that do not belong to
+    their index.
     """
 
-    def __init__(self, states: StatesSource) -> None:
-        self._source = states
+    def __init__(
+        self, states: StatesSource, shared: Callable[[Tally], Stacked] | None = None
+    ) -> None:
+        self._source, self._shared = states, shared
         self.index = states.index
         self.path = states.path
         self.names: tuple[str, ...] = tuple(self.index["items"])
@@ -46,17 +57,9 @@ class Scoring:
                 f"{states.path}: is damaged: its index cannot be scored ({error!r}). "
                 "Evaluate again."
             ) from None
-        self._stacked: dict[Tally, Stacked] = {}
-        self._of_states: dict[tuple[str, str], NDArray[np.float64]] = {}
-        for key, again in self.agains.items():
-            for tally in again.tallies:
-                if tally not in self._stacked:
-                    self._stacked[tally] = Stacked(
-                        tally, (s for _, s in checked_states(states, tally))
-                    )
-            for name, (tally, read) in again.of_states.items():
-                rows = [read(state) for _, state in checked_states(states, tally)]
-                self._of_states[key, name] = np.array(rows, np.float64)
+        self._stacks: dict[Tally, Stacked] = {}
+        self._read: dict[tuple[str, str], NDArray[np.float64]] = {}
+        self._addresses: dict[str, dict[str, tuple[Any, ...]]] = {}
 
     @property
     def items(self) -> int:
@@ -66,7 +69,12 @@ class Scoring:
     @property
     def tallies(self) -> list[Tally]:
         """The tallies whose states are scored."""
-        return list(self._stacked)
+        return list(dict.fromkeys(t for again in self.agains.values() for t in again.tallies))
+
+    def check(self) -> None:
+        """Read the states of all tallies. Raises `StoreError` for those that are damaged."""
+        for tally in self.tallies:
+            self.stacked(tally)
 
     def packed(self, tally: Tally) -> list[bytes]:
         """The packed states of a tally, in the order of items. Raises `StoreError`."""
@@ -76,28 +84,73 @@ class Scoring:
         """The results of some items (None: all), with curves, by the keys of a report."""
         weights = np.zeros((1, self.items), np.int64)
         weights[0, list(range(self.items)) if items is None else list(items)] = 1
-        (found,) = self._results(weights, whole=True, keys=set(self.agains))
-        return found
+        return self._whole(weights, self.agains)
 
-    @cached_property
+    @property
     def addresses(self) -> dict[str, tuple[Any, ...]]:
-        """All scores of the set by address, and where they stand in the results."""
-        return dict(addresses_of(self.whole()))
+        """All numbers of the run's results by address, and where they stand in the results."""
+        heads = dict.fromkeys(key.partition("/")[0] for key in self.agains)
+        return {k: v for head in heads for k, v in self.addresses_of(head).items()}
 
-    def table(self, weights: NDArray[np.int64], addresses: Sequence[str]) -> NDArray[np.float64]:
+    def addresses_of(self, key: str) -> dict[str, tuple[Any, ...]]:
+        """The numbers of one variant by address, and where they stand in the results."""
+        if key not in self._addresses:
+            results = {key: self.index["results"].get(key, {})} if key in self.agains else {}
+            try:
+                self._addresses[key] = dict(addresses_of(results))
+            except (AttributeError, KeyError, TypeError, ValueError) as error:
+                raise StoreError(
+                    f"{self.path}: is damaged: its results of {key} cannot be read ({error!r}). "
+                    "Evaluate again."
+                ) from None
+        return self._addresses[key]
+
+    def place(self, address: str) -> tuple[Any, ...] | None:
+        """Where a score stands in the results, after its key; None where states hold no such."""
+        return self.addresses_of(Address.parse(address).key).get(address)
+
+    def again_of(self, address: str) -> str | None:
+        """The key of the variant or part that a score is of; None where states hold no such."""
+        place = self.place(address)
+        return None if place is None else self._again_at(place)[0]
+
+    def table(
+        self, weights: NDArray[np.int64], addresses: Sequence[str], sets: SetsOf | None = None
+    ) -> NDArray[np.float64]:
         """The scores at `addresses` of each row of `weights` [set, item]: [set, address], NaN where
-        they are undefined. Only the variants that the addresses name are scored."""
-        wanted: dict[Any, Any] = {}
+        they are undefined. Only what the addresses name is scored.
+
+        `sets(tally, rows)`: the states of some rows, where they are known.
+        """
+        wanted: dict[str, dict[tuple[Any, ...], int]] = {}
         for column, address in enumerate(addresses):
-            *parents, last = self.addresses.get(address, (address,))
-            place = wanted
-            for name in parents:
-                place = place.setdefault(name, {})
-            place[last] = column
+            place = self.place(address)
+            if place is not None:
+                key, below = self._again_at(place)
+                wanted.setdefault(key, {})[below] = column
+        tallies = dict.fromkeys(t for key in wanted for t in self.agains[key].tallies)
+        numbers = sum(self.stacked(tally).numbers for tally in tallies)
         found = np.full((len(weights), len(addresses)), np.nan)
-        results_of_sets = self._results(weights, whole=False, keys=self._keys(wanted))
-        for row, results in zip(found, results_of_sets, strict=True):
-            pick(results, wanted, row)
+
+        def score(rows: slice) -> None:
+            states = {
+                tally: sets(tally, rows) if sets else self.stacked(tally).sets(weights[rows])
+                for tally in tallies
+            }
+            for key, places in wanted.items():
+                words = {str(place[0]) for place in places}
+                scored = self._columns(key, weights[rows], states, words)
+                for place, column in places.items():
+                    if place in scored:
+                        found[rows, column] = scored[place]
+
+        step = max(_BLOCK // max(numbers, 1), 1)
+        blocks = [slice(first, first + step) for first in range(0, len(weights), step)]
+        if len(blocks) == 1:
+            score(blocks[0])
+            return found
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, _THREADS)) as pool:
+            list(pool.map(score, blocks))
         return found
 
     def gaps(
@@ -105,77 +158,62 @@ class Scoring:
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], bool] | None:
         """The signed gaps [item, bin] of some items of a score that is a sum of absolute gaps, the
         weights [bin] of their sums, and whether the score is the largest; None for other scores."""
-        head, *place = self.addresses[address]
-        for key, below in ((head, place), (f"{head}/{place[0]}", place[1:])):
-            gaps = self.agains[key].gaps.get(tuple(below)) if key in self.agains else None
-            if gaps is not None:
-                break
-        else:
+        place = self.place(address)
+        assert place is not None
+        key, below = self._again_at(place)
+        gaps = self.agains[key].gaps.get(below)
+        if gaps is None:
             return None
-        weights = np.zeros((1, self.items), np.int64)
+        weights = np.zeros((1 + len(items), self.items), np.int64)
         weights[0, list(items)] = 1
-        tallies = self.agains[key].tallies
-        rows = []
-        for item in items:
-            one = np.zeros((1, self.items), np.int64)
-            one[0, item] = 1
-            rows.append(gaps.signed(self._states(one, tallies)))
-        return np.array(rows), gaps.weights(self._states(weights, tallies)), gaps.largest
+        weights[1 + np.arange(len(items)), list(items)] = 1
+        states = {tally: self.stacked(tally).sets(weights) for tally in self.agains[key].tallies}
+        return gaps.signed(states)[1:], gaps.weights(states)[0], gaps.largest
 
-    def _states(self, weights: NDArray[np.int64], tallies: Sequence[Tally]) -> dict[Tally, State]:
-        stacked = ((tally, self._stacked[tally]) for tally in tallies)
-        return {tally: own.state(own.folded(weights), 0) for tally, own in stacked}
+    def _again_at(self, place: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+        """The key of the variant or part that a place in the results is of, and the place in it."""
+        head, first, *rest = place
+        part = f"{head}/{first}"
+        return (part, tuple(rest)) if part in self.agains else (head, (first, *rest))
 
-    def _keys(self, wanted: Mapping[str, Any]) -> set[str]:
-        """The variants and parts that hold what is wanted, and those that hold these parts."""
-        found = set()
-        for key in self.agains:
-            head, _, part = key.partition("/")
-            if head in wanted and (not part or part in wanted[head]):
-                found.add(key)
-        return found
+    def stacked(self, tally: Tally) -> Stacked:
+        """The states of all items of a tally, read and checked when they are first needed."""
+        if tally not in self._stacks:
+            opened = self._shared(tally) if self._shared else Stacked.of(self._source, tally)
+            self._stacks[tally] = opened
+        return self._stacks[tally]
 
-    def _results(
-        self, weights: NDArray[np.int64], whole: bool, keys: set[str]
-    ) -> Iterator[dict[str, dict[str, Any]]]:
-        agains = {key: again for key, again in self.agains.items() if key in keys}
-        tallies = dict.fromkeys(tally for again in agains.values() for tally in again.tallies)
-        stacked = {tally: self._stacked[tally] for tally in tallies}
-        most = max((own.numbers for own in stacked.values()), default=1)
-        step = max(_CHUNK // max(most, 1), 1)
-        for first in range(0, len(weights), step):
-            part = weights[first : first + step]
-            folded = {tally: own.folded(part) for tally, own in stacked.items()}
-            kept = {
-                (key, tally): self._stacked[tally].folded(part * self._kept(key).astype(np.int64))
-                for key, again in agains.items() if again.leaves_out is not None
-                for tally in again.kept_only
-            }  # fmt: skip
-            means = self._means(part, agains)
-            for row in range(len(part)):
-                states = {
-                    tally: self._stacked[tally].state(sums, row) for tally, sums in folded.items()
-                }
-                own = {
-                    (key, tally): self._stacked[tally].state(sums, row)
-                    for (key, tally), sums in kept.items()
-                }
-                yield self._of(agains, states, own, {k: v[row] for k, v in means.items()}, whole)
+    def _columns(
+        self, key: str, weights: NDArray[np.int64], states: Mapping[Tally, SetStates],
+        wanted: Collection[str],
+    ) -> dict[tuple[Any, ...], NDArray[Any]]:  # fmt: skip
+        """The numbers of a variant or part by their places, each [set]."""
+        again = self.agains[key]
+        own = {tally: states[tally] for tally in again.tallies}
+        if again.leaves_out is not None:
+            kept = weights * self._kept(key).astype(np.int64)
+            own |= {tally: self.stacked(tally).sets(kept) for tally in again.kept_only}
+        with np.errstate(all="ignore"):  # 0/0 is undefined, and says so as NaN
+            found = dict(again.columns(own, wanted))
+        means = self._means(weights, {key: again}, wanted)
+        return found | {tuple(name.split(".")): values for (_, name), values in means.items()}
 
-    def _of(
-        self,
-        agains: Mapping[str, Again],
-        states: Mapping[Tally, State],
-        kept: Mapping[tuple[str, Tally], State],
-        means: Mapping[tuple[str, str], float],
-        whole: bool,
+    def _whole(
+        self, weights: NDArray[np.int64], agains: Mapping[str, Again]
     ) -> dict[str, dict[str, Any]]:
+        """The results of one set of items, with curves, `weights` [1, item]."""
         found: dict[str, dict[str, Any]] = {}
+        means = self._means(weights, agains)
         for key, again in agains.items():
-            own = {tally: kept.get((key, tally), states[tally]) for tally in again.tallies}
-            record = again.scores(own, whole)
+            states = {}
+            for tally in again.tallies:
+                stacked, own = self.stacked(tally), weights
+                if again.leaves_out is not None and tally in again.kept_only:
+                    own = weights * self._kept(key).astype(np.int64)
+                states[tally] = stacked.state(stacked.folded(own), 0)
+            record = again.scores(states)
             for name in (*again.means, *again.correlations, *again.of_states):
-                put(record, name, float(means[key, name]))
+                put(record, name, float(means[key, name][0]))
             head, _, part = key.partition("/")
             if part:
                 found[head][part] = record
@@ -184,21 +222,38 @@ class Scoring:
         return found
 
     def _means(
-        self, weights: NDArray[np.int64], agains: Mapping[str, Again]
+        self,
+        weights: NDArray[np.int64],
+        agains: Mapping[str, Again],
+        wanted: Collection[str] | None = None,
     ) -> dict[tuple[str, str], NDArray[np.float64]]:
-        """What is a mean of, or a correlation between, fields of the items' records: [set]."""
+        """What is a mean of, or a correlation between, fields of the items' records: [set]; of
+        names whose first words are `wanted` (None: all)."""
         found = {}
         for key, again in agains.items():
-            w = weights * self._kept(key)
-            for name, field in again.means.items():
-                found[key, name] = mean(w, self._column(key, field))
-            for name, (x, y) in again.correlations.items():
-                found[key, name] = correlation(w, self._column(key, x), self._column(key, y))
-            for name in again.of_states:
-                values = self._of_states[key, name]
-                each = np.repeat(weights, values.shape[1], axis=1)
-                found[key, name] = mean(each, values.reshape(-1))
+            names = (*again.means, *again.correlations, *again.of_states)
+            if wanted is not None:
+                names = tuple(own for own in names if own.partition(".")[0] in wanted)
+            w = weights * self._kept(key) if names else weights
+            for name in names:
+                if name in again.means:
+                    found[key, name] = mean(w, self._column(key, again.means[name]))
+                elif name in again.correlations:
+                    x, y = (self._column(key, field) for field in again.correlations[name])
+                    found[key, name] = correlation(w, x, y)
+                else:
+                    values = self._of_states(key, name)
+                    each = np.repeat(weights, values.shape[1], axis=1)
+                    found[key, name] = mean(each, values.reshape(-1))
         return found
+
+    def _of_states(self, key: str, name: str) -> NDArray[np.float64]:
+        """What is read off the items' own states, [item, value]."""
+        if (key, name) not in self._read:
+            tally, read = self.agains[key].of_states[name]
+            rows = [read(state) for _, state in checked_states(self._source, tally)]
+            self._read[key, name] = np.array(rows, np.float64)
+        return self._read[key, name]
 
     def _kept(self, key: str) -> NDArray[np.float64]:
         """1 for each item that the means of a variant are over, 0 for the others."""

@@ -31,7 +31,15 @@ from uqeval.publishing import mend_states, put_file
 from uqeval.stores.leftovers import clear, hold, own_name
 from uqeval.stores.locks import held_beside, lock, release
 from uqeval.stores.resuming import taken_over
-from uqeval.stores.states_entries import INDEX, LOCAL, MOST, Kept, check_seal, entries_of, seal
+from uqeval.stores.states_entries import (
+    INDEX,
+    LOCAL,
+    Kept,
+    check_seal,
+    entries_of,
+    read_entry,
+    seal,
+)
 
 if TYPE_CHECKING:
     from uqeval.stores.earlier import Earlier
@@ -278,6 +286,7 @@ class SavedStates:
         try:
             file = open_file(self.path)
             weakref.finalize(self, file.close)
+            self._file = file.fileno()
             self.digest = check_seal(file, self.path)
             self._zip = zipfile.ZipFile(file)
             index = json.loads(self._read(INDEX))
@@ -347,8 +356,4 @@ class SavedStates:
         return list(self._known)
 
     def _read(self, name: str) -> bytes:
-        info = self._zip.getinfo(name)
-        # Stored as they are, so that nothing can be larger than the file.
-        if info.compress_type != zipfile.ZIP_STORED or info.file_size > MOST:
-            raise ValueError(f"{name} is compressed, or claims too much: {info.file_size} bytes")
-        return self._zip.read(info)
+        return read_entry(self._file, self._zip.getinfo(name))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import struct
+import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -84,6 +85,28 @@ def entries_of(path: Path) -> Iterator[tuple[str, bytes]]:
                 yield name, data
     except OSError as error:
         raise StoreError(f"{path}: cannot be read: {error.strerror}.") from None
+
+
+def read_entry(file: int, info: zipfile.ZipInfo) -> bytes:
+    """Return the data of an entry that is stored as it is, in one read of the file descriptor.
+
+    Raises `ValueError` where the entry's own header, or its checksum, says something else.
+    """
+    # Stored as they are, so that nothing can be larger than the file.
+    if info.compress_type != zipfile.ZIP_STORED or info.file_size > MOST:
+        raise ValueError(
+            f"{info.filename} is compressed, or claims too much: {info.file_size} bytes"
+        )
+    name = info.orig_filename.encode()
+    size = LOCAL.size + len(name)
+    data = os.pread(file, size + info.file_size, info.header_offset)
+    mark, *_, extra = LOCAL.unpack_from(data.ljust(LOCAL.size, b"\0"))
+    if mark != b"PK\x03\x04" or extra or data[LOCAL.size : size] != name:
+        raise ValueError(f"{info.filename} has another header")
+    found = data[size:]
+    if len(found) < info.file_size or zlib.crc32(found) != info.CRC:
+        raise ValueError(f"{info.filename} does not fit its checksum")
+    return found
 
 
 class Kept(Mapping[_Key, bytes]):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import io
+import math
 import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
@@ -61,6 +62,8 @@ class Tally(ABC):
     carries_on: ClassVar[bool] = False
     #: Whether `pixels` are all of an item, void ones too.
     counts_void: ClassVar[bool] = False
+    #: Whether scores read its large fields by those columns (of the last axis) that hold anything.
+    by_column: ClassVar[bool] = False
 
     @property
     def saved(self) -> bool:
@@ -222,10 +225,67 @@ class Tally(ABC):
 
     def unpack(self, data: bytes) -> State:
         """The state that `pack` saved. Raises `ValueError` for bytes of another tally."""
+        state = self.empty()
+        for own, (places, values) in zip(state.values(), self._entries(data), strict=True):
+            own.reshape(-1)[slice(None) if places is None else places] = values
+        return state
+
+    def load_columns(self, data: bytes) -> tuple[NDArray[Any], State]:
+        """Return which columns (of the last axis) of the large fields hold anything, ascending, and
+        the state with these columns alone. Raises `ValueError` as `load` does."""
         import numpy as np
 
-        mark = self._mark()
-        size = len(mark) + sum(_dense_bytes(field) for field in self.fields.values())
+        entries = self._entries(data)
+        width = max((own.shape[-1] for own in self.fields.values() if is_large(own)), default=1)
+        taken = np.zeros(width, bool)
+        for places, _ in entries:
+            if places is not None:
+                taken[places % width] = True
+        columns = np.flatnonzero(taken)
+        state: State = {}
+        for (name, own), (places, values) in zip(self.fields.items(), entries, strict=True):
+            if places is None:
+                state[name] = values.reshape(own.shape)
+                continue
+            state[name] = np.full((*own.shape[:-1], columns.size), _identity(own), own.dtype)
+            rows = state[name].reshape(math.prod(own.shape[:-1]), columns.size)
+            rows[places // width, np.searchsorted(columns, places % width)] = values
+        self.check(state)
+        return columns, state
+
+    def _entries(self, data: bytes) -> Thin:
+        """Return the places and values of each field that `pack` saved, as `thin` has them."""
+        import numpy as np
+
+        every = self.fields
+        raw, fields, at = self._raw(data, every)
+        found: Thin = []
+        for name, field in every.items():
+            size = math.prod(field.shape)
+            if name not in fields:
+                found.append((None, np.full(size, _identity(field), field.dtype)))
+                continue
+            kind = np.dtype(field.dtype).newbyteorder("<")
+            count, places = size, None
+            if is_large(field):
+                count = int(np.frombuffer(raw, "<i8", 1, at)[0])
+                if not 0 <= count <= size:
+                    raise ValueError(f"{self.id}.{name}: {count} entries in {size}")
+                places = np.cumsum(np.frombuffer(raw, "<i4", count, at + 8), dtype=np.int64)
+                if count and not 0 <= places.min() <= places.max() < size:
+                    raise ValueError(f"{self.id}.{name}: places outside its {size} entries")
+                at += 8 + 4 * count
+            found.append((places, np.frombuffer(raw, kind, count, at)))
+            at += count * kind.itemsize
+        if at != len(raw):
+            raise ValueError(f"{len(raw) - at} bytes too many for a state of {self.id}")
+        return found
+
+    def _raw(self, data: bytes, fields: dict[str, Field]) -> tuple[bytes, dict[str, Field], int]:
+        """Return packed bytes, decompressed, the fields that they hold (`added` ones may lack), and
+        where these begin. Raises `ValueError` for bytes of another tally."""
+        mark = self._mark(fields)
+        size = len(mark) + sum(_dense_bytes(field) for field in fields.values())
         decompressor = zlib.decompressobj()
         try:
             raw = decompressor.decompress(data, size + 1)
@@ -235,31 +295,11 @@ class Tally(ABC):
             raise ValueError(f"more than the {size} bytes that a state of {self.id} can have")
         if not decompressor.eof:
             raise ValueError(f"a state of {self.id} that is cut short")
-        fields = self.fields
         if not raw.startswith(mark):
             fields = {name: own for name, own in fields.items() if name not in self.added}
             if not self.added or not raw.startswith(self._mark(fields)):
                 raise ValueError(f"not of {self.id}, or of one with other parameters")
-        state = self.empty()
-        at = len(mark)
-        for name, field in fields.items():
-            flat = state[name].reshape(-1)
-            kind = np.dtype(field.dtype).newbyteorder("<")
-            count = flat.size
-            places: Any = slice(None)
-            if flat.size > _DENSE:
-                count = int(np.frombuffer(raw, "<i8", 1, at)[0])
-                if not 0 <= count <= flat.size:
-                    raise ValueError(f"{self.id}.{name}: {count} entries in {flat.size}")
-                places = np.cumsum(np.frombuffer(raw, "<i4", count, at + 8), dtype=np.int64)
-                if count and not 0 <= places.min() <= places.max() < flat.size:
-                    raise ValueError(f"{self.id}.{name}: places outside its {flat.size} entries")
-                at += 8 + 4 * count
-            flat[places] = np.frombuffer(raw, kind, count, at)
-            at += count * kind.itemsize
-        if at != len(raw):
-            raise ValueError(f"{len(raw) - at} bytes too many for a state of {self.id}")
-        return state
+        return raw, fields, len(mark)
 
     def _mark(self, fields: dict[str, Field] | None = None) -> bytes:
         """Return four bytes that tell states of other fields apart: sparse ones may look alike."""
@@ -267,9 +307,12 @@ class Tally(ABC):
         return zlib.crc32(repr((self.id, fields)).encode()).to_bytes(4, "little")
 
 
-def _dense_bytes(field: Field) -> int:
-    import math
+def is_large(field: Field) -> bool:
+    """Return whether a field is saved by the places and values of what differs from empty."""
+    return math.prod(field.shape) > _DENSE
 
+
+def _dense_bytes(field: Field) -> int:
     import numpy as np
 
     return 8 + math.prod(field.shape) * (4 + np.dtype(field.dtype).itemsize)
@@ -280,7 +323,6 @@ def _zeros(field: Field) -> NDArray[Any]:
 
     Of large ones `numpy.zeros` would clear memory that was used before, or fault on every page.
     """
-    import math
     import mmap
 
     import numpy as np

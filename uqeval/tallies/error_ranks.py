@@ -25,6 +25,7 @@ class ErrorRanks(OfErrors, CountsByRank):
     """
 
     id: ClassVar[str] = "error_ranks"
+    by_column: ClassVar[bool] = True
     sigma: str = "sigma"
     bins: tuple[tuple[int, int], ...] = ()
     few: bool = False

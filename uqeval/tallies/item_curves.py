@@ -13,6 +13,7 @@ from uqeval.tallies._values import Uncertainty, void_of
 from uqeval.tallies.ranked_errors import RankedErrors
 
 if TYPE_CHECKING:
+    import numpy as np
     from numpy.typing import NDArray
 
     from uqeval.tallies._contract import Maps, State
@@ -33,18 +34,27 @@ class Cuts:
 
     def kept(self, n: int) -> list[int]:
         """Pixels kept at fraction k/steps, k = 0 … steps - 1."""
-        every = range(self.steps)
+        import numpy as np
+
+        found: list[int] = self.kept_of(np.array([n], np.int64))[0].tolist()
+        return found
+
+    def kept_of(self, n: NDArray[np.int64]) -> NDArray[np.int64]:
+        """As `kept`, of several numbers of pixels: [n, step]."""
+        import numpy as np
+
+        k, n = np.arange(self.steps), n[:, None]
         if self.keep == "truncate":
-            return [int((1.0 - k * (1 / self.steps)) * n) for k in every]
+            return ((1.0 - k * (1 / self.steps)) * n).astype(np.int64)
         if self.keep == "quantile":
-            return [n - -(-k * (n - 1) // self.steps) for k in every]
-        return [n - k * n // self.steps for k in every]
+            return n - -(-k * (n - 1) // self.steps)
+        return n - k * n // self.steps
 
     def sums(self, upto: NDArray[Any], errors: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Pixels kept and their error sums at each step, from both up to the end of each tie."""
         import numpy as np
 
-        kept = np.array(self.kept(int(upto[-1])), np.int64)
+        kept = self.kept_of(np.array([upto[-1]], np.int64))[0]
         if self.ties == "together":
             kept = upto[np.searchsorted(upto, kept)]
         last = np.searchsorted(upto, kept)

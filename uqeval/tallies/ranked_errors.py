@@ -36,6 +36,7 @@ class RankedErrors(Tally):
 
     id: ClassVar[str] = "ranked_errors"
     keeps_items: ClassVar[bool] = False
+    by_column: ClassVar[bool] = True
     score: Uncertainty | Error
     error: Error
     classes: int

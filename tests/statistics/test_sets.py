@@ -1,0 +1,111 @@
+"""States of many sets of items at once: occupied columns, swaps, no draws where none are needed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from saved_runs import run, scoring
+
+from uqeval.statistics.draws import Resampling
+from uqeval.statistics.intervals import interval
+from uqeval.statistics.samples import Samples
+from uqeval.statistics.stacked import Stacked
+from uqeval.tallies import ErrorRanks, RankedErrors, Uncertainty
+from uqeval.tallies._errors import Error
+
+RANKED = RankedErrors(Uncertainty("entropy"), Error("zero-one"), 3)
+
+
+def ranked_states(count: int, seed: int = 0) -> list[Any]:
+    rng = np.random.default_rng(seed)
+    states = []
+    for _ in range(count):
+        state = RANKED.empty()
+        places = rng.integers(2**18, 2**19, 30)
+        np.add.at(state["pixels"][0], places, 5)
+        state["errors"][0, places[:9]] = rng.integers(0, 5, 9)
+        states.append(state)
+    return states
+
+
+def test_columns_are_those_of_the_whole_state() -> None:
+    for state in ranked_states(3):
+        columns, found = RANKED.load_columns(RANKED.pack(state))
+        np.testing.assert_array_equal(columns, np.flatnonzero(state["pixels"][0]))
+        for name, values in found.items():
+            np.testing.assert_array_equal(values, state[name][:, columns])
+    empty, found = RANKED.load_columns(RANKED.pack(RANKED.empty()))
+    assert empty.size == found["pixels"].size == 0
+
+
+def test_forged_columns_are_refused() -> None:
+    (state,) = ranked_states(1)
+    state["errors"] += state["pixels"] + 1
+    with pytest.raises(ValueError, match="more wrong pixels than pixels"):
+        RANKED.load_columns(RANKED.pack(state))
+    ranks = ErrorRanks()
+    other = ranks.empty()
+    other["coarse"][0, 7] = 3
+    with pytest.raises(ValueError, match="other numbers of ratios than of errors"):
+        ranks.load_columns(ranks.pack(other))
+
+
+def stacked(states: list[Any]) -> Stacked:
+    return Stacked._of_columns(RANKED, [RANKED.load_columns(RANKED.pack(own)) for own in states])
+
+
+def test_swaps_are_sums_of_either_model() -> None:
+    one, other = ranked_states(6, 1), ranked_states(5, 2)
+    items = [[0, 2, 5, 1], [4, 1, 0, 3]]
+    pair = Stacked.beside([stacked(one), stacked(other)], items)
+    keeps = np.array([[1, 1, 1, 1], [0, 1, 0, 1], [0, 0, 0, 0]])
+    ours, theirs = pair.swapped(keeps)
+    for row, own in enumerate(keeps):
+        for name in ("pixels", "errors"):
+            mine, his = (
+                [s[i][name] for i in at] for s, at in zip((one, other), items, strict=True)
+            )
+            either = [a if keep else b for a, b, keep in zip(mine, his, own, strict=True)]
+            rest = [b if keep else a for a, b, keep in zip(mine, his, own, strict=True)]
+            for found, expected in ((ours, either), (theirs, rest)):
+                whole = np.zeros_like(sum(expected), dtype=float)
+                whole[:, found.columns] = found[name][row]
+                np.testing.assert_array_equal(whole, sum(expected), name)
+
+
+@pytest.mark.parametrize("weight", [3, 100])
+def test_sums_in_float32_are_exact(weight: int) -> None:
+    """Columns of few pixels are summed in float32, those of many, and great weights, are not."""
+    rng = np.random.default_rng(0)
+    states = ranked_states(40, 3)
+    for state in states:
+        state["pixels"][0, 2**18 : 2**18 + 1500] = rng.integers(2**17, 2**20, 1500)
+        state["pixels"][0, 2**18 + 1500 : 2**18 + 3000] = rng.integers(0, 2**13, 1500)
+    own = stacked(states)
+    weights = rng.integers(0, weight, (5, 40))
+    sums = own.sets(weights)["pixels"][:, 0]
+    each = np.stack([state["pixels"][0, own.columns] for state in states])
+    assert {values.dtype.name for _, values in own.values[0].parts} == {"float32", "float64"}
+    np.testing.assert_array_equal(sums, weights @ each)
+
+
+def test_no_draws_are_made_for_scores_of_the_jackknife(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _, path = run(tmp_path, 6, ["pavpu", "calibration"])
+    opened = scoring(path)
+
+    def refuse(self: Resampling) -> Any:
+        raise AssertionError("draws")
+
+    monkeypatch.setattr(Resampling, "drawn", refuse)
+    samples = Samples.of_run(opened, Resampling(opened.names))
+    for text in ("segmentation.miou", "pavpu.pavpu", "pavpu.p_accurate"):
+        record = interval(samples, text, 0.95)
+        assert record["low"] is not None, record["reason"]
+    assert {tally.id for tally in opened._stacks} == {"class_counts", "patch_counts"}
+    with pytest.raises(AssertionError, match="draws"):
+        interval(samples, "calibration.nll", 0.95)

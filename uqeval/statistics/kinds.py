@@ -1,0 +1,33 @@
+"""Which metric a score of a report is of, and of which kind its interval is."""
+
+from __future__ import annotations
+
+from functools import cache, lru_cache
+from typing import Any
+
+from uqeval.gate.addresses import Address
+from uqeval.metrics import METRICS, Metric
+from uqeval.metrics._contract import IntervalKind
+from uqeval.report.scalars import described
+
+#: Kinds of scores whose intervals are percentiles of draws; all others take the jackknife.
+DRAWN: tuple[IntervalKind, ...] = ("draws", "gaps")
+
+
+@cache
+def _records() -> dict[str, dict[str, Any]]:
+    return {metric.id: {"metric": metric} for metric in METRICS}
+
+
+@lru_cache(1 << 16)
+def metric_at(text: str) -> Metric | None:
+    """Return the metric that an address is of; None for counts and settings."""
+    address = Address.parse(text)
+    found = described(_records(), address.metric, address.fields)
+    return found["metric"] if found else None
+
+
+def kind_of(text: str) -> IntervalKind | None:
+    """Return the kind of interval of the score at an address; None for counts and settings."""
+    metric = metric_at(text)
+    return None if metric is None else metric.interval
