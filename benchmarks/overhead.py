@@ -51,7 +51,7 @@ def make(folder: Path) -> None:
 def reading(store: str, family: str, workers: int) -> None:
     """The maps that a command asks for, made once."""
     from uqeval.inputs import InputOptions, open_inputs
-    from uqeval.planning import plans_of
+    from uqeval.usecases.plans import plans_of
 
     inputs = open_inputs(store, None, InputOptions())
     source = inputs.source
@@ -104,8 +104,9 @@ def items_evaluated(folder: Path, name: str) -> Any:
 def intervals(path: Path) -> None:
     """All intervals of a report, from its states, as `uqeval run --ci 0.95` has them."""
     from uqeval.report.schema import Report
-    from uqeval.statistics.cut import CutOptions, cut
+    from uqeval.statistics.cut import cut
     from uqeval.statistics.from_states import scoring_of
+    from uqeval.statistics.options import CutOptions
 
     report = Report.load(path)
     cut(report, scoring_of(path, report), CutOptions(ci=0.95))

@@ -1,4 +1,4 @@
-"""Plans run over maps in memory: what `lockstep` does, without stores."""
+"""Plans run over maps in memory: what `scheduler` does, without stores."""
 
 from __future__ import annotations
 

@@ -18,14 +18,14 @@ from small_videos import save_flows, save_folder, save_store, video
 import uqeval
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import StoreError
-from uqeval.gallery import open_gallery
 from uqeval.inputs import InputOptions, open_inputs
-from uqeval.inspect import inspect
 from uqeval.maps.video import VideoSource
-from uqeval.reduce import reduce as write_maps
 from uqeval.stores.changed import ChangedError
 from uqeval.stores.convert import convert
 from uqeval.stores.watch import Said, Watch, read_whole
+from uqeval.usecases.gallery import open_gallery
+from uqeval.usecases.inspect import inspect
+from uqeval.usecases.reduce import reduce as write_maps
 
 sys.path.append(str(Path(__file__).parent / "cli"))
 from small_stores import NAMES, labels, probs, save, save_complete, save_label_folder

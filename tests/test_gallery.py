@@ -13,11 +13,11 @@ from PIL import Image
 from small_videos import save_folder, video
 
 import uqeval
-from uqeval.gallery import open_gallery
-from uqeval.gallery.classes import _PATCHES
-from uqeval.gallery.paint import RIGHT, VOID, WRONG, colours
-from uqeval.gallery.video import warped
 from uqeval.inputs import InputOptions
+from uqeval.usecases.gallery import open_gallery
+from uqeval.usecases.gallery.classes import _PATCHES
+from uqeval.usecases.gallery.paint import RIGHT, VOID, WRONG, colours
+from uqeval.usecases.gallery.video import warped
 
 
 def pixels(png: bytes) -> Any:

@@ -26,10 +26,10 @@ from small_videos import numbered, save_flows, save_folder, save_store, video
 import uqeval
 import uqeval.maps
 from uqeval.inputs import InputOptions, open_inputs
-from uqeval.saving import stamps_of
 from uqeval.stores.stamps import file_stamp
-from uqeval.stores.states import partial_path
+from uqeval.stores.states_writer import partial_path
 from uqeval.tallies import ClassCounts, TrackCounts
+from uqeval.usecases.saved_states import stamps_of
 
 sys.path.append(str(Path(__file__).parent / "cli"))
 from command import run_well

@@ -1,11 +1,12 @@
-"""The arrows of the house, as tables: who imports what, read from the sources with `ast`."""
+"""Which package may import which, as tables, read from the sources with `ast`."""
 
 from __future__ import annotations
 
 import ast
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,88 +16,72 @@ import uqeval
 
 ROOT = Path(uqeval.__file__).parent
 
-#: Libraries that are imported in one room only.
+#: Libraries that are imported in one package only.
 HOMES = {
     "numba": {"kernels"},
-    "zarr": {"stores", "selftest"},
+    "zarr": {"stores", "usecases.selftest"},
     "h5py": {"stores"},
-    "numcodecs": {"stores", "selftest"},
-    "cv2": {"maps", "stores", "selftest", "verify"},
+    "numcodecs": {"stores", "usecases.selftest"},
+    "cv2": {"maps", "stores", "usecases.selftest", "usecases.verify"},
     "typer": {"cli"},
     "matplotlib": {"report"},
     "jinja2": {"report"},
     "yaml": {"config"},
 }
 
-#: What a room imports of others when it runs (not for types): rooms, or single modules of them.
+#: What a package imports of others, for types too: packages, or single modules of them.
 ARROWS = {
-    "publishing": {"errors", "files", "untrusted", "stores.leftovers"},
+    "errors": set(),
     "kernels": set(),
-    "files": set(),
-    "untrusted": {"errors", "files"},
-    "stores": {"errors", "files", "publishing", "untrusted", "stores.spare"},
+    "disk": {"errors"},
+    "stores": {"disk", "errors"},
     "maps": {"errors", "kernels", "stores"},
-    "tallies": {"errors", "kernels", "maps.names", "maps.video_names"},
+    "tallies": {"errors", "kernels", "maps"},
+    "report": {"compare", "disk", "errors", "gate"},
+    "gate": {"disk", "errors", "report"},
+    "compare": {"errors", "gate", "report", "statistics"},
     # The last two read small files that an option names: a report, a list of items.
-    "metrics": {
-        "errors",
+    "metrics": {"errors", "kernels", "maps", "report.schema", "stores.names", "tallies"},
+    "statistics": {"disk", "errors", "gate", "metrics", "report", "stores", "tallies"},
+    "config": {"disk", "errors", "gate", "metrics"},
+    "inputs": {"disk", "errors", "maps", "metrics", "stores"},
+    "engine": {
+        "disk", "errors", "inputs", "maps", "metrics._plan", "statistics.options", "stores",
         "tallies",
-        "maps.names",
-        "maps.flow_method",
-        "report.schema",
-        "stores.names",
     },
-    "sizes": {"errors"},
-    "engine": {"errors", "sizes", "maps", "tallies", "stores"},
-    # A report keys its intervals by address.
-    "report": {"errors", "files", "publishing", "untrusted", "gate.addresses"},
-    "gate": {"errors", "files", "untrusted", "report"},
-    "compare": {
-        "errors",
-        "report",
-        "gate",
-        "statistics.few",
-        "statistics.methods",
-        "statistics.paired_comparison",
+    "usecases": {
+        "compare", "config", "disk", "engine", "errors", "gate", "inputs", "maps", "metrics",
+        "report", "statistics", "stores", "tallies", "writer",
     },
     # Recomputes: of what it verifies it may see the inputs and stores, and no formula.
-    "verify": {"errors", "files", "inputs", "report", "stores", "untrusted"},
-    "evidence": {
-        "errors",
-        "files",
-        "publishing",
-        "report",
-        "selftest",
-        "stores",
-        "untrusted",
-        "verify",
+    "usecases.verify": {"disk", "errors", "inputs", "report", "stores"},
+    "usecases.evidence": {
+        "disk", "errors", "gate", "report", "stores", "usecases.selftest", "usecases.verify",
     },
-    "config": {"errors", "files", "metrics", "gate"},
-    "statistics": {
-        "errors",
-        "files",
-        "tallies",
-        "metrics",
-        "stores",
-        "report",
-        "gate.addresses",
-        "gate.resampling",
-        "gate.notes",
+    # Knows the answers of every layer.
+    "usecases.selftest": {
+        "disk", "engine", "errors", "inputs", "kernels", "maps", "metrics", "report", "statistics",
+        "stores", "tallies", "usecases.evaluate", "usecases.verify", "writer",
     },
-}
+    "writer": {"disk", "errors", "maps", "stores"},
+    "cli": {
+        "compare", "config", "disk", "engine", "errors", "gate", "inputs", "maps", "metrics",
+        "report", "statistics", "stores", "usecases", "writer",
+    },
+}  # fmt: skip
 
-#: Libraries that a room may not import at all.
+#: Libraries that a package may not import at all.
+_LIGHT = {"numpy", "numba", "zarr", "numcodecs", "cv2", "PIL"}
 NEVER = {
-    "report": {"numpy", "numba", "zarr", "numcodecs", "cv2", "PIL"},
-    "gate": {"numpy", "numba", "zarr", "numcodecs", "cv2", "PIL"},
-    "compare": {"numpy", "numba", "zarr", "numcodecs", "cv2", "PIL"},
-    "config": {"numpy", "numba", "zarr", "numcodecs", "cv2", "PIL"},
+    "report": _LIGHT,
+    "gate": _LIGHT,
+    "compare": _LIGHT,
+    "config": _LIGHT,
     "errors": {"numpy", "pydantic"},
-    "files": {"numpy"},
-    "publishing": {"numpy", "zarr"},
+    "disk": {"numpy", "zarr"},
 }
 
-#: Rooms that import these inside functions only, so that listing metrics loads neither.
+#: Packages that import these inside functions only, so that listing metrics loads neither.
 LATE = {"metrics": {"numpy", "uqeval.kernels"}, "tallies": {"numpy", "uqeval.kernels"}}
 
 #: What help, completion and the gate may not load.
@@ -109,13 +94,17 @@ class Import:
 
     file: str
     line: int
-    room: str
+    module: str
     target: str
     late: bool
     typing: bool
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} imports {self.target}"
+
+    def within(self, *places: str) -> bool:
+        """Whether the module that imports lies in one of these packages."""
+        return below(self.module, places)
 
     @property
     def library(self) -> str:
@@ -127,10 +116,15 @@ class Import:
         return self.target.partition(".")[2]
 
 
+def below(module: str, places: Iterable[str]) -> bool:
+    """Whether a module is one of `places`, or lies in it."""
+    return any(f"{module}.".startswith(f"{place}.") for place in places)
+
+
 def imports_of(path: Path) -> Iterator[Import]:
     relative = path.relative_to(ROOT)
     package = ["uqeval", *relative.parts[:-1]]
-    room = relative.parts[0].removesuffix(".py")
+    module_of_file = ".".join(relative.with_suffix("").parts).removesuffix(".__init__")
 
     def walk(node: ast.AST, late: bool, typing: bool) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
@@ -150,7 +144,7 @@ def imports_of(path: Path) -> Iterator[Import]:
                     for alias in child.names
                 ]
             for target in targets:
-                yield Import(str(relative), child.lineno, room, target, deeper, only)
+                yield Import(str(relative), child.lineno, module_of_file, target, deeper, only)
             yield from walk(child, deeper, only)
 
     yield from walk(ast.parse(path.read_text("utf-8")), False, False)
@@ -171,65 +165,94 @@ def shown(found: list[Import]) -> str:
 
 def test_the_sources_are_read() -> None:
     assert len(IMPORTS) > 200
-    assert {"kernels", "stores", "maps", "tallies", "metrics", "engine", "report", "cli"} <= {
-        found.room for found in IMPORTS
-    }
     assert any(found.late for found in IMPORTS)
     assert any(found.typing for found in IMPORTS)
 
 
+def test_every_package_has_its_arrows() -> None:
+    packages = {found.module.partition(".")[0] for found in IMPORTS} - {"__init__", "__main__"}
+    assert packages <= set(ARROWS), packages - set(ARROWS)
+
+
 @pytest.mark.parametrize("library", HOMES)
-def test_a_library_stays_in_its_room(library: str) -> None:
-    strays = [i for i in IMPORTS if i.library == library and i.room not in HOMES[library]]
+def test_a_library_stays_in_its_package(library: str) -> None:
+    strays = [i for i in IMPORTS if i.library == library and not i.within(*HOMES[library])]
     assert not strays, shown(strays)
 
 
-@pytest.mark.parametrize("room", ARROWS)
-def test_a_room_imports_only_what_it_stands_on(room: str) -> None:
-    allowed = {room, *ARROWS[room]}
+@pytest.mark.parametrize("package", ARROWS)
+def test_a_package_imports_only_what_it_stands_on(package: str) -> None:
+    allowed = {package, *ARROWS[package]}
+    own = {name for name in ARROWS if name.startswith(f"{package}.")}  # have arrows of their own
     strays = [
         i
         for i in IMPORTS
-        if i.room == room and i.library == "uqeval" and not i.typing
-        and not any(f"{i.place}.".startswith(f"{place}.") for place in allowed)
+        if i.within(package) and not i.within(*own) and i.library == "uqeval"
+        and i.place and not below(i.place, allowed)
     ]  # fmt: skip
     assert not strays, shown(strays)
 
 
-@pytest.mark.parametrize("room", NEVER)
-def test_a_room_never_imports(room: str) -> None:
-    strays = [i for i in IMPORTS if i.room == room and i.library in NEVER[room] and not i.typing]
+def test_no_modules_import_each_other() -> None:
+    """Not even inside functions or for types: of two that do, neither can be read alone."""
+    follows: dict[str, set[str]] = defaultdict(set)
+    for found in IMPORTS:
+        if found.library == "uqeval" and found.place and found.place != found.module:
+            follows[found.module].add(found.place)
+    assert not (circle := _circle(follows)), " imports ".join(circle)
+
+
+def _circle(follows: dict[str, set[str]]) -> list[str]:
+    """A circle among these arrows; empty if there is none."""
+    done: set[str] = set()
+
+    def walk(module: str, path: list[str]) -> list[str]:
+        if module in path:
+            return [*path[path.index(module) :], module]
+        if module in done:
+            return []
+        found = next(filter(None, (walk(m, [*path, module]) for m in follows.get(module, ()))), [])
+        done.add(module)
+        return found
+
+    return next(filter(None, (walk(module, []) for module in list(follows))), [])
+
+
+def test_a_circle_is_found() -> None:
+    assert _circle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+    assert _circle({"a": {"b", "c"}, "b": {"c"}}) == []
+
+
+@pytest.mark.parametrize("package", NEVER)
+def test_a_package_never_imports(package: str) -> None:
+    never = NEVER[package]
+    strays = [i for i in IMPORTS if i.within(package) and i.library in never and not i.typing]
     assert not strays, shown(strays)
 
 
-@pytest.mark.parametrize("room", LATE)
-def test_a_room_imports_late(room: str) -> None:
+@pytest.mark.parametrize("package", LATE)
+def test_a_package_imports_late(package: str) -> None:
     strays = [
         i
         for i in IMPORTS
-        if i.room == room and not i.late and not i.typing
-        and any(f"{i.target}.".startswith(f"{name}.") for name in LATE[room])
-    ]  # fmt: skip
+        if i.within(package) and not i.late and not i.typing and below(i.target, LATE[package])
+    ]
     assert not strays, shown(strays)
 
 
 def test_the_engine_sees_no_metric_and_metrics_see_no_pixel() -> None:
-    # For types neither: not even the name is needed there.
-    strays = [i for i in IMPORTS if i.room == "engine" and i.place.startswith("metrics")]
-    strays += [
+    strays = [
         i
         for i in IMPORTS
-        if i.room == "metrics"
-        and i.place.startswith(("maps.sources", "maps.reduction", "stores"))
+        if i.within("metrics")
+        and (below(i.place, ["maps.sources", "maps.reduction"]) or below(i.place, ["stores"]))
         and i.place != "stores.names"
     ]
     assert not strays, shown(strays)
 
 
-def test_nobody_imports_tests_or_upwards() -> None:
+def test_nobody_imports_tests() -> None:
     strays = [i for i in IMPORTS if i.library in ("tests", "naive", "scenes", "laws", "pytest")]
-    rooms = set(ARROWS) - {"gate"}
-    strays += [i for i in IMPORTS if i.room in rooms and i.place.split(".")[0] in ("cli", "run")]
     assert not strays, shown(strays)
 
 

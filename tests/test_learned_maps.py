@@ -10,8 +10,8 @@ import pytest
 
 from uqeval.errors import UqevalError
 from uqeval.inputs import InputOptions, open_inputs
-from uqeval.planning import check_family, everything
-from uqeval.running import Outcome, RunSettings, alone, run_stores
+from uqeval.usecases.plans import check_family, everything
+from uqeval.usecases.run import Outcome, RunSettings, alone, run_stores
 
 RNG = np.random.default_rng(0)
 SHAPE = (3, 8, 8)

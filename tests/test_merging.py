@@ -19,9 +19,10 @@ from PIL import Image
 import uqeval
 from uqeval import Report, StoreError, UsageError
 from uqeval.inputs.part import Part
-from uqeval.merging import merge
 from uqeval.report.markdown import to_markdown
-from uqeval.stores.states import SavedStates, StatesWriter
+from uqeval.stores.states import SavedStates
+from uqeval.stores.states_writer import StatesWriter
+from uqeval.usecases.merge import merge
 
 sys.path.append(str(Path(__file__).parent / "cli"))
 from small_stores import labels, probs, save

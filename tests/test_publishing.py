@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uqeval import publishing as p
+from uqeval.disk import publishing as p
 from uqeval.report.files import write
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.checked_npy import read_checked, write_checked
-from uqeval.stores.states import StatesWriter
+from uqeval.stores.states_writer import StatesWriter
 
 
 @pytest.fixture
@@ -174,8 +174,8 @@ def test_nothing_is_left_of_a_file_that_fails(tmp_path: Path) -> None:
 
 
 def test_a_demo_begins_again_where_one_was_killed(tmp_path: Path) -> None:
-    from uqeval.demo import _begin
     from uqeval.errors import OutputError
+    from uqeval.usecases.demo import _begin
 
     home = tmp_path / "demo"
     _begin(home)

@@ -13,7 +13,6 @@ import pytest
 import scenes
 
 import uqeval
-from uqeval.assembling import now
 from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
 from uqeval.stores.states import SavedStates
 from uqeval.tallies import (
@@ -26,6 +25,7 @@ from uqeval.tallies import (
     Ranks,
     Uncertainty,
 )
+from uqeval.usecases.report_of_run import now
 
 N, T, C, H, W = 7, 3, 4, 20, 24
 NAMES = [f"drive_{i}" for i in range(N)]
@@ -162,7 +162,7 @@ def test_the_memory_that_a_refusal_names_is_enough(scene: Any, tmp_path: Path, c
 @pytest.mark.parametrize("dtype", ["f2", "f4"])
 def test_a_maps_store_gives_the_same_report(scene: Any, tmp_path: Path, dtype: str) -> None:
     from uqeval.inputs import InputOptions, open_inputs
-    from uqeval.reduce import reduce
+    from uqeval.usecases.reduce import reduce
 
     p, truth = scene[0].astype(dtype), scene[1]
     if dtype == "f4":

@@ -12,7 +12,7 @@ import pytest
 
 import uqeval
 from uqeval.errors import UsageError
-from uqeval.sweeping import default_samples, draw, sweep
+from uqeval.usecases.sweep import default_samples, draw, sweep
 
 T = 5
 

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 from written import ABOUT, NAMES, SAMPLES, STACK, fill, stored
 
+from uqeval.disk.publishing import publish_folder
 from uqeval.errors import OutputError
-from uqeval.publishing import publish_folder
 from uqeval.stores import zarr_writer as zw
 from uqeval.writer import PredictionWriter
 
@@ -90,7 +90,7 @@ def test_killed_before_the_older_store_was_removed(
     with PredictionWriter(path, **ABOUT) as writer:
         fill(writer)
     with monkeypatch.context() as patch:
-        patch.setattr("uqeval.publishing.shutil.rmtree", lambda *_, **__: None)
+        patch.setattr("uqeval.disk.publishing.shutil.rmtree", lambda *_, **__: None)
         with PredictionWriter(path, **ABOUT, overwrite=True) as writer:
             fill(writer)
     assert sorted(own.name for own in tmp_path.iterdir()) == [".p.zarr.new", "p.zarr"]

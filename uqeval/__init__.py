@@ -19,13 +19,13 @@ _HOMES = {
     "PredictionWriter": "uqeval.writer",
     "Report": "uqeval.report",
     "StoreError": "uqeval.errors",
-    "TemporalObserver": "uqeval.observe",
+    "TemporalObserver": "uqeval.usecases.observe",
     "UqevalError": "uqeval.errors",
     "UsageError": "uqeval.errors",
-    "evaluate": "uqeval.run",
-    "merge": "uqeval.merging",
-    "run_config": "uqeval.running",
-    "sweep": "uqeval.sweeping",
+    "evaluate": "uqeval.usecases.evaluate",
+    "merge": "uqeval.usecases.merge",
+    "run_config": "uqeval.usecases.run",
+    "sweep": "uqeval.usecases.sweep",
 }
 __all__ = [
     "DataError",
@@ -45,12 +45,12 @@ __all__ = [
 
 if TYPE_CHECKING:
     from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
-    from uqeval.merging import merge
-    from uqeval.observe import TemporalObserver
     from uqeval.report import Report
-    from uqeval.run import evaluate
-    from uqeval.running import run_config
-    from uqeval.sweeping import sweep
+    from uqeval.usecases.evaluate import evaluate
+    from uqeval.usecases.merge import merge
+    from uqeval.usecases.observe import TemporalObserver
+    from uqeval.usecases.run import run_config
+    from uqeval.usecases.sweep import sweep
     from uqeval.writer import PredictionWriter
 
 

@@ -157,7 +157,7 @@ def test_what_is_wrong_is_no_failed_gate_where_nobody_is_told(
 
 def python(script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Run the command line with something in it replaced by `script`."""
-    main = "import sys, uqeval.cli, uqeval.run\n" + script + "\nuqeval.cli.main()\n"
+    main = "import sys, uqeval.cli, uqeval.usecases.evaluate\n" + script + "\nuqeval.cli.main()\n"
     return subprocess.run(
         [sys.executable, "-c", main, *map(str, arguments)],
         env=environment(), capture_output=True, text=True, check=False, timeout=TIMEOUT,
@@ -167,7 +167,7 @@ def python(script: str, *arguments: str | Path) -> subprocess.CompletedProcess[s
 FAILING = """
 def fail(*arguments, **options):
     raise {error}
-uqeval.run.evaluate = fail
+uqeval.usecases.evaluate.evaluate = fail
 """
 
 

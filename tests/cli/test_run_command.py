@@ -222,9 +222,9 @@ def test_a_rule_of_a_store_left_out(folder: Path) -> None:
 
 def test_what_rules_may_name_is_what_reports_hold(folder: Path) -> None:
     from uqeval.inputs import InputOptions, open_inputs
-    from uqeval.planning import everything
-    from uqeval.run import evaluate
-    from uqeval.running.foretold import metric_keys
+    from uqeval.usecases.evaluate import evaluate
+    from uqeval.usecases.plans import everything
+    from uqeval.usecases.run.preflight import metric_keys
 
     for paths in ((folder / "preds.zarr", folder / "labels"), (folder / "depth.zarr", None)):
         inputs = open_inputs(*paths, InputOptions())

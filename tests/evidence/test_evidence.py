@@ -1,4 +1,4 @@
-"""`uqeval.evidence`: which files belong together, and what is written of them."""
+"""`uqeval.usecases.evidence`: which files belong together, and what is written of them."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import pytest
 
 import uqeval
 from uqeval.errors import OutputError, StoreError, UsageError
-from uqeval.evidence import collect, write_evidence
-from uqeval.evidence.environment import check_library, environment, packages
-from uqeval.evidence.results import add_selftest, add_verifications
-from uqeval.evidence.statement import sorted_tests
 from uqeval.report.folder import digests_of, load_reports
-from uqeval.selftest import made
+from uqeval.usecases.evidence import collect, write_evidence
+from uqeval.usecases.evidence.environment import check_library, environment, packages
+from uqeval.usecases.evidence.results import add_selftest, add_verifications
+from uqeval.usecases.evidence.statement import sorted_tests
+from uqeval.usecases.selftest import made
 
 RULES = "regression.rmse: {max: 100, id: R-1}\nnmerci.nmerci: {max: -1}\n"
 
@@ -105,7 +105,7 @@ def test_the_environment_is_valid_cyclonedx(monkeypatch: pytest.MonkeyPatch) -> 
     assert listed["numpy"] == np.__version__
     assert set(packages()) - {"uqeval"} <= set(listed)
     few = {name: version for name, version in packages().items() if name in ("uqeval", "numpy")}
-    monkeypatch.setattr("uqeval.evidence.environment.packages", lambda: few)
+    monkeypatch.setattr("uqeval.usecases.evidence.environment.packages", lambda: few)
     text = environment().decode()
     assert JsonStrictValidator(SchemaVersion.V1_6).validate_str(text) is None
 
@@ -188,7 +188,7 @@ def test_partial_reports_are_refused(folder: Path) -> None:
 
 
 def test_a_verification_of_another_report_is_refused(folder: Path) -> None:
-    from uqeval.verify import verify
+    from uqeval.usecases.verify import verify
 
     Path("verification.json").write_text(verify("report.json").to_json())
     found = collect(["report.json"])
@@ -232,7 +232,7 @@ def test_the_folder_is_written_whole_and_holds_no_input(
     def broken(*_: Any) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("uqeval.evidence.writing.sync_tree", broken)
+    monkeypatch.setattr("uqeval.usecases.evidence.writing.sync_tree", broken)
     with pytest.raises(OutputError, match="No space left"):
         write_evidence(found, "out")
     assert {path.name: path.read_bytes() for path in Path("out").iterdir()} == before

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from uqeval import files
+from uqeval.disk import files
 from uqeval.engine.scratch import Scratch
 from uqeval.errors import StoreError
 from uqeval.stores.file_values import FileValues

@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from uqeval import files
 from uqeval.config.yaml12 import read_yaml
+from uqeval.disk import files
 from uqeval.errors import StoreError, UqevalError
 from uqeval.gate.saved import load_verdicts
 from uqeval.report.schema import Report

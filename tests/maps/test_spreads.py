@@ -14,9 +14,9 @@ from scenes import zarr_group
 
 import uqeval
 from uqeval.errors import DataError, StoreError, UsageError
-from uqeval.inspect import inspect
 from uqeval.stores.convert import convert
 from uqeval.stores.kinds import SPREADS
+from uqeval.usecases.inspect import inspect
 
 OF_STD: dict[str, Any] = {
     "std": lambda s: s,

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uqeval.selftest import golden, made, selftest
-from uqeval.selftest.record import Checks
+from uqeval.usecases.selftest import golden, made, selftest
+from uqeval.usecases.selftest.record import Checks
 
 
 def test_data_are_the_same_everywhere() -> None:
@@ -33,7 +33,7 @@ def test_a_changed_golden_number_is_found(tmp_path: Path, monkeypatch: Any) -> N
 
 
 def test_a_kernel_that_differs_from_numpy_is_found(monkeypatch: Any) -> None:
-    from uqeval.verify import class_scores
+    from uqeval.usecases.verify import class_scores
 
     own = class_scores.adaptive_ece
     monkeypatch.setattr(class_scores, "adaptive_ece", lambda *a: (own(*a) or 0) + 1e-3)

@@ -10,7 +10,7 @@ from saved_runs import run, table_file
 
 from uqeval.errors import UsageError
 from uqeval.report import Report
-from uqeval.statistics.cut import CutOptions
+from uqeval.statistics.options import CutOptions
 
 NAMES = [f"item_{i}" for i in range(8)]
 
@@ -95,9 +95,9 @@ def test_no_states_are_left(tmp_path: Path) -> None:
 def test_a_table_is_refused_before_anything_is_read(
     tmp_path: Path, wrong: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from uqeval.lockstep import Lockstep
+    from uqeval.engine.scheduler import Scheduler
 
-    monkeypatch.delattr(Lockstep, "run")
+    monkeypatch.delattr(Scheduler, "run")
     with pytest.raises(UsageError, match="no column 'city'"):
         file = table_file(tmp_path / "t.csv", {"name": NAMES, "weather": list("ababcdcd")})
         run(tmp_path / "run", 8, slices=file, **wrong)

@@ -11,7 +11,7 @@ from saved_runs import run, scoring, table_file
 from uqeval.errors import StoreError, UsageError
 from uqeval.gate.addresses import Address
 from uqeval.gate.lookup import Found, find
-from uqeval.statistics.cut import CutOptions
+from uqeval.statistics.options import CutOptions
 from uqeval.statistics.slices import default_cuts, slice_items, slices
 from uqeval.statistics.table import ItemTable, read_table
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from uqeval.disk.leftovers import clear, hold, own_name
 from uqeval.errors import OutputError
-from uqeval.stores.leftovers import clear, hold, own_name
-from uqeval.stores.states import StatesWriter
+from uqeval.stores.states_writer import StatesWriter
 
 #: Copies states beside their place for ever.
 _WRITER = """

@@ -21,14 +21,14 @@ import numpy as np
 import pytest
 
 from uqeval import PredictionWriter
+from uqeval.disk import leftovers
+from uqeval.disk.locks import lock, locked, release, release_all
+from uqeval.disk.publishing import beside, drop_older, mend_states, restore_older
 from uqeval.errors import OutputError
-from uqeval.publishing import beside, drop_older, mend_states, restore_older
-from uqeval.reduce import reduce as write_maps
 from uqeval.report.folder import foreign_states
-from uqeval.stores import leftovers
 from uqeval.stores.convert import convert
-from uqeval.stores.locks import lock, locked, release, release_all
-from uqeval.stores.states import StatesWriter
+from uqeval.stores.states_writer import StatesWriter
+from uqeval.usecases.reduce import reduce as write_maps
 
 sys.path.append(str(Path(__file__).parents[1] / "cli"))
 from command import refused, run_uqeval, run_well
@@ -36,7 +36,7 @@ from small_stores import save_complete
 
 _HOLDER = """
 import sys, time
-from uqeval.stores.locks import lock
+from uqeval.disk.locks import lock
 for path in sys.argv[1:]:
     lock(path)
 print("ready", flush=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from uqeval import files
+from uqeval.disk import files
 from uqeval.errors import StoreError
 from uqeval.stores import file_values
 from uqeval.stores.numpy_array import in_memory, open_npy, open_npz

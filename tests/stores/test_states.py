@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from uqeval.errors import OutputError, StoreError, UsageError
-from uqeval.stores.states import SCHEMA, SavedStates, StatesWriter, partial_path
+from uqeval.stores.states import SCHEMA, SavedStates
+from uqeval.stores.states_writer import StatesWriter, partial_path
 
 RUN = {"fingerprint": "abc"}
 

@@ -1,4 +1,4 @@
-"""`uqeval.verify`: what agrees, what is found, what is refused."""
+"""`uqeval.usecases.verify`: what agrees, what is found, what is refused."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ import pytest
 
 import uqeval
 from uqeval.errors import StoreError, UsageError
-from uqeval.selftest import made
-from uqeval.verify import verify
-from uqeval.verify.opening import is_inside
+from uqeval.usecases.selftest import made
+from uqeval.usecases.verify import verify
+from uqeval.usecases.verify.opening import is_inside
 
 #: Stores by kind of data, and the metrics of each.
 METRICS: dict[str, Any] = {

@@ -26,8 +26,8 @@ from uqeval import __version__
 from uqeval.cli.messages import silence, tell, told
 from uqeval.cli.parsing import Command
 from uqeval.cli.stdout import BROKEN_PIPE, guard_streams, lost_output
+from uqeval.disk.locks import release_all
 from uqeval.errors import UqevalError
-from uqeval.stores.locks import release_all
 
 #: In the order in which help lists them, with the first line of their help, so that the list loads
 #: none. Each is in the module of its name; where there is none, it is a family's, which

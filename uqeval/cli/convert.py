@@ -57,8 +57,8 @@ def convert(
     Example: uqeval convert softmax.npy preds.zarr --axes NTCHW --names names.txt
     """
     from uqeval.cli.progress import progress_for
+    from uqeval.disk.locks import lock
     from uqeval.stores.convert import convert as write_store
-    from uqeval.stores.locks import lock
     from uqeval.stores.overlap import refuse_overlap
     from uqeval.stores.store import read_names_file
 

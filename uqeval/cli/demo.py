@@ -24,7 +24,7 @@ def demo(
     """
     from uqeval.cli.outcome import Shown, finish
     from uqeval.cli.progress import progress_for
-    from uqeval.demo import demo as make
+    from uqeval.usecases.demo import demo as make
 
     outcome = make(
         folder, workers=shared.workers, progress=progress_for(shared.quiet),

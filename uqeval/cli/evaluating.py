@@ -86,7 +86,7 @@ def evaluated(
     """
     from uqeval.cli.finish import deliver, states_path
     from uqeval.cli.progress import progress_for
-    from uqeval.run import evaluate
+    from uqeval.usecases.evaluate import evaluate
 
     beside = states_path(shared)
     asked, settings = completed(command, shared, data, settings, needs, beside)

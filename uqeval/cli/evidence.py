@@ -39,12 +39,12 @@ def evidence(
 
     Example: uqeval evidence report.json --verdicts verdicts.json --rules gate.yaml -o evidence/
     """
-    from uqeval.evidence import collect, write_evidence
-    from uqeval.evidence.environment import check_library
-    from uqeval.evidence.results import add_selftest, add_verifications
-    from uqeval.evidence.statement import result_of, sorted_tests
-    from uqeval.evidence.writing import check_folder
-    from uqeval.untrusted import content_of
+    from uqeval.disk.json import content_of
+    from uqeval.usecases.evidence import collect, write_evidence
+    from uqeval.usecases.evidence.environment import check_library
+    from uqeval.usecases.evidence.results import add_selftest, add_verifications
+    from uqeval.usecases.evidence.statement import result_of, sorted_tests
+    from uqeval.usecases.evidence.writing import check_folder
 
     check_library()
     with content_of(" + ".join(reports)):

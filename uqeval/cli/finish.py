@@ -12,13 +12,13 @@ from typing import Any
 from uqeval.cli.messages import tell
 from uqeval.cli.options import Format, Shared
 from uqeval.cli.stdout import console, printing
+from uqeval.disk.files import stream_of
+from uqeval.disk.locks import lock
+from uqeval.disk.publishing import drop_older, refusals, restore_older
 from uqeval.errors import UsageError
-from uqeval.files import stream_of
-from uqeval.publishing import drop_older, refusals, restore_older
 from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
-from uqeval.stores.locks import lock
-from uqeval.stores.states import partial_path
+from uqeval.stores.states_writer import partial_path
 
 
 def states_path(shared: Shared) -> str | None:

@@ -126,7 +126,7 @@ def _kind(store: Store) -> str:
         return store.data
     from uqeval.inputs.common import open_predictions
     from uqeval.inputs.regression import is_regression
-    from uqeval.planning import input_options
+    from uqeval.usecases.plans import input_options
 
     assert store.predictions is not None
     opened = open_predictions(store.predictions, input_options(store.options()))

@@ -12,11 +12,11 @@ from uqeval.cli import options as o
 from uqeval.cli.messages import tell, warn
 from uqeval.cli.stdout import console
 from uqeval.cli.taking import taking
+from uqeval.engine.sizes import parse_memory
 from uqeval.errors import UqevalError, UsageError, cut, listed
-from uqeval.sizes import parse_memory
 
 if TYPE_CHECKING:
-    from uqeval.inspect import Inspection
+    from uqeval.usecases.inspect import Inspection
 
 
 #: Names of classes that are shown; JSON has all.
@@ -80,7 +80,7 @@ def _of_file(
 ) -> dict[str, Inspection]:
     """What is found of the stores of uqeval.yaml; one that cannot be opened hides no other."""
     from uqeval.cli.from_file import looked_at, over
-    from uqeval.inspect import Inspection
+    from uqeval.usecases.inspect import Inspection
 
     said, videos = looked_at("PREDS [LABELS]", wanted)
     warn((f"{name}: is video data, which is not looked at." for name in videos), shared.quiet)
@@ -99,7 +99,7 @@ def _of_file(
 
 def _looked(asked: dict[str, Any], full: bool, shared: o.Shared) -> Inspection:
     from uqeval.cli.progress import progress_for
-    from uqeval.inspect import inspect as look
+    from uqeval.usecases.inspect import inspect as look
 
     memory = parse_memory(asked.pop("memory"))
     return look(full=full, memory=memory, progress=progress_for(shared.quiet), **asked)

@@ -34,7 +34,7 @@ def merge(
     Example: uqeval merge part1.json part2.json part3.json -o report.json
     """
     from uqeval.cli.finish import check_outputs, deliver, refuse_other_format, states_path
-    from uqeval.merging import merge as join
+    from uqeval.usecases.merge import merge as join
 
     refuse_other_format(shared)
     o.refuse_draws_without_level(shared.typed, shared.ci)
@@ -49,7 +49,7 @@ def merge(
 
 def _files(parts: list[str]) -> list[Path]:
     """Return what is read: of a folder its reports and states, of a report its states too."""
-    from uqeval.merging import SUFFIX
+    from uqeval.usecases.merge import SUFFIX
 
     found: list[Path] = []
     for path in map(Path, parts):

@@ -19,8 +19,8 @@ import typer
 from uqeval.cli import options as o
 from uqeval.cli.messages import tell, warn
 from uqeval.cli.taking import taking
+from uqeval.disk.files import stream_of
 from uqeval.errors import OutputError, UsageError
-from uqeval.files import stream_of
 
 if TYPE_CHECKING:
     from uqeval.inputs.live import Live
@@ -142,8 +142,8 @@ def _alarm(
         return alarm
     if alarm is not None:
         raise UsageError("--alarm and --alarm-from both say when to raise an alarm; give one.")
-    from uqeval.alarms import alarm_from
     from uqeval.report.schema import Report
+    from uqeval.usecases.alarms import alarm_from
 
     return alarm_from(Report.load(report), quantile, settings, model)
 
@@ -153,7 +153,7 @@ def _observed(
 ) -> Iterator[dict[str, Any]]:
     """The line of each frame, as it comes."""
     from uqeval.maps.names import void_of
-    from uqeval.observe import TemporalObserver
+    from uqeval.usecases.observe import TemporalObserver
 
     observer: TemporalObserver | None = None
     for frame in islice(live, limit):

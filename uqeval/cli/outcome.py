@@ -8,7 +8,7 @@ from uqeval.cli.finish import tell_reused
 from uqeval.cli.messages import tell, warn
 from uqeval.cli.stdout import console, printing
 from uqeval.report.schema import Report
-from uqeval.running import Listener, Outcome
+from uqeval.usecases.run import Listener, Outcome
 
 
 class Shown(Listener):

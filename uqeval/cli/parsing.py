@@ -11,8 +11,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperOption
 
+from uqeval.disk.json import content_of
 from uqeval.errors import number_flaw
-from uqeval.untrusted import content_of
 
 #: What asks for all options.
 _HELP_ALL = "--help-all"

@@ -10,7 +10,7 @@ from uqeval.cli import options as o
 from uqeval.cli.evaluating import completed, read_by
 from uqeval.cli.messages import tell, warn
 from uqeval.cli.taking import taking
-from uqeval.sizes import parse_memory
+from uqeval.engine.sizes import parse_memory
 
 
 @taking("quiet", "store", *o.READING, "class_names", *o.RUNNING)
@@ -34,11 +34,11 @@ def reduce(
     Example: uqeval reduce preds.zarr labels/ -o maps.zarr && uqeval pavpu maps.zarr
     """
     from uqeval.cli.progress import progress_for
+    from uqeval.disk.locks import lock
     from uqeval.engine.options import RunOptions
     from uqeval.inputs import InputOptions, open_inputs
-    from uqeval.reduce import reduce as write_maps
-    from uqeval.stores.locks import lock
     from uqeval.stores.overlap import paths_in, refuse_overlap
+    from uqeval.usecases.reduce import reduce as write_maps
 
     asked, _ = completed("reduce", shared, o.data_of(paths), {}, "PREDS [LABELS]")
     refuse_overlap([output], paths_in(read_by(asked)), "give the maps another path")

@@ -231,8 +231,8 @@ def _gallery(
         )
     if model is not None and video is None:
         raise UsageError("--model is one of a report of uqeval tc; give its --video VIDEO too.")
-    from uqeval.gallery import open_gallery
-    from uqeval.planning import input_options
+    from uqeval.usecases.gallery import open_gallery
+    from uqeval.usecases.plans import input_options
 
     said = one.inputs.get("options") or {}
     kept = ("ignore_index", "classes", "class_names", "missing_chunks", "label_map",

@@ -69,7 +69,7 @@ def run(
     """
     from uqeval.cli.outcome import Shown, finish
     from uqeval.cli.progress import progress_for
-    from uqeval.running import RunSettings, run_stores
+    from uqeval.usecases.run import RunSettings, run_stores
 
     of_input = shared.given(
         *o.READING, "class_names", "nan_samples", "invalid", "map_cache"
@@ -102,7 +102,7 @@ def _config(
 ) -> tuple[str | None, Config]:
     """The file and what it says; or no file, and the store that the paths are of."""
     from uqeval.config import FILE, load_config
-    from uqeval.running import alone
+    from uqeval.usecases.run import alone
 
     named = [path for path in paths if path.endswith((".yaml", ".yml"))]
     if not named and (paths or "video" in of_input):

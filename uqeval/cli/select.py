@@ -17,7 +17,7 @@ from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
     from uqeval.report.table import Table
-    from uqeval.select import Selection
+    from uqeval.usecases.select import Selection
 
 
 def select(
@@ -51,7 +51,7 @@ def select(
     from uqeval.cli.finish import check_outputs
     from uqeval.report.files import write
     from uqeval.report.folder import Named
-    from uqeval.select import select as choose
+    from uqeval.usecases.select import select as choose
 
     if output == "-" and format in (Format.json, Format.markdown):
         raise UsageError(f"-o - prints CSV; give --format {format.value} alone, or -o FILE.")

@@ -11,7 +11,7 @@ from uqeval.cli.messages import tell
 from uqeval.cli.stdout import console, printing
 
 if TYPE_CHECKING:
-    from uqeval.selftest import Selftest
+    from uqeval.usecases.selftest import Selftest
 
 #: Failed checks that are shown; the JSON has all.
 _SHOWN = 20
@@ -33,7 +33,7 @@ def selftest(
     """
     from uqeval.cli.finish import check_outputs
     from uqeval.report.files import write
-    from uqeval.selftest import selftest as run
+    from uqeval.usecases.selftest import selftest as run
 
     check_outputs(output)
     found = run(begin=lambda title: None if quiet else _progress(title))

@@ -53,8 +53,8 @@ def sweep(
     """
     from uqeval.cli.finish import deliver
     from uqeval.cli.progress import progress_for
-    from uqeval.sweeping import arguments
-    from uqeval.sweeping import sweep as run_sweep
+    from uqeval.usecases.sweep import arguments
+    from uqeval.usecases.sweep import sweep as run_sweep
 
     settings = o.given(
         metric=metric, reference=reference, samples=samples, repeats=repeats, seed=seed,

@@ -11,7 +11,7 @@ from uqeval.cli.stdout import console, printing
 from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
-    from uqeval.verify import Verification
+    from uqeval.usecases.verify import Verification
 
 
 def verify(
@@ -41,7 +41,7 @@ def verify(
     """
     from uqeval.cli.finish import check_outputs
     from uqeval.report.files import write
-    from uqeval.verify import verify as run
+    from uqeval.usecases.verify import verify as run
 
     if all_ and (items, seed) != (5, 0):
         raise UsageError("--items and --seed choose items, and --all takes all; leave them out.")

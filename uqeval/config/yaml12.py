@@ -13,8 +13,8 @@ from typing import Any
 
 import yaml
 
+from uqeval.disk.files import read_bytes
 from uqeval.errors import UsageError
-from uqeval.files import read_bytes
 
 #: Where a value stands: keys and numbers from the top.
 Place = tuple[str | int, ...]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol
 from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
-    from uqeval.statistics.cut import CutOptions
+    from uqeval.statistics.options import CutOptions
 
 
 class Progress(Protocol):

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, TypeVar
 
 from uqeval.engine.counting import Counting
 from uqeval.engine.scratch import Scratch
+from uqeval.engine.sizes import shown_size
 from uqeval.errors import UsageError
-from uqeval.sizes import shown_size
 
 if TYPE_CHECKING:
     from uqeval.engine.counting import Found

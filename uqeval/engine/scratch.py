@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, TypeGuard, cast
 
 import numpy as np
 
+from uqeval.disk.leftovers import temporary_folder
 from uqeval.stores.checked_npy import has_room
 from uqeval.stores.file_values import FileValues
-from uqeval.stores.leftovers import temporary_folder
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:

@@ -8,13 +8,13 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
+from uqeval.disk.json import read_json
 from uqeval.errors import StoreError, UsageError
 from uqeval.gate.addresses import Address
 from uqeval.gate.rules import Limits, Rule
 from uqeval.gate.unjudged import NotEvaluated
 from uqeval.gate.verdict import Judgement, Verdict
 from uqeval.gate.waivers import parse_day
-from uqeval.untrusted import read_json
 
 _SCHEMA = "uqeval.verdicts/1"
 _VERDICT = TypeAdapter(Verdict)

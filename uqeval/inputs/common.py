@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uqeval.disk.files import resolved
 from uqeval.errors import DataError, StoreError, UsageError, listed
-from uqeval.files import resolved
 from uqeval.inputs.given import Given, InputOptions
 from uqeval.stores.watch import Said, Watch
 

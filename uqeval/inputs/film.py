@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from uqeval.disk.files import resolved
 from uqeval.errors import StoreError, UsageError
-from uqeval.files import resolved
 from uqeval.inputs.given import Given, InputOptions
 from uqeval.inputs.ids import Ids, open_ids
 

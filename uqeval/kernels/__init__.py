@@ -1,4 +1,4 @@
-"""Compiled loops: arrays in, arrays changed in place. The only room that Numba enters.
+"""Compiled loops: arrays in, arrays changed in place. Numba is imported here alone.
 
 A module is loaded on first use, and Numba with it: what is refused before any pixel is counted does
 not wait for a compiler.

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from uqeval.disk.files import stream_of, write_stream
+from uqeval.disk.publishing import write_file
 from uqeval.errors import OutputError
-from uqeval.files import stream_of, write_stream
-from uqeval.publishing import write_file
 
 
 def check_writable(path: str | Path) -> None:

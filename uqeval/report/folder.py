@@ -9,11 +9,11 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
+from uqeval.disk.files import MOST_REPORT, read_bytes
+from uqeval.disk.json import noted_digest, read_json
+from uqeval.disk.publishing import older_file
 from uqeval.errors import StoreError
-from uqeval.files import MOST_REPORT, read_bytes
-from uqeval.publishing import older_file
 from uqeval.report.schema import Report
-from uqeval.untrusted import noted_digest, read_json
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
+from uqeval.disk.json import read_json
 from uqeval.errors import StoreError, number_of
-from uqeval.untrusted import read_json
 
 SCHEMA: Literal["uqeval.report/1"] = "uqeval.report/1"
 

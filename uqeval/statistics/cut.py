@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,90 +12,41 @@ from uqeval.errors import UsageError
 from uqeval.metrics._contract import put
 from uqeval.metrics._signs import with_intervals
 from uqeval.report.schema import Report
-from uqeval.statistics.draws import DRAWS, GENERATOR, Resampling, check_draws
+from uqeval.statistics.draws import GENERATOR, Resampling
 from uqeval.statistics.few import few_units
 from uqeval.statistics.intervals import (
-    check_level,
     check_method,
     debiased,
     intervals,
 )
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.methods import LEAST_DRAWN
+from uqeval.statistics.options import CASE, CutOptions
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.slices import SMALL, default_cuts, slice_items, slices
 from uqeval.statistics.table import ItemTable, read_table
 from uqeval.statistics.units import cases_of, resampling_for
 
-#: What `group_by` calls the cases that a store's items are slices of.
-CASE = "case"
 
+def check_cut(
+    options: CutOptions, names: Sequence[str], cases: Sequence[str] | None = None
+) -> None:
+    """Read the table of the items called `names`, to be refused before they are evaluated.
 
-@dataclass(frozen=True)
-class CutOptions:
-    """What is read off the states of a run beside its results.
-
-    `ci`: the level of intervals; `draws` and `seed` of the resamples. `slices`: a CSV of the items
-    with a column `name`; `slice_by`: the columns of each cut, several of one joined by commas
-    (default: each column of few values); `group_by`: the column of groups that are drawn whole
-    (default: "case" where items are slices of cases). `interval_method`: "auto" takes the method of
-    each score's kind.
-
-    Raises `UsageError` for what cannot be.
+    `cases`: the case of each item, where items are slices of cases. Raises `StoreError` or
+    `UsageError`.
     """
-
-    ci: float | None = None
-    draws: int = DRAWS
-    seed: int = 0
-    slices: str | Path | None = None
-    slice_by: tuple[str, ...] = ()
-    group_by: str | None = None
-    interval_method: str = "auto"
-
-    def __post_init__(self) -> None:
-        if self.ci is not None:
-            check_level(self.ci)
-        check_draws(self.draws, self.seed)
-        check_method(self.interval_method)
-        if self.interval_method != "auto" and self.ci is None:
-            raise UsageError("--interval-method says how intervals are computed; give --ci LEVEL.")
-        for name in ("slice_by", "group_by"):
-            alone = name == "group_by" and self.group_by == CASE
-            if getattr(self, name) and self.slices is None and not alone:
-                raise UsageError(
-                    f"--{name.replace('_', '-')} names columns of the items' table; give it as "
-                    "--slices FILE.csv."
-                )
-        if self.ci is None and (self.draws, self.seed) != (DRAWS, 0):
-            raise UsageError(
-                "--draws and --seed say how intervals are drawn, and there are none without a "
-                "level; give --ci LEVEL, such as --ci 0.95, or leave them out."
-            )
-        if self.group_by is not None and self.ci is None:
-            raise UsageError("--group-by says how intervals are drawn; give --ci LEVEL.")
-
-    @property
-    def wanted(self) -> bool:
-        """Whether there is anything to read off."""
-        return self.ci is not None or self.slices is not None
-
-    def check(self, names: Sequence[str], cases: Sequence[str] | None = None) -> None:
-        """Read the table of the items called `names`, to be refused before they are evaluated.
-
-        `cases`: the case of each item, where items are slices of cases. Raises `StoreError` or
-        `UsageError`.
-        """
-        if self.group_by == CASE and self.slices is None and cases is None:
-            raise UsageError(
-                "--group-by case: the items are not slices of cases. Give the groups as a column "
-                "of --slices FILE.csv."
-            )
-        if self.slices is not None:
-            table = read_table(self.slices, names)
-            slice_items(table, cuts_of(self, table))
-            if self.group_by is not None and (self.group_by != CASE or cases is None):
-                table.column(self.group_by)
+    if options.group_by == CASE and options.slices is None and cases is None:
+        raise UsageError(
+            "--group-by case: the items are not slices of cases. Give the groups as a column "
+            "of --slices FILE.csv."
+        )
+    if options.slices is not None:
+        table = read_table(options.slices, names)
+        slice_items(table, cuts_of(options, table))
+        if options.group_by is not None and (options.group_by != CASE or cases is None):
+            table.column(options.group_by)
 
 
 def cut(report: Report, scoring: Scoring, options: CutOptions) -> Report:

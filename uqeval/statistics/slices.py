@@ -15,7 +15,7 @@ from uqeval.statistics.table import ItemTable
 from uqeval.statistics.units import resampling_for
 
 if TYPE_CHECKING:
-    from uqeval.statistics.cut import CutOptions
+    from uqeval.statistics.options import CutOptions
 
 #: A slice of fewer units is flagged.
 SMALL = 10

@@ -9,8 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from uqeval.disk.files import read_bytes
 from uqeval.errors import StoreError, UsageError
-from uqeval.files import read_bytes
 
 _MOST_BYTES = 1 << 28
 

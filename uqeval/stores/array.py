@@ -1,4 +1,4 @@
-"""What every format gives to the rest of the house: arrays that are read in whole chunks."""
+"""What every format gives to the other packages: arrays that are read in whole chunks."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
+from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import StoreError, listed
-from uqeval.files import MOST_BYTES
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.declared import Declared, kind_of_bare, not_one_of, with_scale
 from uqeval.stores.kinds import (

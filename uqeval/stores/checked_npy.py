@@ -15,9 +15,9 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from uqeval.disk.files import open_file
+from uqeval.disk.publishing import beside, new_file
 from uqeval.errors import OutputError
-from uqeval.files import open_file
-from uqeval.publishing import beside, new_file
 
 #: Disk that is left free for others.
 SPARE = 1 << 30

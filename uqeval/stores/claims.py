@@ -17,9 +17,9 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from uqeval.disk.leftovers import clear_beside
+from uqeval.disk.publishing import beside, sync_tree
 from uqeval.errors import OutputError
-from uqeval.publishing import beside, sync_tree
-from uqeval.stores.leftovers import clear_beside
 from uqeval.stores.processes import HINT
 from uqeval.stores.zarr_writer import (
     HIDDEN,

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import StoreError
-from uqeval.files import MOST_BYTES
 from uqeval.stores.decompress import DamagedChunk, check_length, decompress
 from uqeval.stores.source import Buffer
 

@@ -13,16 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.disk.files import resolved
+from uqeval.disk.locks import locked
+from uqeval.disk.publishing import beside
 from uqeval.errors import DataError, OutputError, StoreError, UsageError
-from uqeval.files import resolved
-from uqeval.publishing import beside
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.array import ItemArray
 from uqeval.stores.bfloat16 import SOURCE, FromBfloat16
 from uqeval.stores.incoming import checked_floats, checked_labels, label_dtype
 from uqeval.stores.item_folder import kinds_in_folder
 from uqeval.stores.label_folder import png_files
-from uqeval.stores.locks import locked
 from uqeval.stores.new_store import NewStore
 from uqeval.stores.overlap import refuse_overlap
 from uqeval.stores.pieces import Piece, Pieces, find_pieces, item_axes

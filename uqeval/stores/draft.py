@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from uqeval.disk.files import resolved
 from uqeval.errors import DataError, OutputError, listed
-from uqeval.files import resolved
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.claims import Claims, begin
 from uqeval.stores.new_store import NewStore

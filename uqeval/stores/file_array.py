@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from uqeval.disk.files import open_file, read_bytes
 from uqeval.errors import StoreError
-from uqeval.files import open_file, read_bytes
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.stamps import file_stamp, file_state
 

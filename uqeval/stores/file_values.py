@@ -20,8 +20,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.disk.files import open_descriptor, read_into
 from uqeval.errors import StoreError
-from uqeval.files import open_descriptor, read_into
 from uqeval.stores.spare import Spare
 
 #: Shorter runs of bytes are not read one by one, but cut out of blocks of this many bytes.

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.disk.files import open_descriptor
 from uqeval.errors import StoreError, UsageError
-from uqeval.files import open_descriptor
 from uqeval.stores.array import Region, StoredArray, file_digest
 from uqeval.stores.stamps import file_stamp, file_state, joined
 

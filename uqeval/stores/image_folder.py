@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.disk.files import open_file
 from uqeval.errors import StoreError
-from uqeval.files import open_file
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.file_array import check_pixels
 from uqeval.stores.matching import files_below

@@ -19,8 +19,8 @@ Form: TypeAlias = "Callable[[str, int], tuple[tuple[int, ...], str]]"
 class MapCache:
     """Maps of items, a file each, by what they depend on.
 
-    `stamps` change when an item's maps do (`uqeval.saving.stamps_of`); where there is none the
-    item's maps are not kept. Runs of other metrics, and of other stores, may share the folder;
+    `stamps` change when an item's maps do (`usecases.saved_states.stamps_of`); where there is none
+    the item's maps are not kept. Runs of other metrics, and of other stores, may share the folder;
     `uqeval` never removes a file. Raises `OutputError` if the folder cannot be written.
     """
 

@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from uqeval.disk.files import read_text
+from uqeval.disk.json import parse_json
 from uqeval.errors import StoreError, listed
-from uqeval.files import read_text
-from uqeval.untrusted import parse_json
 
 
 def read_names_file(path: str | Path) -> tuple[str, ...]:

@@ -18,8 +18,8 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.disk.files import open_file
 from uqeval.errors import StoreError
-from uqeval.files import open_file
 from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
 from uqeval.stores.file_values import FileValues, stamp_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import StoreError
-from uqeval.files import MOST_BYTES
 from uqeval.stores.object_marks import Marks
 from uqeval.stores.source import Buffer, Entry, Source, clip
 

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.disk.files import open_file
 from uqeval.errors import DataError, StoreError
-from uqeval.files import open_file
 from uqeval.stores.array import Region
 from uqeval.stores.file_array import FileArray, bytes_of, check_pixels, head_of
 from uqeval.stores.sources import MOST_DEFLATED

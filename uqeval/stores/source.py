@@ -7,8 +7,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TypeAlias
 
+from uqeval.disk.files import MOST_BYTES
 from uqeval.errors import StoreError
-from uqeval.files import MOST_BYTES
 
 Buffer: TypeAlias = bytes | memoryview
 

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
+from uqeval.disk.files import MOST_BYTES, is_file, open_descriptor, open_file, read_into
 from uqeval.errors import StoreError
-from uqeval.files import MOST_BYTES, is_file, open_descriptor, open_file, read_into
 from uqeval.stores.object_source import ObjectSource
 from uqeval.stores.source import Buffer, Entry, Source, clip, is_url
 from uqeval.stores.spare import Spare

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, TypeVar
 
+from uqeval.disk.files import open_file
+from uqeval.disk.json import DIGEST_BYTES, DIGEST_MARK
 from uqeval.errors import StoreError
-from uqeval.files import open_file
-from uqeval.untrusted import DIGEST_BYTES, DIGEST_MARK
 
 _Key = TypeVar("_Key")
 INDEX = "index.json"

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.disk.files import open_descriptor
 from uqeval.errors import StoreError
-from uqeval.files import open_descriptor
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.file_array import check_pixels
 from uqeval.stores.source import is_url

@@ -14,11 +14,11 @@ from typing import Any
 
 import numpy as np
 
+from uqeval.disk.json import parse_json
 from uqeval.errors import StoreError
 from uqeval.stores.bfloat16 import SOURCE, widened
 from uqeval.stores.codecs import ChunkCodec, codec_v2, codec_v3
 from uqeval.stores.source import Source, TooLong
-from uqeval.untrusted import parse_json
 
 _NUMBERS = frozenset(
     {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"}

@@ -22,9 +22,9 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from uqeval.disk.leftovers import clear_beside
+from uqeval.disk.publishing import publish_folder, restore_folder, sync_tree, write_file
 from uqeval.errors import OutputError
-from uqeval.publishing import publish_folder, restore_folder, sync_tree, write_file
-from uqeval.stores.leftovers import clear_beside
 
 #: How often, and how many seconds apart, it is looked whether an unfinished store has gone.
 _TRIES, _MOMENT = 40, 0.05

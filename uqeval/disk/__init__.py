@@ -1,0 +1,1 @@
+"""Files: opened only where they are regular, read in bounds, published whole."""

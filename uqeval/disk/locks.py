@@ -1,0 +1,138 @@
+"""One process at a time writes to an output; a second one is refused when it starts.
+
+The lock is a hidden file beside the output, locked for as long as its process lives: the system
+takes the lock away when the process ends, however it ends. The file says which process it is. Where
+the file system has no locks, a process of this machine that lives and is the one named holds it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import glob
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from uqeval.disk.leftovers import clear_beside, hidden, is_gone, started
+from uqeval.errors import OutputError
+
+#: Locks that this process holds: by lock file, the process and the descriptor.
+_held: dict[Path, tuple[int, int]] = {}
+
+
+@contextmanager
+def locked(output: str | Path) -> Iterator[None]:
+    """Hold the lock of an output inside the context; it may be held by this process already.
+
+    What killed processes have left beside the output is removed first. Raises `OutputError` with
+    the id of the process that holds the lock.
+    """
+    taken = lock(output)
+    try:
+        yield
+    finally:
+        if taken:
+            release(taken)
+
+
+def lock(output: str | Path) -> Path | None:
+    """Hold the lock of an output until `release_all`; None if this process holds it already.
+
+    Raises as `locked` does.
+    """
+    target = Path(output).expanduser().resolve()
+    file = hidden(target, "lock")
+    if _held.get(file, (0, 0))[0] == os.getpid():
+        return None
+    descriptor = _taken(file, output)
+    if descriptor is None:
+        return None
+    _held[file] = os.getpid(), descriptor
+    clear_beside(target)
+    return file
+
+
+def holds(output: str | Path) -> bool:
+    """Return whether this process holds the lock of an output."""
+    file = hidden(Path(output).expanduser().resolve(), "lock")
+    return _held.get(file, (0, 0))[0] == os.getpid()
+
+
+def held_beside(path: Path, stem: str) -> list[Path]:
+    """Return the other files in a folder, `stem` or `stem.*`, whose lock this process holds."""
+    files = [path.with_name(stem), *path.parent.glob(f"{glob.escape(stem)}.*")]
+    return [file for file in files if file != path and file.is_file() and holds(file)]
+
+
+def release_all() -> None:
+    """Release all locks that this process holds."""
+    for file, (process, _) in list(_held.items()):
+        if process == os.getpid():
+            release(file)
+
+
+def release(file: Path) -> None:
+    """Release one lock, as `lock` returned it."""
+    _, descriptor = _held.pop(file)
+    with suppress(OSError):
+        file.unlink()  # while it is locked: nobody holds it by then
+    with suppress(OSError):  # a forked process may have the file open, too
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+    os.close(descriptor)
+
+
+def _taken(file: Path, output: str | Path) -> int | None:
+    """Return the descriptor of a lock file that is locked; None where none can be made."""
+    while True:
+        try:
+            descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except OSError:
+            return None  # writing the output itself says why
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_ours = True
+        except BlockingIOError:
+            is_ours = False
+        except OSError:  # a file system without locks
+            is_ours = not _lives(os.pread(descriptor, 200, 0))
+        if not is_ours:
+            other = os.pread(descriptor, 200, 0)
+            os.close(descriptor)
+            raise _refusal(output, other)
+        if _is_there(file, descriptor):
+            owner = f"{os.getpid()} {started(os.getpid()) or 0:.0f} {os.uname().nodename}\n"
+            with suppress(OSError):  # on a full disk the lock holds without a name
+                os.ftruncate(descriptor, 0)
+                os.pwrite(descriptor, owner.encode(), 0)
+            return descriptor
+        os.close(descriptor)  # its process has ended and removed it meanwhile
+
+
+def _is_there(file: Path, descriptor: int) -> bool:
+    """Return whether an open file is still the one at a path."""
+    with suppress(OSError):
+        return file.stat().st_ino == os.fstat(descriptor).st_ino
+    return False
+
+
+def _lives(owner: bytes) -> bool:
+    """Return whether the process that a lock file names may be alive."""
+    words = owner.decode("utf-8", "replace").split()
+    if len(words) != 3 or not (words[0].isdecimal() and words[1].isdecimal()):
+        return False
+    if words[2] != os.uname().nodename:
+        return True
+    return not is_gone(int(words[0]), float(words[1]) + 1)
+
+
+def _refusal(output: str | Path, owner: bytes) -> OutputError:
+    words = owner.decode("utf-8", "replace").split()
+    who, stop = "another process", "Wait until it has ended"
+    if len(words) == 3 and words[0].isdecimal():
+        here = words[2] == os.uname().nodename
+        who = f"process {words[0]}" + ("" if here else f" on {words[2][:64]}")
+        stop += f", or stop it (kill {words[0]})"
+    return OutputError(
+        f"{output}: {who} of uqeval writes to it now. {stop}, or give another output with -o."
+    )

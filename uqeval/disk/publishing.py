@@ -1,0 +1,297 @@
+"""The only way in which a file or a folder comes to its final name: written beside, then renamed.
+
+Whoever looks at the final name sees the old content or the new one, whole. That also holds after a
+crash or a power loss: content is synced to disk before the rename, and the folder after it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import itertools
+import os
+import shutil
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from functools import cache
+from pathlib import Path
+from typing import IO, Any
+
+from uqeval.disk.files import resolved
+from uqeval.disk.json import noted_digest
+from uqeval.disk.leftovers import hidden, hold
+from uqeval.errors import OutputError
+
+#: What a file system answers that cannot sync folders.
+_NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES})
+#: What a system answers that cannot exchange two names.
+_NO_EXCHANGE = frozenset({errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EXDEV})
+_AT_FDCWD, _RENAME_EXCHANGE = -100, 2
+#: Syncs wait for the disk; several at once share one commit of its journal.
+_SYNCS = 8
+
+_numbers = itertools.count()
+
+
+@contextmanager
+def refusals(path: str | Path, hint: str = "Check the disk and the permissions.") -> Iterator[None]:
+    """Turn an `OSError` while `path` is written, moved or removed into `OutputError`."""
+    try:
+        yield
+    except OSError as error:
+        place = path if error.filename is None else error.filename
+        raise OutputError(
+            f"{place}: cannot be written: {error.strerror or error}. {hint}"
+        ) from error
+
+
+@contextmanager
+def new_file(path: str | Path, *, revert: bool = True) -> Iterator[IO[bytes]]:
+    """Yield a file whose content replaces `path` when the context ends without an exception.
+
+    A link is followed: the file that it names is replaced. After an exception the old content is
+    as it was and nothing else is left. Raises `OSError`.
+    """
+    target = resolved(path)
+    temporary = beside(target)
+    file = temporary.open("xb")
+    try:
+        with file:
+            hold(file.fileno())
+            yield file
+            put_file(file, temporary, target, revert=revert)
+    except BaseException:  # an interrupt, too
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
+        raise
+
+
+def write_file(path: str | Path, data: bytes, *, revert: bool = True) -> None:
+    """Replace the content of `path` by `data`; see `new_file`. Raises `OSError`."""
+    with new_file(path, revert=revert) as file:
+        file.write(data)
+
+
+def put_file(
+    file: IO[Any], temporary: Path, path: Path, *, keep_older: bool = False, revert: bool = True
+) -> None:
+    """Rename the open file `temporary` to `path`, its content and the rename synced to disk.
+
+    If it fails the older file is at `path` again; not with `revert=False`, for files in a folder
+    that is thrown away then. With `keep_older` the older file stays as `older_file(path)` until
+    `drop_older` or `restore_older`. Raises `OSError`.
+    """
+    file.flush()
+    os.fsync(file.fileno())
+    older = older_file(path) if keep_older else beside(path)
+    is_new = revert and not os.path.lexists(path)
+    has_older = revert and link_aside(path, older, rename=keep_older)
+    try:
+        temporary.replace(path)
+        sync_folder(path.parent)
+        if has_older and not keep_older:
+            older.unlink()
+    except BaseException:  # an interrupt, too
+        with suppress(OSError):
+            if has_older:
+                _move_back(older, path)
+            elif is_new and not temporary.exists():
+                path.unlink()
+        raise
+
+
+def link_aside(path: Path, name: Path, *, rename: bool = False) -> bool:
+    """Give the file at `path` a second name; return whether it has it.
+
+    Where the file system has no hard links it has none, or with `rename` that name alone. Raises
+    `OSError`.
+    """
+    try:
+        if os.path.lexists(name):
+            name.unlink()
+        os.link(path, name, follow_symlinks=False)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        if not rename:
+            return False
+        path.replace(name)
+    return True
+
+
+def older_file(path: Path) -> Path:
+    """Return where the older file lies while `path` is new and what belongs to it is not yet."""
+    return hidden(path, "old")
+
+
+def drop_older(path: Path) -> None:
+    """Remove the older file that `put_file` has kept, if any. Raises `OSError`."""
+    older_file(path).unlink(missing_ok=True)
+
+
+def restore_older(path: Path) -> None:
+    """Put the older file back that `put_file` has kept; without one, remove `path`.
+
+    Raises `OSError`.
+    """
+    older = older_file(path)
+    if older.exists():
+        _move_back(older, path)
+    else:
+        path.unlink(missing_ok=True)
+    sync_folder(path.parent)
+
+
+def mend_states(states: Path, reports: Iterable[Path]) -> None:
+    """Undo, or complete, the replacing of a report and its states that a killed process began.
+
+    It had kept the older states. They come back where one of `reports` names their digest and none
+    that of the newer ones; else they are removed. Without a report nothing is done. Raises
+    `OSError`.
+    """
+    older = older_file(states)
+    texts = [path.read_bytes() for path in reports] if older.is_file() else []
+    if not texts:
+        return
+    if not _is_named(states, texts) and (_is_named(older, texts) or not states.exists()):
+        _move_back(older, states)
+    else:
+        older.unlink()
+    sync_folder(states.parent)
+
+
+def publish_folder(new: Path, path: Path) -> None:
+    """Move the folder `new` to `path`; an older folder there is removed once the new one is safe.
+
+    The content of `new` must be synced (`sync_tree`). Both are in the same folder. If it fails,
+    `path` is as it was and the new folder has its own name. Raises `OSError`.
+    """
+    if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
+        new.rename(path)
+        try:
+            sync_folder(path.parent)
+        except OSError:
+            with suppress(OSError):
+                path.rename(new)
+            raise
+        return
+    old = new if _exchange(new, path) else _rename_both(new, path)
+    try:
+        sync_folder(path.parent)
+    except OSError:
+        with suppress(OSError):
+            if old != new or not _exchange(new, path):
+                path.rename(new)
+                old.rename(path)
+        raise
+    shutil.rmtree(old, ignore_errors=True)
+
+
+def restore_folder(path: Path) -> None:
+    """Put back the folder at `path` if a killed process had moved it aside and put none there.
+
+    Only needed where two names cannot be exchanged in one step. Raises `OSError`.
+    """
+    old = _aside(path)
+    if old.is_dir() and not os.path.lexists(path):
+        old.rename(path)
+        sync_folder(path.parent)
+
+
+def sync_tree(folder: Path) -> None:
+    """Sync every file and folder below `folder`, and `folder` itself. Raises `OSError`."""
+    folders, files = [], []
+    for root, _, names in os.walk(folder, onerror=_raise):
+        folders.append(Path(root))
+        files += [Path(root, name) for name in names]
+    with ThreadPoolExecutor(_SYNCS) as threads:
+        for _ in threads.map(_sync_file, files):
+            pass
+    for one in reversed(folders):
+        sync_folder(one)
+
+
+def sync_folder(folder: Path) -> None:
+    """Sync the names in a folder, so that a rename survives a power loss. Raises `OSError`."""
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    except OSError as error:
+        if error.errno not in _NO_FOLDER_SYNC:
+            raise
+    finally:
+        os.close(file)
+
+
+def beside(path: Path) -> Path:
+    """A hidden name in the folder of `path`, unique to this process and call.
+
+    `uqeval.disk.leftovers` finds by it what a killed process has left.
+    """
+    return hidden(path, f"{os.getpid()}-{next(_numbers)}")
+
+
+def _sync_file(path: Path) -> None:
+    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _raise(error: OSError) -> None:
+    raise error
+
+
+def _is_named(states: Path, texts: Iterable[bytes]) -> bool:
+    """Return whether one of the reports names the digest that a states file says it has."""
+    digest = noted_digest(states) if states.is_file() else None
+    return digest is not None and any(digest.encode() in text for text in texts)
+
+
+def _move_back(older: Path, path: Path) -> None:
+    older.replace(path)
+    older.unlink(missing_ok=True)  # two names of one file both stay after a rename
+
+
+def _aside(path: Path) -> Path:
+    return path.with_name(f".{path.name}.old")
+
+
+def _rename_both(new: Path, path: Path) -> Path:
+    """Rename `path` aside and `new` to `path`; return where the older one is."""
+    old = _aside(path)
+    shutil.rmtree(old, ignore_errors=True)
+    path.rename(old)
+    try:
+        new.rename(path)
+    except OSError:
+        old.rename(path)
+        raise
+    return old
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Exchange two names in one step; False where the system cannot. Raises `OSError`."""
+    rename = _renameat2()
+    if rename is None:
+        return False
+    names = os.fsencode(one), os.fsencode(other)
+    if rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number in _NO_EXCHANGE:
+        return False
+    raise OSError(number, os.strerror(number), str(other))
+
+
+@cache
+def _renameat2() -> Any:
+    """Linux's renameat2, or None elsewhere."""
+    try:
+        found = ctypes.CDLL(None, use_errno=True).renameat2
+    except (OSError, AttributeError):
+        return None
+    found.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
+    return found

@@ -1,0 +1,234 @@
+"""Advancing all plans of a run together: one pass over the items for all that they ask for next."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from typing import TYPE_CHECKING
+
+from uqeval.engine.sizes import shown_size
+from uqeval.errors import DataError, UsageError, number_of
+from uqeval.inputs import Inputs
+
+if TYPE_CHECKING:
+    from uqeval.engine.options import RunOptions
+    from uqeval.engine.scratch import Scratch
+    from uqeval.maps.contract import MapSource
+    from uqeval.metrics._plan import Counted, Plan, Section
+    from uqeval.stores.map_cache import MapCache
+    from uqeval.stores.states_writer import StatesWriter
+    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import State
+
+#: Bytes of states that are counted together however little memory is given.
+_STATES = 64 * 10**6
+
+
+class Scheduler:
+    """Advances plans together; counts the bytes read, the passes, and the workers that fitted."""
+
+    def __init__(
+        self,
+        inputs: Inputs,
+        options: RunOptions,
+        states: StatesWriter | None = None,
+        cache: MapCache | None = None,
+    ) -> None:
+        self.inputs = inputs
+        self.options = options
+        self.states = states
+        self.cache = cache
+        self.bytes_read = 0
+        self.passes = 0
+        self.workers = 0
+        self._states = 0
+        self._read_items: set[int] = set()
+        self._lock = threading.Lock()
+
+    @property
+    def items_reused(self) -> int:
+        """Items of which nothing was read: an earlier run has counted them, or kept their maps."""
+        return self.inputs.source.items - len(self._read_items)
+
+    def run(self, plans: Mapping[str, Plan]) -> dict[str, Section]:
+        """The sections of all plans, by key. Raises `UqevalError`; nothing is left behind then."""
+        from uqeval.engine.scratch import Scratch
+        from uqeval.metrics._plan import Last
+
+        finished: dict[str, Section] = {}
+        asked = {key: next(plan) for key, plan in plans.items()}
+        with ExitStack() as stack:
+            memory, keeps = self.options.memory // 4, self.inputs.keeps_maps
+            watch = self.inputs.watch
+            scratch = stack.enter_context(Scratch(memory, keeps, self.cache, self._reads, watch))
+            while asked:
+                turn = self._turn(asked)
+                over = len(turn) == len(asked) and all(type(own) is Last for own in asked.values())
+                scratch.keeping = not over
+                tallies = list(dict.fromkeys(t for key in turn for t in asked[key]))
+                self._check_states(turn, tallies)
+                counted = self._pass(tallies, scratch)
+                self._refuse_void(counted)
+                for key in turn:
+                    mine = {tally: counted[tally] for tally in asked[key]}
+                    try:
+                        asked[key] = plans[key].send(mine)
+                    except StopIteration as stop:
+                        finished[key] = stop.value
+                        del asked[key]
+        self.inputs.watch.check_all()
+        return {key: finished[key] for key in plans}
+
+    def _turn(self, asked: Mapping[str, Sequence[Tally]]) -> list[str]:
+        """The first plans whose states fit the memory, the total and each worker's; one at least.
+
+        Plans of many subsets of the samples take turns; the maps are kept between them.
+        """
+        room = max(self.options.memory // (1 + self.options.threads()), _STATES)
+        turn: list[str] = []
+        seen: set[Tally] = set()
+        for key, tallies in asked.items():
+            own = set(tallies) - seen
+            room -= sum(_state_bytes(tally) for tally in own)
+            if turn and room < 0:
+                break
+            turn.append(key)
+            seen |= own
+        return turn
+
+    def _check_states(self, keys: Sequence[str], tallies: Sequence[Tally]) -> None:
+        """Raise `UsageError`, before they are allocated, for counts that do not fit the memory.
+
+        There are those of all items, and those of the item that is counted.
+        """
+        need = 2 * sum(map(_state_bytes, tallies))
+        if need > max(self.options.memory, 2 * _STATES):
+            raise UsageError(
+                f"--memory {shown_size(self.options.memory)} does not hold the counts of "
+                f"{', '.join(keys)} over {self.inputs.source.classes:,} classes, which take "
+                f"{shown_size(need)}. Give --memory {shown_size(need)}, or evaluate other metrics."
+            )
+        self._states = need // 2
+
+    def _refuse_void(self, counted: Mapping[Tally, Counted]) -> None:
+        for tally, found in counted.items():
+            if tally.id == "class_counts" and not found.total["labelled"].any():
+                labels = self.inputs.record["labels"]["path"]
+                raise DataError(
+                    f"{labels}: nothing is left to evaluate: all labels of "
+                    f"{number_of(self.inputs.source.items, 'item')} are ignore_index "
+                    f"{self.inputs.ignore_index} (void). Check --ignore-index and how the labels "
+                    "were written."
+                )
+
+    def _pass(self, tallies: Sequence[Tally], scratch: Scratch) -> dict[Tally, Counted]:
+        """Count some tallies over all items.
+
+        Those of tempered samples read the stack again, each temperature for itself. What takes too
+        much memory is refused before any is read.
+        """
+        from uqeval.engine.scratch import Scratch
+
+        own = [tally for tally in tallies if tally.tempering is None]
+        turns = [(self.inputs.source, own, scratch)] if own else []
+        for betas in dict.fromkeys(tally.tempering for tally in tallies):
+            if betas is not None:
+                from uqeval.maps.tempering import tempered
+
+                source: MapSource = tempered(self.inputs.source, betas)
+                mine = [tally for tally in tallies if tally.tempering == betas]
+                source.want(sorted({name for tally in mine for name in tally.inputs}))
+                turns.append(
+                    (source, mine, Scratch(0, False, reads=self._reads, watch=self.inputs.watch))
+                )
+        workers = self._workers([(source, kept) for source, _, kept in turns])
+        counted: dict[Tally, Counted] = {}
+        for turn, many in zip(turns, workers, strict=True):
+            counted |= self._read(*turn, many)
+        return counted
+
+    def _workers(self, turns: Sequence[tuple[MapSource, Scratch]]) -> list[int]:
+        """How many read each source. Raises `UsageError` with what the largest needs."""
+        from uqeval.engine.passes import Resources, workers_within
+
+        # Each worker has counts of its own beside the total.
+        room = max(self.options.memory, 2 * _STATES) // max(self._states, 1) - 1
+        resources = Resources(max(min(self.options.threads(), room), 1), self.options.memory)
+
+        def need(turn: tuple[MapSource, Scratch]) -> int:
+            source, scratch = turn
+            return max(scratch.batch_bytes(source, batch) for batch in source.batches())
+
+        largest = max(turns, key=need)
+        workers_within(largest[0], resources, largest[1])
+        found = [workers_within(source, resources, scratch) for source, scratch in turns]
+        self.workers = self.workers or found[0]  # of the first pass, which reads the store
+        return found
+
+    def _reads(self, batch: range) -> None:
+        with self._lock:
+            self._read_items.update(batch)
+
+    def _read(
+        self, source: MapSource, tallies: Sequence[Tally], scratch: Scratch, workers: int
+    ) -> dict[Tally, Counted]:
+        """Count tallies of one source's maps over all items."""
+        from uqeval.engine.passes import run_pass
+        from uqeval.metrics._plan import Counted
+
+        progress = self.options.progress
+        states = self.states
+        known = {t: self._known_items(t) for t in tallies if states is not None and t.saved}
+        whole = {t: self._known_total(t) for t in tallies if states is not None and not t.saved}
+        totals = {t: state for t, state in whole.items() if state is not None}
+        asked = [t for t in tallies if t not in totals]
+        items: dict[Tally, list[bytes]] = {tally: [] for tally in tallies}
+
+        def keep(item: int, tally: Tally, data: bytes) -> None:
+            if tally.keeps_items:
+                items[tally].append(data)
+            if states is not None and tally.saved:
+                states.add(tally.parameters(), item, data)
+
+        def advance(nbytes: int, done: int) -> None:
+            with self._lock:
+                self.bytes_read += nbytes
+            progress.advance(nbytes, done)
+
+        self.passes += 1
+        progress.begin(f"pass {self.passes}", source.items)
+        try:
+            kept = [t for t in asked if t.keeps_items or (states is not None and t.saved)]
+            totals |= run_pass(source, scratch, asked, workers, advance, keep, kept, known)
+        finally:
+            progress.end()
+        for tally in whole:
+            assert states is not None
+            states.add_total(tally.parameters(), tally.pack(totals[tally]))
+        return {tally: Counted(totals[tally], items[tally]) for tally in tallies}
+
+    def _known_items(self, tally: Tally) -> Mapping[int, bytes]:
+        """Packed states of a tally by item that an earlier run has counted."""
+        from uqeval.stores.states import tally_key
+
+        assert self.states is not None
+        if tally.carries_on and not self.states.unchanged:
+            return {}  # an item's state depends on the items before it
+        return self.states.found.get(tally_key(tally.parameters()), {})
+
+    def _known_total(self, tally: Tally) -> State | None:
+        """The state of all items of a tally that is not saved by item, if an earlier run of the
+        very same items has counted it."""
+        assert self.states is not None
+        data = self.states.total(tally.parameters())
+        try:
+            return None if data is None else tally.load(data)
+        except ValueError:  # it is damaged after all
+            return None
+
+
+def _state_bytes(tally: Tally) -> int:
+    """Bytes of a state, whose numbers take 8 each."""
+    return sum(8 * math.prod(field.shape) for field in tally.fields.values())

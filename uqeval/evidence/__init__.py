@@ -1,6 +1,0 @@
-"""The files that a safety case needs: a statement to be signed, results, environment, README."""
-
-from uqeval.evidence.collecting import Evidence, collect
-from uqeval.evidence.writing import write_evidence
-
-__all__ = ["Evidence", "collect", "write_evidence"]

@@ -1,0 +1,1 @@
+"""What users ask for: each module or package is one command's work."""

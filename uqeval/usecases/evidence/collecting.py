@@ -1,0 +1,237 @@
+"""Collect reports and what belongs to them; refuse files that do not belong together."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from uqeval.disk.files import MOST_REPORT, open_file, read_bytes
+from uqeval.disk.json import parse_json
+from uqeval.errors import StoreError, UsageError, listed
+from uqeval.report.folder import load_reports
+from uqeval.report.schema import Report
+
+_BLOCK = 1 << 20
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file that was given, or lies beside one: its name in the evidence, its digest, content."""
+
+    name: str
+    path: Path
+    sha256: str
+    data: bytes | None = None
+
+
+@dataclass
+class Evidence:
+    """What goes into the folder: checked, not yet written."""
+
+    reports: dict[str, Report]
+    report_files: dict[str, Input]
+    states: dict[str, Input] = field(default_factory=dict)
+    verdicts: dict[str, Any] | None = None
+    verdicts_file: Input | None = None
+    rules_file: Input | None = None
+    rules_sha256: str | None = None
+    selftest: dict[str, Any] = field(default_factory=dict)
+    verifications: dict[str, dict[str, Any]] = field(default_factory=dict)
+    statements: list[str] = field(default_factory=list)
+
+    def inputs(self) -> list[Path]:
+        """Return the paths of all that was read."""
+        files = [*self.report_files.values(), *self.states.values(), self.verdicts_file,
+                 self.rules_file]  # fmt: skip
+        return [own.path for own in files if own is not None]
+
+
+def collect(
+    reports: Sequence[str | Path], verdicts: str | Path | None = None,
+    rules: str | Path | None = None,
+) -> Evidence:  # fmt: skip
+    """Read reports with the states beside them, verdicts and rules.
+
+    Raises `UsageError` for partial reports, for states and verdicts of other reports, and for rules
+    that the verdicts are not of; `StoreError` for files that cannot be read.
+    """
+    found = _reports(reports)
+    for name, report in found.reports.items():
+        _add_states(found, name, report)
+        found.statements += _stated(name, report)
+    if verdicts is not None:
+        _add_verdicts(found, Path(verdicts))
+    if rules is not None:
+        _add_rules(found, Path(rules), verdicts is not None)
+    elif found.rules_sha256 is not None:
+        found.statements.append(
+            "The rules are named by their SHA-256 alone; --rules FILE adds the file."
+        )
+    return found
+
+
+def _reports(given: Sequence[str | Path]) -> Evidence:
+    found = Evidence({}, {})
+    for path in given:
+        for own in load_reports(path):
+            if own.name in found.reports:
+                raise UsageError(
+                    f"{own.path} and {found.report_files[own.name].path} are both called "
+                    f"{own.name}; give each report a name of its own."
+                )
+            if own.report.partial or own.report.inputs.get("missing_parts"):
+                raise UsageError(
+                    f"{own.path}: is a partial report; expected one of all items. Join the parts "
+                    "with uqeval merge, or evaluate without --limit."
+                )
+            data = _read(own.path)
+            found.reports[own.name] = own.report
+            digest = hashlib.sha256(data).hexdigest()
+            found.report_files[own.name] = Input(f"{own.name}.json", own.path, digest, data)
+    return found
+
+
+def _read(path: Path) -> bytes:
+    try:
+        return read_bytes(path, MOST_REPORT)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}. Check the path.") from None
+
+
+def _stated(name: str, report: Report) -> list[str]:
+    """Return what a reader has to know of where a report comes from."""
+    said = []
+    if report.uqeval_version != version("uqeval"):
+        said.append(
+            f"{name}: was written by uqeval {report.uqeval_version}; the self-test is of uqeval "
+            f"{version('uqeval')}."
+        )
+    if is_merged(report):
+        said.append(f"{name}: is merged from saved states, not evaluated in one run.")
+    return said
+
+
+def is_merged(report: Report) -> bool:
+    """Return whether a report was joined from saved states: nothing was read for it."""
+    return report.timing.get("passes") == 0
+
+
+def _add_states(found: Evidence, name: str, report: Report) -> None:
+    """Add the states that lie beside a report. Raises `UsageError` for those of another."""
+    from uqeval.stores.states import SavedStates
+
+    if report.states is None or report.states_digest is None:
+        found.statements.append(f"{name}: no states of its items were saved.")
+        return
+    # Only beside the report: a path in it is not followed.
+    path = found.report_files[name].path.parent / Path(report.states).name
+    if not path.exists():
+        found.statements.append(
+            f"{name}: its states {path.name} are not beside the report; they are named by their "
+            f"digest alone, {report.states_digest}."
+        )
+        return
+    digest = SavedStates(path).digest
+    if digest != report.states_digest:
+        raise UsageError(
+            f"{path}: are the states of another report: their digest is {str(digest)[:12]}…, "
+            f"{found.report_files[name].path} names {report.states_digest[:12]}…. Put the report's "
+            "own states beside it, or evaluate again."
+        )
+    found.states[name] = Input(path.name, path, sha256_of(path))
+
+
+def sha256_of(path: Path) -> str:
+    """Return the SHA-256 of a file of any size. Raises `StoreError`."""
+    digest = hashlib.sha256()
+    try:
+        with open_file(path) as file:
+            while data := file.read(_BLOCK):
+                digest.update(data)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be read: {error.strerror}. Check the path.") from None
+    return digest.hexdigest()
+
+
+def record_of(path: Path, schema: str, made_by: str) -> tuple[dict[str, Any], bytes]:
+    """Read a JSON file of a schema. Raises `StoreError` for anything else."""
+    data = _read(path)
+    try:
+        record = parse_json(data)
+        said = record.get("schema") if isinstance(record, dict) else None
+    except ValueError as error:
+        raise StoreError(
+            f"{path}: is not JSON ({error}); expected what {made_by} writes."
+        ) from None
+    if said != schema:
+        raise StoreError(f"{path}: schema {said!r}; expected {schema!r}, as {made_by} writes it.")
+    return record, data
+
+
+def _add_verdicts(found: Evidence, path: Path) -> None:
+    record, data = record_of(path, "uqeval.verdicts/1", "uqeval gate -o FILE")
+    digests = record.get("sha256")
+    if not isinstance(digests, dict) or not isinstance(digests.get("reports"), dict):
+        raise UsageError(
+            f"{path}: does not say by SHA-256 which reports it judges. Judge them again with this "
+            "version: uqeval gate REPORT RULES -o verdicts.json"
+        )
+    ours = {own.sha256: name for name, own in found.report_files.items()}
+    judged: Mapping[str, Any] = digests["reports"]
+    lost = [name for name, digest in judged.items() if digest not in ours]
+    if lost:
+        raise UsageError(
+            f"{path}: judges {listed(lost)}, whose SHA-256 is that of no given report: the "
+            "verdicts are of other reports, or a report was written again. Judge these reports "
+            "again with uqeval gate -o, or give the reports that were judged."
+        )
+    unjudged = [name for name, own in found.report_files.items()
+                if own.sha256 not in judged.values()]  # fmt: skip
+    found.statements += [f"{name}: the verdicts do not judge this report." for name in unjudged]
+    if not isinstance(record.get("verdicts"), list) or not all(
+        isinstance(own, dict) for own in record["verdicts"]
+    ):
+        raise StoreError(f"{path}: holds no list of verdicts; write it with uqeval gate -o.")
+    found.verdicts = record
+    found.statements += _stated_verdicts(record)
+    rules = digests.get("rules")
+    found.rules_sha256 = rules if isinstance(rules, str) else None
+    found.verdicts_file = Input("verdicts.json", path, hashlib.sha256(data).hexdigest(), data)
+
+
+def _stated_verdicts(record: Mapping[str, Any]) -> list[str]:
+    """Return what a reader has to know of verdicts: their warnings, waivers that are over."""
+    warnings = record.get("warnings")
+    said = [f"Verdicts: {text}" for text in warnings] if isinstance(warnings, list) else []
+    today = datetime.now(UTC).date().isoformat()
+    for own in record["verdicts"]:
+        waive = own.get("waive") if own.get("status") == "waived" else None
+        until = str(waive.get("until")) if isinstance(waive, dict) else today
+        if until < today:
+            said.append(
+                f"Verdicts: the waiver of {own.get('address')} was valid until {until} and has "
+                "expired; judge again."
+            )
+    return said
+
+
+def _add_rules(found: Evidence, path: Path, judged: bool) -> None:
+    data = _read(path)
+    digest = hashlib.sha256(data).hexdigest()
+    if not judged:
+        raise UsageError(
+            f"--rules {path}: rules without verdicts say nothing; give the verdicts as well: "
+            f"uqeval gate REPORT {path} -o verdicts.json, then --verdicts verdicts.json."
+        )
+    if found.rules_sha256 != digest:
+        raise UsageError(
+            f"{path}: are not the rules of the verdicts: their SHA-256 is {digest[:12]}…, the "
+            f"verdicts name {str(found.rules_sha256)[:12]}…. Give the file that was judged by, or "
+            "judge again with uqeval gate -o."
+        )
+    found.rules_file = Input(f"rules{path.suffix or '.yaml'}", path, digest, data)

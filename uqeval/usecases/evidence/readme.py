@@ -1,0 +1,244 @@
+"""README.md of the evidence: what a safety engineer files and a reviewer reads first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from uqeval.report.glossary import HEADLINES, label, meaning
+from uqeval.report.intervals import units_of
+from uqeval.report.markdown import cell
+from uqeval.report.schema import Report
+from uqeval.usecases.evidence.collecting import Evidence
+from uqeval.usecases.evidence.statement import (
+    outcome_of,
+    result_of,
+    sorted_tests,
+    stores_of,
+    title_of,
+    waivers_of,
+)
+
+STATEMENT = "statement.intoto.json"
+_RESULTS = {
+    "PASSED": "all tests passed",
+    "WARNED": "no test failed; some passed with a warning",
+    "FAILED": "some tests failed",
+}
+_WORDS = {"passed": "passed", "warned": "passed with a warning", "failed": "failed"}
+
+
+def readme(found: Evidence, files: Mapping[str, str], made: str) -> bytes:
+    """Return the README; `files`: what each other file is; `made`: when, in UTC."""
+    tests = sorted_tests(found)
+    result = result_of(tests)
+    lines = [
+        "# Evidence of an evaluation of predictive uncertainty",
+        "",
+        f"Result: **{result}** ({_RESULTS[result]}). Made on {made} by uqeval "
+        f"{found.selftest.get('uqeval_version')}.",
+        "",
+        f"{len(tests['passed'])} tests passed, {len(tests['warned'])} passed with a warning, "
+        f"{len(tests['failed'])} failed.",
+        "",
+        "## What was evaluated, on what data",
+        "",
+    ]
+    for name, report in found.reports.items():
+        lines += _data(name, report)
+    lines += _verdicts(found)
+    for name, report in found.reports.items():
+        lines += _scores(name, report)
+    lines += _assurance(found)
+    lines += _limits(found)
+    lines += ["## Files", "", "| file | is |", "|---|---|"]
+    lines += [f"| {cell(name)} | {cell(what)} |" for name, what in files.items()]
+    lines += ["", *_signing()]
+    return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
+
+
+def _data(name: str, report: Report) -> Iterator[str]:
+    inputs = report.inputs
+    yield f"### {cell(name)}"
+    yield ""
+    finished = report.timing.get("finished", "at an unknown time")
+    yield f"{len(report.items)} items, evaluated {finished} by uqeval {report.uqeval_version}."
+    classes = inputs.get("classes")
+    if classes:
+        yield f"{classes} classes, {inputs.get('samples') or 'no'} samples a pixel."
+        yield f"Label {inputs.get('ignore_index')} is void: such pixels leave every count."
+    yield ""
+    yield "| data | path | fingerprint |"
+    yield "|---|---|---|"
+    for role, store in stores_of(inputs):
+        yield f"| {role} | {cell(str(store.get('path')))} | `{store.get('fingerprint')}` |"
+    yield ""
+    first, last = (str(report.items[i]["name"]) for i in (0, -1))
+    yield f"Items: {cell(first)} to {cell(last)}; all names are in the report."
+    yield ""
+
+
+def _order(verdict: Mapping[str, Any]) -> tuple[bool, int]:
+    """Waived verdicts first, then failed ones."""
+    order = ("failed", "warned", "passed")
+    return verdict.get("status") != "waived", order.index(outcome_of(verdict))
+
+
+def _waivers(found: Evidence) -> Iterator[str]:
+    """Yield who has waived which rules, until when and why."""
+    waived = waivers_of(found)
+    if not waived:
+        return
+    yield "### Waived rules"
+    yield ""
+    yield f"Waivers were held against {(found.verdicts or {}).get('today') or 'an unknown day'}."
+    yield ""
+    yield "| requirement | value | waived by | until | for values | why |"
+    yield "|---|---|---|---|---|---|"
+    for own in waived:
+        bounds = [f"at least {own['at_least']}"] if own.get("at_least") is not None else []
+        bounds += [f"at most {own['at_most']}"] if own.get("at_most") is not None else []
+        said = [own.get(key, "not said") for key in ("test", "value", "by", "until")]
+        row = (*said, " and ".join(bounds) or "all", own.get("why", "not said"))
+        yield f"| {' | '.join(cell(str(text)) for text in row)} |"
+    yield ""
+
+
+def _verdicts(found: Evidence) -> Iterator[str]:
+    yield "## Verdicts"
+    yield ""
+    if found.verdicts is None:
+        yield "No verdicts were given: the scores are not held against any requirement."
+        yield ""
+        return
+    yield "| requirement | value | interval | units | verdict |"
+    yield "|---|---|---|---|---|"
+    for verdict in sorted(found.verdicts["verdicts"], key=_order):
+        interval = verdict.get("interval") or {}
+        value = verdict.get("value")
+        shown = "undefined" if value is None else _number(value)
+        status = f"{verdict.get('status')} ({_WORDS[outcome_of(verdict)]})"
+        units = units_of(verdict) or units_of(interval) or "–"
+        row = (title_of(verdict), shown, _interval(interval), units, status)
+        yield f"| {' | '.join(cell(str(text)) for text in row)} |"
+    for lost in found.verdicts.get("not_evaluated") or []:
+        yield f"| {cell(str(lost.get('address')))} | – | – | – | not evaluated |"
+    yield ""
+    yield from _waivers(found)
+    for verdict in found.verdicts["verdicts"]:
+        if verdict.get("why"):
+            yield f"- {cell(title_of(verdict))}: {cell(str(verdict['why']))}"
+        if verdict.get("reason"):
+            yield f"- {cell(title_of(verdict))}: {cell(str(verdict['reason']))}"
+    yield ""
+
+
+def _scores(name: str, report: Report) -> Iterator[str]:
+    """Yield the headline scores of a report with unit, interval and meaning."""
+    yield f"## Scores of {cell(name)}"
+    yield ""
+    yield "| score | value | unit | better | interval | from | meaning |"
+    yield "|---|---|---|---|---|---|---|"
+    for key, record in report.results.items():
+        family = key.split("[")[0].split("@")[0]
+        for field in HEADLINES.get(family, ()):
+            if field not in record:
+                continue
+            metric = report.metrics.get(f"{family}.{field}", {})
+            interval = report.intervals.get(f"{key}.{field}") or {}
+            value = record[field]
+            shown = record.get(f"{field}_reason", "undefined") if value is None else _number(value)
+            row = (
+                f"{key}.{field} ({label(field)})", shown, metric.get("unit", ""),
+                metric.get("direction") or "–", _interval(interval), units_of(interval) or "–",
+                meaning(family, field) or metric.get("reference", ""),
+            )  # fmt: skip
+            yield f"| {' | '.join(cell(str(text)) for text in row)} |"
+    yield ""
+    used = {(key, own.get("definition", "paper")) for key, own in report.settings.items()
+            if isinstance(own, dict) and key in report.results}  # fmt: skip
+    said = "; ".join(f"{key}: {definition}" for key, definition in sorted(used))
+    yield f"Definitions: {cell(said)}. The report holds every setting and the reference of each."
+    yield ""
+
+
+def _number(value: Any) -> str:
+    return f"{value:,}" if isinstance(value, int) else f"{value:.6g}"
+
+
+def _interval(interval: Mapping[str, Any]) -> str:
+    if not interval:
+        return "none"
+    low, high = interval.get("low"), interval.get("high")
+    if low is None and high is None:
+        return str(interval.get("reason") or interval.get("low_reason") or "undefined")
+    ends = ["–" if end is None else _number(end) for end in (low, high)]
+    method = f", {interval['method']}" if interval.get("method") else ""
+    rough = ", approximate" if interval.get("approximate") else ""
+    return f"{ends[0]} to {ends[1]} at level {interval.get('level')}{method}{rough}"
+
+
+def _assurance(found: Evidence) -> Iterator[str]:
+    """Yield how far the tool itself was checked."""
+    own = found.selftest
+    checks = own.get("checks") or []
+    failed = [check for check in checks if not check.get("passed")]
+    yield "## Confidence in the tool"
+    yield ""
+    yield (
+        f"Self-test on this installation, {own.get('finished')}: {own.get('result')}, "
+        f"{len(checks)} checks, {len(failed)} failed (`selftest.json`)."
+    )
+    yield ""
+    for name in found.reports:
+        record = found.verifications.get(name)
+        if record is None:
+            yield f"- {cell(name)}: not verified; see Limits."
+            continue
+        yield f"- {cell(name)}: verification {record.get('result')} (`verification-{name}.json`)."
+        for said in (*record.get("verified", ()), *record.get("problems", ())):
+            yield f"  - {cell(str(said))}"
+    yield ""
+
+
+def _limits(found: Evidence) -> Iterator[str]:
+    yield "## Limits"
+    yield ""
+    yield "- The numbers hold for these items; they say nothing of data of another kind."
+    yield "- Intervals cover the choice of items, not the variance of training the model again."
+    yield (
+        "- A fingerprint is a hash of metadata and of every chunk's key, size and stored checksum "
+        "(of plain files: name, size and time of change); it is not a hash of all bytes."
+    )
+    for said in found.statements:
+        yield f"- {cell(said)}"
+    for name, report in found.reports.items():
+        for warning in report.warnings:
+            yield f"- {cell(name)}: {cell(warning)}"
+    for name, record in found.verifications.items():
+        for said in record.get("not_verified", ()):
+            yield f"- {cell(name)}, not verified: {cell(str(said))}"
+    yield ""
+
+
+def _signing() -> Iterator[str]:
+    yield "## Signing"
+    yield ""
+    yield (
+        f"`{STATEMENT}` names every other file here by its SHA-256, the states, and the "
+        "fingerprints of the stores. Whoever is responsible signs that one file:"
+    )
+    yield ""
+    yield "```sh"
+    yield f"cosign sign-blob --bundle {STATEMENT}.sigstore.json {STATEMENT}"
+    yield "```"
+    yield ""
+    yield "A reviewer checks the signature, then the digests:"
+    yield ""
+    yield "```sh"
+    yield (
+        f"cosign verify-blob --bundle {STATEMENT}.sigstore.json --certificate-identity NAME "
+        f"--certificate-oidc-issuer ISSUER {STATEMENT}"
+    )
+    yield "sha256sum *"
+    yield "```"

@@ -1,0 +1,129 @@
+"""The in-toto Statement v1: which files the results are of, and which tests passed."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from uqeval.usecases.evidence.collecting import Evidence
+from uqeval.usecases.evidence.results import canonical_sha256
+
+TYPE = "https://in-toto.io/Statement/v1"
+PREDICATE = "https://in-toto.io/attestation/test-result/v0.1"
+#: A store is a folder or a remote object: its digest is uqeval's fingerprint, no file's SHA-256.
+FINGERPRINT = "uqevalFingerprint"
+
+_LIMITS = {
+    "min": "at least", "max": "at most", "max_drop": "drop at most", "max_rise": "rise at most",
+    "max_drop_relative": "relative drop at most", "max_rise_relative": "relative rise at most",
+}  # fmt: skip
+
+
+def title_of(verdict: Mapping[str, Any]) -> str:
+    """Return what a verdict judges: `[PER-17] city/calibration.ece: at most 0.02`."""
+    name = f"[{verdict['id']}] " if verdict.get("id") else ""
+    kind, limit = str(verdict.get("kind")), repr(verdict.get("limit")).removesuffix(".0")
+    return f"{name}{verdict.get('address')}: {_LIMITS.get(kind, kind)} {limit}"
+
+
+def sorted_tests(found: Evidence) -> dict[str, list[str]]:
+    """Return the titles of all tests by outcome: passed, warned, failed."""
+    tests: dict[str, list[str]] = {"passed": [], "warned": [], "failed": []}
+    record = found.verdicts or {}
+    for verdict in record.get("verdicts", []):
+        tests[outcome_of(verdict)].append(title_of(verdict))
+    for lost in record.get("not_evaluated") or []:
+        name = f"[{lost['id']}] " if lost.get("id") else ""
+        tests["failed"].append(f"{name}{lost.get('address')}: not evaluated")
+    passed = found.selftest.get("result") == "PASSED"
+    tests["passed" if passed else "failed"].append("uqeval selftest")
+    for name in found.reports:
+        own = found.verifications.get(name)
+        if own is None:
+            tests["warned"].append(f"uqeval verify {name}: not verified")
+        else:
+            passed = own.get("result") == "PASSED"
+            tests["passed" if passed else "failed"].append(f"uqeval verify {name}")
+    return tests
+
+
+def outcome_of(verdict: Mapping[str, Any]) -> str:
+    """Return whether a verdict counts as passed, warned (waived, or let pass) or failed."""
+    status = verdict.get("status")
+    if status == "pass":
+        return "passed"
+    return "warned" if status == "waived" or verdict.get("counts_as") == "pass" else "failed"
+
+
+def waivers_of(found: Evidence) -> list[dict[str, Any]]:
+    """Return each waived test with its value, who has waived it, until when and why."""
+    return [
+        {"test": title_of(own), "value": own.get("value")}
+        | (own["waive"] if isinstance(own.get("waive"), dict) else {})
+        for own in (found.verdicts or {}).get("verdicts", [])
+        if own.get("status") == "waived"
+    ]
+
+
+def result_of(tests: Mapping[str, list[str]]) -> str:
+    """Return PASSED, WARNED or FAILED."""
+    return "FAILED" if tests["failed"] else "WARNED" if tests["warned"] else "PASSED"
+
+
+def subjects_of(found: Evidence, written: Mapping[str, bytes]) -> list[dict[str, Any]]:
+    """Return the files and stores that the statement is about, each with its digest."""
+    subjects: list[dict[str, Any]] = [
+        {"name": name, "digest": {"sha256": hashlib.sha256(data).hexdigest()}}
+        for name, data in written.items()
+    ]
+    subjects += [_file(f"states/{own.name}", own.sha256) for own in found.states.values()]
+    if found.rules_file is None and found.rules_sha256 is not None:
+        subjects.append(_file("rules", found.rules_sha256))
+    named = {subject["name"] for subject in subjects}
+    for report in found.reports.values():
+        for role, store in stores_of(report.inputs):
+            name = f"{role}: {store.get('path')}"
+            own = {"name": name, "digest": {FINGERPRINT: str(store.get("fingerprint"))}}
+            if own not in subjects:
+                subjects.append(own if name not in named else own | {"name": f"{name} (other)"})
+                named.add(name)
+    return subjects
+
+
+def stores_of(inputs: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
+    """Return the stores of a report by role."""
+    found = [("predictions", own) for own in inputs.get("predictions") or []]
+    roles = ("frames", "labels", "target", "reference")
+    found += [(role, inputs[role]) for role in roles if inputs.get(role)]
+    return found + [("flow", own) for own in inputs.get("flow") or []]
+
+
+def _file(name: str, sha256: str) -> dict[str, Any]:
+    return {"name": name, "digest": {"sha256": sha256}}
+
+
+def statement(found: Evidence, written: Mapping[str, bytes]) -> bytes:
+    """Return the statement as JSON; `written`: the other files of the evidence by name."""
+    tests = sorted_tests(found)
+    configuration = [
+        _file(f"settings of {name}", canonical_sha256(report.settings))
+        for name, report in found.reports.items()
+    ]
+    if found.rules_sha256 is not None:
+        configuration.insert(0, _file("rules", found.rules_sha256))
+    record = {
+        "_type": TYPE,
+        "subject": subjects_of(found, written),
+        "predicateType": PREDICATE,
+        "predicate": {
+            "result": result_of(tests),
+            "configuration": configuration,
+            "passedTests": tests["passed"],
+            "warnedTests": tests["warned"],
+            "failedTests": tests["failed"],
+            **({"waivers": waived} if (waived := waivers_of(found)) else {}),
+        },
+    }
+    return (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()

@@ -1,0 +1,111 @@
+"""Pictures of predicted classes."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import UqevalError
+from uqeval.report.gallery import Picture
+from uqeval.usecases.gallery.paint import RIGHT, VOID, WRONG, colours, css, heat, painted, photo
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.inputs import Inputs
+    from uqeval.maps.reduction import Maps
+    from uqeval.report import Report
+
+#: Patches: accurate and certain, accurate and uncertain, inaccurate and certain, … and uncertain.
+_PATCHES = ((205, 225, 240), (110, 165, 210), (200, 30, 40), (240, 165, 80))
+_PATCH_WORDS = (
+    "accurate, certain", "accurate, uncertain", "inaccurate, certain", "inaccurate, uncertain",
+)  # fmt: skip
+
+
+class Classes:
+    """Pictures of predicted classes: prediction, label, errors, uncertainties, patches."""
+
+    def __init__(self, report: Report, inputs: Inputs, images: dict[str, Path]) -> None:
+        self._inputs, self._images, self._report = inputs, images, report
+        self._colours = colours(inputs.source.classes)
+        self._settings = {
+            key: own for key, own in report.settings.items() if key.split("[")[0] == "pavpu"
+        }
+        named = [own["uncertainty"] for own in report.settings.values() if "uncertainty" in own]
+        self._uncertainties = list(dict.fromkeys(named))
+        inputs.source.want(["label", "prediction", *self._uncertainties])
+        if not named:
+            with suppress(UqevalError):  # predicted ids alone have no uncertainty to show
+                inputs.source.want(["label", "prediction", "confidence"])
+                self._uncertainties = ["confidence"]
+
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """The classes' colours, and those of errors and patches."""
+        found = list(zip(map(css, self._colours), self._inputs.class_names, strict=False))[:40]
+        found += [
+            (css(VOID), "void"),
+            (css(RIGHT), "right pixel"),
+            (css(WRONG), "wrong pixel"),
+        ]
+        if self._settings:
+            found += [(css(c), f"patch {w}") for c, w in zip(_PATCHES, _PATCH_WORDS, strict=True)]
+        return found
+
+    def pictures(self, item: int) -> list[Picture]:
+        """The pictures of one item."""
+        import numpy as np
+
+        from uqeval.maps.names import void_of
+
+        (maps,) = self._inputs.source.read(range(item, item + 1))
+        name = self._inputs.source.names[item]
+        label, prediction = maps["label"], maps["prediction"]
+        void = label == void_of(self._inputs.source.classes)
+        wrong = (prediction != label) & ~void
+        palette = np.array([*self._colours, VOID], np.uint8)
+        share = wrong.sum() / max(1, (~void).sum())
+        errors = np.where(wrong[..., None], WRONG, RIGHT).astype(np.uint8)
+        errors[void] = VOID
+        found = [*photo(self._images, name)]
+        found.append(painted("prediction", palette[prediction], f"Predicted classes of {name}."))
+        truth = palette[np.where(void, len(palette) - 1, label)]
+        found.append(painted("label", truth, f"Labels of {name}."))
+        found.append(painted("errors", errors, f"Errors of {name}: {share:.1%} are wrong."))
+        for uncertainty in self._uncertainties:
+            found.append(heat(uncertainty, maps[uncertainty], name))
+        for key, own in self._settings.items():
+            if (drawn := self._patches(key, own, maps)) is not None:
+                title = "patches" if key == "pavpu" else f"patches, {key.partition('[')[2][:-1]}"
+                found.append(painted(title, drawn, f"Patches of {name}: {key}."))
+        return found
+
+    def _patches(self, key: str, own: dict[str, Any], maps: Maps) -> NDArray[Any] | None:
+        """Each pixel in the colour of its patch; None where there is no one threshold."""
+        import numpy as np
+
+        from uqeval.metrics.pavpu_settings import PavpuSettings
+
+        threshold = self._report.results[key]["uncertainty_threshold"]
+        if threshold is None or own["border"] == "pad" or own["top_k"] != 1:
+            return None
+        patches = PavpuSettings.of(**own).patches(self._inputs.source.classes)
+        table = patches.table(maps)
+        height, width = maps["label"].shape
+        pads = [patches.padding(n)[1] for n in (height, width)]
+        rows, columns = (
+            max((n + pad - patches.window) // patches.stride + 1, 0)
+            for n, pad in zip((height, width), pads, strict=True)
+        )
+        above = {">": np.greater, ">=": np.greater_equal}
+        accuracy = table["hits"] / np.maximum(table["valid"], 1)
+        accurate = above[own["accuracy_op"]](accuracy, own["accuracy_threshold"])
+        uncertain = above[own["uncertainty_op"]](table["mean"], np.float32(threshold))
+        kind = np.where(table["category"] < 0, 4, 2 * ~accurate + uncertain)
+        tiles = np.array([*_PATCHES, VOID], np.uint8)[kind].reshape(rows, columns, 3)
+        drawn = np.full((height, width, 3), VOID, np.uint8)
+        big = tiles.repeat(patches.stride, 0).repeat(patches.stride, 1)[:height, :width]
+        drawn[: big.shape[0], : big.shape[1]] = big
+        return drawn

@@ -1,0 +1,121 @@
+"""Colours, and arrays of pixels as pictures."""
+
+from __future__ import annotations
+
+import colorsys
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uqeval.disk.files import open_file
+from uqeval.errors import StoreError, UsageError
+from uqeval.report.gallery import Picture
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Cityscapes' colours of its 19 classes; more classes continue around the colour wheel.
+_CITYSCAPES = (
+    (128, 64, 128), (244, 35, 232), (70, 70, 70), (102, 102, 156), (190, 153, 153),
+    (153, 153, 153), (250, 170, 30), (220, 220, 0), (107, 142, 35), (152, 251, 152),
+    (70, 130, 180), (220, 20, 60), (255, 0, 0), (0, 0, 142), (0, 0, 70), (0, 60, 100),
+    (0, 80, 100), (0, 0, 230), (119, 11, 32),
+)  # fmt: skip
+#: Where two classes of a short list look alike, these are told apart better.
+_FEW = (
+    (70, 130, 180), (158, 90, 60), (240, 200, 60), (128, 64, 128), (244, 35, 232), (60, 140, 50),
+    (220, 220, 0), (190, 153, 153), (0, 60, 200), (220, 20, 60), (0, 190, 190), (255, 140, 0),
+)  # fmt: skip
+VOID, HIDDEN = (30, 30, 34), (150, 156, 163)
+RIGHT, WRONG = (205, 210, 216), (200, 30, 40)
+_WIDEST = 480
+_IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
+
+
+def colours(classes: int) -> list[tuple[int, int, int]]:
+    """A colour for each class."""
+    known: Sequence[tuple[int, int, int]] = _FEW if classes <= len(_FEW) else _CITYSCAPES
+    found = list(known[:classes])
+    for i in range(len(found), classes):
+        hue = (i * 0.618033988749895) % 1
+        r, g, b = colorsys.hsv_to_rgb(hue, 0.55 + 0.4 * (i % 2), 0.95 - 0.25 * (i % 3))
+        found.append((round(255 * r), round(255 * g), round(255 * b)))
+    return found
+
+
+def css(colour: tuple[int, int, int]) -> str:
+    """A colour as style sheets write it: `#rrggbb`."""
+    return f"#{colour[0]:02x}{colour[1]:02x}{colour[2]:02x}"
+
+
+def heat(
+    title: str,
+    values: NDArray[Any],
+    name: str,
+    ends: tuple[float, float] | None = None,
+    void: NDArray[Any] | None = None,
+) -> Picture:
+    """A map from dark (least) to bright (greatest)."""
+    import numpy as np
+
+    from uqeval.report.figures.style import ramp
+
+    known = values[np.isfinite(values)]
+    low, high = ends or ((0.0, float(known.max())) if known.size else (0.0, 1.0))
+    scaled = np.nan_to_num((values - low) / ((high - low) or 1.0), posinf=1.0)
+    pixels = np.array(ramp(), np.uint8)[(scaled.clip(0, 1) * 255).astype(np.uint8)]
+    if void is not None:
+        pixels[void] = HIDDEN
+    return painted(
+        f"{title}, {low:.3g} (dark) … {high:.3g}", pixels, f"{title} of {name}, bright is high."
+    )
+
+
+def painted(title: str, pixels: NDArray[Any], alt: str) -> Picture:
+    """Pixels [y, x, 3], uint8 RGB, as a PNG of at most 480 columns; nothing is interpolated."""
+    from PIL import Image
+
+    image = Image.fromarray(pixels)
+    if image.width > _WIDEST:
+        size = (_WIDEST, max(1, round(image.height * _WIDEST / image.width)))
+        image = image.resize(size, Image.Resampling.NEAREST)
+    return Picture(
+        title, _png(image.quantize(256) if len(image.getcolors(256) or ()) else image), alt
+    )
+
+
+def photo(images: dict[str, Path], name: str) -> list[Picture]:
+    """The item's own image, if there is a file of its name."""
+    from PIL import Image
+
+    path = photo_of(images, name)
+    if path is None:
+        return []
+    try:
+        with open_file(path) as file, Image.open(file) as stored:
+            image = stored.convert("RGB")
+    except (OSError, ValueError) as error:
+        raise StoreError(f"{path}: cannot be read as an image: {error}.") from None
+    image.thumbnail((_WIDEST, 4 * _WIDEST))
+    return [Picture("image", _png(image), f"The image {name}.")]
+
+
+def photo_of(images: dict[str, Path], name: str) -> Path | None:
+    """The file of an item's own image among those of a folder, by stem."""
+    return images.get(name) or images.get(Path(name).stem)
+
+
+def files_of(folder: str | Path | None) -> dict[str, Path]:
+    """Images of a folder by stem."""
+    if folder is None:
+        return {}
+    if not Path(folder).is_dir():
+        raise UsageError(f"--images {folder}: is no folder of images.")
+    return {p.stem: p for p in sorted(Path(folder).iterdir()) if p.suffix.lower() in _IMAGES}
+
+
+def _png(image: Any) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "PNG", optimize=True)
+    return buffer.getvalue()

@@ -1,0 +1,117 @@
+"""The use case `reduce`: sample stacks to a maps store, which the metrics take in their place."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from uqeval.disk.files import resolved
+from uqeval.disk.locks import locked
+from uqeval.disk.publishing import beside
+from uqeval.engine.options import RunOptions
+from uqeval.errors import OutputError, UsageError
+from uqeval.inputs import Inputs
+from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, UNCERTAINTIES, void_of
+from uqeval.maps.sources import Source, with_samples
+from uqeval.stores.bfloat16 import SOURCE, is_coarse
+
+if TYPE_CHECKING:
+    from uqeval.maps.reduction import Maps
+
+#: What a map is called in a store.
+_STORED = {"prediction": "predictions", "label": "labels"}
+
+
+def default_maps(source: Source, mean_probs: bool = True) -> tuple[str, ...]:
+    """All maps that are defined for the number of samples, and with labels those of labels."""
+    names = [n for n in COMPUTED if source.samples != 1 or n not in OF_SEVERAL_SAMPLES]
+    if not mean_probs:
+        names.remove("mean_probs")
+    return (*names, *(OF_LABELS if source.labels else ()))
+
+
+def reduce(
+    inputs: Inputs,
+    destination: str | Path,
+    maps: Sequence[str] | None = None,
+    *,
+    mean_probs: bool = True,
+    overwrite: bool = False,
+    options: RunOptions | None = None,
+) -> Path:
+    """Write the maps of all items to a Zarr store at `destination`; returns its path.
+
+    `maps`: uncertainties to keep (default: all that are defined). Arrays are `mean_probs`
+    [item, class, y, x] and [item, y, x], float32; `predictions` and `labels` uint8 (uint16 from 256
+    classes on). It is written beside and then renamed. Raises `UqevalError`.
+    """
+    from uqeval.engine.passes import Resources, in_order, workers_within
+    from uqeval.stores import zarr_writer as zw
+    from uqeval.stores.new_store import NewStore
+    from uqeval.stores.overlap import refuse_overlap
+
+    options = options or RunOptions()
+    source = with_samples(inputs.source, "reduce")
+    target = resolved(destination)
+    if "://" in str(destination):
+        raise OutputError(f"{destination}: stores are written to local folders; copy it there.")
+    if not target.parent.is_dir():
+        raise OutputError(f"{destination}: the folder {target.parent} does not exist; make it.")
+    zw.check_replaceable(target)
+    given = [*inputs.record["predictions"], *filter(None, [inputs.record["labels"]])]
+    read = [*(store["path"] for store in given), inputs.options.get("names")]
+    refuse_overlap([destination], read, "give the maps another path")
+    if zw.is_taken(target) and not overwrite:
+        raise OutputError(f"{destination}: is there already; give --overwrite or another path.")
+    wanted = default_maps(source, mean_probs)
+    if maps is not None:
+        unknown = [name for name in maps if name not in UNCERTAINTIES]
+        if unknown:
+            raise UsageError(f"--maps {unknown[0]}; expected some of {', '.join(UNCERTAINTIES)}.")
+        wanted = tuple(n for n in wanted if n not in UNCERTAINTIES or n in maps) + tuple(
+            n for n in maps if n not in wanted
+        )
+    source.want(wanted)
+    workers = workers_within(source, Resources(options.threads(), options.memory))
+
+    stack = getattr(source, "stack", None)
+    coarse = SOURCE if stack is not None and any(map(is_coarse, stack.arrays)) else None
+    attributes = zw.group_attributes("maps", samples=source.samples, classes=source.classes)
+    attributes |= {
+        "class_names": list(inputs.class_names),
+        "ignore_index": void_of(source.classes),
+        "reduced_from": inputs.fingerprint,
+    }
+    sizes = {source.size(item) for item in range(source.items)}
+    new = beside(target)
+
+    def work(batch: range, check: Callable[[], None]) -> list[Maps]:
+        def heartbeat(nbytes: int) -> None:
+            check()
+            options.progress.advance(nbytes, 0)
+
+        with inputs.watch.reading(batch):
+            found = source.read(batch, heartbeat)
+        options.progress.advance(0, len(batch))
+        return found
+
+    store = NewStore(new, source.items, source.names, dense=len(sizes) == 1)
+    with locked(target):
+        options.progress.begin("reduce", source.items)
+        try:
+            store.create(attributes)
+            for batch, found in in_order(source.batches(), work, workers):
+                for item, values in zip(batch, found, strict=True):
+                    for name in wanted:
+                        own = coarse if name == "mean_probs" else None
+                        store.put(item, _STORED.get(name, name), values[name], own)
+            inputs.watch.check_all()
+            shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
+            zw.mark_complete(new)
+            zw.publish(new, target)
+        finally:
+            options.progress.end()
+            zw.discard(new)
+    return target

@@ -1,0 +1,165 @@
+"""The use case `run`: everything that a file asks for, each store read once, one verdict.
+
+All stores are opened and checked before any is read. A store that fails is told of and leaves the
+others alone. `uqeval sweep`, where a file asks for it, draws its subsets from a read of its own.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uqeval.config import FILE, Config, load_config, load_rules
+from uqeval.disk.locks import locked
+from uqeval.engine.options import RunOptions
+from uqeval.engine.sizes import parse_memory
+from uqeval.errors import UsageError
+from uqeval.usecases.evaluate import cut_options
+from uqeval.usecases.run.folder import (
+    PAGE,
+    VERDICTS,
+    drop_aside,
+    drop_overview_aside,
+    judge_all,
+    make_folder,
+    put_aside,
+    put_overview_aside,
+    write_files,
+    write_overview,
+)
+from uqeval.usecases.run.outcome import Failures, Listener, Outcome, RunSettings
+from uqeval.usecases.run.preflight import check_metrics, check_rules, refuse_same_folder
+from uqeval.usecases.run.reports import of_families, with_sweep, without_sweep
+from uqeval.usecases.run.single import alone
+from uqeval.usecases.run.tasks import opened, with_cuts
+
+if TYPE_CHECKING:
+    from uqeval.gate import FailedStore
+    from uqeval.report.schema import Report
+    from uqeval.statistics.options import CutOptions
+    from uqeval.usecases.run.tasks import Task
+
+__all__ = ["FOLDER", "Listener", "Outcome", "RunSettings", "alone", "run_config", "run_stores"]
+
+#: Where reports go if nobody says.
+FOLDER = "uqeval-report"
+
+
+def run_config(path: str | Path = FILE, **settings: Any) -> Outcome:
+    """Evaluate everything that a `uqeval.yaml` asks for, as `uqeval run` does.
+
+    `settings` are those of `RunSettings`: `stores`, `output`, `gate`, `baseline`, `workers`, … A
+    store that cannot be evaluated is in the outcome's `failed`; raises `UqevalError` for what
+    concerns all of them.
+    """
+    return run_stores(load_config(path), RunSettings(**settings), path)
+
+
+def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = None) -> Outcome:
+    """The same for a configuration that was read from `file`, or from none."""
+    from uqeval.report.folder import load_reports
+
+    names = _names(config, chosen, file)
+    cut = _cut(config, chosen)
+    memory = next((m for m in (chosen.memory, config.memory) if m is not None), RunOptions.memory)
+    options = RunOptions(
+        config.workers if chosen.workers is None else chosen.workers, parse_memory(memory),
+        progress=chosen.progress, resume=chosen.resume,
+    )  # fmt: skip
+    options.threads()
+    rules = load_rules(file) if file is not None and chosen.gate and config.gate else []
+    if chosen.baseline is not None and not rules:
+        raise UsageError("--baseline is for the rules under gate: of a file; there are none.")
+    outcome = Outcome(Path(chosen.output or config.output or FOLDER))
+    if chosen.baseline is not None:
+        refuse_same_folder(chosen.baseline, outcome.folder)
+    before = load_reports(chosen.baseline) if chosen.baseline is not None else []
+    sliced = cut is not None and cut.slices is not None
+    check_rules(rules, list(config.stores), names, before, sliced=sliced)
+    make_folder(outcome.folder, names, [config.stores[name] for name in names], _files(cut, file))
+    with locked(outcome.folder / PAGE):
+        put_overview_aside(outcome.folder)  # it is of reports that are replaced now
+        tasks = []
+        for name in names:
+            with Failures(name, outcome, chosen):
+                tasks.append(opened(config, name, chosen))
+        check_metrics(rules, {task.name: task.keys() for task in tasks}, bool(outcome.failed))
+        tasks = with_cuts(tasks, cut, outcome, chosen, len(config.stores))
+        for name in names:
+            put_aside(outcome.folder, name)
+        while tasks:
+            task = tasks.pop(0)  # what it holds goes with it
+            with Failures(task.name, outcome, chosen):
+                report = of_families(task, outcome.folder, options)
+                try:
+                    whole = with_sweep(task, report, outcome.folder, options, chosen)
+                except BaseException as error:  # an interrupt, too: what was done is kept
+                    if report is not None:
+                        _keep(task, without_sweep(report, error), outcome, chosen)
+                    raise
+                _keep(task, whole, outcome, chosen)
+        if rules and outcome.reports:
+            judge_all(outcome, rules, before, file, chosen, _failed(config, outcome))
+        if outcome.reports:
+            write_overview(outcome)
+            drop_overview_aside(outcome.folder)
+    return outcome
+
+
+def _failed(config: Config, outcome: Outcome) -> dict[str, FailedStore]:
+    """Why stores failed, and what was asked of them; of one that has a report, its sweep alone."""
+    from uqeval.gate import FailedStore
+
+    found = {}
+    for name, why in outcome.failed.items():
+        asked = config.metrics_of(name)
+        metrics = None if asked is None else frozenset({"segmentation", *asked})
+        found[name] = FailedStore(why, frozenset({"sweep"}) if name in outcome.reports else metrics)
+    return found
+
+
+def _keep(task: Task, report: Report, outcome: Outcome, chosen: RunSettings) -> None:
+    """Write a store's files, and tell that it is done."""
+    outcome.files += write_files(task, report, outcome.folder, chosen)
+    drop_aside(outcome.folder, task.name)
+    outcome.reports[task.name] = report
+    chosen.listener.done(task.name, report)
+
+
+def _names(config: Config, chosen: RunSettings, file: str | Path | None) -> list[str]:
+    """The stores to evaluate."""
+    if not config.stores:
+        raise UsageError(f"{file}: names no stores; give one under stores:.")
+    strange = [name for name in chosen.stores if name not in config.stores]
+    if strange:
+        raise UsageError(
+            f"--store {strange[0]}: is no store of {file}; it has {', '.join(config.stores)}."
+        )
+    names = [name for name in config.stores if not chosen.stores or name in chosen.stores]
+    taken = {Path(PAGE).stem, Path(VERDICTS).stem}
+    for name in names:
+        if name.casefold() in taken:
+            raise UsageError(
+                f"{config.at('stores', name)}its report would be written over another file of the "
+                "run; call the store something else."
+            )
+        taken.add(name.casefold())
+    return names
+
+
+def _cut(config: Config, chosen: RunSettings) -> CutOptions | None:
+    table, by = chosen.slices, list(chosen.slice_by)
+    if table is None and config.slices is not None:
+        table = config.slices.table
+        by = by or [one if isinstance(one, str) else ",".join(one) for one in config.slices.by]
+    said = {
+        name: getattr(config, name) if getattr(chosen, name) is None else getattr(chosen, name)
+        for name in ("ci", "group_by", "interval_method", "draws", "seed")
+    }
+    given = {name: v for name, v in said.items() if v is not None or name in ("ci", "group_by")}
+    return cut_options(slices=table, slice_by=tuple(by), **given)
+
+
+def _files(cut: CutOptions | None, file: str | Path | None) -> list[str]:
+    """What is read beside the stores."""
+    return [str(path) for path in (file, cut.slices if cut else None) if path is not None]

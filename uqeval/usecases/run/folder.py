@@ -1,0 +1,183 @@
+"""The folder that a run leaves: files of each store, the gate's verdicts, and a page of all."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uqeval.config import Store
+from uqeval.disk.publishing import link_aside, mend_states, refusals
+from uqeval.errors import OutputError, UqevalError
+from uqeval.report.files import check_writable, write
+from uqeval.report.schema import Report
+from uqeval.stores.changed import ChangedError
+from uqeval.usecases.plans import input_options
+from uqeval.usecases.run.outcome import Outcome, RunSettings
+from uqeval.usecases.run.tasks import Task, options_of
+
+if TYPE_CHECKING:
+    from uqeval.gate import FailedStore
+    from uqeval.report.folder import Named
+
+#: What a run leaves of each store; and of all of them: the page, and the gate's verdicts.
+_ENDINGS = ("json", "states.zip", "csv", "html")
+PAGE, VERDICTS = "index.html", "verdicts.json"
+#: Pictures of the gallery are shown unasked where they take no more than so many bytes to read.
+_CHEAP, _EXHIBITS = 256 * 10**6, 3
+
+
+def make_folder(
+    folder: Path, names: Sequence[str], stores: Sequence[Store], read: list[str]
+) -> None:
+    """The folder of the reports. Raises `OutputError`, and `UsageError` where it is an input."""
+    from uqeval.stores.overlap import refuse_overlap
+
+    read = [*read, *(path for store in stores for path in store.paths())]
+    targets = [folder / PAGE, folder / VERDICTS]
+    for name in names:
+        targets += [folder / f"{name}.{ending}" for ending in _ENDINGS]
+        targets += [aside for _, aside in [*_asides(folder, name), _states(folder, name)]]
+    instead = "give another folder with -o DIR"
+    # The folder may contain inputs: only these files in it are written.
+    refuse_overlap([folder], read, instead, may_contain=True)
+    refuse_overlap(targets, read, instead)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{folder}: cannot be made a folder: {error.strerror}.") from error
+    check_writable(folder / PAGE)
+
+
+def put_aside(folder: Path, name: str) -> None:
+    """Keep older files of a store where nobody takes them for today's: neither a gate, if the run
+    does not come to its end, nor who looks at the page.
+
+    The states of an older report stay in place, too: the run uses what it can of them.
+    """
+    report, (states, aside) = folder / f"{name}.json", _states(folder, name)
+    if report.is_file() and states.is_file():
+        with refusals(states):
+            mend_states(states, [report])
+            link_aside(states, aside)
+    _put_aside(_asides(folder, name))
+
+
+def put_overview_aside(folder: Path) -> None:
+    """Keep the older page and verdicts likewise."""
+    _put_aside(_old(folder / VERDICTS, folder / PAGE))
+
+
+def drop_overview_aside(folder: Path) -> None:
+    """Remove the older page and verdicts, in whose place there are new ones."""
+    for _, aside in _old(folder / VERDICTS, folder / PAGE):
+        with refusals(aside):
+            aside.unlink(missing_ok=True)
+
+
+def _put_aside(files: list[tuple[Path, Path]]) -> None:
+    for file, aside in files:
+        if file.exists():
+            with refusals(file):
+                file.replace(aside)
+
+
+def drop_aside(folder: Path, name: str) -> None:
+    """Remove older files of a store, in whose place there are new ones."""
+    for _, aside in [*_asides(folder, name), _states(folder, name)]:
+        with refusals(aside):
+            aside.unlink(missing_ok=True)
+
+
+def _states(folder: Path, name: str) -> tuple[Path, Path]:
+    return _old(folder / f"{name}.states.zip")[0]
+
+
+def _asides(folder: Path, name: str) -> list[tuple[Path, Path]]:
+    return _old(*(folder / f"{name}.{ending}" for ending in ("json", "csv", "html")))
+
+
+def _old(*files: Path) -> list[tuple[Path, Path]]:
+    return [(file, file.with_name(f"{file.name}.old")) for file in files]
+
+
+def write_files(task: Task, report: Report, folder: Path, chosen: RunSettings) -> list[Path]:
+    """Write a store's files and return their paths.
+
+    Raises `ChangedError`, and keeps no states, if the data have changed since the run began: the
+    pictures, and a sweep, are of a second read.
+    """
+    from uqeval.report.csv import to_csv
+    from uqeval.report.html import to_html
+    from uqeval.statistics.behind import behind
+
+    exhibits = _exhibits(task, report, chosen)
+    gallery = None
+    if exhibits:
+        from uqeval.usecases.gallery import open_gallery
+
+        given = input_options(options_of(task.store, chosen))
+        gallery = open_gallery(report, task.store.predictions, task.store.truth, None, given)
+    written = [Path(report.states)] if report.states is not None else []
+    json, csv, page = (folder / f"{task.name}.{ending}" for ending in ("json", "csv", "html"))
+    piles = behind(json, report) if report.states is not None else None
+    try:
+        shown = to_html({task.name: report}, gallery, exhibits, piles)
+        task.inputs.watch.check_all()
+    except ChangedError:
+        for states in written:
+            with refusals(states):
+                states.unlink(missing_ok=True)
+        raise
+    write(json, report.to_json())
+    write(csv, to_csv(report))
+    write(page, shown)
+    return [*written, json, csv, page]
+
+
+def _exhibits(task: Task, report: Report, chosen: RunSettings) -> int:
+    """How many of the worst items the gallery shows: none without scores or truth."""
+    kind = task.inputs.source.kind
+    truth = {"classes": "labels", "regression": "target"}.get(kind)
+    if not task.families or (truth and not task.inputs.record.get(truth)):
+        return 0
+    if chosen.gallery is not None:
+        return chosen.gallery
+    # What the run read may be little, where an earlier one had counted the items.
+    record = task.inputs.record
+    stored = [a["stored_bytes"] for own in record["predictions"] for a in own["arrays"].values()]
+    of_an_item = max(report.timing["bytes_read"] / len(report.items), sum(stored) / record["items"])
+    return _EXHIBITS if of_an_item * (_EXHIBITS + 1) <= _CHEAP else 0
+
+
+def judge_all(
+    outcome: Outcome, rules: Any, before: list[Named], file: Any, chosen: RunSettings,
+    failed: Mapping[str, FailedStore],
+) -> None:  # fmt: skip
+    """The gate's verdicts on the stores that have a report; those of others are listed."""
+    from uqeval.gate import judge
+    from uqeval.report import verdicts
+    from uqeval.report.folder import Named, digests_of
+    from uqeval.statistics import resampler
+
+    folder = outcome.folder
+    reports = [Named(name, folder / f"{name}.json", r) for name, r in outcome.reports.items()]
+    try:
+        outcome.judgement = judge(reports, rules, before, resampler(), failed)
+    except UqevalError as error:
+        outcome.ungated = str(error)
+        return
+    read = {"report": str(folder), "baseline": chosen.baseline and str(chosen.baseline)}
+    said = {"rules": str(file), "sha256": digests_of(reports, before, file)}
+    write(folder / VERDICTS, verdicts.to_json(outcome.judgement, read | said))
+    outcome.files.append(folder / VERDICTS)
+
+
+def write_overview(outcome: Outcome) -> None:
+    """Write the page that leads to those of all stores."""
+    from uqeval.report.overview import to_overview
+
+    page = outcome.folder / PAGE
+    text = to_overview(outcome.reports, outcome.failed, outcome.judgement, outcome.ungated)
+    write(page, text)
+    outcome.files.append(page)

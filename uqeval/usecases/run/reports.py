@@ -1,0 +1,102 @@
+"""The report of one store: one read for all metrics, another for a sweep."""
+
+from __future__ import annotations
+
+import dataclasses
+from dataclasses import dataclass
+from pathlib import Path
+
+from uqeval.engine.options import Progress, RunOptions
+from uqeval.errors import NegativeSigma
+from uqeval.report.schema import Report
+from uqeval.usecases.evaluate import run
+from uqeval.usecases.plans import without_sigma
+from uqeval.usecases.run.outcome import RunSettings
+from uqeval.usecases.run.tasks import Task, options_of
+
+
+def of_families(task: Task, folder: Path, options: RunOptions) -> Report | None:
+    """Return the report of all metrics but a sweep, from one read; None where a sweep is all.
+
+    Where all that applies is evaluated, metrics that take a negative map for σ are left out.
+    """
+    inputs, families = task.inputs, task.families
+    while families:
+        try:
+            return run(inputs, families, _own(task, folder, options))
+        except NegativeSigma as error:
+            if not task.everything:
+                raise
+            families, inputs = without_sigma(inputs, families, error)
+    return None
+
+
+def with_sweep(
+    task: Task, report: Report | None, folder: Path, options: RunOptions, chosen: RunSettings
+) -> Report:
+    """The report with the sweep that is asked for, from another read."""
+    if task.sweep is None:
+        assert report is not None
+        return report
+    swept = _swept(task, _own(task, folder, options), chosen)
+    return swept if report is None else _joined(report, swept)
+
+
+def without_sweep(report: Report, error: BaseException) -> Report:
+    """The report of a store whose sweep was not done, which says so."""
+    why = str(error) or "it was interrupted."
+    return report.model_copy(update={"warnings": [*report.warnings, f"no sweep: {why}"]})
+
+
+def _own(task: Task, folder: Path, options: RunOptions) -> RunOptions:
+    return dataclasses.replace(
+        options, states=folder / f"{task.name}.states.zip", cut=task.cut,
+        progress=_Prefixed(task.name, options.progress),
+    )  # fmt: skip
+
+
+def _swept(task: Task, options: RunOptions, chosen: RunSettings) -> Report:
+    from uqeval.usecases.sweep import arguments, sweep
+
+    store = task.store
+    assert store.predictions is not None
+    asked = {"reference": store.reference} | arguments(task.sweep or {})
+    return sweep(
+        store.predictions, store.truth, **asked, workers=options.workers, memory=options.memory,
+        progress=options.progress, **options_of(store, chosen),
+    )  # fmt: skip
+
+
+def _joined(report: Report, swept: Report) -> Report:
+    """One report of both: the sweep under its own keys."""
+    families = {key: own for key, own in swept.settings.items() if key != "sweep"}
+    timing = {key: report.timing[key] + swept.timing[key] for key in ("seconds", "bytes_read")}
+    timing["finished"] = swept.timing["finished"]
+    return report.model_copy(
+        update={
+            "results": report.results | swept.results,
+            "settings": report.settings
+            | {"sweep": swept.settings["sweep"] | {"families": families}},
+            "metrics": swept.metrics | report.metrics,
+            "warnings": report.warnings
+            + [f"sweep: {text}" for text in swept.warnings if text not in report.warnings],
+            "timing": report.timing | timing | {"sweep_bytes_read": swept.timing["bytes_read"]},
+        }
+    )
+
+
+@dataclass
+class _Prefixed:
+    """Progress that says which store it is of."""
+
+    name: str
+    inner: Progress
+
+    def begin(self, what: str, items: int) -> None:
+        self.inner.begin(f"{self.name}: {what}", items)
+
+    def advance(self, nbytes: int, items: int) -> None:
+        self.inner.advance(nbytes, items)
+
+    def end(self) -> None:
+        self.inner.end()

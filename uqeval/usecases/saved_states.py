@@ -1,0 +1,136 @@
+"""What a run leaves beside its report: the states of its items, and what using them again takes.
+
+A later run at the same place does not read again the items that have the same stamp.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import zlib
+from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from uqeval.inputs import Inputs
+    from uqeval.metrics._family import Facts
+    from uqeval.report.schema import Report
+    from uqeval.stores.map_cache import MapCache
+    from uqeval.stores.states_writer import StatesWriter
+    from uqeval.stores.watch import Watched
+
+#: What a run was told of its data that the states of an item depend on.
+_OPTIONS = (
+    "kind", "axes", "label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize",
+    "invalid",
+)  # fmt: skip
+
+#: Stamps wait until the disk has written what is new; several at once share that.
+_SYNCS = 8
+
+
+def states_of_run(
+    inputs: Inputs,
+    families: Mapping[str, Any],
+    path: str | Path,
+    resume: bool,
+    stamps: list[str | None],
+) -> StatesWriter:
+    """Where the states of a run go; and those that an interrupted run of the same has left there
+    (with `resume`), or an earlier one that is done."""
+    import uqeval
+    from uqeval.stores.earlier import Earlier
+    from uqeval.stores.states_writer import StatesWriter
+
+    run = {
+        "uqeval_version": uqeval.__version__,
+        "fingerprint": inputs.fingerprint,
+        "items": list(inputs.source.names),
+        "options": {name: str(value) for name, value in inputs.options.items()},
+        "metrics": {name: repr(dict(given)) for name, given in families.items()},
+        "stamps": stamps,
+    }
+    return StatesWriter(path, run, resume, Earlier(path, inputs.source.names, stamps))
+
+
+def map_cache_of(inputs: Inputs, stamps: list[str | None]) -> MapCache | None:
+    """Where the maps of a run are kept for others, if anywhere."""
+    from uqeval.maps.names import form_of
+    from uqeval.stores.map_cache import MapCache
+
+    if inputs.map_cache is None:
+        return None
+    facts = inputs.facts()
+    float32: Collection[str] = getattr(inputs.source, "float32", ())
+
+    def form(name: str, item: int) -> tuple[tuple[int, ...], str]:
+        return form_of(name, facts.classes, facts.sizes[item], facts.kind, float32)
+
+    return MapCache(inputs.map_cache, facts.names, stamps, form)
+
+
+def stamps_of(inputs: Inputs) -> list[str | None]:
+    """Of each item, what changes when its states may: all that they depend on beside the parameters
+    and versions of the tallies. None where what the item is read from does not tell."""
+    import numpy as np
+
+    from uqeval.maps import VERSION
+    from uqeval.stores.stamps import joined
+    from uqeval.stores.states import SCHEMA
+
+    facts = inputs.facts()
+    context = {
+        "states": [SCHEMA, VERSION, np.__version__, zlib.ZLIB_RUNTIME_VERSION],
+        "options": {name: inputs.options.get(name) for name in _OPTIONS},
+        "data": [facts.kind, facts.classes, facts.samples, facts.reference, inputs.ignore_index],
+        "flows": inputs.flows(),
+        "paths": inputs.paths(),
+        "exponential": _exponential(),
+    }
+    told = json.dumps(context, sort_keys=True)
+
+    def stamp(parts: Sequence[Watched]) -> str | None:
+        return joined([part.stamp() for part in parts], told)
+
+    with ThreadPoolExecutor(_SYNCS) as threads:
+        stamps = list(threads.map(stamp, inputs.watch.parts))
+    return stamps or [None] * inputs.source.items
+
+
+def _exponential() -> str:
+    """A digest of what exp is here: NumPy's last bit depends on the processor."""
+    import numpy as np
+
+    values = np.linspace(-20, 0, 4099)
+    made = (np.exp(values).tobytes(), np.exp(values.astype(np.float32)).tobytes())
+    return hashlib.sha256(b"".join(made)).hexdigest()[:16]
+
+
+def states_index(
+    report: Report, facts: Facts, fitted: Mapping[str, Any], fingerprint: str
+) -> dict[str, Any]:
+    """What a states file says beside the states: all that scoring them again takes."""
+    known = dataclasses.asdict(dataclasses.replace(facts, video=None))
+    if facts.video is not None:
+        video = dataclasses.replace(facts.video, flow_record=lambda method: {})
+        flows = [own["flow"] for own in report.results.values() if own.get("flow")]
+        known["video"] = dataclasses.asdict(video) | {
+            "flow_record": {flow["id"]: flow for flow in flows}
+        }
+    return {
+        "uqeval_version": report.uqeval_version,
+        "fingerprint": fingerprint,
+        "items": list(facts.names),
+        "records": report.items,
+        "results": report.results,
+        "numerics": report.numerics,
+        "facts": known,
+        "inputs": report.inputs,
+        "settings": report.settings,
+        "fitted": dict(fitted),
+        "metrics": report.metrics,
+        "partial": report.partial,
+    }

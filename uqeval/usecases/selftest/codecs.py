@@ -1,0 +1,187 @@
+"""Stores and files: what is written is read back, to the bit."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from uqeval.usecases.selftest import made
+from uqeval.usecases.selftest.record import Checks
+
+_EVERYTHING = (slice(None),) * 4
+
+
+def run(checks: Checks, folder: Path) -> None:
+    """Add the checks of this group."""
+    values = made.uniform("codecs", (3, 4, 9, 11)) + 1
+    for dtype in ("float16", "float32", "float64", "uint8", "uint16", "int32", "bool"):
+        data = (values * 100).astype(dtype) if dtype != "bool" else values > 1.001
+        name = f"Zarr v3, zstd, {dtype}"
+        checks.run(name, partial(_zarr, checks, name, folder, data, 3, "zstd"))
+    for form, kinds in (
+        (3, ("none", "gzip", "blosc", "crc32c")),
+        (2, ("none", "zlib", "lz4", "blosc")),
+    ):
+        for kind in kinds:
+            name = f"Zarr v{form}, {kind}, float32"
+            data = values.astype(np.float32)
+            checks.run(name, partial(_zarr, checks, name, folder, data, form, kind))
+    checks.run("writer", lambda: _writer(checks, folder))
+    checks.run("arrays", lambda: _arrays(checks, folder))
+    checks.run("labels", lambda: _labels(checks, folder))
+    checks.run("flow", lambda: _flow(checks, folder))
+    checks.run("damage", lambda: _damage(checks, folder))
+
+
+def _compressors(kind: str, form: int) -> Any:
+    import numcodecs
+    from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, ZstdCodec
+
+    third: dict[str, Callable[[], Any]] = {
+        "none": list, "zstd": lambda: [ZstdCodec(level=1)], "gzip": lambda: [GzipCodec(level=1)],
+        "blosc": lambda: [BloscCodec(cname="lz4", shuffle="shuffle")],
+        "crc32c": lambda: [ZstdCodec(level=1), Crc32cCodec()],
+    }  # fmt: skip
+    second: dict[str, Callable[[], Any]] = {
+        "none": lambda: None, "zlib": numcodecs.Zlib, "lz4": numcodecs.LZ4,
+        "blosc": numcodecs.Blosc,
+    }  # fmt: skip
+    return (third if form == 3 else second)[kind]()
+
+
+def _zarr(
+    checks: Checks, name: str, folder: Path, data: Any, form: int, kind: str
+) -> None:  # fmt: skip
+    """Write by the Zarr library, read by uqeval."""
+    import zarr
+
+    from uqeval.stores.zarr_group import open_zarr
+
+    path = folder / f"{name.replace(' ', '-').replace(',', '')}.zarr"
+    array = zarr.create_array(
+        str(path), shape=data.shape, dtype=data.dtype, chunks=(2, 3, 4, 11),
+        compressors=_compressors(kind, form), zarr_format=form, fill_value=0,
+    )  # fmt: skip
+    array[...] = data
+    stored: Any = open_zarr(str(path))
+    found = stored.read(_EVERYTHING)
+    same = found.dtype == data.dtype and np.array_equal(found, data)
+    checks.add(name, same, "other values were read than were written", data.size)
+
+
+def _writer(checks: Checks, folder: Path) -> None:
+    """Write by PredictionWriter, read by the Zarr library."""
+    import zarr
+
+    from uqeval import PredictionWriter
+
+    own = made.classes("writer", items=2)
+    path = folder / "writer.zarr"
+    names = [str(name) for name in own["names"]]
+    size = own["probs"].shape[-2:]
+    with PredictionWriter(str(path), names=names, samples=3, classes=5, size=size) as writer:
+        for name, stack in zip(names, own["probs"], strict=True):
+            for t, sample in enumerate(stack):
+                writer.add(name, sample, sample=t)
+    found = np.asarray(zarr.open_group(str(path), mode="r")["probs"][...])
+    checks.add(
+        "PredictionWriter, read by zarr",
+        np.array_equal(found, own["probs"]),
+        "other values were read than were written",
+        found.size,
+    )
+
+
+def _arrays(checks: Checks, folder: Path) -> None:
+    from uqeval.stores.store import open_store
+
+    for order in ("C", "F"):
+        data = np.asarray(made.uniform(f"npy {order}", (3, 4, 9, 11)), order=order)
+        np.save(folder / f"{order}.npy", data)
+        store = open_store(str(folder / f"{order}.npy"), role="predictions")
+        found = next(iter(store.arrays.values()))[0].array.read(_EVERYTHING)
+        checks.add(f".npy, order {order}", np.array_equal(found, data), "other values", data.size)
+    for name, save in (("npz", np.savez), ("npz, compressed", np.savez_compressed)):
+        path = folder / f"{name[-4:]}.npz"
+        data = made.uniform(name, (3, 9, 11))
+        save(path, mean=data, std=data + 1, target=data)
+        found = np.stack([
+            part.array.read((slice(None),) * 3)[part.index]
+            for part in open_store(str(path), role="predictions").arrays["std"]
+        ])  # fmt: skip
+        checks.add(f".{name}", np.array_equal(found, data + 1), "other values", data.size)
+
+
+def _labels(checks: Checks, folder: Path) -> None:
+    from PIL import Image
+
+    from uqeval.stores.planes import Planes
+    from uqeval.stores.store import open_store
+
+    for mode, dtype, below in (("8 bit", np.uint8, 256), ("16 bit", np.uint16, 65536)):
+        own = folder / mode.replace(" ", "-")
+        own.mkdir()
+        data = made.integers(f"labels {mode}", (2, 9, 11), below).astype(dtype)
+        for name, plane in zip("ab", data, strict=True):
+            Image.fromarray(plane).save(own / f"{name}.png")
+        store = open_store(str(own), role="labels", names=("a", "b"))
+        planes = Planes(store.arrays["labels"])
+        same = all(np.array_equal(planes.read(i), data[i]) for i in range(2))
+        checks.add(f"labels as PNG, {mode}", same, "other ids were read", data.size)
+
+
+def _flow(checks: Checks, folder: Path) -> None:
+    import cv2
+
+    from uqeval.stores.flow_files import open_flows
+    from uqeval.stores.sequences import sequences_of
+
+    names = ("f_0", "f_1")
+    pairs = sequences_of(names, 2, "frames").pairs
+    data: Any = ((made.uniform("flow", (9, 11, 2)) - 0.5) * 64).astype(np.float32)
+    data = np.round(data * 64) / 64
+    for kind in ("flo", "png", "npy"):
+        own = folder / f"flow-{kind}"
+        own.mkdir()
+        path = str(own / f"f_1.{kind}")
+        if kind == "flo":
+            cv2.writeOpticalFlow(path, data)
+        elif kind == "npy":
+            np.save(path, data)
+        else:
+            stored = np.ones((9, 11, 3), np.uint16)
+            stored[..., 2], stored[..., 1] = (data[..., i] * 64 + 2**15 for i in (0, 1))
+            cv2.imwrite(path, stored)
+        found = open_flows(str(own), pairs, names, 2).read(0)
+        checks.add(f"optical flow as .{kind}", np.array_equal(found, data), "other flow", data.size)
+
+
+def _damage(checks: Checks, folder: Path) -> None:
+    """A chunk that is changed on disk has to be refused, not read."""
+    import zarr
+    from zarr.codecs import Crc32cCodec, ZstdCodec
+
+    from uqeval.errors import StoreError
+    from uqeval.stores.zarr_group import open_zarr
+
+    path = folder / "damaged.zarr"
+    array = zarr.create_array(
+        str(path), zarr_format=3, shape=(2, 3, 8, 8), dtype="f4", chunks=(2, 3, 8, 8),
+        compressors=[ZstdCodec(level=1), Crc32cCodec()],
+    )  # fmt: skip
+    array[...] = made.uniform("damage", (2, 3, 8, 8))
+    (chunk,) = (file for file in (path / "c").rglob("*") if file.is_file())
+    data = bytearray(chunk.read_bytes())
+    data[len(data) // 2] ^= 1
+    chunk.write_bytes(bytes(data))
+    try:
+        stored: Any = open_zarr(str(path))
+        stored.read(_EVERYTHING)
+        refused = False
+    except StoreError:
+        refused = True
+    checks.add("a changed chunk is refused", refused, "it was read as if nothing had happened")

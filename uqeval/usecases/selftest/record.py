@@ -1,0 +1,102 @@
+"""What a self-test found: a table and JSON."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from uqeval.usecases.verify.compared import distance
+
+SCHEMA = "uqeval.selftest/1"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One known answer: whether it came out, and what did; `values`: how many were compared."""
+
+    group: str
+    name: str
+    passed: bool
+    values: int = 1
+    detail: str = ""
+
+
+@dataclass
+class Selftest:
+    """All checks, with the versions of what was checked."""
+
+    checks: list[Check] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    platform: dict[str, Any] = field(default_factory=dict)
+    finished: str = ""
+    seconds: float = 0.0
+    seconds_by_group: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def passed(self) -> bool:
+        """Whether all known answers came out."""
+        return bool(self.checks) and all(check.passed for check in self.checks)
+
+    def groups(self) -> Iterator[tuple[str, list[Check]]]:
+        """Yield the checks by group."""
+        for group in dict.fromkeys(check.group for check in self.checks):
+            yield group, [check for check in self.checks if check.group == group]
+
+    def to_json(self) -> str:
+        """Return the record as strict JSON."""
+        record = {
+            "schema": SCHEMA,
+            "result": "PASSED" if self.passed else "FAILED",
+            "uqeval_version": self.versions.get("uqeval"),
+            "versions": self.versions,
+            "platform": self.platform,
+            "finished": self.finished,
+            "seconds": self.seconds,
+            "groups": {
+                group: {
+                    "checks": len(own), "failed": sum(not check.passed for check in own),
+                    "values": sum(check.values for check in own),
+                    "seconds": self.seconds_by_group.get(group),
+                }
+                for group, own in self.groups()
+            },
+            "checks": [asdict(check) for check in self.checks],
+        }  # fmt: skip
+        return json.dumps(record, indent=2, allow_nan=False) + "\n"
+
+
+class Checks:
+    """Collects the checks of one group; what raises is a check that failed."""
+
+    def __init__(self, group: str) -> None:
+        self.group = group
+        self.found: list[Check] = []
+
+    def add(self, name: str, passed: bool, detail: str = "", values: int = 1) -> None:
+        """Record one check."""
+        self.found.append(Check(self.group, name, bool(passed), values, "" if passed else detail))
+
+    def same(self, name: str, found: Any, expected: Any, tolerance: float = 0.0) -> None:
+        """Record whether numbers, or arrays of them, are as expected, absolute and relative."""
+        import numpy as np
+
+        ours = np.atleast_1d(np.asarray(found, dtype=object)).ravel().tolist()
+        theirs = np.atleast_1d(np.asarray(expected, dtype=object)).ravel().tolist()
+        bad = [] if len(ours) == len(theirs) else [f"{len(ours)} values"]
+        for a, b in zip(ours, theirs, strict=False):
+            limit = tolerance * max(1.0, abs(b) if isinstance(b, int | float) else 1.0)
+            apart = 0.0 if a != a and b != b else distance(a, b)
+            if math.isnan(apart) or apart > limit:
+                bad.append(f"found {a!r}, expected {b!r}")
+        detail = "; ".join(bad[:3]) + (f"; {len(bad)} values differ" if len(bad) > 3 else "")
+        self.add(name, not bad, detail, len(theirs))
+
+    def run(self, name: str, work: Callable[[], None]) -> None:
+        """Call what adds checks; an exception of it is a failed check."""
+        try:
+            work()
+        except Exception as error:
+            self.add(name, False, f"{type(error).__name__}: {error}")

@@ -1,0 +1,115 @@
+"""Maps of class probabilities by the text book: sums over samples in float64, then float32."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from uqeval.usecases.verify.arrays import Array, probabilities_of
+
+if TYPE_CHECKING:
+    from uqeval.stores.stack import Stack
+
+
+@dataclass
+class ClassMaps:
+    """Maps of one item: ids and float32 maps [y, x], `probs` float32 [class, y, x].
+
+    `label` is None without ground truth; `void` are its pixels that do not count. What a store of
+    maps does not hold is None, or is not in `uncertainty`.
+    """
+
+    prediction: Array
+    void: Array
+    label: Array | None = None
+    probs: Array | None = None
+    confidence: Array | None = None
+    brier: Array | None = None
+    label_probability: Array | None = None
+    uncertainty: dict[str, Array] = field(default_factory=dict)
+
+    def valid(self, values: Array) -> Array:
+        """Return the values [..., y, x] of the pixels that count, flat."""
+        return values[..., ~self.void]
+
+
+def _plogp(p: Array) -> Array:
+    """Return p·ln p, 0 where p is 0."""
+    logs = np.zeros_like(p)
+    np.log(p, out=logs, where=p > 0)
+    return p * logs
+
+
+def maps_of_samples(stack: Stack, item: int) -> dict[str, Array]:
+    """Return mean probabilities, prediction and uncertainties of the samples of an item.
+
+    entropy = H(mean), expected_entropy = mean H, mutual_information = their difference, at least 0;
+    variation_ratio = 1 - share of the most frequent vote; std = population standard deviation of
+    the predicted class's probability.
+    """
+    empty: Array = np.zeros(0)
+    total = squares = entropies = votes = first = same = empty
+    count = 0
+    for p in probabilities_of(stack, item):
+        if not count:
+            total, squares, first = np.zeros_like(p), np.zeros_like(p), p
+            entropies, votes = np.zeros(p.shape[1:]), np.zeros(p.shape, np.int32)
+            same = np.ones(p.shape[1:], bool)
+        count += 1
+        total += p
+        squares += (p - first) ** 2
+        entropies -= _plogp(p).sum(axis=0)
+        best = p.argmax(axis=0)
+        np.put_along_axis(votes, best[None], np.take_along_axis(votes, best[None], 0) + 1, 0)
+        same &= (p == first).all(axis=0)
+    mean = total / count
+    prediction = mean.argmax(axis=0)
+    entropy = np.maximum(-_plogp(mean).sum(axis=0), 0.0)
+    maps: dict[str, Array] = {
+        "probs": mean.astype(np.float32), "prediction": prediction, "entropy": entropy,
+        "expected_entropy": entropies / count, "confidence": mean.max(axis=0),
+    }  # fmt: skip
+    if count > 1:
+        chosen = prediction[None]
+        shift = np.take_along_axis(mean - first, chosen, 0)[0]
+        variance = np.take_along_axis(squares, chosen, 0)[0] / count - shift**2
+        maps["mutual_information"] = np.where(same, 0, np.maximum(entropy - entropies / count, 0))
+        maps["variation_ratio"] = 1 - votes.max(axis=0) / count
+        maps["std"] = np.where(same, 0, np.sqrt(np.maximum(variance, 0)))
+    return maps
+
+
+def class_maps(source: Any, item: int) -> ClassMaps:
+    """Return the maps of an item of opened class data, from samples or from stored maps."""
+    if source.stack is not None:
+        found = maps_of_samples(source.stack, item)
+    else:
+        names = {"predictions": "prediction", "mean_probs": "probs"}
+        found = {names.get(name, name): planes.read(item) for name, planes in source.stored.items()}
+    prediction = found.pop("prediction").astype(np.int64)
+    probs = found.pop("probs", None)
+    maps = ClassMaps(prediction, np.zeros(prediction.shape, bool), probs=probs)
+    if "confidence" in found:
+        confidence = found.pop("confidence").astype(np.float32)
+        maps.confidence = confidence
+        maps.uncertainty["confidence"] = (1 - confidence.astype(np.float64)).astype(np.float32)
+    maps.brier, maps.label_probability = found.pop("brier", None), None
+    maps.label_probability = found.pop("label_probability", None)
+    maps.uncertainty |= {name: values.astype(np.float32) for name, values in found.items()}
+    if source.labels is not None:
+        _with_labels(maps, source.labels.planes.read(item), source.labels.ignore_index)
+    return maps
+
+
+def _with_labels(maps: ClassMaps, label: Array, ignore_index: int) -> None:
+    """Add the ground truth, and what depends on it and the mean probabilities."""
+    label = label.astype(np.int64)
+    maps.void = label == ignore_index
+    maps.label = np.where(maps.void, 0, label)
+    if maps.probs is not None:
+        wide = maps.probs.astype(np.float64)
+        own = np.take_along_axis(wide, maps.label[None], 0)[0]
+        maps.label_probability = own
+        maps.brier = (wide**2).sum(axis=0) - own**2 + (1 - own) ** 2

@@ -1,0 +1,278 @@
+"""Which scores of a report the plain path recomputes, and how: by item, and pooled."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from uqeval.usecases.verify import class_scores as cs
+from uqeval.usecases.verify import numbers, ranks, video
+from uqeval.usecases.verify.arrays import Array
+from uqeval.usecases.verify.classes import ClassMaps
+
+_NATS = ("entropy", "mutual_information", "expected_entropy")
+
+#: A bound that a report states is believed up to here.
+_MOST_BOUND = 1e-3
+
+
+@dataclass(frozen=True)
+class Found:
+    """Recomputed fields of one record; `slack`: how far each may be off for a known reason."""
+
+    values: dict[str, Any]
+    slack: dict[str, float] = field(default_factory=dict)
+
+
+#: Fields of the settings of a family, with the values that the plain path computes.
+_PLAIN: dict[str, dict[str, tuple[Any, ...]]] = {
+    "pavpu": {
+        "border": ("drop",), "void": ("exclude",), "top_k": (1,), "threshold_scope": ("set",),
+    },
+    "calibration": {"edge": ("lower",), "at_one": ("last",), "binary": ("top",)},
+    "sparsification": {
+        "keep": ("floor",), "ties": ("averaged",), "normalise": ("first",), "end": ("last",),
+        "grid": ("steps",), "error": ("brier", "zero-one", "rmse", "mse", "mae"),
+    },
+    "regression": {"proportion": ("interval",), "area": ("trapezoid",), "grid": ("open",)},
+    "nmerci": {"over": ("all",), "interpolation": ("linear", "inverted_cdf")},
+}  # fmt: skip
+COVERED = (
+    "segmentation", "pavpu", "calibration", "failure", "sparsification", "regression", "nmerci",
+    "temporal", "divergence",
+)  # fmt: skip
+
+
+def family_of(key: str) -> str:
+    """Return the family of a key of a report: `pavpu` of `pavpu[window=7]`."""
+    return key.split("[")[0].split("@")[0]
+
+
+def not_covered(key: str, settings: Mapping[str, Any]) -> str | None:
+    """Return why the scores under a key are not recomputed; None if they are."""
+    family = family_of(key)
+    if family not in COVERED or "@" in key:
+        what = "scores of regions are" if "@" in key else f"{family} is"
+        return f"{what} not in the plain path"
+    if family == "temporal":
+        return video.not_covered(settings)
+    for name, values in _PLAIN.get(family, {}).items():
+        if name in settings and settings[name] not in values:
+            return f"--{name.replace('_', '-')} {settings[name]} is not in the plain path"
+    return None
+
+
+def uncertainty_of(maps: ClassMaps, settings: Mapping[str, Any], classes: int) -> Array | None:
+    """Return the float32 map [y, x] of the uncertainty that settings name; None without it."""
+    values = maps.uncertainty.get(settings["uncertainty"])
+    base = settings.get("log_base", math.e)
+    base = float(classes) if base == "classes" else float(base)
+    if values is None or settings["uncertainty"] not in _NATS or base == math.e:
+        return values
+    scaled: Array = (values.astype(np.float64) / math.log(base)).astype(np.float32)
+    return scaled
+
+
+@dataclass
+class Pixels:
+    """What the scores of classes take of some items: flat arrays of the pixels that count."""
+
+    label: Array
+    prediction: Array
+    maps: dict[str, Array]
+    classes: int
+    patches: dict[str, cs.Patches] = field(default_factory=dict)
+    by_class: Array | None = None
+    near_edges: int = 0
+
+    @property
+    def wrong(self) -> Array:
+        """Whether the prediction is not the label."""
+        apart: Array = self.label != self.prediction
+        return apart
+
+
+def pixels_of(maps: ClassMaps, settings: Mapping[str, Mapping[str, Any]], classes: int) -> Pixels:
+    """Return the pixels of an item, with the patches and class bins that settings ask for."""
+    assert maps.label is not None
+    own = {name: values for name, values in (
+        ("confidence", maps.confidence), ("brier", maps.brier),
+        ("label_probability", maps.label_probability)) if values is not None}  # fmt: skip
+    found = Pixels(
+        maps.valid(maps.label), maps.valid(maps.prediction),
+        {name: maps.valid(values) for name, values in own.items()}, classes,
+    )  # fmt: skip
+    for key, chosen in settings.items():
+        family = family_of(key)
+        if not_covered(key, chosen):
+            continue
+        if family in ("pavpu", "failure", "sparsification"):
+            values = uncertainty_of(maps, chosen, classes)
+            if values is not None:
+                found.maps[key] = maps.valid(values)
+            if values is not None and family == "pavpu":
+                right = (maps.prediction == maps.label) & ~maps.void
+                size = chosen["window"], chosen["stride"]
+                found.patches[key] = cs.patches(right, values, maps.void, *size)
+        if family == "calibration" and maps.probs is not None:
+            _add_class_bins(found, maps, chosen["bins"])
+    return found
+
+
+def _add_class_bins(found: Pixels, maps: ClassMaps, bins: int) -> None:
+    assert maps.probs is not None
+    rows = []
+    for c, p in enumerate(maps.valid(maps.probs)):
+        own, near = cs.equal_width(p, found.label == c, bins)
+        rows.append(own)
+        found.near_edges += near
+    found.by_class = np.stack(rows)
+
+
+def joined(parts: list[Pixels]) -> Pixels:
+    """Return the pixels of several items as one."""
+    first = parts[0]
+    found = Pixels(
+        np.concatenate([p.label for p in parts]), np.concatenate([p.prediction for p in parts]),
+        {name: np.concatenate([p.maps[name] for p in parts]) for name in first.maps},
+        first.classes, near_edges=sum(p.near_edges for p in parts),
+    )  # fmt: skip
+    for key in first.patches:
+        own = [p.patches[key] for p in parts]
+        found.patches[key] = cs.Patches(*(
+            np.concatenate([getattr(p, name) for p in own]) for name in ("right", "valid", "mean")
+        ))  # fmt: skip
+    if first.by_class is not None:
+        found.by_class = np.sum([p.by_class for p in parts if p.by_class is not None], axis=0)
+    return found
+
+
+def of_classes(
+    key: str, own: Pixels, settings: Mapping[str, Any], results: Mapping[str, Any],
+    reported: Mapping[str, Any],
+) -> Found | str:  # fmt: skip
+    """Return the scores under a key of some pixels, or why there are none."""
+    family = family_of(key)
+    if family == "segmentation":
+        matrix = cs.confusion(own.label, own.prediction, own.classes)
+        return Found(cs.segmentation(matrix))
+    if family == "calibration":
+        return _calibration(own, settings)
+    if key not in own.maps:
+        return f"the store holds no map {settings['uncertainty']} to recompute it from"
+    if family == "pavpu":
+        return _pavpu(own.patches[key], settings, results, reported)
+    if family == "failure":
+        found = ranks.failure(own.maps[key], own.wrong)
+        threshold = results.get("uncertainty_threshold")
+        found["undetected_error_rate"], near = ranks.undetected(
+            own.maps[key], own.wrong, threshold
+        )  # fmt: skip
+        slack = {"undetected_error_rate": near / max(own.label.size, 1)}
+        # Areas of the set are computed in bins of ranks, with the bound of that beside them.
+        bounds = {name: reported.get(f"{name}_bound") for name in found}
+        slack |= {name: min(float(b), _MOST_BOUND) for name, b in bounds.items() if b is not None}
+        return Found(found, slack)
+    error = own.wrong.astype(np.float64)
+    if settings["error"] == "brier":
+        if "brier" not in own.maps:
+            return "the store holds neither brier nor mean_probs to recompute it from"
+        error = own.maps["brier"]
+    return Found(ranks.sparsification(own.maps[key], error, settings["steps"], False))
+
+
+def _pavpu(
+    own: cs.Patches, settings: Mapping[str, Any], results: Mapping[str, Any],
+    reported: Mapping[str, Any],
+) -> Found | str:  # fmt: skip
+    threshold = results.get("uncertainty_threshold")
+    if threshold is None:
+        return "its threshold is undefined"
+    counts = cs.patch_counts(own, settings, threshold)
+    near = float(counts.pop("near"))
+    slack = dict.fromkeys(counts, near)
+    # What follows from the counts is held against the report's own, which may differ by `near`.
+    said = {name: int(reported.get(name) or 0) for name in counts}
+    return Found(counts | cs.patch_scores(said), slack)
+
+
+def _calibration(own: Pixels, settings: Mapping[str, Any]) -> Found | str:
+    found: dict[str, Any] = {}
+    right = ~own.wrong
+    slack: dict[str, float] = {}
+    n = max(own.label.size, 1)
+    if "confidence" in own.maps:
+        conf = own.maps["confidence"]
+        bins, near = cs.equal_width(conf, right, settings["bins"])
+        found["ece"], found["mce"] = cs.gaps(bins)
+        slack = {"ece": 2 * near / n, "mce": float(near > 0)}
+        if settings["adaptive"]:
+            found["adaptive_ece"] = cs.adaptive_ece(conf, right, settings["bins"])
+    if own.by_class is not None:
+        of_each = [cs.gaps(rows)[0] for rows in own.by_class]
+        known = [v for v in of_each if v is not None]
+        found["classwise_ece"] = float(np.mean(known)) if known else None
+        slack["classwise_ece"] = 2 * own.near_edges / n / own.classes
+    if "brier" in own.maps:
+        found["brier"] = (
+            float(np.mean(own.maps["brier"], dtype=np.float64)) if own.label.size else None
+        )
+    if "label_probability" in own.maps:
+        found["nll"] = cs.nll(own.maps["label_probability"], settings["clip"])
+    return Found(found, slack) if found else "the store holds no probabilities to recompute it from"
+
+
+def of_numbers(key: str, own: numbers.Numbers, settings: Mapping[str, Any]) -> Found | str:
+    """Return the scores under a key of some pixels with a target, or why there are none."""
+    family = family_of(key)
+    sigma = own.sigma_of(settings["uncertainty"])
+    if sigma is None:
+        return f"the store holds no {settings['uncertainty']} to recompute it from"
+    if family == "sparsification":
+        kind = settings["error"]
+        error = own.error if kind == "mae" else own.error**2
+        return Found(ranks.sparsification(
+            sigma.astype(np.float32), error, settings["steps"], kind == "rmse"
+        ))  # fmt: skip
+    by: dict[str, Callable[..., dict[str, Any]]] = {
+        "regression": numbers.regression, "nmerci": numbers.nmerci
+    }  # fmt: skip
+    return Found(by[family](own, sigma, settings))
+
+
+def divergence_of_classes(p: Array, q: Array, clip: float) -> tuple[Array, Array]:
+    """Return KL(p ‖ q) of flat probabilities [class, i], and where it is infinite."""
+    a, b = p.astype(np.float64), q.astype(np.float64)
+    if clip > 0:
+        a, b = (np.maximum(v, clip) for v in (a, b))
+        a, b = (v / v.sum(axis=0) for v in (a, b))
+    infinite = ((a > 0) & (b <= 0)).any(axis=0)
+    both = (a > 0) & (b > 0)
+    logs = np.log(np.where(both, a, 1)) - np.log(np.where(both, b, 1))
+    return (a * logs).sum(axis=0), np.asarray(infinite)
+
+
+def divergence_of_numbers(
+    p: tuple[Array, Array], q: tuple[Array, Array]
+) -> tuple[Array, Array]:  # fmt: skip
+    """Return KL of Gaussians (mean, σ) of flat pixels, and where it is infinite."""
+    (m, s), (n, t) = p, q
+    known = (s > 0) & (t > 0)
+    same = (s == t) & (m == n)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        value = np.log(t / s) + (s**2 + (m - n) ** 2) / (2 * t**2) - 0.5
+    infinite: Array = ~known & ~same
+    return np.where(known, value, 0.0), infinite
+
+
+def divergence(value: Array, infinite: Array) -> Found:
+    """Return the mean of the finite divergences, the pixels and the share of infinite ones."""
+    finite = value[~infinite]
+    return Found({
+        "kl": float(finite.mean()) if finite.size else None, "pixels": int(value.size),
+        "infinite": float(infinite.mean()) if value.size else None,
+    })  # fmt: skip

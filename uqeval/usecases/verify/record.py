@@ -1,0 +1,102 @@
+"""What a verification found: as sentences and as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from uqeval.usecases.verify.compared import Difference
+
+SCHEMA = "uqeval.verification/1"
+#: Differences that are listed; all are counted.
+_LISTED = 20
+
+
+@dataclass(frozen=True)
+class Checked:
+    """One thing that was held against the report: `same`, and a sentence about it."""
+
+    what: str
+    same: bool
+    text: str
+
+
+@dataclass
+class Verification:
+    """Whether a report follows from the predictions, with all that was and was not looked at."""
+
+    report: str
+    report_sha256: str
+    uqeval_version: str
+    seed: int
+    items: list[str] = field(default_factory=list)
+    items_of_report: int = 0
+    stores: list[dict[str, Any]] = field(default_factory=list)
+    checks: list[Checked] = field(default_factory=list)
+    compared: dict[str, int] = field(default_factory=dict)
+    largest: float = 0.0
+    differences: list[Difference] = field(default_factory=list)
+    fields: dict[str, list[str]] = field(default_factory=dict)
+    not_verified: list[str] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
+    finished: str = ""
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether everything that was compared is as in the report."""
+        return not self.differences and all(own.same for own in self.checks)
+
+    def verified(self) -> list[str]:
+        """Return what was compared, a sentence each."""
+        said = [own.text for own in self.checks if own.same]
+        if self.compared.get("items"):
+            said.append(
+                f"{self.compared['items']:,} values of {len(self.items)} of {self.items_of_report} "
+                f"items were recomputed from the predictions in plain NumPy; "
+                f"{self._agree()}"
+            )
+        if self.compared.get("set"):
+            said.append(
+                f"{self.compared['set']:,} values of the whole set were recomputed as well."
+            )
+        return said
+
+    def _agree(self) -> str:
+        if self.differences:
+            return f"{len(self.differences)} of all compared values differ."
+        return f"all agree (largest relative difference {self.largest:.1e})."
+
+    def problems(self) -> list[str]:
+        """Return what is not as in the report, a sentence each."""
+        said = [own.text for own in self.checks if not own.same]
+        said += [f"{own}." for own in self.differences[:_LISTED]]
+        if len(self.differences) > _LISTED:
+            said.append(f"{len(self.differences) - _LISTED} more values differ.")
+        return said
+
+    def to_json(self) -> str:
+        """Return the record as strict JSON."""
+        record: Mapping[str, Any] = {
+            "schema": SCHEMA,
+            "result": "PASSED" if self.passed else "FAILED",
+            "uqeval_version": self.uqeval_version,
+            "report": {"path": self.report, "sha256": self.report_sha256},
+            "seed": self.seed,
+            "items": {"recomputed": self.items, "of": self.items_of_report},
+            "stores": self.stores,
+            "checks": [asdict(own) for own in self.checks],
+            "values": {**self.compared, "differences": len(self.differences)},
+            "largest_relative_difference": self.largest,
+            "fields": self.fields,
+            "verified": self.verified(),
+            "problems": self.problems(),
+            "differences": [asdict(own) for own in self.differences[:1000]],
+            "not_verified": self.not_verified,
+            "versions": self.versions,
+            "finished": self.finished,
+            "seconds": self.seconds,
+        }
+        return json.dumps(record, indent=2, allow_nan=False) + "\n"
