@@ -34,6 +34,8 @@ _MOST_PLACE = 400
 _MOST, _MOST_READ = 1500, 1 << 16
 #: Characters of a phrase of ours that no other text holds by chance, and of its beginning.
 _PHRASE, _BEGIN = 10, 8
+#: What a template has a value in place of.
+_FIELD = re.compile(r"\{\w*(?:![rs])?\}")
 #: Phrases in the code of uqeval by their beginning, and the modules that have been looked through.
 _phrases: dict[str, set[str]] = {}
 _seen: set[str] = set()
@@ -105,8 +107,10 @@ def _collect(constant: object) -> None:
     if isinstance(constant, tuple):
         for own in constant:
             _collect(own)
-    elif isinstance(constant, str) and len(constant) >= _PHRASE and " " in constant:
-        _phrases.setdefault(constant[:_BEGIN], set()).add(constant)
+    elif isinstance(constant, str):
+        for phrase in _FIELD.split(constant):  # of a template, too
+            if len(phrase) >= _PHRASE and " " in phrase:
+                _phrases.setdefault(phrase[:_BEGIN], set()).add(phrase)
 
 
 class UqevalError(Exception):

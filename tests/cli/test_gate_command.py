@@ -207,7 +207,7 @@ def test_an_older_baseline(folder: Path) -> None:
         ("pavpu.pavpu@weather=night: {min: 0}", "there is no slice 'weather=night', nor any other"),
         ("town/pavpu.pavpu: {min: 0}", "there is no report 'town'; there are report"),
         ("pavpu.pavpu: {min: 0, mx: 1}", "gate.yaml:1: pavpu.pavpu.mx: unknown key"),
-        ("pavpu.pavpu: {min: yes}", "valid number"), ("pavpu.pavpu: {}", "no limit"),
+        ("pavpu.pavpu: {min: yes}", "expected a number"), ("pavpu.pavpu: {}", "no limit"),
         ("", "is empty"), ("{}", "has no rules"), ("gate: {}", "has no rules"),
         ("a.b: !!python/name:os.system {}", "the tag"),
         (BOMB, "aliases written out"),

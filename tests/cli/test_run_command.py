@@ -409,7 +409,7 @@ def test_a_run_that_is_interrupted_keeps_what_is_done(folder: Path) -> None:
         try:
             until = time.monotonic() + TIMEOUT
             while process.poll() is None and time.monotonic() < until:
-                if any(out.glob(".long.states.zip.*")):
+                if any(out.glob(".long.states.zip.partial*")):
                     break
                 time.sleep(0.01)
             assert process.poll() is None, "ended before it could be interrupted"

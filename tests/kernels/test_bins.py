@@ -11,11 +11,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uqeval.kernels.calibration import bin_of, count_bins, count_intervals, sum_scores
-from uqeval.metrics.calibration_settings import CHOICES
+from uqeval.metrics._settings import options_of
+from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.tallies.reliability import Bins
 
 CONFIDENCE = st.floats(0, 1, width=32)
-EDGES = CHOICES["edge"]
+EDGES = options_of(CalibrationSettings)["edge"].choices
 
 
 def found(conf: Any, bins: int, edge: str) -> int:

@@ -17,12 +17,12 @@ from uqeval.stores.states_writer import StatesWriter
 #: Copies states beside their place for ever.
 _WRITER = """
 import sys, time
-from uqeval.stores import states
+from uqeval.stores.states_writer import StatesWriter
 class Earlier:
     def states(self):
         print("ready", flush=True)
         time.sleep(60)
-states.StatesWriter(sys.argv[1], {"run": 1}, before=Earlier())
+StatesWriter(sys.argv[1], {"run": 1}, before=Earlier())
 """
 
 

@@ -51,7 +51,8 @@ COMMANDS = {
     "select": "Which frames or images to label next: the worst first, without their neighbours.",
     "merge": "Join the saved states of several machines or parts into one report; no store is "
     "opened.",
-    "gate": "Do the reports hold what the rules demand? Status 0: all do; 1: some do not.",
+    "gate": "Do the reports hold what the rules demand? Status 0: all do; 1: some do not; 2: "
+    "cannot tell.",
     "compare": "Models side by side: scores, paired differences with intervals, places.",
     "report": "One self-contained HTML page: scores, figures, tables, and a gallery of the worst "
     "items.",

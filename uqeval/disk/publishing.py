@@ -94,7 +94,9 @@ def put_file(
             older.unlink()
     except BaseException:  # an interrupt, too
         with suppress(OSError):
-            if has_older:
+            if has_older and temporary.exists() and os.path.lexists(path):
+                older.unlink()  # nothing was renamed
+            elif has_older:
                 _move_back(older, path)
             elif is_new and not temporary.exists():
                 path.unlink()
