@@ -1,4 +1,4 @@
-"""Writes `docs/options.md` from the settings of the families; `tests/test_docs.py` compares."""
+"""Write `docs/options.md` from the settings of the metrics; `tests/test_docs.py` compares."""
 
 from __future__ import annotations
 
@@ -10,22 +10,27 @@ from uqeval.metrics._settings import Option, default_of, option_name, options_of
 PAGE = Path(__file__).with_name("options.md")
 HEAD = """# Options of the metrics
 
-Each command has these options beside those of `uqeval COMMAND --help-all` that say what is read
-and where the report goes. In `uqeval.yaml` an option stands under `evaluate: STORE: COMMAND:`, by
-its name with underscores; in Python in `metrics={"COMMAND": {…}}`. A list of values makes variants,
-unless `one` is said. `python docs/make_options.py` writes this page from the settings.
+This page lists the options of each metric command. Every command also has options for its input
+and output (`uqeval COMMAND --help-all`). You can set an option in three places:
+
+- on the command line, as below
+- in `uqeval.yaml`, under `evaluate: STORE: COMMAND:`, with underscores for hyphens
+- in Python, in `metrics={"COMMAND": {…}}`
+
+A list of values makes variants, except where the table says `one`. `python docs/make_options.py`
+generates this page from the code.
 """
 
 
 def page() -> str:
-    """The text of the page."""
+    """Return the text of the page."""
     parts = [HEAD]
     for name, family in FAMILIES.items():
         own = options_of(family.settings_type)
         if not own:
             continue
         rows = [_row(family.settings_type, option, known) for option, known in own.items()]
-        table = ["| option | values | default | |", "|---|---|---|---|", *rows]
+        table = ["| option | values | default | meaning |", "|---|---|---|---|", *rows]
         parts.append(f"## {name}\n\n" + "\n".join(table) + "\n")
     return "\n".join(parts)
 

@@ -33,41 +33,35 @@ from uqeval.errors import UqevalError
 #: none. Each is in the module of its name; where there is none, it is a family's, which
 #: `evaluating.command_of` makes.
 COMMANDS = {
-    "run": "Evaluate everything, each store in one read: reports, one page, the gate's verdict.",
-    "pavpu": "Patch accuracy vs patch uncertainty: are the uncertain places the wrong ones?",
-    "calibration": "Confidence vs accuracy: does 0.9 mean right nine times in ten?",
-    "failure": "Failure detection: are wrong pixels less certain than right ones?",
-    "regression": "Regression: are the predicted numbers right, and their standard deviations "
-    "honest?",
-    "nmerci": "n-MeRCI: does the predicted uncertainty follow the error, whatever its scale?",
-    "sparsification": "Sparsification: does the error fall as the least certain pixels are "
-    "removed?",
-    "sweep": "How many samples are enough? Each metric over M, mean ± std over drawn subsets.",
+    "run": "Evaluate everything, with one read per store: reports, one page, and the gate's "
+    "verdict.",
+    "pavpu": "Patch accuracy vs patch uncertainty: are the wrong patches the uncertain ones?",
+    "calibration": "Confidence vs accuracy: are 90 % of the pixels with confidence 0.9 correct?",
+    "failure": "Failure detection: are wrong pixels less certain than correct ones?",
+    "regression": "Regression: are the predicted standard deviations as large as the errors?",
+    "nmerci": "n-MeRCI: does the predicted uncertainty follow the error, at any scale?",
+    "sparsification": "Sparsification: does the error fall when you remove the least certain "
+    "pixels?",
+    "sweep": "Show how many samples are enough: each metric over M, mean ± std over drawn subsets.",
     "divergence": "KL(PREDS ‖ REFERENCE): how far are the predictions from a reference "
     "distribution?",
-    "tc": "TC and mTC: is a video's segmentation consistent over time?",
-    "observe": "TC online: each frame against the one before as it comes, one JSON line a frame, "
-    "alarms.",
-    "select": "Which frames or images to label next: the worst first, without their neighbours.",
-    "merge": "Join the saved states of several machines or parts into one report; no store is "
-    "opened.",
-    "gate": "Do the reports hold what the rules demand? Status 0: all do; 1: some do not; 2: "
-    "cannot tell.",
-    "compare": "Models side by side: scores, paired differences with intervals, places.",
-    "report": "One self-contained HTML page: scores, figures, tables, and a gallery of the worst "
-    "items.",
-    "reduce": "Reduce sample stacks to per-pixel maps, once, for all later evaluations.",
-    "inspect": "Look before you run: arrays, chunks, missing ones, values, memory and time.",
-    "convert": "Turn what you have saved into a store that is checked, checksummed and quick to "
-    "read.",
-    "schema": "Print the JSON Schema of uqeval.yaml; editors complete and check the file with it.",
-    "selftest": "Does this installation compute what it should? Known answers, on this machine.",
-    "verify": "Does this report follow from these predictions? An independent recomputation in "
-    "plain NumPy.",
-    "evidence": "The files that a safety case needs: one statement to sign, results, environment, "
-    "README.",
-    "demo": "Make small stores of pretended predictions, run everything on them, leave the "
-    "reports.",
+    "tc": "TC and mTC: is a video segmentation stable over time?",
+    "observe": "Measure TC online: print one JSON line per new frame, and raise alarms.",
+    "select": "List the images or frames to label next: the worst first, without their neighbours.",
+    "merge": "Join the saved states of several machines or shards into one report.",
+    "gate": "Check reports against rules, for CI. Status 0: all hold; 1: a rule fails; 2: not judged.",
+    "compare": "Compare models: scores, paired differences with intervals, and ranks.",
+    "report": "Write one self-contained HTML page: scores, figures, tables and the worst items.",
+    "reduce": "Convert sample stacks to per-pixel maps once, for all later evaluations.",
+    "inspect": "Check a store before you evaluate it: arrays, missing chunks, values, memory "
+    "and time.",
+    "convert": "Convert saved predictions to a checked Zarr store that is fast to read.",
+    "schema": "Print the JSON Schema of uqeval.yaml, for completion and checks in editors.",
+    "selftest": "Check that this installation computes known answers on this machine.",
+    "verify": "Recompute a report from its predictions with independent code in plain NumPy.",
+    "evidence": "Collect the files for a safety case: a statement to sign, results, "
+    "environment, README.",
+    "demo": "Create small synthetic stores, evaluate them, and write reports.",
 }
 
 
@@ -144,8 +138,8 @@ class _Commands(TyperGroup):
 app = typer.Typer(
     name="uqeval",
     cls=_Commands,
-    help="Decide whether a vision model's uncertainty can be trusted, from what it saved.",
-    epilog="Every number's definition: docs/metrics.md. What can be read: docs/stores.md.",
+    help="Find out whether you can trust a vision model's uncertainty, from saved predictions.",
+    epilog="Definitions of all scores: docs/metrics.md. Supported file formats: docs/stores.md.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},

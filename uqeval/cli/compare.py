@@ -70,49 +70,53 @@ def compare(
     context: typer.Context,
     reports: Annotated[list[str] | None, typer.Argument(
         metavar="REPORT...", show_default=False,
-        help="Two reports or more, one a model; or folders of reports, matched by name; or one "
-        "folder, each report in it a model.")] = None,
+        help="Two or more reports, one per model. Or folders of reports, matched by name, or "
+        "one folder with one report per model.")] = None,
     replicates: Annotated[list[str] | None, typer.Option(
         _REPLICATES, metavar="REPORT REPORT...", show_default=False,
-        help="Reports of one method trained several times (all that stand up to the next option): "
-        "one model, mean ± std over its trainings; give it again for another.")] = None,
+        help="Reports of separate trainings of one method, up to the next option. They form "
+        "one model: mean ± std over the trainings. Repeat for another method.")] = None,
     name: Annotated[list[str] | None, typer.Option(
         metavar="NAME", show_default=False,
-        help="Name of a model, once for each, in their order, replicates last (default: what tells "
-        "the paths apart).")] = None,
+        help="Name of a model, once per model, in order, replicates last (default: the part of "
+        "the path that differs).")] = None,
     baseline: Annotated[str | None, typer.Option(
         metavar="NAME", show_default=False,
-        help="The model that the others are held against (default: the first).")] = None,
+        help="Model to compare the others with (default: the first).")] = None,
     metrics: Annotated[list[str] | None, typer.Option(
         metavar="ADDRESS", show_default=False, rich_help_panel=_WHAT,
-        help="A score, such as calibration.ece or segmentation.miou@weather=night; again for more "
-        "(default: the headlines).")] = None,
+        help="Compare this score, such as calibration.ece or segmentation.miou@weather=night. "
+        "Repeat for more (default: headline scores).")] = None,
     every: Annotated[bool, typer.Option(
-        "--all", rich_help_panel=_WHAT, help="All scores of which one way is better.")] = False,
+        "--all", rich_help_panel=_WHAT,
+        help="Compare all scores that have a better direction.")] = False,
     per_class: Annotated[bool, typer.Option(
-        "--per-class", rich_help_panel=_WHAT, help="Those of each class too.")] = False,
+        "--per-class", rich_help_panel=_WHAT,
+        help="Also compare the scores of each class.")] = False,
     ci: Annotated[float, typer.Option(
         metavar="LEVEL", rich_help_panel=_HOW, help="Level of the intervals.")] = 0.95,
     intervals: Annotated[bool, typer.Option(
         "--intervals/--no-intervals", rich_help_panel=_HOW,
-        help="Resample the items of both models alike, from the states beside the reports.")]
+        help="Compute paired intervals by resampling the same items of all models; needs the "
+        "saved states.")]
         = True,
     draws: Annotated[int, typer.Option(
-        metavar="N", rich_help_panel=_HOW, help="Resamples of the items.")] = 2000,
-    seed: Annotated[int, typer.Option(rich_help_panel=_HOW, help="Seed of the resamples.")] = 0,
+        metavar="N", rich_help_panel=_HOW, help="Number of bootstrap draws.")] = 2000,
+    seed: Annotated[int, typer.Option(rich_help_panel=_HOW,
+        help="Seed of the bootstrap draws.")] = 0,
     output: Annotated[str | None, typer.Option(
         "-o", "--output", metavar="FILE", show_default=False, rich_help_panel=_OUT,
-        help="Write the comparison: as .csv, .md or .tex by the name's ending, else as JSON; - is "
-        "JSON on stdout.")] = None,
+        help="Write the comparison as CSV, Markdown or LaTeX (.csv, .md, .tex), else as JSON. "
+        "- writes JSON to stdout.")] = None,
     format: Annotated[Format, typer.Option(
-        help="What to print to stdout.", rich_help_panel=_OUT)] = Format.table,
+        help="Format of stdout.", rich_help_panel=_OUT)] = Format.table,
     quiet: Annotated[bool, typer.Option(
-        "-q", "--quiet", rich_help_panel=_OUT, help="No table, no warnings.")] = False,
+        "-q", "--quiet", rich_help_panel=_OUT, help="Print no table and no warnings.")] = False,
 ) -> None:  # fmt: skip
-    """Models side by side: scores, paired differences with intervals, places.
+    """Compare models: scores, paired differences with intervals, and ranks.
 
-    Each draw takes the same items of every model: what is hard for all does not hide a difference.
-    Intervals need the states that -o FILE keeps beside a report.
+    Each draw uses the same items for all models, so items that are hard for all do not hide a
+    difference. Intervals need the states that -o FILE saves with a report.
 
     Example: uqeval compare mc.json ensemble.json --replicates seed1.json seed2.json seed3.json
     """

@@ -34,25 +34,28 @@ def convert(
     shared: o.Shared,
     source: Annotated[str, typer.Argument(
         metavar="SRC", show_default=False,
-        help="A .npy or .npz file, a folder of them (one an item), a folder of label PNGs, or a "
-        "Zarr store to chunk anew.")],
+        help="A .npy or .npz file, a folder of them (one per item), a folder of label PNGs, or "
+        "a Zarr store to rechunk.")],
     destination: Annotated[str, typer.Argument(
         metavar="DST", show_default=False, help="The Zarr folder to write.")],
     labels: Annotated[str | None, typer.Option(
         metavar="LABELS", show_default=False,
-        help="Labels to put into the store: a folder of PNGs, a store or a .npy.")] = None,
+        help="Labels to add to the store: a folder of PNGs, a store or a .npy.")] = None,
     kind: Annotated[Kind | None, typer.Option(
-        show_default=False, help="What a bare array holds (default: by its axes).")] = None,
+        show_default=False,
+        help="Content of an array without a name (default: by its axes).")] = None,
     axes: Annotated[str | None, typer.Option(
         metavar="NTCHW", show_default=False,
-        help="Order of a bare array's axes: items N, samples T, classes C, H, W.")] = None,
+        help="Order of the axes of an array without names: items N, samples T, classes C, H, "
+        "W.")] = None,
     key: Annotated[str | None, typer.Option(
-        metavar="NAME", show_default=False, help="Which array of an .npz or Zarr group.")] = None,
+        metavar="NAME", show_default=False,
+        help="Name of the array in an .npz or Zarr group.")] = None,
     compression: Annotated[Compression, typer.Option(
-        help="lz4 reads fastest; zstd is smaller; none.")] = Compression.lz4,
-    overwrite: Annotated[bool, typer.Option(help="Replace a store that is there.")] = False,
+        help="Compression: lz4 (fastest to read), zstd (smaller), or none.")] = Compression.lz4,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing store.")] = False,
 ) -> None:  # fmt: skip
-    """Turn what you have saved into a store that is checked, checksummed and quick to read.
+    """Convert saved predictions to a checked Zarr store that is fast to read.
 
     Example: uqeval convert softmax.npy preds.zarr --axes NTCHW --names names.txt
     """

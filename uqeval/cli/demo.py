@@ -13,12 +13,12 @@ from uqeval.cli.taking import taking
 @taking("quiet", "workers")
 def demo(
     shared: o.Shared,
-    folder: Annotated[str, typer.Argument(metavar="[DIR]", help="Folder to make.",
+    folder: Annotated[str, typer.Argument(metavar="[DIR]", help="Folder to create.",
                                           show_default=True)] = "uqeval-demo",
 ) -> None:  # fmt: skip
-    """Make small stores of pretended predictions, run everything on them, leave the reports.
+    """Create small synthetic stores, evaluate them, and write reports.
 
-    Class probabilities, predicted depth and a film, with the uqeval.yaml that evaluates them.
+    Class probabilities, predicted depth and a video, with a uqeval.yaml that evaluates them.
 
     Example: uqeval demo
     """

@@ -22,11 +22,11 @@ def divergence(
         metavar="PREDS", show_default=False, help="Store of predictions.")] = None,
     reference: Annotated[str | None, typer.Argument(
         metavar="REFERENCE", show_default=False,
-        help="Store of the reference's predictions, for the same items.")] = None,
+        help="Store of the reference predictions for the same items.")] = None,
 ) -> None:  # fmt: skip
     """KL(PREDS ‖ REFERENCE): how far are the predictions from a reference distribution?
 
-    Class probabilities (of the mean over samples) or Gaussians; mean over pixels, in nats.
+    For class probabilities (mean over samples) or Gaussians. Gives the mean over pixels in nats.
 
     Example: uqeval divergence mc.zarr ensemble.zarr
     """

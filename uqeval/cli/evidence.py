@@ -12,30 +12,30 @@ from uqeval.cli.messages import tell
 def evidence(
     reports: Annotated[list[str], typer.Argument(
         metavar="REPORT...", show_default=False,
-        help="Reports with their states beside them, or folders of reports.")],
+        help="Reports with their saved states, or folders of reports.")],
     output: Annotated[str, typer.Option(
         "-o", "--output", metavar="DIR", show_default=False, help="Folder to write.")],
     verdicts: Annotated[str | None, typer.Option(
         metavar="FILE", show_default=False,
-        help="Verdicts on these reports, as uqeval gate -o FILE writes them.")] = None,
+        help="Verdicts on these reports, from `uqeval gate -o FILE`.")] = None,
     rules: Annotated[str | None, typer.Option(
-        metavar="FILE", show_default=False, help="The rules of the verdicts.")] = None,
+        metavar="FILE", show_default=False, help="The rules file of the verdicts.")] = None,
     selftest: Annotated[str | None, typer.Option(
         metavar="FILE", show_default=False,
-        help="A self-test, as uqeval selftest -o FILE writes it (default: run one).")] = None,
+        help="A self-test, from `uqeval selftest -o FILE` (default: run one).")] = None,
     verify: Annotated[list[str] | None, typer.Option(
         metavar="FILE", show_default=False,
-        help="A verification of one of the reports, as uqeval verify -o FILE writes it; again for "
+        help="A verification of one of the reports, from `uqeval verify -o FILE`. Repeat for "
         "more (default: run one on its stores).")] = None,
     items: Annotated[int | None, typer.Option(
         metavar="K", min=1, show_default=False,
-        help="Items that a verification recomputes (default: 5).")] = None,
+        help="Number of items that a verification recomputes (default: 5).")] = None,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print nothing.")] = False,
 ) -> None:  # fmt: skip
-    """The files that a safety case needs: one statement to sign, results, environment, README.
+    """Collect the files for a safety case: a statement to sign, results, environment, README.
 
-    Refuses files that do not belong together. Writes DIR whole or not at all; whether the tests
-    passed is in the statement. Signing stays outside: the README has the command.
+    Refuses files that do not belong together. Writes the whole of DIR or nothing. The statement
+    says whether the tests passed; sign it with the command in the README.
 
     Example: uqeval evidence report.json --verdicts verdicts.json --rules gate.yaml -o evidence/
     """

@@ -39,21 +39,22 @@ class Format(StrEnum):
 def gate(
     report: Annotated[str, typer.Argument(
         metavar="REPORT", show_default=False,
-        help="A report, or a folder of reports: each under the name of its file.")],
+        help="A report, or a folder of reports. In a folder, each report has the name of its "
+        "file.")],
     rules: Annotated[str | None, typer.Argument(
         metavar="RULES", show_default=False,
-        help="YAML file of rules, or a uqeval.yaml with its gate part (default: uqeval.yaml).")]
+        help="YAML file of rules, or a uqeval.yaml with a `gate:` section (default: uqeval.yaml).")]
         = None,
     baseline: Annotated[str | None, typer.Option(
         metavar="REPORT", show_default=False,
-        help="Report or folder of reports that drops and rises are measured against.")] = None,
+        help="Report or folder of reports from which drops and rises are measured.")] = None,
     output: Annotated[str | None, typer.Option(
         "-o", "--output", metavar="FILE", show_default=False, rich_help_panel=_OUT,
         help="Write the verdicts as JSON; - is stdout.")] = None,
     format: Annotated[Format, typer.Option(
-        help="What to print to stdout.", rich_help_panel=_OUT)] = Format.table,
+        help="Format of stdout.", rich_help_panel=_OUT)] = Format.table,
     quiet: Annotated[bool, typer.Option(
-        "-q", "--quiet", rich_help_panel=_OUT, help="No table, no warnings.")] = False,
+        "-q", "--quiet", rich_help_panel=_OUT, help="Print no table and no warnings.")] = False,
     junit: Annotated[str | None, typer.Option(
         metavar="FILE", show_default=False, rich_help_panel=_CI,
         help="Write the verdicts as JUnit XML.")] = None,
@@ -62,17 +63,18 @@ def gate(
         help="Write the verdicts as Markdown.")] = None,
     github: Annotated[bool | None, typer.Option(
         "--github/--no-github", show_default=False, rich_help_panel=_CI,
-        help="Annotations on stderr, and Markdown appended to $GITHUB_STEP_SUMMARY (default: where "
-        "GITHUB_ACTIONS is true).")] = None,
+        help="Write annotations to stderr, and append Markdown to $GITHUB_STEP_SUMMARY "
+        "(default: if GITHUB_ACTIONS is true).")] = None,
     today: Annotated[str | None, typer.Option(
         metavar="YYYY-MM-DD", show_default=False, rich_help_panel=_CI,
-        help="Hold waivers against this day, not today in UTC: to test rules, not to release.")]
+        help="Check waivers against this day instead of today (UTC). To test rules, not to "
+        "release.")]
         = None,
 ) -> None:  # fmt: skip
-    """Do the reports hold what the rules demand? Status 0: all do; 1: some do not; 2: cannot tell.
+    """Check reports against rules, for CI. Status 0: all hold; 1: a rule fails; 2: not judged.
 
     A rule is an address with limits: pavpu.pavpu: {min: 0.78, confidence: 0.95}. Undefined values,
-    and intervals that hold the limit, fail unless the rule says otherwise.
+    and intervals that contain the limit, fail unless the rule lets them pass.
 
     Example: uqeval gate report.json gate.yaml --baseline main.json --junit gate.xml
     """

@@ -35,17 +35,17 @@ def inspect(
     shared: o.Shared,
     paths: o.Paths = None,
     full: Annotated[bool, typer.Option(
-        "--full", help="Check the values of all items, not of three.")] = False,
-    format: Annotated[Shown, typer.Option(help="What to print to stdout.")] = Shown.table,
+        "--full", help="Check the values of all items instead of three.")] = False,
+    format: Annotated[Shown, typer.Option(help="Format of stdout.")] = Shown.table,
     store: Annotated[list[str] | None, typer.Option(
         metavar="NAME", show_default=False, rich_help_panel="Input",
-        help="Without paths: only this store of uqeval.yaml; again for more.")] = None,
+        help="Without paths: show only this store of uqeval.yaml. Repeat for more.")] = None,
 ) -> None:  # fmt: skip
-    """Look before you run: arrays, chunks, missing ones, values, memory and time.
+    """Check a store before you evaluate it: arrays, missing chunks, values, memory and time.
 
-    Exit status 2 if something is wrong with the store.
+    Exit status 2: the store has a problem.
 
-    Without paths: all stores of uqeval.yaml, as JSON by their names.
+    Without paths, shows all stores of uqeval.yaml.
 
     Example: uqeval inspect preds.zarr labels/
     """

@@ -16,20 +16,20 @@ def merge(
     shared: o.Shared,
     parts: Annotated[list[str], typer.Argument(
         metavar="STATES...", show_default=False,
-        help="Reports with their states beside them, states files, or folders of them: the parts "
-        "of one run (--part), or runs of the same settings over different items. One alone is cut "
-        "anew (--ci, --slices).")],
+        help="Reports with their saved states, states files, or folders of them: all shards of "
+        "one run (--part), or runs with the same settings on different items. Give one alone "
+        "to recompute it with --ci or --slices.")],
     allow_missing: Annotated[bool, typer.Option(
         "--allow-missing",
-        help="Some of the parts may be missing; the report is partial.")] = False,
+        help="Accept missing shards; the report is then partial.")] = False,
     threshold: Annotated[str | None, typer.Option(
         "--threshold", metavar="RULE", show_default=False,
-        help="The PAvPU at another uncertainty threshold, one of its curve: range:T, max-surplus, "
-        "or a number.")] = None,
+        help="Recompute PAvPU at another uncertainty threshold of its curve: range:T, "
+        "max-surplus, or a number.")] = None,
 ) -> None:  # fmt: skip
-    """Join the saved states of several machines or parts into one report; no store is opened.
+    """Join the saved states of several machines or shards into one report.
 
-    The parts have the same settings and thresholds (give those as numbers) and different items.
+    Opens no store. All shards need the same settings and thresholds (give these as numbers).
 
     Example: uqeval merge part1.json part2.json part3.json -o report.json
     """

@@ -42,58 +42,58 @@ def observe(
     video: Annotated[str, typer.Argument(
         metavar="VIDEO", show_default=False,
         help="A folder with `frames/` and `predictions/`, a folder of images, a store with "
-        "`frames`, a video file, a camera's number, or the URL of a stream.")],
+        "`frames`, a video file, the number of a camera, or the URL of a stream.")],
     predictions: Annotated[str | None, typer.Argument(
         metavar="[PREDS]", show_default=False,
         help="Predictions of the frames: a folder of PNGs of class ids, or a store with "
-        "`predictions`, `probs` or `logits`; matched by name, for a video file or a camera in "
+        "`predictions`, `probs` or `logits`. Matched by name; for a video file or a camera in "
         "natural order.")] = None,
     flow: Annotated[str, typer.Option(
         metavar="METHOD", rich_help_panel=_FLOW,
-        help="dis:ultrafast, dis:fast, dis (dis:medium), farneback or tvl1; with parameters as "
-        "farneback:winsize=21.")] = "dis:fast",
+        help="Optical flow: dis:ultrafast, dis:fast, dis (dis:medium), farneback or tvl1. "
+        "Parameters follow the name: farneback:winsize=21.")] = "dis:fast",
     flow_scale: Annotated[float, typer.Option(
         metavar="SCALE", rich_help_panel=_FLOW,
-        help="Estimate on images of this part of their sides.")] = 1.0,
+        help="Estimate the flow on images scaled by this factor.")] = 1.0,
     occlusion: Annotated[Occlusion, typer.Option(
         rich_help_panel=_FLOW,
-        help="fb: `tc_visible` too, without the pixels that a forward-backward check calls "
-        "occluded; takes a second flow.")] = Occlusion.none,
+        help="With fb, also report `tc_visible`, without pixels that a forward-backward check "
+        "finds occluded; needs a second flow.")] = Occlusion.none,
     alarm: Annotated[float | None, typer.Option(
         metavar="BELOW", show_default=False, rich_help_panel=_ALARM,
-        help="A TC below this raises an alarm.")] = None,
+        help="Raise an alarm if TC is below this value.")] = None,
     alarm_from: Annotated[str | None, typer.Option(
         metavar="REPORT", show_default=False, rich_help_panel=_ALARM,
-        help="Learn it from a report of `uqeval tc` by the same flow: a quantile of its "
-        "TC_t.")] = None,
+        help="Take the alarm limit from a report of `uqeval tc` with the same flow: a quantile "
+        "of its TC_t.")] = None,
     alarm_model: Annotated[str | None, typer.Option(
         metavar="NAME", show_default=False, rich_help_panel=_ALARM,
-        help="Of which model, where the report is of several.")] = None,
+        help="The model to use if the report has several.")] = None,
     alarm_quantile: Annotated[float, typer.Option(
         metavar="SHARE", rich_help_panel=_ALARM,
-        help="Which quantile: about this share of good frames raises an alarm.")] = 0.05,
+        help="The quantile: about this fraction of good frames raises an alarm.")] = 0.05,
     follow: Annotated[bool, typer.Option(
         "--follow", rich_help_panel=_WAIT,
-        help="Wait for frames and predictions that are still to come, until "
-        "interrupted.")] = False,
+        help="Wait for new frames and predictions until interrupted.")] = False,
     poll: Annotated[float, typer.Option(
-        metavar="SECONDS", rich_help_panel=_WAIT, help="How often to look.")] = 0.2,
+        metavar="SECONDS", rich_help_panel=_WAIT,
+        help="Time between two looks for new frames.")] = 0.2,
     timeout: Annotated[float | None, typer.Option(
         metavar="SECONDS", show_default=False, rich_help_panel=_WAIT,
-        help="End after so long without a new frame.")] = None,
+        help="Stop after this time without a new frame.")] = None,
     output: Annotated[str | None, typer.Option(
         "-o", "--output", metavar="FILE", show_default=False, rich_help_panel="Output",
-        help="Write the lines to a file too.")] = None,
+        help="Also write the lines to a file.")] = None,
     quiet: Annotated[bool, typer.Option(
-        "-q", "--quiet", rich_help_panel="Output", help="No summary.")] = False,
+        "-q", "--quiet", rich_help_panel="Output", help="Print no summary.")] = False,
     limit: Annotated[int | None, typer.Option(
         metavar="N", show_default=False, rich_help_panel="Input",
-        help="End after N frames.")] = None,
+        help="Stop after N frames.")] = None,
 ) -> None:  # fmt: skip
-    """TC online: each frame against the one before as it comes, one JSON line a frame, alarms.
+    """Measure TC online: print one JSON line per new frame, and raise alarms.
 
-    Causal and in constant memory; the TC of a frame is the one that `uqeval tc` finds. The line
-    says why a TC is null: the first frame, a gap, another sequence.
+    Uses only past frames and constant memory. The TC of a frame equals that of `uqeval tc`. If TC
+    is null, the line gives the reason: the first frame, a gap, another sequence.
 
     Example: uqeval observe video/ --follow --alarm 0.6 | jq 'select(.alarm)'
     """

@@ -60,9 +60,9 @@ Paths = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PREDS... [LABELS]",
-        help="Store of predictions (Zarr folder, .zip or URL, .npy, .npz), or several: members of "
-        "one ensemble. Then the labels: a folder of label PNGs, a store or a .npy; not needed "
-        "where the predictions' store holds `labels`.",
+        help="Store of predictions: Zarr folder, .zip or URL, .npy, .npz. Several stores are "
+        "members of one ensemble. The labels come last: a folder of label PNGs, a store or a "
+        ".npy; omit them if the store of predictions has `labels`.",
         show_default=False,
     ),
 ]
@@ -70,10 +70,10 @@ TargetPaths = Annotated[
     list[str] | None,
     typer.Argument(
         metavar="PREDS... [TARGET]",
-        help="Store of predictions (Zarr folder, .zip or URL, or .npz) with `mean` and `std` or "
-        "`variance`, or `samples`; or several: members of one ensemble. Then the target: a store, "
-        "a .npy, or a folder of 16-bit KITTI PNGs, .npy or .pfm files (of label PNGs for "
-        "classes); not needed where the predictions' store holds it.",
+        help="Store of predictions (Zarr folder, .zip or URL, or .npz) with `mean` and `std` "
+        "or `variance`, or `samples`. Several stores are members of one ensemble. The target "
+        "comes last: a store, a .npy, or a folder of 16-bit KITTI PNGs, .npy or .pfm files "
+        "(label PNGs for classes); omit it if the store of predictions has it.",
         show_default=False,
     ),
 ]
@@ -89,99 +89,100 @@ class Shared:
     # fmt: off
     output: Annotated[str | None, typer.Option(
         "-o", "--output", metavar="FILE", show_default=False, rich_help_panel=_OUT,
-        help="Write the report as JSON; - is stdout.")] = None
+        help="Write the report as JSON. - is stdout.")] = None
     csv: Annotated[str | None, typer.Option(
         metavar="FILE", show_default=False, rich_help_panel=_OUT,
-        help="Write one row an item as CSV.")] = None
+        help="Write one row per item as CSV.")] = None
     format: Annotated[Format, typer.Option(
-        rich_help_panel=_OUT, help="What to print to stdout.")] = Format.table
+        rich_help_panel=_OUT, help="Format of stdout.")] = Format.table
     states: Annotated[bool | None, typer.Option(
         "--states/--no-states", show_default=False, rich_help_panel=_OUT,
-        help="Keep the per-item tallies beside the report, as FILE.states.zip (default: with -o "
-        "FILE).")] = None
+        help="Save the per-item tallies next to the report, as FILE.states.zip (default: with "
+        "-o FILE).")] = None
     quiet: Annotated[bool, typer.Option(
-        "-q", "--quiet", rich_help_panel=_OUT, help="No progress, no warnings, no table.")] = False
+        "-q", "--quiet", rich_help_panel=_OUT, help="Print no progress, no warnings and no "
+        "table.")] = False
     store: Annotated[str | None, typer.Option(
         metavar="NAME", show_default=False, rich_help_panel=_IN,
-        help="Without paths: the store of uqeval.yaml (default: the only one that fits).")] = None
+        help="Without paths: store of uqeval.yaml (default: the only one that fits).")] = None
     ignore_index: Annotated[int | None, typer.Option(
         show_default=False, rich_help_panel=_IN,
-        help="Label that means void (default: the store's, else 255).")] = None
+        help="Label of void pixels (default: from the store, else 255).")] = None
     names: Annotated[str | None, typer.Option(
         metavar="FILE", show_default=False, rich_help_panel=_IN,
-        help="Item names, for stores that carry none: a JSON list, or one name a line.")] = None
+        help="Item names for stores without names: a JSON list, or one name per line.")] = None
     classes: Annotated[int | None, typer.Option(
         show_default=False, rich_help_panel=_IN,
-        help="Number of classes, for maps stores that do not say it.")] = None
+        help="Number of classes, for maps stores that do not have it.")] = None
     class_names: Annotated[str | None, typer.Option(
         metavar="A,B,…", show_default=False, rich_help_panel=_IN,
-        help="Class names, with commas between.")] = None
+        help="Class names, separated by commas.")] = None
     kind: Annotated[Kind | None, typer.Option(
         show_default=False, rich_help_panel=_IN,
-        help="What predictions hold whose arrays have no names (default: probs; integers: "
-        "predicted ids).")] = None
+        help="Content of prediction arrays without names (default: probs; integers: predicted "
+        "ids).")] = None
     axes: Annotated[str | None, typer.Option(
         metavar="NTCHW", show_default=False, rich_help_panel=_IN,
-        help="Order of the axes of predictions without names of axes: items N (or slices Z), "
+        help="Order of the axes, for predictions without axis names: items N (or slices Z), "
         "samples T, classes C, H, W; such as NHWC.")] = None
     label_map: Annotated[str | None, typer.Option(
         metavar="cityscapes", show_default=False, rich_help_panel=_IN,
-        help="Turn label ids into train ids.")] = None
+        help="Convert label ids to train ids.")] = None
     sum_tolerance: Annotated[float | None, typer.Option(
         show_default=False, rich_help_panel=_IN,
-        help="How far class probabilities may be from summing to 1 (default: 2e-3 for float16, "
-        "1e-4 for float32 and float64, classes × scale for integers).")] = None
+        help="Allowed deviation of the sum of class probabilities from 1 (default: 2e-3 for "
+        "float16, 1e-4 for float32 and float64, classes × scale for integers).")] = None
     missing_chunks: Annotated[Missing, typer.Option(
         rich_help_panel=_IN,
-        help="Chunks that the store does not hold: an error, or the fill value.")] = Missing.error
+        help="Missing chunks: stop with an error, or read the fill value.")] = Missing.error
     nan_samples: Annotated[NanSamples, typer.Option(
         rich_help_panel=_IN,
-        help="NaN among the `samples` of a pixel: an error, or left out.")] = NanSamples.error
+        help="NaN among the `samples` of a pixel: an error, or skipped.")] = NanSamples.error
     invalid: Annotated[list[str] | None, typer.Option(
         metavar="VALUE", show_default=False, rich_help_panel=_IN,
-        help="A target of this value is no measurement, such as 0 in sparse depth; give it again "
-        "for more.")] = None
+        help="Target value that means \"not measured\", such as 0 in sparse depth. Repeat for "
+        "more.")] = None
     limit: Annotated[int | None, typer.Option(
         metavar="N", show_default=False, rich_help_panel=_IN,
-        help="Only the first N items; the report is marked partial.")] = None
+        help="Evaluate only the first N items; the report is marked as partial.")] = None
     part: Annotated[str | None, typer.Option(
         metavar="K/N", show_default=False, rich_help_panel=_IN,
-        help="Only the K-th of N parts of the items; `uqeval merge` joins them.")] = None
+        help="Evaluate only the K-th of N shards of the items; `uqeval merge` joins them.")] = None
     ci: Annotated[float | None, typer.Option(
         metavar="LEVEL", show_default=False, rich_help_panel=_CUT,
-        help="Intervals of all scores at this level, such as 0.95, by resampling items.")] = None
+        help="Compute intervals of all scores at this level, such as 0.95, by resampling "
+        "items.")] = None
     slices: Annotated[str | None, typer.Option(
         metavar="FILE.csv", show_default=False, rich_help_panel=_CUT,
-        help="Table of the items (columns: name, weather, city, …): the same scores for each value "
-        "of a column.")] = None
+        help="Table of the items (columns: name, weather, city, …): compute the scores for "
+        "each value of a column.")] = None
     slice_by: Annotated[list[str] | None, typer.Option(
         metavar="COLUMN[,COLUMN]", show_default=False, rich_help_panel=_CUT,
-        help="Cut by this column, or by combinations; give it again for more (default: every "
-        "column of few values).")] = None
+        help="Slice by this column, or by combinations. Repeat for more (default: every column "
+        "with few values).")] = None
     group_by: Annotated[str | None, typer.Option(
         metavar="COLUMN", show_default=False, rich_help_panel=_CUT,
-        help="Resample groups of items that belong together (drive, city, patient) instead of "
-        "items.")] = None
+        help="Resample groups of related items (drive, city, patient) instead of items.")] = None
     interval_method: Annotated[Method, typer.Option(
         rich_help_panel=_CUT,
-        help="Method of all intervals (auto: the one of each score's kind).")] = Method.auto
+        help="Method for all intervals (auto: chosen by the kind of score).")] = Method.auto
     draws: Annotated[int, typer.Option(
-        metavar="N", rich_help_panel=_CUT, help="Resamples of the intervals.")] = 2000
+        metavar="N", rich_help_panel=_CUT, help="Number of bootstrap draws.")] = 2000
     seed: Annotated[int, typer.Option(
-        rich_help_panel=_CUT, help="Seed of the resamples.")] = 0
+        rich_help_panel=_CUT, help="Seed of the bootstrap draws.")] = 0
     resume: Annotated[bool, typer.Option(
         "--resume", rich_help_panel=_RUN,
-        help="Go on from what the same command had counted when it was stopped (with -o "
-        "FILE).")] = False
+        help="Continue the same command after an interruption (with -o FILE).")] = False
     workers: Annotated[int | None, typer.Option(
-        show_default=False, rich_help_panel=_RUN, help="Threads (default: usable CPUs).")] = None
+        show_default=False, rich_help_panel=_RUN, help="Number of threads (default: usable "
+        "CPUs).")] = None
     memory: Annotated[str, typer.Option(
         metavar="SIZE", rich_help_panel=_RUN,
-        help="Bytes of tiles and maps, such as 512MB or 2GiB.")] = "512MB"
+        help="Memory for tiles and maps, such as 512MB or 2GiB.")] = "512MB"
     map_cache: Annotated[str | None, typer.Option(
         metavar="DIR", show_default=False, rich_help_panel=_RUN,
-        help="Keep the maps of each item here (6 bytes a pixel for pavpu, 4 more a class for "
-        "calibration): what is in it is not read from the store again, whatever is asked.")] = None
+        help="Cache the maps of each item here (6 bytes per pixel for pavpu, 4 more per class "
+        "for calibration). Later commands read the cached maps instead of the store.")] = None
     # fmt: on
     #: Those that the command has.
     taken: frozenset[str] = frozenset()

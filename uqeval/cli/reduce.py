@@ -21,15 +21,15 @@ def reduce(
     paths: o.Paths = None,
     maps: Annotated[list[str] | None, typer.Option(
         metavar="NAME", show_default=False,
-        help="Uncertainties to keep (default: all defined); give it again for more.")] = None,
+        help="Uncertainty maps to write (default: all defined ones). Repeat for more.")] = None,
     mean_probs: Annotated[bool, typer.Option(
-        help="Keep the mean probabilities: float32, 4 bytes a class and pixel.")] = True,
-    overwrite: Annotated[bool, typer.Option(help="Replace a store that is there.")] = False,
+        help="Write the mean probabilities: float32, 4 bytes per class and pixel.")] = True,
+    overwrite: Annotated[bool, typer.Option(help="Replace an existing store.")] = False,
 ) -> None:  # fmt: skip
-    """Reduce sample stacks to per-pixel maps, once, for all later evaluations.
+    """Convert sample stacks to per-pixel maps once, for all later evaluations.
 
-    Every command that needs no single samples takes the maps store in place of the stack, with the
-    same bits.
+    Every command that does not need single samples accepts the maps store instead of the stack,
+    and gives identical results.
 
     Example: uqeval reduce preds.zarr labels/ -o maps.zarr && uqeval pavpu maps.zarr
     """

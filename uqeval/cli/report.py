@@ -39,44 +39,45 @@ def report(
     shared: o.Shared,
     paths: Annotated[list[str], typer.Argument(
         metavar="REPORT...", show_default=False,
-        help="A report, or several to compare; a folder stands for all reports in it.")],
+        help="A report, or several to compare. A folder means all reports in it.")],
     output: Annotated[str | None, typer.Option(
         "-o", "--output", metavar="FILE", show_default=False, rich_help_panel="Output",
-        help="Write the page there; - is stdout (default: beside the report, as .html).")] = None,
+        help="Write the page to FILE; - is stdout (default: the report's name with .html).")]
+        = None,
     verdicts: Annotated[str | None, typer.Option(
         metavar="FILE", show_default=False,
-        help="Show the verdicts that uqeval gate -o FILE wrote of the report.")] = None,
+        help="Show the verdicts that `uqeval gate -o FILE` wrote for the report.")] = None,
     figures: Annotated[str | None, typer.Option(
         metavar="DIR", show_default=False, rich_help_panel=_FIGURES,
-        help="Write the figures into this folder too.")] = None,
+        help="Also write the figures to this folder.")] = None,
     figure_format: Annotated[list[FigureFormat] | None, typer.Option(
         show_default=False, rich_help_panel=_FIGURES,
-        help="What the figures are written as (default: svg); give it again for more.")] = None,
+        help="File format of the figures (default: svg). Repeat for more.")] = None,
     gallery: Annotated[int, typer.Option(
         metavar="N", min=0, rich_help_panel=_GALLERY,
         help="Show pictures of the N worst items, and of some good ones.")] = 0,
     predictions: Annotated[list[str] | None, typer.Option(
         metavar="STORE", show_default=False, rich_help_panel=_GALLERY,
-        help="The predictions that the report is of; again for the members of an ensemble.")]
+        help="The predictions of the report. Repeat for the members of an ensemble.")]
         = None,
     video: Annotated[str | None, typer.Option(
         metavar="VIDEO", show_default=False, rich_help_panel=_GALLERY,
-        help="The video that a report of uqeval tc is of; its predictions may lie in it.")] = None,
+        help="The video of a `uqeval tc` report; it may contain the predictions.")] = None,
     model: Annotated[str | None, typer.Option(
         metavar="NAME", show_default=False, rich_help_panel=_GALLERY,
-        help="Of which model, where a report of uqeval tc is of several (default: all).")] = None,
+        help="Show only this model of a `uqeval tc` report (default: all).")] = None,
     labels: Annotated[str | None, typer.Option(
         "--labels", "--target", metavar="STORE", show_default=False, rich_help_panel=_GALLERY,
-        help="Their labels or target, where the predictions' store does not hold them.")] = None,
+        help="Labels or target, if the store of predictions does not have them.")] = None,
     images: Annotated[str | None, typer.Option(
         metavar="DIR", show_default=False, rich_help_panel=_GALLERY,
-        help="The images themselves, files named as the items.")] = None,
+        help="Folder of the input images, with files named as the items.")] = None,
     quiet: Annotated[bool, typer.Option(
-        "-q", "--quiet", rich_help_panel="Output", help="No messages.")] = False,
+        "-q", "--quiet", rich_help_panel="Output", help="Print no messages.")] = False,
 ) -> None:  # fmt: skip
-    """One self-contained HTML page: scores, figures, tables, and a gallery of the worst items.
+    """Write one self-contained HTML page: scores, figures, tables and the worst items.
 
-    Several reports make a comparison.
+    Give several reports to compare them.
 
     Example: uqeval report report.json --figures figures/ --figure-format pdf
     """

@@ -22,48 +22,50 @@ def run(
     shared: o.Shared,
     paths: Annotated[list[str] | None, typer.Argument(
         metavar="[FILE.yaml | PREDS... [LABELS]]", show_default=False,
-        help="A file of settings (default: uqeval.yaml); or predictions and their labels or "
-        "target, without a file: all that applies to them.")] = None,
+        help="A settings file (default: uqeval.yaml). Or predictions with their labels or "
+        "target: evaluates all metrics that fit them.")] = None,
     output: Annotated[str | None, typer.Option(
         "-o", "--output", metavar="DIR", show_default=False, rich_help_panel="Output",
-        help="Folder of the reports (default: the file's, else uqeval-report).")] = None,
+        help="Folder for the reports (default: from the file, else uqeval-report).")] = None,
     gallery: Annotated[int | None, typer.Option(
         metavar="N", min=0, show_default=False, rich_help_panel="Output",
-        help="Pictures of the N worst items on each page (default: 3, where that is cheap).")]
+        help="Show pictures of the N worst items on each page (default: 3 if that is cheap).")]
         = None,
     quiet: Annotated[bool, typer.Option(
-        "-q", "--quiet", rich_help_panel="Output", help="No progress, no warnings, no tables.")]
+        "-q", "--quiet", rich_help_panel="Output", help="Print no progress, no warnings and no "
+        "tables.")]
         = False,
     store: Annotated[list[str] | None, typer.Option(
         metavar="NAME", show_default=False, rich_help_panel=_CONFIG,
-        help="Only this store of the file; again for more.")] = None,
+        help="Evaluate only this store of the file. Repeat for more.")] = None,
     baseline: Annotated[str | None, typer.Option(
         metavar="REPORT", show_default=False, rich_help_panel=_GATE,
-        help="Report or folder of reports that drops and rises are measured against.")] = None,
+        help="Report or folder of reports from which drops and rises are measured.")] = None,
     gate: Annotated[bool, typer.Option(
         "--gate/--no-gate", show_default=False, rich_help_panel=_GATE,
-        help="Whether the file's rules are judged (default: if it has any).")] = True,
+        help="Judge the rules of the file (default: if it has any).")] = True,
     video: Annotated[str | None, typer.Option(
         metavar="VIDEO", show_default=False, rich_help_panel="Input",
-        help="Without a file: frames, with or without PREDS, as `uqeval tc` takes them.")] = None,
+        help="Without a file: frames, with or without PREDS, as for `uqeval tc`.")] = None,
     uncertainty: Annotated[list[str] | None, typer.Option(
         metavar="NAME", show_default=False, rich_help_panel="Input",
-        help="Without a file: the uncertainty of all metrics that have one, a map of any name in "
-        "the store; again for more (default: each metric's own).")] = None,
+        help="Without a file: use this uncertainty map for all metrics that need one. Repeat "
+        "for more (default: that of each metric).")] = None,
     reference: Annotated[str | None, typer.Option(
         metavar="STORE", show_default=False, rich_help_panel="Input",
-        help="Without a file: the divergence from these predictions too.")] = None,
+        help="Without a file: also compute the divergence from these predictions.")] = None,
     resume: Annotated[bool, typer.Option(
         "--resume", rich_help_panel="Running",
-        help="Go on from what the same command had counted when it was stopped.")] = False,
+        help="Continue the same command after an interruption.")] = False,
     memory: Annotated[str | None, typer.Option(
         metavar="SIZE", show_default=False, rich_help_panel="Running",
-        help="Bytes of tiles and maps, such as 2GiB (default: the file's, else 512MB).")] = None,
+        help="Memory for tiles and maps, such as 2GiB (default: from the file, else 512MB).")]
+        = None,
 ) -> None:  # fmt: skip
-    """Evaluate everything, each store in one read: reports, one page, the gate's verdict.
+    """Evaluate everything, with one read per store: reports, one page, and the gate's verdict.
 
-    With a file: its stores, the metrics under evaluate:, and the rules under gate:, which decide
-    the exit status. Without: all metrics that apply to the predictions.
+    With a file: evaluates its stores with the metrics under evaluate:. The rules under gate:
+    decide the exit status. Without a file: evaluates all metrics that fit the predictions.
 
     Example: uqeval run preds.zarr labels/ -o report/
     """

@@ -6,7 +6,7 @@ import sys
 
 
 def schema() -> None:
-    """Print the JSON Schema of uqeval.yaml; editors complete and check the file with it.
+    """Print the JSON Schema of uqeval.yaml, for completion and checks in editors.
 
     Example: uqeval schema > uqeval.schema.json
     """

@@ -22,29 +22,30 @@ if TYPE_CHECKING:
 
 def select(
     report: Annotated[str, typer.Argument(
-        metavar="REPORT", show_default=False, help="A report, as -o writes it.")],
-    count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="How many.")] = 20,
+        metavar="REPORT", show_default=False, help="A report, written by -o FILE.")],
+    count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="Number of images or "
+    "frames to list.")] = 20,
     by: Annotated[str | None, typer.Option(
         metavar="FIELD", show_default=False,
-        help="Score of the items to go by, such as pavpu.pavpu (default: temporal.tc of a video, "
-        "else the first score that has a better way).")] = None,
+        help="Rank items by this score, such as pavpu.pavpu (default: temporal.tc for a video, "
+        "else the first score with a better direction).")] = None,
     min_gap: Annotated[int, typer.Option(
-        metavar="FRAMES", help="Video: leave out what is within so many frames of a worse "
-        "one.")] = 1,
+        metavar="FRAMES", help="Video: skip frames within this distance of a worse one.")] = 1,
     per_sequence: Annotated[int | None, typer.Option(
-        metavar="N", show_default=False, help="Video: at most so many of one sequence.")] = None,
+        metavar="N", show_default=False, help="Video: list at most N frames per sequence.")] = None,
     min_coverage: Annotated[float, typer.Option(
-        metavar="SHARE", help="Video: leave out pairs of which less could be compared.")] = 0.5,
+        metavar="SHARE",
+        help="Video: skip pairs with a smaller fraction of compared pixels.")] = 0.5,
     keep_cuts: Annotated[bool, typer.Option(
-        "--keep-cuts", help="Video: pairs that look like scene cuts, too.")] = False,
+        "--keep-cuts", help="Video: include pairs that look like scene cuts.")] = False,
     output: Annotated[str | None, typer.Option(
         "-o", "--output", metavar="FILE", show_default=False,
         help="Write the list as CSV; - is stdout.")] = None,
-    format: Annotated[Format, typer.Option(help="What to print to stdout.")] = Format.table,
+    format: Annotated[Format, typer.Option(help="Format of stdout.")] = Format.table,
 ) -> None:  # fmt: skip
-    """Which frames or images to label next: the worst first, without their neighbours.
+    """List the images or frames to label next: the worst first, without their neighbours.
 
-    Leaves out scene cuts and pairs where the flow has failed; says why each is there.
+    Skips scene cuts and pairs where the flow failed. Gives the reason for each listed item.
 
     Example: uqeval select report.json -n 50 --min-gap 10 -o label_next.csv
     """

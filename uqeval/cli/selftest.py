@@ -21,13 +21,13 @@ def selftest(
     output: Annotated[str | None, typer.Option(
         "-o", "--output", metavar="FILE", show_default=False,
         help="Write all checks and the versions as JSON; - is stdout.")] = None,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print failed checks only.")] = False,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only failed checks.")] = False,
 ) -> None:  # fmt: skip
-    """Does this installation compute what it should? Known answers, on this machine.
+    """Check that this installation computes known answers on this machine.
 
-    Compares kernels with plain NumPy, repeats the papers' worked examples and videos with a known
-    answer, reads back what it writes, and evaluates golden reports. Takes less than a minute; the
-    first run after an installation also compiles. Status 0: all is as expected; 3: a difference.
+    Compares kernels with plain NumPy, repeats worked examples of the papers and videos with a known
+    answer, reads back written files, and evaluates golden reports. Takes less than a minute; the
+    first run after an installation also compiles. Status 0: all checks pass; 3: a check fails.
 
     Example: uqeval selftest -o selftest.json
     """

@@ -20,34 +20,36 @@ def sweep(
     shared: o.Shared,
     paths: Annotated[list[str] | None, typer.Argument(
         metavar="PREDS... [LABELS]", show_default=False,
-        help="Store of samples: of class probabilities (`probs`, `logits`), or of numbers "
-        "(`samples`, or members' `mean` and `std`); or several: members of one ensemble. Then the "
-        "labels or the target, where the store does not hold them; none for --reference alone.")]
+        help="Store of samples: class probabilities (`probs`, `logits`) or numbers (`samples`, "
+        "or `mean` and `std` of members). Several stores are members of one ensemble. The "
+        "labels or the target come last, if the store does not have them; not needed for "
+        "--reference alone.")]
         = None,
     metric: Annotated[list[str] | None, typer.Option(
         metavar="FAMILY", show_default=False,
-        help="What to evaluate, again for more (default: segmentation and pavpu of classes; "
-        "regression, sparsification and nmerci of numbers).")] = None,
+        help="Metric family to evaluate. Repeat for more (default: segmentation and pavpu for "
+        "classes; regression, sparsification and nmerci for regression).")] = None,
     reference: Annotated[str | None, typer.Option(
         metavar="STORE", show_default=False,
-        help="Evaluate the KL divergence from these predictions too; alone without labels.")]
+        help="Also compute the KL divergence from these predictions; without labels, only that.")]
         = None,
     samples: Annotated[str | None, typer.Option(
         metavar="1,2,4,…", show_default=False,
         help="Numbers of samples M (default: 1, 2, 4, … and all).")] = None,
     repeats: Annotated[str, typer.Option(
-        metavar="R", help="Subsets drawn for each M; one number, or one for each M.")] = "8",
-    seed: Annotated[int, typer.Option(help="Seed of the draws.")] = 0,
+        metavar="R", help="Number of subsets for each M: one number, or one per M.")] = "8",
+    seed: Annotated[int, typer.Option(help="Seed of the subsets.")] = 0,
     error: Annotated[str | None, typer.Option(
         metavar="ERROR", show_default=False,
-        help="Of sparsification: brier or zero-one; rmse, mse, mae or abs-rel.")] = None,
+        help="Error measure of sparsification: brier or zero-one; rmse, mse, mae or abs-rel.")]
+        = None,
     clip: Annotated[float | None, typer.Option(
         metavar="EPS", show_default=False,
-        help="Of divergence: raise both to at least this probability.")] = None,
+        help="For divergence: raise both probabilities to at least EPS.")] = None,
 ) -> None:  # fmt: skip
-    """How many samples are enough? Each metric over M, mean ± std over drawn subsets.
+    """Show how many samples are enough: each metric over M, mean ± std over drawn subsets.
 
-    The stack is read once for all subsets. --csv writes one row a metric, M and draw, to plot.
+    Reads the stack once for all subsets. --csv writes one row per metric, M and draw, for plots.
 
     Example: uqeval sweep preds.zarr labels/ --samples 1,2,4,8 --csv sweep.csv
     """

@@ -28,40 +28,40 @@ def tc(
     settings: dict[str, Any],
     video: Annotated[str | None, typer.Argument(
         metavar="VIDEO", show_default=False,
-        help="A folder with `frames/` and `predictions/` (and perhaps `labels/`), a folder of "
+        help="A folder with `frames/` and `predictions/` (optionally `labels/`), a folder of "
         "images, a store with `frames`, or a video file.")] = None,
     predictions: Annotated[list[str] | None, typer.Argument(
         metavar="[PREDS]...", show_default=False,
         help="Predictions of the frames: a folder of PNGs of class ids, or a store with "
-        "`predictions`, `probs` or `logits`; give several to compare models on the same "
+        "`predictions`, `probs` or `logits`. Give several to compare models on the same "
         "flow.")] = None,
     labels: Annotated[str | None, typer.Option(
         metavar="LABELS", show_default=False,
-        help="Ground truth of the frames (some or all): mIoU_t, and its correlation with "
-        "TC_t.")] = None,
+        help="Labels of some or all frames: adds mIoU_t and its correlation with TC_t.")] = None,
     pseudo_labels: Annotated[str | None, typer.Option(
         metavar="PREDS", show_default=False,
-        help="Another model's predictions in place of labels.")] = None,
+        help="Use the predictions of another model as labels.")] = None,
     resize: Annotated[Resize, typer.Option(
-        help="Ids of another size than their frames: an error, or resized by nearest "
+        help="Class ids whose size differs from their frames: an error, or resize by nearest "
         "neighbour.")] = Resize.none,
     flow_path: Annotated[str | None, typer.Option(
         metavar="PATH", show_default=False, rich_help_panel=_FLOW,
-        help="For --flow file: flow on frame t's grid that points to t-1, as a folder of .flo, "
-        "KITTI .png, .npy or .pfm named as frame t, or an array [N-1, H, W, 2].")] = None,
+        help="With --flow file: flow on the grid of frame t that points to t-1. A folder of "
+        ".flo, KITTI .png, .npy or .pfm files named as frame t, or an array [N-1, H, W, "
+        "2].")] = None,
     flow_forward_path: Annotated[str | None, typer.Option(
         metavar="PATH", show_default=False, rich_help_panel=_FLOW,
-        help="The same on frame t-1's grid pointing to t, for --occlusion, --tracks and --grid "
-        "previous.")] = None,
+        help="The same on the grid of frame t-1, pointing to t; for --occlusion, --tracks and "
+        "--grid previous.")] = None,
     flow_cache: Annotated[str | None, typer.Option(
         metavar="DIR", show_default=False, rich_help_panel=_FLOW,
-        help="Keep estimated flow here (8 bytes a pixel and pair), for other models on the same "
-        "frames.")] = None,
+        help="Cache the estimated flow here (8 bytes per pixel and pair), for other models on "
+        "the same frames.")] = None,
 ) -> None:  # fmt: skip
-    """TC and mTC: is a video's segmentation consistent over time?
+    """TC and mTC: is a video segmentation stable over time?
 
-    Warps the prediction of each frame to the next one by optical flow and compares the two; needs
-    no labels. With a table of models × flows if several are given.
+    Warps the prediction of each frame to the next one by optical flow and compares the two. Needs
+    no labels. Several models or flows give a table of models × flows.
 
     Example: uqeval tc video/ --flow dis --labels labels/ -o report.json
     """

@@ -16,26 +16,25 @@ if TYPE_CHECKING:
 
 def verify(
     report: Annotated[str, typer.Argument(
-        metavar="REPORT", show_default=False, help="A report, as -o FILE.json writes it.")],
+        metavar="REPORT", show_default=False, help="A report, written by -o FILE.json.")],
     stores: Annotated[list[str] | None, typer.Argument(
         metavar="[STORE]...", show_default=False,
-        help="The stores of the report, in place of the paths in it: frames, predictions, labels "
-        "or target, reference. Default: the paths in the report, as far as they are inside the "
-        "working folder.")] = None,
+        help="The stores of the report: frames, predictions, labels or target, reference. "
+        "Default: the paths in the report that are inside the working folder.")] = None,
     items: Annotated[int, typer.Option(
-        metavar="K", min=1, help="Recompute K items, chosen by --seed.")] = 5,
+        metavar="K", min=1, help="Number of items to recompute, chosen by --seed.")] = 5,
     all_: Annotated[bool, typer.Option(
         "--all", help="Recompute all items, and the scores of the whole set.")] = False,
-    seed: Annotated[int, typer.Option(metavar="N", help="Seed of the choice of items.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", help="Seed for the choice of items.")] = 0,
     output: Annotated[str | None, typer.Option(
         "-o", "--output", metavar="FILE", show_default=False,
-        help="Write what was and was not verified as JSON; - is stdout.")] = None,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print problems only.")] = False,
+        help="Write the result as JSON, also what was not verified; - is stdout.")] = None,
+    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Print only problems.")] = False,
 ) -> None:  # fmt: skip
-    """Does this report follow from these predictions? An independent recomputation in plain NumPy.
+    """Recompute a report from its predictions with independent code in plain NumPy.
 
-    Checks the fingerprints of stores, labels and states too. Status 0: all that was compared
-    agrees; 2: something differs, or could not be verified.
+    Also checks the fingerprints of stores, labels and states. Status 0: all compared values agree;
+    2: a value differs, or cannot be verified.
 
     Example: uqeval verify report.json preds.zarr labels/ --all -o verification.json
     """

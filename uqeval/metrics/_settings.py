@@ -81,8 +81,7 @@ def definition_of(definitions: Mapping[str, Any]) -> Any:
     """The field of settings that says whose definition they are of."""
     return option(
         "paper",
-        "Whose definition: sets the other options as that paper or code has them; several make "
-        "variants.",
+        "Use the definition of this paper or code: sets the other options. Repeat for variants.",
         choices=tuple(definitions),
         common=True,
     )

@@ -223,10 +223,10 @@ def _refuse_strange(counted: Mapping[Tally, Counted], tallies: Sequence[Tally]) 
             )
 
 
-_ABOUT = """Confidence vs accuracy: does 0.9 mean right nine times in ten?
+_ABOUT = """Confidence vs accuracy: are 90 % of the pixels with confidence 0.9 correct?
 
-ECE, MCE, adaptive and class-wise ECE, Brier score, NLL, the reliability diagram, and the
-temperature that makes the NLL least, with the scores after it.
+Computes ECE, MCE, adaptive and class-wise ECE, Brier score, NLL and the reliability diagram.
+Fits the temperature with the smallest NLL, and gives the scores after scaling.
 
 Example: uqeval calibration preds.zarr labels/ -o report.json
 """

@@ -39,39 +39,40 @@ class CalibrationSettings(Settings):
 
     # fmt: off
     bins: int = option(
-        15, "Bins of confidence, of equal width (of equal mass for the adaptive ECE); several make "
-        "variants.",
+        15, "Number of confidence bins: equal width, or equal mass for the adaptive ECE. "
+        "Repeat for variants.",
         metavar="B", panel=_BINS, least=1, most=MOST_BINS, common=True)
     edge: str = option(
-        "lower", "A confidence on an edge lies in the lower bin, in the upper one, or in the upper "
-        "one with edges rounded to float32.",
+        "lower", "Which bin a confidence on an edge belongs to: lower, upper, or upper with "
+        "edges rounded to float32.",
         choices=("lower", "upper", "upper-float32"), panel=_BINS)
     at_one: str = option(
-        "last", "With --edge upper, confidence 1 lies in the last bin, in its own, or in none "
-        "(drop; it counts in N).",
+        "last", "With --edge upper, where confidence 1 goes: the last bin, its own bin, or no "
+        "bin (drop; it counts in N).",
         choices=cs.AT_ONE, panel=_BINS)
     binary: str = option(
-        "top", "With two classes, the bins are of the top label's probability, or of class 1's "
-        "(positive).",
+        "top", "With two classes, bin the probability of the top label, or of class 1 (positive).",
         choices=("top", "positive"), panel=_BINS)
     estimator: str = option(
-        "plug-in", "Beside the plug-in ECE, an estimate with less bias: Kumar et al. 2019 (root of "
-        "the mean squared gap, mean gap) or Roelofs et al. 2022; several make variants.",
+        "plug-in", "Add an ECE estimate with less bias: Kumar et al. 2019 (l2, l1) or Roelofs "
+        "et al. 2022. Repeat for variants.",
         choices=("plug-in", *estimators.PUBLISHED), panel=_BINS)
     clip: float = option(
-        2.0**-24, "Least probability in the NLL.",
+        2.0**-24, "Clip probabilities below this value in the NLL.",
         metavar="P", above=0, below=1, several=False, shown="2^-24")
     adaptive: bool = option(
-        True, "The adaptive ECE. Its bins are of the whole set, which is read again for them when "
-        "it has grown.", panel=_BINS)
+        True, "Compute the adaptive ECE. Its bins need the whole set, so a set that grows is "
+        "read again.", panel=_BINS)
     temperature: bool = option(
-        True, "Fit a temperature and give the scores after it.", panel=_TEMPERATURE, common=True)
+        True, "Fit a temperature, and report the scores before and after "
+        "scaling.", panel=_TEMPERATURE, common=True)
     temperature_of: str = option(
-        "mean", "It scales the logarithm of the mean of the samples, or that of each of the "
-        "samples before they are averaged, which reads the stack again; both make variants.",
+        "mean", "Scale the mean of the samples, or each sample before averaging (samples; "
+        "reads the stack again). Repeat for variants.",
         choices=("mean", "samples"), panel=_TEMPERATURE)
     fit_on: str | None = option(
-        None, "Fit it on the items that FILE names, a JSON list or one a line.",
+        None, "Fit the temperature on the items that FILE names: a JSON list, or one name per "
+        "line.",
         metavar="FILE", panel=_TEMPERATURE, several=False, shown="all", common=True)
     definition: str = definition_of(DEFINITIONS)
     # fmt: on

@@ -14,8 +14,8 @@ class DivergenceSettings(Settings):
 
     # fmt: off
     clip: float = option(
-        0.0, "Raise both to at least this probability and renormalise; with 0, pixels where the "
-        "reference gives 0 are infinite, and counted apart.",
+        0.0, "Raise both probabilities to at least EPS and renormalise. With 0, the divergence "
+        "is infinite where the reference is 0; such pixels are counted separately.",
         metavar="EPS", least=0, below=1, shown="0", common=True)
     definition: str = definition_of(Settings.definitions)
     # fmt: on

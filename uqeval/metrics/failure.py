@@ -294,10 +294,10 @@ def _item(tally: ItemFailure, data: bytes, counts: Any, lacking: str) -> dict[st
     return record
 
 
-_ABOUT = """Failure detection: are wrong pixels less certain than right ones?
+_ABOUT = """Failure detection: are wrong pixels less certain than correct ones?
 
-AUROC, AUPR, FPR95, AURC, e-AURC, AUGRC, risk at coverage, coverage at risk and undetected
-errors, of all pixels and by ground-truth class, nothing sampled.
+Computes AUROC, AUPR, FPR95, AURC, e-AURC, AUGRC, risk at coverage, coverage at risk and
+undetected errors, over all pixels and per ground-truth class.
 
 Example: uqeval failure preds.zarr labels/ --uncertainty entropy --uncertainty confidence
 """

@@ -21,16 +21,16 @@ class FailureSettings(Settings):
 
     # fmt: off
     uncertainty: str = option(
-        "entropy", "A map: entropy, mutual_information, expected_entropy, confidence, "
-        "variation_ratio, std, or any map of the store; give it again for more.",
+        "entropy", "Uncertainty map: entropy, mutual_information, expected_entropy, "
+        "confidence, variation_ratio, std, or any map of the store. Repeat for variants.",
         metavar="NAME", common=True)
     threshold: str = option(
-        "mean", "Uncertainty threshold of the undetected errors: mean of the pixels; median or pNN "
-        "of the 4×4 patches; range:T; max-surplus; or a number.",
+        "mean", "Uncertainty threshold for undetected errors: mean of the pixels; median or "
+        "pNN of the 4×4 patches; range:T; max-surplus; or a number.",
         metavar="RULE", common=True)
     log_base: float | str = option(
-        math.e, "Base of the entropies, the unit of thresholds; with classes, their number, they "
-        "lie in [0, 1].",
+        math.e, "Base of the entropies, and so the unit of thresholds. With classes (their "
+        "number), entropies lie in [0, 1].",
         metavar="e|2|classes", several=False, shown="e")
     definition: str = definition_of(Settings.definitions)
     # fmt: on

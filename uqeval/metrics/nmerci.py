@@ -149,10 +149,10 @@ def _maps(settings: NmerciSettings, facts: Facts) -> set[str]:
     return wanted
 
 
-_ABOUT = """n-MeRCI: does the predicted uncertainty follow the error, whatever its scale?
+_ABOUT = """n-MeRCI: does the predicted uncertainty follow the error, at any scale?
 
-0 for an uncertainty equal to the error, 1 for a constant one; MeRCI, its curve over α, and by
-interval of the ground truth.
+0 means an uncertainty equal to the error, 1 a constant one. Computes MeRCI and n-MeRCI, the
+curve over α, and a table by interval of the ground truth.
 
 Example: uqeval nmerci depth.zarr kitti/ --depth-step 5 -o report.json
 """

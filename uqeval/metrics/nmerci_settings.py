@@ -31,24 +31,25 @@ class NmerciSettings(Settings):
 
     # fmt: off
     uncertainty: str = option(
-        "sigma", "The predicted standard deviation, or a map of the store in its place; give it "
-        "again for more.",
+        "sigma", "The predicted standard deviation, or another map of the store. Repeat for "
+        "variants.",
         metavar="NAME", common=True)
     alpha: float = option(
-        95.0, "Share of the pixels that the rescaled intervals hold; several make variants.",
+        95.0, "Percentage of pixels whose error the scaled uncertainty must cover. Repeat for "
+        "variants.",
         metavar="PERCENT", above=0, most=100, shown="95", common=True)
     depth_step: float | None = option(
-        None, "Also by interval of the target of this width, each with its own percentiles.",
+        None, "Also score each interval of the target of this width, with its own percentiles.",
         metavar="STEP", above=0, below=math.inf, several=False, common=True)
     interpolation: str = option(
-        "linear", "Percentiles: linear, inverted_cdf, or truncated: the last of the first "
-        "floor(N·α) values.",
+        "linear", "Interpolation of percentiles: linear, inverted_cdf, or truncated (the last "
+        "of the first floor(N·α) values).",
         choices=("linear", "inverted_cdf", "truncated"), panel=_CHOICES)
     over: str = option(
-        "all", "Means over all pixels, or over those kept: with λ up to λ^α.",
+        "all", "Compute means over all pixels, or only over those with λ up to λ^α (kept).",
         choices=("all", "kept"), panel=_CHOICES)
     mae: str = option(
-        "full", "The MAE of all pixels, or trimmed to errors up to max^α.",
+        "full", "Use the MAE of all pixels (full), or only of errors up to max^α (trimmed).",
         choices=("full", "trimmed"), panel=_CHOICES)
     definition: str = definition_of(DEFINITIONS)
     # fmt: on

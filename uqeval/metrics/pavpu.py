@@ -170,10 +170,10 @@ def _undefined(rule: Rule, fitted: Fitted | None) -> list[str]:
     return undefined_warnings(rule, fitted.threshold[0]) if fitted and one else []
 
 
-_ABOUT = """Patch accuracy vs patch uncertainty: are the uncertain places the wrong ones?
+_ABOUT = """Patch accuracy vs patch uncertainty: are the wrong patches the uncertain ones?
 
-PAvPU, p(accurate | certain), p(uncertain | inaccurate), phi, the PAvPU Surplus, their curves,
-per class and for mixed patches, with the segmentation scores beside them.
+Computes PAvPU, p(accurate | certain), p(uncertain | inaccurate), phi, the PAvPU Surplus and
+their curves, per class and for mixed patches, and the segmentation scores.
 
 Example: uqeval pavpu preds.zarr labels/ -o report.json
 """

@@ -42,54 +42,55 @@ class PavpuSettings(Settings):
 
     # fmt: off
     uncertainty: str = option(
-        "entropy", "A map: entropy, mutual_information, expected_entropy, confidence, "
-        "variation_ratio, std, or any map of the store; give it again for more.",
+        "entropy", "Uncertainty map: entropy, mutual_information, expected_entropy, "
+        "confidence, variation_ratio, std, or any map of the store. Repeat for variants.",
         metavar="NAME", panel=_PATCHES, common=True)
     window: int = option(
-        4, "Side of a patch; several make variants.",
+        4, "Side of a patch in pixels. Repeat for variants.",
         metavar="PIXELS", panel=_PATCHES, least=1, common=True)
     stride: int = option(
-        0, "Step between patches; 1 slides.",
+        0, "Step between patches. 1 gives sliding windows.",
         metavar="PIXELS", panel=_PATCHES, least=1, shown="the window")
     border: str = option(
-        "drop", "Incomplete patches: drop them, keep what they have (partial), or pad with wrong "
-        "pixels of uncertainty 0.",
+        "drop", "Incomplete patches: drop them, use the pixels that exist (partial), or pad "
+        "with wrong pixels of uncertainty 0.",
         choices=("drop", "partial", "pad"), panel=_PATCHES)
     void: str = option(
-        "exclude", "Void pixels: leave the patch, or count as inaccurate.",
+        "exclude", "Void pixels: exclude them from the patch, or count them as inaccurate.",
         choices=("exclude", "inaccurate"), panel=_PATCHES)
     top_k: int = option(
-        1, "A pixel is right when its label is among the K likeliest classes.",
+        1, "A pixel is correct if its label is among the K likeliest classes.",
         metavar="K", panel=_PATCHES, least=1)
     log_base: float | str = option(
-        math.e, "Base of the entropies; with classes, their number, they lie in [0, 1].",
+        math.e, "Base of the entropies. With classes (their number), entropies lie in [0, 1].",
         metavar="e|2|classes", panel=_PATCHES, several=False, shown="e")
     threshold: str = option(
         "mean", "Uncertainty threshold: mean of the pixels; median or pNN of the patches; "
         "range:T; max-surplus; or a number.",
         metavar="RULE", panel=_THRESHOLDS, common=True)
     threshold_from: str | None = option(
-        None, "Take the uncertainty threshold that another report fitted.",
+        None, "Use the uncertainty threshold that another report fitted.",
         metavar="REPORT", panel=_THRESHOLDS, several=False, common=True)
     threshold_scope: str = option(
-        "set", "Fit the threshold on the whole set, each class, or each item.",
+        "set", "Fit the threshold on the whole set, on each class, or on each item.",
         choices=("set", "class", "item"), panel=_THRESHOLDS)
     curve_range: str | None = option(
-        None, "Ends of the curve over thresholds; with a number as threshold, parts can be merged.",
+        None, "Ends of the curve over thresholds. Shards can be merged if you also give the "
+        "threshold as a number.",
         metavar="LOW:HIGH", panel=_THRESHOLDS, several=False,
         shown="the least and the greatest uncertainty of the set")
     accuracy_threshold: float = option(
-        0.5, "A patch is accurate above this share of right pixels.",
+        0.5, "A patch is accurate if its fraction of correct pixels is above this value.",
         metavar="A", panel=_THRESHOLDS, least=0, most=1)
     accuracy_op: str = option(
-        ">", "A patch on the accuracy threshold is inaccurate (>), or accurate (>=).",
+        ">", "A patch exactly on the accuracy threshold is inaccurate (>), or accurate (>=).",
         choices=(">", ">="), panel=_THRESHOLDS)
     uncertainty_op: str = option(
-        ">", "A patch on the uncertainty threshold is certain (>), or uncertain (>=).",
+        ">", "A patch exactly on the uncertainty threshold is certain (>), or uncertain (>=).",
         choices=(">", ">="), panel=_THRESHOLDS)
     deciles: bool = option(
-        True, "The table of accuracy by decile of uncertainty. Deciles are of the whole set, which "
-        "is read again for them when it has grown.", panel=_THRESHOLDS)
+        True, "Compute the table of accuracy by decile of uncertainty. Deciles need the whole "
+        "set, so a set that grows is read again.", panel=_THRESHOLDS)
     definition: str = definition_of(DEFINITIONS)
     # fmt: on
 

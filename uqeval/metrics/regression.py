@@ -195,10 +195,10 @@ def _percent(p: float) -> str:
     return f"{100 * p:g}"
 
 
-_ABOUT = """Regression: are the predicted numbers right, and their standard deviations honest?
+_ABOUT = """Regression: are the predicted standard deviations as large as the errors?
 
-RMSE, MAE, AUCE with its over- and under-confident parts and its calibration plot, NLL, CRPS,
-sharpness, interval scores and coverage.
+Computes RMSE, MAE, AUCE with its over- and under-confident parts, the calibration plot, NLL,
+CRPS, sharpness, interval scores and coverage.
 
 Example: uqeval regression depth.zarr kitti/ -o report.json
 """

@@ -29,25 +29,25 @@ class RegressionSettings(Settings):
 
     # fmt: off
     uncertainty: str = option(
-        "sigma", "The predicted standard deviation, or a map of the store in its place; give it "
-        "again for more.",
+        "sigma", "The predicted standard deviation, or another map of the store. Repeat for "
+        "variants.",
         metavar="NAME", common=True)
     distribution: str = option(
-        "gaussian", "Whose standard deviation σ is.",
+        "gaussian", "Distribution of the prediction; σ is its standard deviation.",
         choices=("gaussian", "laplace"), common=True)
     levels: int = option(
-        99, "Calibration at K levels.", metavar="K", panel=_PLOT, least=2, most=9999)
+        99, "Number of levels in the plot.", metavar="K", panel=_PLOT, least=2, most=9999)
     grid: str = option(
-        "open", "Where they lie: k/(K + 1), open; evenly from 0 to 1, closed; or evenly from 0.05 "
-        "to 0.95, 5-95.",
+        "open", "Position of the levels: k/(K + 1) (open), evenly from 0 to 1 (closed), or "
+        "evenly from 0.05 to 0.95 (5-95).",
         choices=("open", "closed", "5-95"), panel=_PLOT)
     proportion: str = option(
-        "interval", "Share of the targets in the central interval of a level, or on one side of "
-        "its quantile.",
+        "interval", "Fraction of targets in the central interval of a level, or below its "
+        "quantile.",
         choices=("interval", "quantile"), panel=_PLOT)
     area: str = option(
-        "trapezoid", "AUCE of the gaps: trapezoid, crossing (cut where their line crosses 0), or "
-        "their mean.",
+        "trapezoid", "How AUCE sums the gaps: trapezoid, crossing (splits a trapezoid where "
+        "the gap crosses 0), or their mean.",
         choices=rs.AREAS, panel=_PLOT)
     definition: str = definition_of(DEFINITIONS)
     # fmt: on

@@ -253,10 +253,10 @@ def _record(settings: SparsificationSettings, found: sc.Curves | str) -> dict[st
     }
 
 
-_ABOUT = """Sparsification: does the error fall as the least certain pixels are removed?
+_ABOUT = """Sparsification: does the error fall when you remove the least certain pixels?
 
-The curve over the fraction removed, the oracle that removes the largest errors first, AUSE
-(the area between them) and AURG (the gain over removing at random).
+Computes the error over the removed fraction, the oracle (removes the largest errors first),
+AUSE (the area between the two) and AURG (the gain over random removal).
 
 Example: uqeval sparsification preds.zarr labels/ --error brier --error zero-one
 """

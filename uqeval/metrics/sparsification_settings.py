@@ -40,35 +40,35 @@ class SparsificationSettings(Settings):
 
     # fmt: off
     uncertainty: str = option(
-        "", "A map: entropy, mutual_information, confidence, …; sigma for regression; or any map "
-        "of the store; give it again for more.",
+        "", "Uncertainty map: entropy, mutual_information, confidence, …; sigma for "
+        "regression; or any map of the store. Repeat for variants.",
         metavar="NAME", shown="entropy; sigma for regression", common=True)
     error: str = option(
-        "", "brier or zero-one for classes; rmse, mse, mae or abs-rel for regression; give it "
-        "again for more.",
+        "", "Error measure: brier or zero-one for classes; rmse, mse, mae or abs-rel for "
+        "regression. Repeat for variants.",
         choices=(*ERRORS["classes"], *ERRORS["regression"]), shown="brier; rmse for regression",
         common=True)
     scope: str = option(
-        "set", "Pooled over the set, or the mean over items of their own curves.",
+        "set", "One curve of all pixels of the set, or the mean over the curves of the items.",
         choices=("set", "item"), common=True)
     steps: int = option(
-        100, "Curves at the fractions k/K removed.",
+        100, "Compute the curves at the removed fractions k/K.",
         metavar="K", panel=_CHOICES, least=2, most=10_000)
     keep: str = option(
-        "floor", "Pixels kept of N: N - floor(kN/K), the float (1 - k/K)N cut to an integer, or up "
-        "to a quantile.",
+        "floor", "Number of pixels kept of N: N - floor(kN/K), the float (1 - k/K)N truncated, "
+        "or those up to a quantile.",
         choices=("floor", "truncate", "quantile"), panel=_CHOICES)
     ties: str = option(
         "averaged", "Pixels tied at a cut: averaged, or kept together.",
         choices=("averaged", "together"), panel=_CHOICES)
     normalise: str = option(
-        "first", "Divide the curves by their first value, or not.",
+        "first", "Divide the curves by their first value, or do not.",
         choices=("first", "none"), panel=_CHOICES)
     end: str = option(
         "last", "Areas end at the last fraction, or at 1 with an error of 0 there.",
         choices=("last", "zero"), panel=_CHOICES)
     grid: str = option(
-        "steps", "Areas of the curves at the steps, or over every rank.",
+        "steps", "Compute areas from the curves at the steps, or over every rank.",
         choices=("steps", "every-rank"), panel=_CHOICES)
     definition: str = definition_of(DEFINITIONS)
     # fmt: on

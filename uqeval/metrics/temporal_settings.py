@@ -33,47 +33,48 @@ class TemporalSettings(Settings):
 
     # fmt: off
     flow: str = option(
-        "farneback", "farneback, dis (dis:medium), dis:fast, dis:ultrafast, tvl1, or file; with "
-        "parameters as farneback:winsize=21; give it again for an ablation.",
+        "farneback", "Optical flow: farneback, dis (dis:medium), dis:fast, dis:ultrafast, "
+        "tvl1, or file. Parameters follow the name: farneback:winsize=21. Repeat for variants.",
         metavar="METHOD", panel=_FLOW, common=True)
     flow_scale: float = option(
-        1.0, "Estimate on images of this part of their sides.",
+        1.0, "Estimate the flow on images scaled by this factor.",
         metavar="SCALE", panel=_FLOW, shown="1")
     model: str = ""
     occlusion: str = option(
-        "none", "With fb: scores without the pixels that a forward-backward check calls occluded, "
-        "beside the others.",
+        "none", "With fb, also report scores without the pixels that a forward-backward check "
+        "finds occluded.",
         choices=("none", "fb"), panel=_FLOW, several=False, common=True)
     absent: str = option(
-        "exclude", "Classes in neither map: exclude them, or count 0; current: classes of y_t "
-        "only.",
+        "exclude", "Classes in neither map: exclude them, or count them as 0. With current, "
+        "use only classes of y_t.",
         choices=("exclude", "zero", "current"), panel=_CHOICES)
     least_pixels: int = option(
-        0, "Leave classes of fewer pixels in y_t out of TC_t.",
+        0, "Leave classes with fewer pixels in y_t out of TC_t.",
         metavar="N", panel=_CHOICES, least=0, several=False)
     average: str = option(
-        "pairs", "mTC is the mean over pairs, or of pooled counts.",
+        "pairs", "mTC is the mean over pairs, or comes from pooled counts.",
         choices=("pairs", "pooled"), panel=_CHOICES)
     grid: str = option(
-        "current", "Warp t-1 to the current frame, or t back to the previous one.",
+        "current", "Warp t-1 to the current frame, or t back to the previous frame.",
         choices=("current", "previous"), panel=_CHOICES)
     out_of_frame: str = option(
-        "exclude", "Pixels that come from outside: exclude them, or take the nearest at the border "
-        "(clamp).",
+        "exclude", "Pixels that come from outside the frame: exclude them, or use the nearest "
+        "pixel at the border (clamp).",
         choices=("exclude", "clamp"), panel=_CHOICES)
     drop_cuts: bool = option(
         False, "Leave pairs that look like scene cuts out of the means.", panel=_CHOICES)
     tracks: bool = option(
-        False, "C26: the share of long-term tracks along which the prediction keeps its label.",
+        False, "Compute C26: the fraction of long-term tracks along which the prediction keeps "
+        "its label.",
         panel=_TRACKS, common=True)
     track_step: int = option(
-        8, "Tracks begin on a grid this wide.",
+        8, "Start tracks on a grid with this spacing.",
         metavar="PIXELS", panel=_TRACKS, least=1, several=False)
     track_length: int = option(
-        2, "Shorter tracks are not counted.",
+        2, "Ignore shorter tracks.",
         metavar="FRAMES", panel=_TRACKS, least=2, several=False)
     track_everywhere: bool = option(
-        False, "Begin tracks where the image has no structure too.", panel=_TRACKS)
+        False, "Also start tracks where the image has no structure.", panel=_TRACKS)
     definition: str = definition_of(DEFINITIONS)
     # fmt: on
 
