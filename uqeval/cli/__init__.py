@@ -49,7 +49,7 @@ COMMANDS = {
     "observe": "Measure TC online: print one JSON line per new frame, and raise alarms.",
     "select": "List the images or frames to label next: the worst first, without their neighbours.",
     "merge": "Join the saved states of several machines or shards into one report.",
-    "gate": "Check reports against rules, for CI. Status 0: all hold; 1: a rule fails; 2: not judged.",
+    "gate": "Check reports against rules. Status 0: all hold; 1: a rule fails; 2: not judged.",
     "compare": "Compare models: scores, paired differences with intervals, and ranks.",
     "report": "Write one self-contained HTML page: scores, figures, tables and the worst items.",
     "reduce": "Convert sample stacks to per-pixel maps once, for all later evaluations.",

@@ -71,7 +71,7 @@ def gate(
         "release.")]
         = None,
 ) -> None:  # fmt: skip
-    """Check reports against rules, for CI. Status 0: all hold; 1: a rule fails; 2: not judged.
+    """Check reports against rules. Status 0: all hold; 1: a rule fails; 2: not judged.
 
     A rule is an address with limits: pavpu.pavpu: {min: 0.78, confidence: 0.95}. Undefined values,
     and intervals that contain the limit, fail unless the rule lets them pass.
