@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 from command import run_uqeval
+from scipy.stats import t as student
 from small_stores import VOID, C
 
-#: z at 95 %, and for a power of 80 %.
-Z, POWER = 1.959963984540054, 0.8416212335729143
+LEVEL, POWER = 0.95, 0.85
 
 
 def verdict(report: Path, folder: Path, rule: str) -> dict[str, Any]:
@@ -47,9 +47,17 @@ def checked(found: dict[str, Any], n: int, score: Callable[[Sequence[int]], floa
         assert found["groups"] == []
     error = math.sqrt((count - 1) / count * float(np.square(left - np.mean(left)).sum()))
     assert found["interval"]["error"] == pytest.approx(error)
-    more = n * ((Z + POWER) * error / abs(whole - limit)) ** 2 - n
+    t, of_power = (student.ppf(p, count - 1) for p in ((1 + LEVEL) / 2, POWER))
+    skew = max(abs(whole - found["interval"]["low" if limit < whole else "high"]) - t * error, 0)
+
+    def distance(times: float) -> float:
+        """How far `times`·n units reach."""
+        reach: float = (t + of_power) * error / math.sqrt(times) + skew / times
+        return reach
+
     assert found["status"] == "inconclusive"
-    assert found["more_units"]["count"] == max(1, math.ceil(more))
+    units_needed = n + found["more_units"]["count"]
+    assert distance(units_needed / n) <= abs(whole - limit) < distance((units_needed - 1) / n)
 
 
 def miou(truth: np.ndarray, samples: np.ndarray) -> Callable[[Sequence[int]], float]:

@@ -11,6 +11,7 @@ import pytest
 from gate_reports import Known, items, named, report, rules
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
 from uqeval.errors import StoreError, UsageError
 from uqeval.gate import Address, Interval, Limits, Rule, Units, Verdict, judge
@@ -161,8 +162,8 @@ def test_an_inconclusive_verdict_may_pass_and_says_how_many_items(tmp_path: Path
     found = only(tmp_path, text)
     assert found.status == "inconclusive" and found.counts_as == "pass"
     assert found.more_units is not None
-    # 3·((1.96 + 0.84)·se/0.01)² − 3 with se = 0.05/1.96; and at 0.01 ± se
-    assert found.more_units == MoreUnits(151, 10, None, "item")
+    # 3·((4.303 + 1.386)·se/0.01)² − 3 with se = 0.05/4.303; and at 0.01 ± se
+    assert found.more_units == MoreUnits(129, 26, None, "item")
 
 
 @pytest.mark.parametrize("unit", ["item", "batch"])
@@ -170,10 +171,26 @@ def test_more_units_of_a_standard_error(unit: str) -> None:
     interval = Interval(0.95, 0.7, 0.9, False, "jackknife-t", Units(unit, 10, 10), 0.04)
     found = more_units(interval, Fraction("0.8"), Fraction("0.7"), 40)
     n = 40 if unit == "batch" else 10
-    expected = [n * (2.8015852 * 0.04 / gap) ** 2 - n for gap in (0.1, 0.14, 0.06)]
+    # t₉ at 97.5 % and 85 %. The limit is below: that end lies 0.00951 farther off than t·se.
+    straight, skew = (2.2621572 + 1.0997162) * 0.04, 0.1 - 2.2621572 * 0.04
+    expected = [
+        n * brentq(lambda k, gap=gap: straight / k**0.5 + skew / k - gap, 0.1, 100) - n
+        for gap in (0.1, 0.14, 0.06)
+    ]
     assert found is not None and found.unit == ("pair" if unit == "batch" else "item")
     rounded = [max(1, math.ceil(own)) for own in expected]
     assert [found.count, found.low, found.high] == rounded
+
+
+def test_the_longer_end_of_an_interval_takes_more_units() -> None:
+    counts = []
+    for low, high in ((0.7, 0.83), (0.75, 0.83)):
+        interval = Interval(0.95, low, high, False, "jackknife-t", Units("item", 10, 10), 0.02)
+        found = more_units(interval, Fraction("0.8"), Fraction("0.78"), 10)
+        above = more_units(interval, Fraction("0.8"), Fraction("0.82"), 10)
+        assert found is not None and above is not None and above.count == 104
+        counts.append(found.count)
+    assert counts == [154, 108]
 
 
 def test_no_distance_decides_nothing() -> None:
@@ -202,7 +219,7 @@ def test_too_many_more_items_are_not_promised(tmp_path: Path) -> None:
     from uqeval.report.verdicts import message
 
     near = only(tmp_path, "pavpu.pavpu: {min: 0.79, confidence: 0.95}")
-    assert "about 151 more items would decide with a power of 80 % (10 to far more)" in message(
+    assert "about 129 more items would decide with a power of 80 % (26 to far more)" in message(
         near
     )
     nearer = only(tmp_path, "pavpu.pavpu: {min: 0.796, confidence: 0.95}")
