@@ -94,7 +94,7 @@ class FromStates:
             items = [i for i in items if scoring.names[i] in place]
             runs, places = [scoring, other], [items, [place[scoring.names[i]] for i in items]]
         names = tuple(scoring.names[i] for i in items)
-        return _moved(Samples(runs, places, Resampling(names)), address.within, count, sign)
+        return moved(Samples(runs, places, Resampling(names)), address.within, count, sign)
 
     def group_movers(
         self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
@@ -108,7 +108,7 @@ class FromStates:
         samples = (
             self._of(report, items) if baseline is None else self._paired(report, baseline, items)
         )
-        return _moved(samples, address.within, count, sign)
+        return moved(samples, address.within, count, sign)
 
     def _open(self, report: Path) -> tuple[Report, Scoring]:
         if report not in self._opened:
@@ -134,7 +134,7 @@ class FromStates:
         return self._samples[key]
 
 
-def _moved(samples: Samples, text: str, count: int, sign: int) -> list[Mover]:
+def moved(samples: Samples, text: str, count: int, sign: int) -> list[Mover]:
     """The units that move a score of the first run, less that of a second, most towards failing."""
     whole, without, alone = (samples.of(sets, text) for sets in ("whole", "without", "alone"))
     influence = _change(whole)[0] - _change(without)
