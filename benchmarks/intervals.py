@@ -27,7 +27,7 @@ DESIGNS = ("independent", "clustered, by item", "clustered, by drive")
 
 
 def simulate(score: Score, items: int, design: str, replications: int) -> tuple[float, ...]:
-    """Shares: intervals that hold the truth, none, false passes; the same of plain percentiles."""
+    """Shares: intervals that contain the true value, none, false passes; the same of plain percentiles."""
     rng = np.random.default_rng(items)
     size = items // SIZES[items]
 
@@ -104,7 +104,7 @@ def print_intervals(replications: int) -> None:
     print(f"{replications} replications, Monte Carlo error {errors[0]:.1f} at 5 and 95 %, at most "
           f"{errors[1]:.1f}; now (plain percentiles); –: no interval")  # fmt: skip
     for title, now, before in (
-        ("Intervals that hold the truth", 0, 3), ("Gates that pass falsely", 2, 4),
+        ("Intervals that contain the true value", 0, 3), ("Gates that pass falsely", 2, 4),
     ):  # fmt: skip
         print(f"\n{title}, %\n")
         print(f"| score | items | {' | '.join(f'{n} of {k} drives' for n, k in SIZES.items())} |")
