@@ -27,7 +27,10 @@ DESIGNS = ("independent", "clustered, by item", "clustered, by drive")
 
 
 def simulate(score: Score, items: int, design: str, replications: int) -> tuple[float, ...]:
-    """Shares: intervals that contain the true value, none, false passes; the same of plain percentiles."""
+    """Return the fractions of intervals that contain the true value, of none, of false passes.
+
+    Then the same for plain percentiles.
+    """
     rng = np.random.default_rng(items)
     size = items // SIZES[items]
 
