@@ -11,6 +11,7 @@ from small_report import report
 
 from uqeval.report import Report
 from uqeval.report.cards import cards
+from uqeval.report.figures import style
 from uqeval.report.gallery import Picture
 from uqeval.report.html import MOST_ITEMS, to_html
 from uqeval.report.overview import to_overview
@@ -18,6 +19,13 @@ from uqeval.report.setting_grids import pairs
 from uqeval.statistics.behind import behind
 
 EVIL = "<script>alert(1)</script>\"'&{{ 7 * 7 }}\u202e"
+
+
+@pytest.fixture(autouse=True)
+def undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw figures only in the tests that look at them: they take most of the time of a page."""
+    if request.node.get_closest_marker("draws") is None:
+        monkeypatch.setattr(style, "inline_svg", lambda figure, targets=(): "<svg></svg>")
 
 
 def family_report(family: str, folder: Path) -> Report:
@@ -28,6 +36,7 @@ def family_report(family: str, folder: Path) -> Report:
     )()
 
 
+@pytest.mark.draws
 @pytest.mark.parametrize(
     ("family", "figures"),
     [
@@ -53,6 +62,7 @@ def test_every_family_has_its_figures(
     assert "$\\mathdefault" not in html  # no formula is left unread
 
 
+@pytest.mark.draws
 def test_names_stay_text() -> None:
     """Of items, classes, stores, settings and warnings."""
     one = of_classes(family="pavpu").model_copy(deep=True)
