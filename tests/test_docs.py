@@ -143,7 +143,8 @@ def test_every_command_is_in_the_readme() -> None:
     assert [c for c in commands if f"`uqeval {c}" not in readme] == []
 
 
-def test_the_page_of_options_is_that_of_the_settings() -> None:
+@pytest.mark.parametrize("name", ["options", "scores"])
+def test_a_page_is_that_of_the_lists(name: str) -> None:
     folder = Path(__file__).parents[1] / "docs"
-    made = runpy.run_path(str(folder / "make_options.py"))["page"]()
-    assert made == (folder / "options.md").read_text(), "python docs/make_options.py"
+    made = runpy.run_path(str(folder / f"make_{name}.py"))["page"]()
+    assert made == (folder / f"{name}.md").read_text(), f"python docs/make_{name}.py"

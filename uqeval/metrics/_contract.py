@@ -32,6 +32,10 @@ class Metric:
     reference: str
     undefined: str
     formula: Callable[..., float | None]
+    #: One sentence for somebody who has never met the metric.
+    meaning: str = dataclasses.field(kw_only=True)
+    #: What to do when it is bad; nothing for a description.
+    advice: str = dataclasses.field(default="", kw_only=True)
     interval: IntervalKind = dataclasses.field(kw_only=True)
     counted: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
 
@@ -47,6 +51,8 @@ class Metric:
             "direction": self.direction,
             "range": list(self.range),
             "reference": self.reference,
+            "meaning": self.meaning,
+            "advice": self.advice,
         }
 
 

@@ -10,6 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from uqeval.metrics._advice import TEMPERATURE
 from uqeval.metrics._contract import Metric, put
 from uqeval.metrics.calibration_edges import upper_ranks
 from uqeval.metrics.calibration_scores import Binned
@@ -86,13 +87,18 @@ _KUMAR, _ROELOFS = "Kumar et al. 2019, §5", "Roelofs et al. 2022, Algorithm 1"
 
 METRICS = (
     Metric("calibration", "kumar_l2", "fraction", "lower", (0.0, 1.0), _KUMAR, _VOID, kumar_l2,
-           interval="draws"),
+           meaning="Root of the mean squared gap, corrected for the noise of the bins.",
+           advice=TEMPERATURE, interval="draws"),
     Metric("calibration", "kumar_l1", "fraction", "lower", (-1.0, 1.0), _KUMAR,
-           f"{_VOID}, or a bin of equal mass holds a single pixel", kumar_l1, interval="draws"),
+           f"{_VOID}, or a bin of equal mass holds a single pixel", kumar_l1,
+           meaning="Mean gap, corrected for the noise of the bins.",
+           advice=TEMPERATURE, interval="draws"),
     Metric("calibration", "sweep_l1", "fraction", "lower", (0.0, 1.0), _ROELOFS, _VOID, sweep_l1,
-           interval="draws"),
+           meaning="Mean gap, in as many bins as keep the accuracy rising.",
+           advice=TEMPERATURE, interval="draws"),
     Metric("calibration", "sweep_l2", "fraction", "lower", (0.0, 1.0), _ROELOFS, _VOID, sweep_l2,
-           interval="draws"),
+           meaning="Root of the mean squared gap, in as many bins as keep the accuracy rising.",
+           advice=TEMPERATURE, interval="draws"),
 )  # fmt: skip
 
 #: The scores of each estimator.

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.metrics._advice import TEMPERATURE
 from uqeval.metrics._contract import Metric
 
 if TYPE_CHECKING:
@@ -83,25 +84,41 @@ _GUO = "Guo et al. 2017"
 
 METRICS = (
     Metric("calibration", "ece", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 3", _VOID, ece,
-           interval="gaps"),
+           meaning="Mean gap between confidence and accuracy.",
+           advice=TEMPERATURE, interval="gaps"),
     Metric("calibration", "mce", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 5", _EMPTY, mce,
-           interval="gaps"),
+           meaning="Largest gap between confidence and accuracy of any bin.",
+           advice=TEMPERATURE, interval="gaps"),
     Metric("calibration", "adaptive_ece", "fraction", "lower", (0.0, 1.0),
-           "Nixon et al. 2019, §3, on the top label", _VOID, ece, interval="gaps"),
+           "Nixon et al. 2019, §3, on the top label", _VOID, ece,
+           meaning="Mean gap between confidence and accuracy, in bins of equally many pixels.",
+           advice=TEMPERATURE, interval="gaps"),
     Metric("calibration", "classwise_ece", "fraction", "lower", (0.0, 1.0),
-           "Kull et al. 2019, eq. 3", _VOID, classwise_ece, interval="gaps"),
+           "Kull et al. 2019, eq. 3", _VOID, classwise_ece,
+           meaning="Mean gap between probability and frequency, over all classes.",
+           advice=TEMPERATURE, interval="gaps"),
     Metric("calibration", "brier", "score", "lower", (0.0, 2.0), "Brier 1950", _VOID, mean_score,
-           interval="draws"),
+           meaning="Mean squared error of the class probabilities.",
+           advice=TEMPERATURE, interval="draws"),
     Metric("calibration", "nll", "nats", "lower", (0.0, None), f"{_GUO}, eq. 6", _VOID, mean_score,
-           interval="draws"),
+           meaning="Mean negative logarithm of the probability of the right class.",
+           advice=TEMPERATURE, interval="draws"),
     Metric("calibration", "temperature.value", "1", None, (0.0, None), f"{_GUO}, eq. 9",
-           "the NLL has no least value over T > 0", lambda beta: 1 / beta, interval="draws"),
+           "the NLL has no least value over T > 0", lambda beta: 1 / beta,
+           meaning="The temperature with the lowest NLL; above 1 the model is over-confident.",
+           interval="draws"),
     Metric("calibration", "temperature.ece", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 3",
-           _UNFITTED, ece, interval="gaps"),
+           _UNFITTED, ece,
+           meaning="ECE after scaling by the fitted temperature.",
+           advice=TEMPERATURE, interval="gaps"),
     Metric("calibration", "temperature.mce", "fraction", "lower", (0.0, 1.0), f"{_GUO}, eq. 5",
-           _UNFITTED, mce, interval="gaps"),
+           _UNFITTED, mce,
+           meaning="MCE after scaling by the fitted temperature.",
+           advice=TEMPERATURE, interval="gaps"),
     Metric("calibration", "temperature.nll", "nats", "lower", (0.0, None), f"{_GUO}, eq. 6",
-           _UNFITTED, mean_score, interval="draws"),
+           _UNFITTED, mean_score,
+           meaning="NLL after scaling by the fitted temperature.",
+           advice=TEMPERATURE, interval="draws"),
 )  # fmt: skip
 
 BY_FIELD: dict[str, Metric] = {metric.field: metric for metric in METRICS}

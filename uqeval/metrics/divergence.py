@@ -31,7 +31,10 @@ def kl(total: float, finite: int, infinite: int) -> float | None:
 
 METRICS = (
     Metric("divergence", "kl", "nats", "lower", (0.0, None), "Gustafsson et al. 2020, §4.1",
-           "no pixel has a finite divergence", kl, interval="draws"),
+           "no pixel has a finite divergence", kl,
+           meaning="How far the predictions are from the reference, in nats.",
+           advice="Use more samples, or a method closer to the reference.",
+           interval="draws"),
 )  # fmt: skip
 
 

@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from uqeval.metrics._advice import RANKING
 from uqeval.metrics._contract import Metric, put
 
 if TYPE_CHECKING:
@@ -276,26 +277,47 @@ AREAS: dict[str, Callable[[Ladder], Bounded]] = {
 
 METRICS = (
     Metric("failure", "auroc", "fraction", "higher", _UNIT, "Fawcett 2006, §7", _BOTH,
-           _value(auroc), interval="logit"),
+           _value(auroc),
+           meaning="Probability that a wrong pixel is more uncertain than a right one; 0.5 is "
+           "chance.",
+           advice=RANKING, interval="logit"),
     Metric("failure", "aupr_error", "fraction", "higher", _UNIT, "Hendrycks & Gimpel 2017, §3",
-           _WRONG, _value(aupr_error), interval="logit"),
+           _WRONG, _value(aupr_error),
+           meaning="Mean precision when errors are searched by uncertainty.",
+           advice=RANKING, interval="logit"),
     Metric("failure", "aupr_success", "fraction", "higher", _UNIT, "Hendrycks & Gimpel 2017, §3",
-           _RIGHT, _value(aupr_success), interval="logit"),
+           _RIGHT, _value(aupr_success),
+           meaning="Mean precision when right pixels are searched by certainty.",
+           advice=RANKING, interval="logit"),
     Metric("failure", "fpr95", "fraction", "lower", _UNIT, "Liang et al. 2018, §4", _BOTH, fpr95,
-           interval="draws"),
+           meaning="Share of right pixels that are flagged when 95 % of the errors are flagged.",
+           advice=RANKING, interval="draws"),
     Metric("failure", "aurc", "fraction", "lower", _UNIT, "Geifman et al. 2019, eq. 1", _VOID,
-           _value(aurc), interval="logit"),
+           _value(aurc),
+           meaning="Error rate of the accepted pixels, averaged over all coverages.",
+           advice=RANKING, interval="logit"),
     Metric("failure", "e_aurc", "fraction", "lower", _UNIT, "Geifman et al. 2019, eq. 2", _VOID,
-           _value(e_aurc), interval="logit"),
+           _value(e_aurc),
+           meaning="AURC above that of the best possible order.",
+           advice=RANKING, interval="logit"),
     Metric("failure", "augrc", "fraction", "lower", (0.0, 0.5), "Traub et al. 2024, eq. 5", _VOID,
-           _value(augrc), interval="logit"),
+           _value(augrc),
+           meaning="Probability that a pixel is wrong and accepted, averaged over all coverages.",
+           advice=RANKING, interval="logit"),
     Metric("failure", "risk_at_coverage", "fraction", "lower", _UNIT, "Geifman & El-Yaniv 2017, §2",
-           _VOID, risk_at, interval="draws"),
+           _VOID, risk_at,
+           meaning="Error rate of the most certain pixels, at a share of them.",
+           advice=RANKING, interval="draws"),
     Metric("failure", "coverage_at_risk", "fraction", "higher", _UNIT,
-           "Geifman & El-Yaniv 2017, §2", _VOID, coverage_at, interval="draws"),
+           "Geifman & El-Yaniv 2017, §2", _VOID, coverage_at,
+           meaning="Largest share of pixels that can be accepted at an error rate.",
+           advice=RANKING, interval="draws"),
     Metric("failure", "undetected_error_rate", "fraction", "lower", _UNIT,
            "docs/metrics.md, Failure detection", _VOID,
-           lambda pixels, undetected: undetected / pixels if pixels else None, interval="share",
+           lambda pixels, undetected: undetected / pixels if pixels else None,
+           meaning="Share of all pixels that are wrong and not flagged as uncertain.",
+           advice="Lower the uncertainty threshold (--threshold).",
+           interval="share",
            counted=("pixels",)),
 )  # fmt: skip
 BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from uqeval.metrics._advice import RANKING
 from uqeval.metrics._contract import Metric, put
 
 
@@ -36,16 +37,28 @@ def same(value: float | None) -> float | None:
 
 METRICS = (
     Metric("nmerci", "nmerci", "fraction", "lower", (None, None), f"{_PAPER}, eq. 2", _SMALL,
-           nmerci, interval="draws"),
+           nmerci,
+           meaning="How well the uncertainty follows the error: 0 is equal to it, 1 is no better "
+           "than a constant.",
+           advice=RANKING, interval="draws"),
     Metric("nmerci", "merci", "target", "lower", (0.0, None), f"{_PAPER}, eq. 1", _INFINITE, merci,
-           interval="draws"),
+           meaning="Mean uncertainty, scaled so that it covers α of the errors.",
+           advice=RANKING, interval="draws"),
     Metric("nmerci", "lambda", "fraction", None, (0.0, None), f"{_PAPER}, §III-C", _INFINITE, same,
+           meaning="Factor by which the uncertainty has to be scaled to cover α of the errors.",
            interval="draws"),
     Metric("nmerci", "mae", "target", "lower", (0.0, None), f"{_PAPER}, §III-B", _NONE, same,
+           meaning="Mean absolute error.",
+           advice="Look at the worst items first.",
            interval="draws"),
     Metric("nmerci", "mae_trimmed", "target", "lower", (0.0, None), f"{_PAPER}, Figure 4", _NONE,
-           same, interval="draws"),
+           same,
+           meaning="Mean absolute error without the largest errors.",
+           advice="Look at the worst items first.",
+           interval="draws"),
     Metric("nmerci", "max_alpha", "target", "lower", (0.0, None), f"{_PAPER}, §III-D", _NONE, same,
+           meaning="The α-th percentile of the errors.",
+           advice="Look at the worst items first.",
            interval="draws"),
 )  # fmt: skip
 

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from uqeval.metrics._advice import RANKING
 from uqeval.metrics._again import over
 from uqeval.metrics._contract import Metric, put
 
@@ -93,25 +94,47 @@ _ONE_ACCURACY = "all patches are accurate, or none is"
 _ALL = ("n_ac", "n_au", "n_ic", "n_iu")
 METRICS = (
     Metric("pavpu", "p_accurate", "fraction", "higher", (0.0, 1.0), f"{_M}, §4", _NONE, p_accurate,
+           meaning="Share of patches that are accurate.",
+           advice="Improve the model; no uncertainty changes this.",
            interval="share", counted=_ALL),
     Metric("pavpu", "p_certain", "fraction", None, (0.0, 1.0), f"{_M}, §4", _NONE, p_certain,
+           meaning="Share of patches that are certain at the threshold.",
            interval="share", counted=_ALL),
     Metric("pavpu", "p_accurate_given_certain", "fraction", "higher", (0.0, 1.0), f"{_M}, eq. 5",
-           "no patch is certain", p_accurate_given_certain, interval="share",
+           "no patch is certain", p_accurate_given_certain,
+           meaning="Where the model is certain, how often it is right.",
+           advice="Lower the uncertainty threshold, so that fewer patches count as certain.",
+           interval="share",
            counted=("n_ac", "n_ic")),
     Metric("pavpu", "p_uncertain_given_inaccurate", "fraction", "higher", (0.0, 1.0),
-           f"{_M}, eq. 6", "no patch is inaccurate", p_uncertain_given_inaccurate, interval="share",
+           f"{_M}, eq. 6", "no patch is inaccurate", p_uncertain_given_inaccurate,
+           meaning="Where the model is wrong, how often it is uncertain.",
+           advice="Lower the uncertainty threshold, or use an uncertainty that finds errors "
+           "better.",
+           interval="share",
            counted=("n_ic", "n_iu")),
     Metric("pavpu", "pavpu", "fraction", "higher", (0.0, 1.0), f"{_M}, eq. 7", _NONE, pavpu,
+           meaning="Share of patches that are accurate and certain, or inaccurate and uncertain.",
+           advice="Compare it with the PAvPU by chance; try another threshold (--threshold max-"
+           "surplus).",
            interval="share", counted=_ALL),
     Metric("pavpu", "pavpu_chance", "fraction", None, (0.0, 1.0), f"{_S}, §5.2", _NONE,
-           pavpu_chance, interval="logit"),
+           pavpu_chance,
+           meaning="The PAvPU of an uncertainty that is independent of the errors.",
+           interval="logit"),
     Metric("pavpu", "phi", "correlation", "higher", (-1.0, 1.0), f"{_S}, §5.2",
-           f"{_ONE_ACCURACY}; or all are certain, or none is", phi, interval="linear"),
+           f"{_ONE_ACCURACY}; or all are certain, or none is", phi,
+           meaning="Correlation between accurate and certain patches.",
+           advice=RANKING, interval="linear"),
     Metric("pavpu", "surplus", "correlation × std", "higher", (-1.0, 1.0), f"{_S}, eq. 17",
-           _ONE_ACCURACY, surplus, interval="linear"),
+           _ONE_ACCURACY, surplus,
+           meaning="How much better the uncertainty finds errors than chance; 0 is chance, below 0"
+           " is worse.",
+           advice=RANKING, interval="linear"),
     Metric("pavpu", "half_surplus", "correlation × std", "higher", (-0.5, 0.5), f"{_S}, §5.2",
-           _ONE_ACCURACY, half_surplus, interval="linear"),
+           _ONE_ACCURACY, half_surplus,
+           meaning="Half of the Surplus: the share of the certain patches alone.",
+           advice=RANKING, interval="linear"),
 )  # fmt: skip
 
 
@@ -131,9 +154,30 @@ def peak(curve: Sequence[float | None]) -> float | None:
 _FIELD = {metric.field: metric for metric in METRICS}
 #: What is read off the curves over t, and of the patches of one class.
 OF_CURVES = (
-    replace(_FIELD["pavpu"], field="pavpu_peak.value", formula=peak, interval="logit", counted=()),
-    replace(_FIELD["surplus"], field="surplus_peak.value", formula=peak),
-    replace(_FIELD["surplus"], field="surplus_auc", reference=f"{_S}, §6", formula=surplus_auc),
+    replace(
+        _FIELD["pavpu"],
+        field="pavpu_peak.value",
+        formula=peak,
+        interval="logit",
+        counted=(),
+        meaning="The highest PAvPU over all thresholds.",
+        advice=RANKING,
+    ),
+    replace(
+        _FIELD["surplus"],
+        field="surplus_peak.value",
+        formula=peak,
+        meaning="The highest Surplus over all thresholds.",
+        advice=RANKING,
+    ),
+    replace(
+        _FIELD["surplus"],
+        field="surplus_auc",
+        reference=f"{_S}, §6",
+        formula=surplus_auc,
+        meaning="Area under the curve of the Surplus over all thresholds.",
+        advice=RANKING,
+    ),
 )
 PER_CLASS = tuple(replace(metric, field=f"per_class.{metric.field}") for metric in METRICS)
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
 
+from uqeval.metrics._advice import SCALE_SIGMA
 from uqeval.metrics._contract import Metric
 
 #: Levels of coverage that are always told.
@@ -110,27 +111,47 @@ _G20 = "Gustafsson et al. 2020, §4.2"
 _RULES = "Gneiting & Raftery 2007"
 METRICS = (
     Metric("regression", "rmse", "target", "lower", (0.0, None), _G20, _NONE, root_mean,
+           meaning="Root of the mean squared error.",
+           advice="Look at the worst items first.",
            interval="draws"),
     Metric("regression", "mae", "target", "lower", (0.0, None), "Moukari et al. 2019, §III-B",
-           _NONE, mean, interval="draws"),
+           _NONE, mean,
+           meaning="Mean absolute error.",
+           advice="Look at the worst items first.",
+           interval="draws"),
     Metric("regression", "nmse", "fraction", "lower", (0.0, None),
-           "Quiñonero-Candela et al. 2006, eq. 4", _FLAT, nmse, interval="draws"),
+           "Quiñonero-Candela et al. 2006, eq. 4", _FLAT, nmse,
+           meaning="Mean squared error divided by the variance of the target; 1 is as good as a "
+           "constant.",
+           advice="Look at the worst items first.",
+           interval="draws"),
     Metric("regression", "auce", "fraction", "lower", (0.0, 1.0), _G20, _NONE, auce,
-           interval="gaps"),
+           meaning="Area between the nominal and the observed coverage of the predicted intervals.",
+           advice=SCALE_SIGMA, interval="gaps"),
     Metric("regression", "auce_over", "fraction", "lower", (0.0, 1.0), _G20, _NONE, auce_over,
-           interval="draws"),
+           meaning="The part of AUCE where intervals are too narrow.",
+           advice=SCALE_SIGMA, interval="draws"),
     Metric("regression", "auce_under", "fraction", "lower", (0.0, 1.0), _G20, _NONE, auce_under,
-           interval="draws"),
+           meaning="The part of AUCE where intervals are too wide.",
+           advice=SCALE_SIGMA, interval="draws"),
     Metric("regression", "nll", "nats", "lower", (None, None),
-           "Quiñonero-Candela et al. 2006, eq. 5 (NLPD)", _ZERO, nll, interval="draws"),
+           "Quiñonero-Candela et al. 2006, eq. 5 (NLPD)", _ZERO, nll,
+           meaning="Mean negative logarithm of the predicted density at the target.",
+           advice=SCALE_SIGMA, interval="draws"),
     Metric("regression", "crps", "target", "lower", (0.0, None), f"{_RULES}, eq. 21", _NONE, mean,
-           interval="draws"),
+           meaning="Mean distance between the predicted distribution and the target.",
+           advice=SCALE_SIGMA, interval="draws"),
     Metric("regression", "sharpness", "target", "lower", (0.0, None),
            f"{_RULES}, §1: root of the mean predicted variance", _NONE, root_mean,
+           meaning="Root of the mean predicted variance; compare it at equal calibration only.",
+           advice="Improve the model: narrower intervals at equal coverage need smaller errors.",
            interval="draws"),
     Metric("regression", "interval_score", "target", "lower", (0.0, None), f"{_RULES}, eq. 43",
-           _NONE, mean, interval="draws"),
+           _NONE, mean,
+           meaning="Width of the intervals plus a penalty for targets outside them.",
+           advice=SCALE_SIGMA, interval="draws"),
     Metric("regression", "coverage", "fraction", None, (0.0, 1.0), _G20, _NONE, mean,
+           meaning="Share of targets inside the predicted intervals of a level.",
            interval="share", counted=("pixels",)),
 )  # fmt: skip
 BY_FIELD = {metric.field: metric for metric in METRICS}

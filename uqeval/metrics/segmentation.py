@@ -66,11 +66,20 @@ def miou(labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[in
 _VOID = "no labelled pixel: all are void"
 METRICS = (
     Metric("segmentation", "pixel_accuracy", "fraction", "higher", (0.0, 1.0),
-           "Long et al. 2015, §5", _VOID, pixel_accuracy, interval="share", counted=("pixels",)),
+           "Long et al. 2015, §5", _VOID, pixel_accuracy,
+           meaning="Share of pixels with the right class.",
+           advice="Look at the classes with the lowest IoU first.",
+           interval="share", counted=("pixels",)),
     Metric("segmentation", "mean_accuracy", "fraction", "higher", (0.0, 1.0),
-           "Long et al. 2015, §5", _VOID, mean_accuracy, interval="logit"),
+           "Long et al. 2015, §5", _VOID, mean_accuracy,
+           meaning="Accuracy of each class, averaged over the classes.",
+           advice="Look at the classes with the lowest accuracy first.",
+           interval="logit"),
     Metric("segmentation", "miou", "fraction", "higher", (0.0, 1.0), "Everingham et al. 2010, §4.1",
-           _VOID, miou, interval="logit"),
+           _VOID, miou,
+           meaning="Overlap of prediction and label (IoU), averaged over the classes.",
+           advice="Look at the classes with the lowest IoU first.",
+           interval="logit"),
 )  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from uqeval.metrics._advice import RANKING
 from uqeval.metrics._contract import Metric, put
 
 if TYPE_CHECKING:
@@ -166,9 +167,14 @@ def harmonics(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
 
 METRICS = (
     Metric("sparsification", "ause", "area", "lower", (0.0, None), "Gustafsson et al. 2020, §4.2",
-           ZERO, lambda curves: curves.ause, interval="draws"),
+           ZERO, lambda curves: curves.ause,
+           meaning="Area between the error curve and the best possible one, when uncertain pixels "
+           "are removed first.",
+           advice=RANKING, interval="draws"),
     Metric("sparsification", "aurg", "area", "higher", (None, None), "Poggi et al. 2020, §4.2",
-           ZERO, lambda curves: curves.aurg, interval="draws"),
+           ZERO, lambda curves: curves.aurg,
+           meaning="Area gained over removing pixels at random; below 0 is worse than random.",
+           advice=RANKING, interval="draws"),
 )  # fmt: skip
 
 

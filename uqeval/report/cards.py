@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from uqeval.report.fields import DIRECTIONS, about, range_of, unit_of
 from uqeval.report.figures.contract import lines_of
-from uqeval.report.glossary import ARROWS, HEADLINES, label, meaning
+from uqeval.report.glossary import ARROWS, HEADLINES, label
 from uqeval.report.grids import Cell, cell, interval_of
 from uqeval.report.schema import Report
 
@@ -53,7 +53,7 @@ def cards(report: Report) -> list[Card]:
                 Card(
                     label(name), first.key, value,
                     ARROWS.get(direction, ""), DIRECTIONS.get(direction, ""),
-                    unit_of(known), range_of(known), meaning(family, name),
+                    unit_of(known), range_of(known), known.get("meaning") or "",
                     known.get("reference") or "",
                     first.label if named else "", named[:MOST_VARIANTS],
                     len(named[MOST_VARIANTS:]),

@@ -1,4 +1,4 @@
-"""What the fields of a report are called, which come first, and what they mean in one sentence."""
+"""What the fields of a report are called, and which come first."""
 
 from __future__ import annotations
 
@@ -51,50 +51,6 @@ _LABELS = {
     "mtc_frequency_weighted": "mTC, weighted by pixels", "tc": "TC", "miou_mean": "mean mIoU",
 }  # fmt: skip
 
-_MEANINGS = {
-    "segmentation.miou": "Overlap of prediction and label, averaged over classes.",
-    "segmentation.pixel_accuracy": "Share of pixels with the right class.",
-    "segmentation.mean_accuracy": "Share of pixels with the right class, averaged over classes.",
-    "pavpu.surplus": "How much the uncertainty knows of the errors; 0: nothing, below 0: less "
-    "than nothing.",
-    "pavpu.pavpu": "Share of patches that are accurate and certain, or inaccurate and uncertain.",
-    "pavpu.pavpu_chance": "The PAvPU of an uncertainty that knows nothing of the errors.",
-    "pavpu.p_accurate": "Share of patches that are accurate.",
-    "pavpu.p_certain": "Share of patches that are certain.",
-    "pavpu.p_accurate_given_certain": "Where the model is certain, how often it is right.",
-    "pavpu.p_uncertain_given_inaccurate": "Where the model is wrong, how often it is uncertain.",
-    "pavpu.phi": "Correlation of accurate with certain.",
-    "calibration.ece": "Mean gap between confidence and accuracy.",
-    "calibration.mce": "Greatest gap between confidence and accuracy of a bin.",
-    "calibration.adaptive_ece": "Mean gap, in bins of equally many pixels.",
-    "calibration.classwise_ece": "Mean gap, over the probabilities of all classes.",
-    "calibration.kumar_l2": "Root of the mean squared gap, corrected for the noise of the bins.",
-    "calibration.kumar_l1": "Mean gap, corrected for the noise of the bins.",
-    "calibration.sweep_l1": "Mean gap in as many bins as keep the accuracy rising.",
-    "calibration.sweep_l2": "Root of the mean squared gap in as many bins as keep the accuracy "
-    "rising.",
-    "calibration.brier": "Squared error of the probabilities.",
-    "calibration.nll": "Surprise at the labels.",
-    "calibration.temperature.value": "Above 1 the model is over-confident.",
-    "failure.auroc": "How often a wrong pixel is more uncertain than a right one; 0.5 is chance.",
-    "failure.aurc": "Mean share of errors left, over all coverages.",
-    "failure.fpr95": "Share of right pixels flagged when 95 % of the errors are.",
-    "failure.undetected_error_rate": "Share of pixels that are wrong and not flagged.",
-    "sparsification.ause": "Area between the curve and the oracle.",
-    "sparsification.aurg": "Gain over removing pixels at random.",
-    "regression.rmse": "Root of the mean squared error.",
-    "regression.mae": "Mean absolute error.",
-    "regression.auce": "Area between nominal and observed coverage.",
-    "regression.crps": "Distance of the predicted distribution to the target.",
-    "regression.sharpness": "Root of the mean predicted variance.",
-    "nmerci.nmerci": "0: the uncertainty is the error; 1: it is no better than a constant.",
-    "nmerci.mae_trimmed": "Mean error without the greatest ones.",
-    "divergence.kl": "How far the predictions are from the reference.",
-    "temporal.mtc": "Overlap of each frame's prediction with that of the frame before, moved "
-    "along by the optical flow.",
-    "temporal.miou_mean": "Mean over frames of their mIoU.",
-}  # fmt: skip
-
 
 def label(field: str) -> str:
     """What a field is called for the eye."""
@@ -105,8 +61,3 @@ def label(field: str) -> str:
 def family_label(family: str) -> str:
     """What a family is called for the eye."""
     return FAMILIES.get(family, family)
-
-
-def meaning(family: str, field: str) -> str:
-    """What a field says, in one sentence, or nothing."""
-    return _MEANINGS.get(f"{family}.{field}", "")

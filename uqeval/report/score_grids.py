@@ -7,7 +7,7 @@ from typing import Any
 
 from uqeval.report.fields import DIRECTIONS, about, unit_of
 from uqeval.report.figures.contract import family_of
-from uqeval.report.glossary import ARROWS, HEADLINES, family_label, label, meaning
+from uqeval.report.glossary import ARROWS, HEADLINES, family_label, label
 from uqeval.report.grids import Cell, Grid, Row, cell, interval_of
 from uqeval.report.intervals import units_of
 from uqeval.report.schema import Report
@@ -37,9 +37,11 @@ def scores(reports: Mapping[str, Report], family: str) -> Grid:
             for (name, key), own in zip(columns, held, strict=True)
         ]  # fmt: skip
         direction = known.get("direction") or ""
+        advice = known.get("advice")
         hint = " · ".join(
             text for text in (DIRECTIONS.get(direction, ""), unit_of(known),
-                              known.get("reference") or "", meaning(family, address)) if text
+                              known.get("reference") or "", known.get("meaning") or "",
+                              f"If it is bad: {advice}" if advice else "") if text
         )  # fmt: skip
         title = f"{label(address)} {ARROWS.get(direction, '')}".strip()
         rows.append(Row(title, _marked(cells, direction), hint))

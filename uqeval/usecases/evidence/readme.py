@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from uqeval.report.glossary import HEADLINES, label, meaning
+from uqeval.report.glossary import HEADLINES, label
 from uqeval.report.intervals import units_of
 from uqeval.report.markdown import cell
 from uqeval.report.schema import Report
@@ -151,7 +151,7 @@ def _scores(name: str, report: Report) -> Iterator[str]:
             row = (
                 f"{key}.{field} ({label(field)})", shown, metric.get("unit", ""),
                 metric.get("direction") or "–", _interval(interval), units_of(interval) or "–",
-                meaning(family, field) or metric.get("reference", ""),
+                metric.get("meaning") or metric.get("reference", ""),
             )  # fmt: skip
             yield f"| {' | '.join(cell(str(text)) for text in row)} |"
     yield ""
