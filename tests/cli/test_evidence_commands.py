@@ -21,7 +21,6 @@ def test_selftest_verify_and_evidence(stores: Path, tmp_path: Path) -> None:
     assert "passed" in outcome.stdout and "Golden reports" in outcome.stdout
     record = json.loads((tmp_path / "selftest.json").read_text())
     assert record["result"] == "PASSED"
-    assert record["seconds"] < 60
     assert {"numpy", "numba", "zarr", "uqeval"} <= set(record["versions"])
     assert len(record["groups"]) == 5
 

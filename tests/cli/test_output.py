@@ -10,6 +10,7 @@ import os
 import pty
 import re
 import subprocess
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -193,9 +194,11 @@ def test_a_locale_that_cannot_say_it(complete: Path, tmp_path: Path) -> None:
 def on_a_terminal(*arguments: str | Path, stdout: bool = False, **env: str) -> Outcome:
     """Run a command with a terminal as its stderr, and as its stdout too if asked for."""
     master, slave = pty.openpty()
+    # A file, not a pipe: nobody reads stdout until the terminal is done, and a pipe would be full.
+    written = tempfile.TemporaryFile()
     process = subprocess.Popen(
         [str(EXECUTABLE), *map(str, arguments)], env=environment(**{"COLUMNS": "100", **env}),
-        stdout=slave if stdout else subprocess.PIPE, stderr=slave, stdin=subprocess.DEVNULL,
+        stdout=slave if stdout else written, stderr=slave, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     os.close(slave)
     shown = bytearray()
@@ -209,8 +212,10 @@ def on_a_terminal(*arguments: str | Path, stdout: bool = False, **env: str) -> O
             break
         shown += data
     os.close(master)
-    with process:
-        data = process.stdout.read() if process.stdout else b""
+    process.wait()
+    with written:
+        written.seek(0)
+        data = written.read()
     return Outcome(process.returncode, data.decode(), shown.decode())
 
 
