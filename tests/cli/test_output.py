@@ -195,7 +195,7 @@ def on_a_terminal(*arguments: str | Path, stdout: bool = False, **env: str) -> O
     """Run a command with a terminal as its stderr, and as its stdout too if asked for."""
     master, slave = pty.openpty()
     # A file, not a pipe: nobody reads stdout until the terminal is done, and a pipe would be full.
-    written = tempfile.TemporaryFile()
+    written = tempfile.TemporaryFile()  # noqa: SIM115 - closed when the command has ended
     process = subprocess.Popen(
         [str(EXECUTABLE), *map(str, arguments)], env=environment(**{"COLUMNS": "100", **env}),
         stdout=slave if stdout else written, stderr=slave, stdin=subprocess.DEVNULL,

@@ -102,7 +102,14 @@ def test_metrics_are_described() -> None:
     for metric in METRICS:
         assert metric.unit and metric.reference and metric.undefined
         assert metric.direction in ("higher", "lower", None)
-        assert set(metric.record()) == {"unit", "direction", "range", "reference"}
+        assert set(metric.record()) == {
+            "unit",
+            "direction",
+            "range",
+            "reference",
+            "meaning",
+            "advice",
+        }
 
 
 def test_what_is_read_off_curves_has_a_record() -> None:
