@@ -169,6 +169,10 @@ def _count(parts: Mapping[str, tuple[ItemArray, ...]], path: str) -> int:
 def own_names(
     arrays: Mapping[str, StoredArray], attributes: Mapping[str, Any], path: str
 ) -> tuple[str, ...] | None:
+    """Return the names of the items: the array `names`, else the attribute, else None.
+
+    Raises `StoreError` for names that are no texts, one an item.
+    """
     array = arrays.get("names")
     if array is None:
         values = attributes.get("names")
