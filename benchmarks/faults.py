@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "faults"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "tests" / "helpers"))
 import injection as faults
 
 

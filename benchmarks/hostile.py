@@ -18,7 +18,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-CAMPAIGN = Path(__file__).parents[1] / "tests" / "hostile" / "campaign.py"
+CAMPAIGN = Path(__file__).parents[1] / "tests" / "helpers" / "campaign.py"
 
 
 def main() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 from number_stores import numbers
+from small_stores import NAMES, labels, probs, save, save_complete, save_label_folder
 from small_videos import save_flows, save_folder, save_store, video
 
 import uqeval
@@ -26,9 +26,6 @@ from uqeval.stores.watch import Said, Watch, read_whole
 from uqeval.usecases.gallery import open_gallery
 from uqeval.usecases.inspect import inspect
 from uqeval.usecases.reduce import reduce as write_maps
-
-sys.path.append(str(Path(__file__).parent / "cli"))
-from small_stores import NAMES, labels, probs, save, save_complete, save_label_folder
 
 #: What is read, and the file of it that is replaced: by its place below the test's folder.
 Case = tuple[dict[str, Any], dict[str, Any], str]

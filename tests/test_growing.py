@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import tempfile
 import time
 import zipfile
@@ -19,8 +18,11 @@ import cv2
 import numpy as np
 import pytest
 import zarr
+from command import run_well
 from forged import reseal
+from growing import ITEMS, MORE, arrays, change, grow, names, reused, store, told
 from PIL import Image
+from small_stores import labels, probs, save, save_label_folder
 from small_videos import numbered, save_flows, save_folder, save_store, video
 
 import uqeval
@@ -31,11 +33,6 @@ from uqeval.stores.states_writer import partial_path
 from uqeval.tallies import ClassCounts, TrackCounts
 from uqeval.usecases.saved_states import stamps_of
 
-sys.path.append(str(Path(__file__).parent / "cli"))
-from command import run_well
-from small_stores import labels, probs, save, save_label_folder
-
-ITEMS, MORE = 4, 7
 #: What needs nothing that is fitted on the whole set.
 SKIPS: dict[str, tuple[str, dict[str, Any]]] = {
     "segmentation": ("classes", {}),
@@ -55,52 +52,9 @@ FITTED: dict[str, tuple[str, dict[str, Any]]] = {
 }
 
 
-def names(count: int) -> list[str]:
-    return [f"i{k}" for k in range(count)]
-
-
-def arrays(kind: str, count: int) -> dict[str, np.ndarray]:
-    if kind == "classes":
-        return {"probs": probs(MORE)[:count], "labels": labels(MORE)[:count]}
-    rng = np.random.default_rng(0)
-    mean = rng.normal(10, 2, (MORE, 20, 30)).astype("f4")
-    target = mean + rng.normal(0, 1, mean.shape).astype("f4")
-    std = rng.uniform(0.5, 2, mean.shape).astype("f4")
-    return {"mean": mean[:count], "std": std[:count], "target": target[:count]}
-
-
-def store(path: Path, kind: str = "classes", count: int = ITEMS, **options: Any) -> Path:
-    """Chunks as they are, without a checksum: nothing but its times tells of a change."""
-    raw = {"compressors": None, **options}
-    return save(path, arrays(kind, count), {"names": names(count)}, **raw)
-
-
-def grow(path: Path, kind: str = "classes", count: int = MORE) -> None:
-    group = zarr.open_group(str(path), mode="r+")
-    for name, values in arrays(kind, count).items():
-        array: Any = group[name]
-        before = array.shape[0]
-        array.resize(values.shape)
-        array[before:] = values[before:]
-    group.attrs["names"] = names(count)
-
-
-def change(path: Path) -> None:
-    """Turn a file around and put its time back, as a careful copy would."""
-    time.sleep(0.03)
-    stat = path.stat()
-    path.write_bytes(path.read_bytes()[::-1])
-    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-
-
 def run(states: Path, given: Any, metrics: Any, truth: Any = None, **options: Any) -> Any:
     time.sleep(0.03)  # what was written just now has no stamp
     return uqeval.evaluate(given, truth, metrics, states=states, workers=2, **options)
-
-
-def told(report: Any) -> dict[str, Any]:
-    record: dict[str, Any] = json.loads(report.to_json())
-    return {k: v for k, v in record.items() if k not in ("timing", "states", "states_digest")}
 
 
 def again(states: Path, given: Any, metrics: Any, truth: Any = None, **options: Any) -> Any:
@@ -113,11 +67,6 @@ def again(states: Path, given: Any, metrics: Any, truth: Any = None, **options: 
     assert told(report) == told(alone)
     assert states.read_bytes() == fresh.read_bytes()
     return report
-
-
-def reused(report: Any) -> int:
-    found: int = report.timing["items_reused"]
-    return found
 
 
 PLAIN = {"segmentation": {}}

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import sys
 import time
 from collections import namedtuple
 from pathlib import Path
@@ -15,14 +14,12 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+from command import refused, run_uqeval, run_well
+from growing import ITEMS, MORE, arrays, change, grow, names, reused, store, told
+from small_stores import labels, probs, save, save_label_folder
 
 import uqeval
 from uqeval.errors import OutputError, UsageError
-
-sys.path.append(str(Path(__file__).parent / "cli"))
-from command import refused, run_uqeval, run_well
-from small_stores import labels, probs, save, save_label_folder
-from test_growing import ITEMS, MORE, arrays, change, grow, names, reused, store, told
 
 FAMILIES = {
     "classes": ("segmentation", "pavpu", "calibration", "failure", "sparsification"),

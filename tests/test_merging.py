@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from forged import reseal
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from small_stores import labels, probs, save
 
 import uqeval
 from uqeval import Report, StoreError, UsageError
@@ -23,9 +23,6 @@ from uqeval.report.markdown import to_markdown
 from uqeval.stores.states import SavedStates
 from uqeval.stores.states_writer import StatesWriter
 from uqeval.usecases.merge import merge
-
-sys.path.append(str(Path(__file__).parent / "cli"))
-from small_stores import labels, probs, save
 
 ITEMS = 7
 NAMES = [f"i{k}" for k in range(ITEMS)]

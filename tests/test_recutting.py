@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from command import refused, run_uqeval, run_well
+from small_stores import labels, probs, save
 
 import uqeval
 from uqeval import Report, UsageError
 from uqeval.report.markdown import to_markdown
-
-sys.path.append(str(Path(__file__).parent / "cli"))
-from command import refused, run_uqeval, run_well
-from small_stores import labels, probs, save
 
 ITEMS = 6
 NAMES = [f"i{k}" for k in range(ITEMS)]

@@ -17,7 +17,7 @@ import pytest
 PINS: dict[str, Any] = json.loads(pinned_states.PINS.read_text())
 SAME_MACHINE = PINS.pop("machine") == pinned.machine()
 FOUND = pinned_states.states() | {"maps": pinned_states.maps()}
-WRITE = "raise `version`, then run: python tests/golden/pinned_states.py"
+WRITE = "raise `version`, then run: python tests/helpers/pinned_states.py"
 
 
 @pytest.mark.parametrize("name", PINS)
@@ -31,7 +31,7 @@ def test_what_changes_has_raised_its_version(name: str) -> None:
 
 
 def test_all_are_pinned() -> None:
-    assert set(FOUND) == set(PINS), "python tests/golden/pinned_states.py"
+    assert set(FOUND) == set(PINS), "python tests/helpers/pinned_states.py"
     assert all(FOUND[name]["version"] == PINS[name]["version"] for name in PINS), WRITE
 
 

@@ -7,7 +7,6 @@ import json
 import re
 import shutil
 import struct
-import sys
 import warnings
 import zlib
 from importlib import import_module
@@ -17,6 +16,8 @@ from typing import Any
 import forged
 import numpy as np
 import pytest
+from command import EXECUTABLE, environment, refused, run_forked
+from small_stores import save_complete
 
 import uqeval
 from uqeval.config import load_config
@@ -27,10 +28,6 @@ from uqeval.report.folder import load_reports
 from uqeval.stores.names import read_names_file
 from uqeval.stores.numpy_array import open_npy
 from uqeval.stores.zarr_group import open_zarr
-
-sys.path.append(str(Path(__file__).parents[1] / "cli"))
-from command import EXECUTABLE, environment, refused, run_forked
-from small_stores import save_complete
 
 DEEP = "[" * 100_000
 PACKAGE = Path(uqeval.__file__).parent

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import json
-import sys
-from pathlib import Path
 
 import pytest
-from mutants import TARGETS
-
-sys.path.append(str(Path(__file__).parents[1] / "cli"))
 from command import run_script
+from mutants import TARGETS
 
 COUNT, SEED = 25, 11
 
@@ -19,8 +15,7 @@ COUNT, SEED = 25, 11
 def found(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, object]]:
     folder = tmp_path_factory.mktemp("mutants")
     given = ["", str(folder / "all"), str(COUNT), str(SEED)]
-    script = f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r})\n"
-    done = run_script(f"{script}import campaign; sys.argv = {given}; campaign.main()", cwd=folder)
+    done = run_script(f"import campaign, sys; sys.argv = {given}; campaign.main()", cwd=folder)
     assert done.status == 0, done.stderr[-3000:]
     return {own["kind"]: own for own in map(json.loads, done.stdout.splitlines())}
 

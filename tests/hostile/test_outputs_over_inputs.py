@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from command import refused, run_forked
+from small_stores import save_complete, save_label_folder, save_predictions
 
 from uqeval import UsageError, evaluate, merge
 from uqeval.stores.convert import convert
 from uqeval.stores.overlap import refuse_overlap
-
-sys.path.append(str(Path(__file__).parents[1] / "cli"))
-from command import refused, run_forked
-from small_stores import save_complete, save_label_folder, save_predictions
 
 
 @pytest.fixture(scope="module")

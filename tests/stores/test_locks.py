@@ -19,6 +19,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import refused, run_uqeval, run_well
+from small_stores import save_complete
 
 from uqeval import PredictionWriter
 from uqeval.disk import leftovers
@@ -29,10 +31,6 @@ from uqeval.report.folder import foreign_states
 from uqeval.stores.convert import convert
 from uqeval.stores.states_writer import StatesWriter
 from uqeval.usecases.reduce import reduce as write_maps
-
-sys.path.append(str(Path(__file__).parents[1] / "cli"))
-from command import refused, run_uqeval, run_well
-from small_stores import save_complete
 
 _HOLDER = """
 import sys, time

@@ -11,26 +11,24 @@ import os
 import shutil
 import struct
 import subprocess
-import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import forked
+import numpy as np
+import small_stores as small
+import small_videos
+from command import environment
+from number_stores import numbers
+
+from uqeval.errors import StoreError, UqevalError
+from uqeval.report.folder import Named
+from uqeval.stores.states import SavedStates
+from uqeval.stores.zarr_writer import is_complete
+
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent / "cli"), str(HERE.parent)]
-
-import forked  # noqa: E402
-import numpy as np  # noqa: E402
-import small_stores as small  # noqa: E402
-import small_videos  # noqa: E402
-from command import environment  # noqa: E402
-from number_stores import numbers  # noqa: E402
-
-from uqeval.errors import StoreError, UqevalError  # noqa: E402
-from uqeval.report.folder import Named  # noqa: E402
-from uqeval.stores.states import SavedStates  # noqa: E402
-from uqeval.stores.zarr_writer import is_complete  # noqa: E402
 
 OPERATIONS = ("write", "open", "rename", "fsync", "unlink")
 KINDS = ("EIO", "ENOSPC", "KILL", "TERM")

@@ -1,6 +1,6 @@
 """Reports of many cases on small data, every number of which is pinned.
 
-`python tests/golden/pinned.py` writes `pins.json.xz`; do that only when a definition was changed
+`python tests/helpers/pinned.py` writes `pins.json.xz`; do that only when a definition was changed
 on purpose. The data come from integers and divisions alone: they have the same bits everywhere.
 """
 
@@ -24,7 +24,7 @@ import zarr
 
 import uqeval
 
-PINS = Path(__file__).with_name("pins.json.xz")
+PINS = Path(__file__).parents[1] / "golden" / "pins.json.xz"
 NAMES = ["aachen_0", "aachen_1", "bonn_0", "bonn_1", "celle_0", "celle_1", "daun_0"]
 CLASSES = ["road", "car", "person", "sky"]
 N, T, C, H, W = len(NAMES), 4, len(CLASSES), 16, 24

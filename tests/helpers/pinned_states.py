@@ -1,26 +1,23 @@
 """States of every tally, and maps of a small stack: what raises a version when it changes.
 
-`python tests/golden/pinned_states.py` writes `states.json`; do that when a version was raised, or a
-tally was added.
+`python tests/helpers/pinned_states.py` writes `states.json`; do that when a version was raised, or
+a tally was added.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
-sys.path.append(str(Path(__file__).parents[1]))
 import laws
+import numpy as np
 from pinned import machine, probabilities
 
 from uqeval.maps import VERSION, reduce_array
 
-PINS = Path(__file__).with_name("states.json")
+PINS = Path(__file__).parents[1] / "golden" / "states.json"
 
 
 def states() -> dict[str, Any]:

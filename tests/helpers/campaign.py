@@ -22,12 +22,10 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[1] / "cli")]
+import forged
+import mutants
 
-import forged  # noqa: E402
-import mutants  # noqa: E402
-
-from uqeval.metrics import METRICS  # noqa: E402
+from uqeval.metrics import METRICS
 
 #: The ranges of all scores, which no mutant has changed.
 RANGES = {metric.id: metric.range for metric in METRICS}

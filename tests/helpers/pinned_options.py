@@ -1,6 +1,6 @@
 """Every option of every command: names, default and choices, as the command line has them.
 
-`python tests/golden/pinned_options.py` writes `options.json`; do that when an option was added.
+`python tests/helpers/pinned_options.py` writes `options.json`; do that when an option was added.
 None may go: scripts of users hold them.
 """
 
@@ -15,7 +15,7 @@ import typer.main
 
 from uqeval.cli import COMMANDS, app
 
-PINS = Path(__file__).with_name("options.json")
+PINS = Path(__file__).parents[1] / "golden" / "options.json"
 
 
 def options() -> dict[str, dict[str, Any]]:

@@ -1,0 +1,63 @@
+"""A store that grows or is changed on disk, and what a report says of it."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import zarr
+from small_stores import labels, probs, save
+
+ITEMS, MORE = 4, 7
+
+
+def names(count: int) -> list[str]:
+    return [f"i{k}" for k in range(count)]
+
+
+def arrays(kind: str, count: int) -> dict[str, np.ndarray]:
+    if kind == "classes":
+        return {"probs": probs(MORE)[:count], "labels": labels(MORE)[:count]}
+    rng = np.random.default_rng(0)
+    mean = rng.normal(10, 2, (MORE, 20, 30)).astype("f4")
+    target = mean + rng.normal(0, 1, mean.shape).astype("f4")
+    std = rng.uniform(0.5, 2, mean.shape).astype("f4")
+    return {"mean": mean[:count], "std": std[:count], "target": target[:count]}
+
+
+def store(path: Path, kind: str = "classes", count: int = ITEMS, **options: Any) -> Path:
+    """Chunks as they are, without a checksum: nothing but its times tells of a change."""
+    raw = {"compressors": None, **options}
+    return save(path, arrays(kind, count), {"names": names(count)}, **raw)
+
+
+def grow(path: Path, kind: str = "classes", count: int = MORE) -> None:
+    group = zarr.open_group(str(path), mode="r+")
+    for name, values in arrays(kind, count).items():
+        array: Any = group[name]
+        before = array.shape[0]
+        array.resize(values.shape)
+        array[before:] = values[before:]
+    group.attrs["names"] = names(count)
+
+
+def change(path: Path) -> None:
+    """Turn a file around and put its time back, as a careful copy would."""
+    time.sleep(0.03)
+    stat = path.stat()
+    path.write_bytes(path.read_bytes()[::-1])
+    os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+def told(report: Any) -> dict[str, Any]:
+    record: dict[str, Any] = json.loads(report.to_json())
+    return {k: v for k, v in record.items() if k not in ("timing", "states", "states_digest")}
+
+
+def reused(report: Any) -> int:
+    found: int = report.timing["items_reused"]
+    return found
