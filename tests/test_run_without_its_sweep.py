@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 from pathlib import Path
 
 import numpy as np
@@ -81,3 +83,20 @@ def test_a_sweep_alone_leaves_nothing(file: Path, monkeypatch: pytest.MonkeyPatc
     out = file.parent / "out"
     assert not (out / "city.json").exists()
     assert "sweep" in json.loads((out / "city.json.old").read_text())["results"]
+
+
+def test_older_files_without_hard_links(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a failed run has put aside is a report with its states, also where links fail."""
+
+    def unsupported(*_: object, **__: object) -> None:
+        raise OSError(errno.EPERM, os.strerror(errno.EPERM))
+
+    out = file.parent / "out"
+    older = (out / "city.json").read_bytes(), (out / "city.states.zip").read_bytes()
+    monkeypatch.setattr(os, "link", unsupported)
+    monkeypatch.setattr("uqeval.usecases.run.folder.write", unsupported)
+    file.write_text(file.read_text().replace("pavpu: ,", "pavpu: {window: 4},"))
+    with pytest.raises(OSError, match="not permitted"):
+        uqeval.run_config(file, gate=False)
+    left = [(out / f"city.{ending}.old").read_bytes() for ending in ("json", "states.zip")]
+    assert tuple(left) == older

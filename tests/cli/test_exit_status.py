@@ -10,7 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from command import EXECUTABLE, TIMEOUT, environment, refused, run_unread, run_uqeval, run_well
+from command import (
+    EXECUTABLE,
+    TIMEOUT,
+    environment,
+    refused,
+    run_script,
+    run_unread,
+    run_uqeval,
+    run_well,
+)
 from small_stores import labels, probs, save
 
 from uqeval import __version__
@@ -70,6 +79,32 @@ def test_interrupted(
     assert sorted(file.name for file in out.iterdir()) == [left, "report.json"]
     assert (out / "report.json").read_text() == "the last good one"
     assert not list(temporary.iterdir())
+
+
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_a_signal_in_a_destructor(tmp_path: Path, number: signal.Signals, status: int) -> None:
+    """Python ignores its exception there; the process ends all the same, without a traceback."""
+    script = f"""
+import os, time
+from uqeval import cli
+
+class Held:
+    def __del__(self):
+        os.kill(os.getpid(), {int(number)})
+        time.sleep(0)
+
+def app(**_):
+    try:
+        Held()
+        time.sleep(20)
+    except KeyboardInterrupt as interrupt:  # as Typer does
+        raise SystemExit(130) from interrupt
+
+cli.app = app
+cli.main()
+"""
+    done = run_script(script, tmp_path)
+    assert (done.status, "Traceback" in done.stderr) == (status, False), done.stderr
 
 
 def test_an_interrupted_reduce(tmp_path: Path, long_run: list[str]) -> None:

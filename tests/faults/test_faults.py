@@ -26,7 +26,7 @@ SAMPLE = {
     ),
     "gate": ("write ENOSPC 0", "rename KILL 0"),
     # A report and its states are the older ones or the new ones, whichever rename is met.
-    "pavpu": ("rename KILL -3 -2 -1 0", "fsync EIO -1 0", "rename EIO 0"),
+    "pavpu": ("rename KILL -3 -2 -1 0", "fsync EIO -1 0", "rename EIO 0", "unlink TERM 1"),
 }  # fmt: skip
 
 

@@ -24,8 +24,9 @@ from small_stores import save_complete
 
 from uqeval import PredictionWriter
 from uqeval.disk import leftovers
+from uqeval.disk.json import noted_digest
 from uqeval.disk.locks import lock, locked, release, release_all
-from uqeval.disk.publishing import beside, drop_older, mend_states, restore_older
+from uqeval.disk.publishing import beside, drop_older, mend_states, restore_older, settle_states
 from uqeval.errors import OutputError
 from uqeval.report.folder import foreign_states
 from uqeval.stores.convert import convert
@@ -34,6 +35,7 @@ from uqeval.usecases.reduce import reduce as write_maps
 
 _HOLDER = """
 import sys, time
+from uqeval.disk.json import noted_digest
 from uqeval.disk.locks import lock
 for path in sys.argv[1:]:
     lock(path)
@@ -91,6 +93,28 @@ def test_a_file_system_without_locks(tmp_path: Path, monkeypatch: pytest.MonkeyP
     file.write_text(f"{process.pid} {now} elsewhere\n")
     with pytest.raises(OutputError, match="on elsewhere"):
         lock(path)
+
+
+@pytest.mark.parametrize(("module", "call"), [(os, "open"), (fcntl, "flock"), (os, "pwrite")])
+def test_an_interrupt_while_a_lock_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, module: Any, call: str
+) -> None:
+    """It comes right after a call of the system: nothing stays, and no descriptor is lost."""
+    real = getattr(module, call)
+
+    def interrupted(*given: Any) -> None:
+        monkeypatch.undo()
+        result = real(*given)
+        raise KeyboardInterrupt(result)
+
+    before = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+    monkeypatch.setattr(module, call, interrupted)
+    with pytest.raises(KeyboardInterrupt) as raised:
+        lock(tmp_path / "r.json")
+    if call == "open":  # Python has lost it
+        os.close(raised.value.args[0])
+    assert not list(tmp_path.iterdir())
+    assert len(os.listdir("/proc/self/fd")) == before  # noqa: PTH208
 
 
 @pytest.mark.parametrize("name", ["r.json", "r" * 251 + ".json"])
@@ -234,6 +258,21 @@ def test_a_run_killed_at_its_end_leaves_the_new_pair(tmp_path: Path) -> None:
     assert (tmp_path / ".r.states.zip.old").exists()
     mend_states(states, [report])
     assert states.read_bytes() == newer
+    assert {own.name for own in tmp_path.iterdir()} == {"r.json", "r.states.zip"}
+
+
+@pytest.mark.parametrize("written", [True, False])
+def test_an_interrupt_while_a_report_is_written(tmp_path: Path, written: bool) -> None:
+    """It comes before the report is replaced, or after: both are the older ones, or the new."""
+    report, states = tmp_path / "r.json", tmp_path / "r.states.zip"
+    _counted(report, states, written=True)
+    older = states.read_bytes()
+    _counted(report, states, written=False)
+    newer = states.read_bytes()
+    if written:
+        report.write_text(json.dumps({"states_digest": noted_digest(states)}))
+    settle_states(states, report)
+    assert states.read_bytes() == (newer if written else older) != (older if written else newer)
     assert {own.name for own in tmp_path.iterdir()} == {"r.json", "r.states.zip"}
 
 

@@ -10,6 +10,7 @@ import atexit
 import os
 import signal
 import sys
+import threading
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -195,6 +196,7 @@ def _leave(ended: Sequence[int]) -> None:
 def _run() -> None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, _terminated)
+    sys.unraisablehook = _deliver_again
     silence()
     # Pydantic would search all packages that are installed for plugins of its own.
     os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
@@ -257,6 +259,22 @@ def _notes(error: BaseException | None) -> str:
     while error is not None and not getattr(error, "__notes__", ()):
         error = error.__cause__ or error.__context__
     return "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+
+
+def _deliver_again(ignored: Any) -> None:
+    """Send a signal again that came in a destructor, where Python prints its exception and goes on.
+
+    From another thread and a little later: this is still inside of the destructor.
+    """
+    error = ignored.exc_value
+    code = 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else None
+    code = error.code if isinstance(error, SystemExit) else code
+    if not isinstance(code, int) or code <= 128:
+        sys.__unraisablehook__(ignored)
+        return
+    timer = threading.Timer(0.01, os.kill, (os.getpid(), code - 128))
+    timer.daemon = True
+    timer.start()
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:

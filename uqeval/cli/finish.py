@@ -14,7 +14,7 @@ from uqeval.cli.options import Format, Shared
 from uqeval.cli.stdout import console, printing
 from uqeval.disk.files import stream_of
 from uqeval.disk.locks import lock
-from uqeval.disk.publishing import drop_older, refusals, restore_older
+from uqeval.disk.publishing import drop_older, refusals, settle_states
 from uqeval.errors import UsageError
 from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
@@ -96,15 +96,17 @@ def tell_reused(report: Report) -> None:
 
 
 def _write_report(output: str, report: Report) -> None:
-    """Write a report; its states are in place. They go where it cannot be written, and the older
-    ones come back. Raises `OutputError`."""
+    """Write a report whose states are in place; if that fails, put the older states back.
+
+    Raises `OutputError`.
+    """
     states = None if report.states is None else Path(report.states)
     try:
         write(output, report.to_json())
     except BaseException:  # an interrupt, too
         if states is not None:
             with suppress(OSError):
-                restore_older(states)
+                settle_states(states, Path(output))
         raise
     if states is not None:
         with refusals(states):

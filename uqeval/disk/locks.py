@@ -45,10 +45,12 @@ def lock(output: str | Path) -> Path | None:
     file = hidden(target, "lock")
     if _held.get(file, (0, 0))[0] == os.getpid():
         return None
-    descriptor = _taken(file, output)
-    if descriptor is None:
-        return None
-    _held[file] = os.getpid(), descriptor
+    try:
+        if not _take(file, output):
+            return None
+    except (KeyboardInterrupt, SystemExit):
+        _remove_unheld(file)
+        raise
     clear_beside(target)
     return file
 
@@ -82,31 +84,51 @@ def release(file: Path) -> None:
     os.close(descriptor)
 
 
-def _taken(file: Path, output: str | Path) -> int | None:
-    """Return the descriptor of a lock file that is locked; None where none can be made."""
+def _take(file: Path, output: str | Path) -> bool:
+    """Lock a lock file and note it in `_held`; return False where none can be made."""
     while True:
         try:
             descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
         except OSError:
-            return None  # writing the output itself says why
+            return False  # writing the output itself says why
+        try:
+            if not _is_free(descriptor):
+                raise _refusal(output, os.pread(descriptor, 200, 0))
+            if _is_there(file, descriptor):
+                owner = f"{os.getpid()} {started(os.getpid()) or 0:.0f} {os.uname().nodename}\n"
+                with suppress(OSError):  # on a full disk the lock holds without a name
+                    os.ftruncate(descriptor, 0)
+                    os.pwrite(descriptor, owner.encode(), 0)
+                _held[file] = os.getpid(), descriptor
+                return True
+        except BaseException:  # an interrupt, too
+            if file not in _held:
+                os.close(descriptor)
+            raise
+        os.close(descriptor)  # its process has ended and removed it meanwhile
+
+
+def _is_free(descriptor: int) -> bool:
+    """Lock an open file; return False where another process holds it."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        return not _lives(os.pread(descriptor, 200, 0))
+    return True
+
+
+def _remove_unheld(file: Path) -> None:
+    """Remove a lock file that no process holds: an interrupt came as soon as it was made."""
+    with suppress(OSError):
+        descriptor = os.open(file, os.O_RDWR | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            is_ours = True
-        except BlockingIOError:
-            is_ours = False
-        except OSError:  # a file system without locks
-            is_ours = not _lives(os.pread(descriptor, 200, 0))
-        if not is_ours:
-            other = os.pread(descriptor, 200, 0)
+            if _is_there(file, descriptor):
+                file.unlink()
+        finally:
             os.close(descriptor)
-            raise _refusal(output, other)
-        if _is_there(file, descriptor):
-            owner = f"{os.getpid()} {started(os.getpid()) or 0:.0f} {os.uname().nodename}\n"
-            with suppress(OSError):  # on a full disk the lock holds without a name
-                os.ftruncate(descriptor, 0)
-                os.pwrite(descriptor, owner.encode(), 0)
-            return descriptor
-        os.close(descriptor)  # its process has ended and removed it meanwhile
 
 
 def _is_there(file: Path, descriptor: int) -> bool:

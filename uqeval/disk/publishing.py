@@ -145,6 +145,17 @@ def restore_older(path: Path) -> None:
     sync_folder(path.parent)
 
 
+def settle_states(states: Path, report: Path) -> None:
+    """Keep the new states if the file `report` is of them; else put the older ones back.
+
+    An interrupt may come before the report is replaced, or after. Raises `OSError`.
+    """
+    if report.is_file() and _is_named(states, [report.read_bytes()]):
+        drop_older(states)
+    else:
+        restore_older(states)
+
+
 def mend_states(states: Path, reports: Iterable[Path]) -> None:
     """Undo, or complete, the replacing of a report and its states that a killed process began.
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Store
-from uqeval.disk.publishing import link_aside, mend_states, refusals
+from uqeval.disk.publishing import link_aside, mend_states, new_file, refusals
 from uqeval.errors import OutputError, UqevalError
 from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
@@ -59,7 +60,9 @@ def put_aside(folder: Path, name: str) -> None:
     if report.is_file() and states.is_file():
         with refusals(states):
             mend_states(states, [report])
-            link_aside(states, aside)
+            if not link_aside(states, aside):  # a file system without hard links
+                with new_file(aside) as copy, states.open("rb") as file:
+                    shutil.copyfileobj(file, copy)
     _put_aside(_asides(folder, name))
 
 
