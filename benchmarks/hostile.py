@@ -2,6 +2,7 @@
 
     python benchmarks/hostile.py --count 5000 --seed 1
     python benchmarks/hostile.py --count 300 --kind states --kind reports
+    python benchmarks/hostile.py --seed 7 --kind states:105  # one mutant again
 
 A mutant that ends badly (a traceback, a signal, more than 10 s or too much memory, a warning of a
 library, a score out of its range) is printed below the table with its number, file and command; the
@@ -26,7 +27,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--count", type=int, default=5000, help="how many mutants, in all")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--kind", action="append", default=[], help="only of this kind of files")
+    parser.add_argument(
+        "--kind", action="append", default=[], help="only of this kind of files, or KIND:NUMBER"
+    )
     asked = parser.parse_args()
     print("| kind | mutants | status 0 | 1 | 2 | other | most seconds | most MB | bad |")
     print("|---|---|---|---|---|---|---|---|---|")

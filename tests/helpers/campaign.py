@@ -2,7 +2,8 @@
 
 A mutant is sound where the command ends within 10 s of work, with status 2 and a message, or with a
 result; without a traceback; and within its memory. `python campaign.py FOLDER COUNT SEED [KIND …]`
-prints a JSON line for each kind of files, with the mutants that are not sound.
+prints a JSON line for each kind of files, with the mutants that are not sound. KIND:NUMBER is one
+mutant alone.
 """
 
 from __future__ import annotations
@@ -169,16 +170,23 @@ def _be(command: str, folder: Path, streams: list[int]) -> None:
 
 
 def campaign(folder: Path, count: int, seed: int, kinds: Collection[str] = ()) -> Iterator[Tally]:
-    """Run `count` mutants, spread over all kinds, or those given; yields what became of each."""
+    """Run `count` mutants, spread over all kinds, or those given; yields what became of each.
+
+    Of a kind `states:105` only that mutant is run.
+    """
     base, work = folder / "base", folder / "work"
     base.mkdir(parents=True)
     mutants.build(base)
     shutil.copytree(base, work)
-    targets = [target for target in mutants.TARGETS if not kinds or target.kind in kinds]
+    chosen: dict[str, set[int]] = {}
+    for kind, _, number in (text.partition(":") for text in kinds):
+        chosen.setdefault(kind, set()).update([int(number)] if number else [])
+    targets = [target for target in mutants.TARGETS if not kinds or target.kind in chosen]
     weights = [len(target.commands) ** 0.5 * len(target.files) ** 0.5 for target in targets]
     for target, weight in zip(targets, weights, strict=True):
         tally = Tally(target.kind)
-        for number in range(max(round(count * weight / sum(weights)), 1)):
+        share = range(max(round(count * weight / sum(weights)), 1))
+        for number in sorted(chosen.get(target.kind, ())) or share:
             rng = random.Random(f"{seed}/{target.kind}/{number}")
             file = target.files[number % len(target.files)]
             command = _command(target, file, rng)

@@ -267,9 +267,9 @@ def _deliver_again(ignored: Any) -> None:
     From another thread and a little later: this is still inside of the destructor.
     """
     error = ignored.exc_value
-    code = 128 + signal.SIGINT if isinstance(error, KeyboardInterrupt) else None
-    code = error.code if isinstance(error, SystemExit) else code
-    if not isinstance(code, int) or code <= 128:
+    code = error.code if isinstance(error, SystemExit) else 128 + signal.SIGINT
+    is_ours = isinstance(error, SystemExit | KeyboardInterrupt)
+    if not is_ours or not isinstance(code, int) or code <= 128:
         sys.__unraisablehook__(ignored)
         return
     timer = threading.Timer(0.01, os.kill, (os.getpid(), code - 128))
