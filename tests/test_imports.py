@@ -37,7 +37,8 @@ ARROWS = {
     "stores": {"disk", "errors"},
     "maps": {"errors", "kernels", "stores"},
     "tallies": {"errors", "kernels", "maps"},
-    "report": {"compare", "disk", "errors", "gate"},
+    # Of the metrics their labels, headlines and columns, when a table is made.
+    "report": {"compare", "disk", "errors", "gate", "metrics"},
     "gate": {"disk", "errors", "report"},
     "compare": {"errors", "gate", "report", "statistics"},
     # The last two read small files that an option names: a report, a list of items.

@@ -103,6 +103,7 @@ def test_metrics_are_described() -> None:
         assert metric.unit and metric.reference and metric.undefined
         assert metric.direction in ("higher", "lower", None)
         assert set(metric.record()) == {
+            "label",
             "unit",
             "direction",
             "range",

@@ -45,7 +45,11 @@ def test_table() -> None:
     rows = (
         Row(Address("pavpu", ("surplus",), "window=7"), "1", "higher", 12, cells),
         Row(
-            Address("a", ("per_class", "x&y", "iou")), "", None, 12, (Cell(-0.5), Cell(None, "no"))
+            Address("segmentation", ("per_class", "x&y", "iou")),
+            "",
+            None,
+            12,
+            (Cell(-0.5), Cell(None, "no")),
         ),
     )
     lines = to_latex(Comparison(models, 0, Choice(level=0.9), rows, ("odd\n\\x",))).splitlines()

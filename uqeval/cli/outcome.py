@@ -21,7 +21,7 @@ class Shown(Listener):
         """Print what it cost and its scores."""
         from rich.console import Console
 
-        from uqeval.report.cut_tables import headlines
+        from uqeval.report.cut_tables import headline_table
         from uqeval.report.overview import cost
         from uqeval.report.terminal import print_table, show_warnings
 
@@ -30,7 +30,7 @@ class Shown(Listener):
         tell_reused(report)
         told = [f"{name}: {text}" for text in report.warnings]
         show_warnings(report.model_copy(update={"warnings": told}), Console(stderr=True))
-        table = headlines(report, f"{name}: {cost(report)}{_read_off(report)}")
+        table = headline_table(report, f"{name}: {cost(report)}{_read_off(report)}")
         with printing():
             print_table(table, console())
 

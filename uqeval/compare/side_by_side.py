@@ -16,7 +16,7 @@ from uqeval.errors import UsageError, number_of
 from uqeval.gate.addresses import Address
 from uqeval.gate.baseline import other_setting, truth_of
 from uqeval.gate.lookup import Absent, Found, addresses_in, find, suggestion
-from uqeval.report.glossary import HEADLINES
+from uqeval.report import glossary
 from uqeval.report.scalars import described
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ class _OneStore:
         if of_class and not self.choice.per_class:
             return False
         own = address.fields[2:] if of_class else address.fields
-        headlines = HEADLINES.get(address.metric, ())
+        headlines = glossary.headlines(address.metric)
         if of_class and address.metric == "segmentation":
             headlines = ("iou",)
         return self.choice.every or ".".join(own) in headlines
@@ -303,7 +303,7 @@ class _OneStore:
 
 def _place(address: Address) -> tuple[bool, int]:
     """Where a score stands under its key: headlines first, classes last."""
-    headlines = HEADLINES.get(address.metric, ())
+    headlines = glossary.headlines(address.metric)
     field = ".".join(address.fields)
     place = headlines.index(field) if field in headlines else len(headlines)
     return address.fields[0] == "per_class", place

@@ -32,6 +32,13 @@ class Metric:
     reference: str
     undefined: str
     formula: Callable[..., float | None]
+    #: What pages and tables call it, and its heading in a table of many columns where that is
+    #: another: "p(accurate | certain)", "p(acc|cert)".
+    label: str = dataclasses.field(kw_only=True)
+    column: str = dataclasses.field(default="", kw_only=True)
+    #: Its place among the scores of the family that a reader sees first; 0: not among them. The
+    #: first one ranks the items.
+    headline: int = dataclasses.field(default=0, kw_only=True)
     #: One sentence for somebody who has never met the metric.
     meaning: str = dataclasses.field(kw_only=True)
     #: What to do when it is bad; nothing for a description.
@@ -44,9 +51,15 @@ class Metric:
         """The metric's address in a report."""
         return f"{self.family}.{self.field}"
 
+    @property
+    def heading(self) -> str:
+        """The heading of its column in a table."""
+        return self.column or self.label
+
     def record(self) -> dict[str, Any]:
-        """What a report says of the field."""
+        """Return the entry of a report's `metrics`."""
         return {
+            "label": self.label,
             "unit": self.unit,
             "direction": self.direction,
             "range": list(self.range),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from uqeval.errors import UsageError
@@ -76,7 +76,9 @@ class Family:
     off saved states, `fitted` by the same keys; `settings_type` makes settings of their record.
     `recut(rule, settings, facts, fitted)` gives what is fitted with another threshold, as far as
     states can tell; it raises `UsageError` where they do not hold it. `about`: the help of its
-    command, one line, more, and an example.
+    command, one line, more, and an example. `label`: the heading of its part of a page; `words`:
+    what tables call the fields of its results that are no metric; `of_items`: fields of items that
+    rank them where items have none of the headlines.
     """
 
     name: str
@@ -91,6 +93,20 @@ class Family:
     about: str = ""
     pooled: Callable[[Any, Facts], Pooling] | None = None
     recut: Callable[[str, Any, Facts, Mapping[str, Any]], Recutting] | None = None
+    label: str = ""
+    words: Mapping[str, str] = field(default_factory=dict)
+    of_items: tuple[str, ...] = ()
+
+    @property
+    def in_reports(self) -> str:
+        """What reports call it: `temporal` of the command `tc`."""
+        return self.key or self.name
+
+    @property
+    def headlines(self) -> tuple[str, ...]:
+        """The fields that a reader sees first, in their order."""
+        chosen = [metric for metric in self.metrics if metric.headline]
+        return tuple(own.field for own in sorted(chosen, key=lambda own: own.headline))
 
 
 def variants(

@@ -234,4 +234,6 @@ Example: uqeval calibration preds.zarr labels/ -o report.json
 FAMILY = Family(
     "calibration", METRICS, _settings, _maps, _plans,
     again=_again, settings_type=CalibrationSettings, about=_ABOUT,
+    label="Calibration",
+    words={"sweep_bins": "bins of the sweep"},
 )  # fmt: skip

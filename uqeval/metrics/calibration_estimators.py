@@ -87,16 +87,20 @@ _KUMAR, _ROELOFS = "Kumar et al. 2019, §5", "Roelofs et al. 2022, Algorithm 1"
 
 METRICS = (
     Metric("calibration", "kumar_l2", "fraction", "lower", (0.0, 1.0), _KUMAR, _VOID, kumar_l2,
+           label="Kumar l2",
            meaning="Root of the mean squared gap, corrected for the noise of the bins.",
            advice=TEMPERATURE, interval="draws"),
     Metric("calibration", "kumar_l1", "fraction", "lower", (-1.0, 1.0), _KUMAR,
            f"{_VOID}, or a bin of equal mass holds a single pixel", kumar_l1,
+           label="Kumar l1",
            meaning="Mean gap, corrected for the noise of the bins.",
            advice=TEMPERATURE, interval="draws"),
     Metric("calibration", "sweep_l1", "fraction", "lower", (0.0, 1.0), _ROELOFS, _VOID, sweep_l1,
+           label="sweep l1",
            meaning="Mean gap, in as many bins as keep the accuracy rising.",
            advice=TEMPERATURE, interval="draws"),
     Metric("calibration", "sweep_l2", "fraction", "lower", (0.0, 1.0), _ROELOFS, _VOID, sweep_l2,
+           label="sweep l2",
            meaning="Root of the mean squared gap, in as many bins as keep the accuracy rising.",
            advice=TEMPERATURE, interval="draws"),
 )  # fmt: skip

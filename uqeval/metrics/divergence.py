@@ -32,6 +32,7 @@ def kl(total: float, finite: int, infinite: int) -> float | None:
 METRICS = (
     Metric("divergence", "kl", "nats", "lower", (0.0, None), "Gustafsson et al. 2020, §4.1",
            "no pixel has a finite divergence", kl,
+           label="KL divergence", headline=1, column="KL (nats)",
            meaning="How far the predictions are from the reference, in nats.",
            advice="Use more samples, or a method closer to the reference.",
            interval="draws"),
@@ -122,4 +123,5 @@ FAMILY = Family(
     kinds=("classes", "regression"),
     again=_again,
     settings_type=DivergenceSettings,
+    label="Divergence from a reference",
 )

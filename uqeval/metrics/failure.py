@@ -314,4 +314,5 @@ FAMILY = Family(
     settings_type=FailureSettings,
     about=_ABOUT,
     pooled=_pooled_threshold,
+    label="Failure detection",
 )

@@ -167,4 +167,6 @@ FAMILY = Family(
     again=again,
     settings_type=NmerciSettings,
     about=_ABOUT,
+    label="n-MeRCI",
+    words={"alpha": "α", "by_depth": "by interval of the target"},
 )

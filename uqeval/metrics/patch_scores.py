@@ -94,45 +94,54 @@ _ONE_ACCURACY = "all patches are accurate, or none is"
 _ALL = ("n_ac", "n_au", "n_ic", "n_iu")
 METRICS = (
     Metric("pavpu", "p_accurate", "fraction", "higher", (0.0, 1.0), f"{_M}, §4", _NONE, p_accurate,
+           label="p(accurate)", column="accurate",
            meaning="Share of patches that are accurate.",
            advice="Improve the model; no uncertainty changes this.",
            interval="share", counted=_ALL),
     Metric("pavpu", "p_certain", "fraction", None, (0.0, 1.0), f"{_M}, §4", _NONE, p_certain,
+           label="p(certain)", column="certain",
            meaning="Share of patches that are certain at the threshold.",
            interval="share", counted=_ALL),
     Metric("pavpu", "p_accurate_given_certain", "fraction", "higher", (0.0, 1.0), f"{_M}, eq. 5",
            "no patch is certain", p_accurate_given_certain,
+           label="p(accurate | certain)", headline=3, column="p(acc|cert)",
            meaning="Where the model is certain, how often it is right.",
            advice="Lower the uncertainty threshold, so that fewer patches count as certain.",
            interval="share",
            counted=("n_ac", "n_ic")),
     Metric("pavpu", "p_uncertain_given_inaccurate", "fraction", "higher", (0.0, 1.0),
            f"{_M}, eq. 6", "no patch is inaccurate", p_uncertain_given_inaccurate,
+           label="p(uncertain | inaccurate)", headline=4, column="p(unc|inacc)",
            meaning="Where the model is wrong, how often it is uncertain.",
            advice="Lower the uncertainty threshold, or use an uncertainty that finds errors "
            "better.",
            interval="share",
            counted=("n_ic", "n_iu")),
     Metric("pavpu", "pavpu", "fraction", "higher", (0.0, 1.0), f"{_M}, eq. 7", _NONE, pavpu,
+           label="PAvPU", headline=2,
            meaning="Share of patches that are accurate and certain, or inaccurate and uncertain.",
            advice="Compare it with the PAvPU by chance; try another threshold (--threshold max-"
            "surplus).",
            interval="share", counted=_ALL),
     Metric("pavpu", "pavpu_chance", "fraction", None, (0.0, 1.0), f"{_S}, §5.2", _NONE,
            pavpu_chance,
+           label="PAvPU by chance", column="chance",
            meaning="The PAvPU of an uncertainty that is independent of the errors.",
            interval="logit"),
     Metric("pavpu", "phi", "correlation", "higher", (-1.0, 1.0), f"{_S}, §5.2",
            f"{_ONE_ACCURACY}; or all are certain, or none is", phi,
+           label="phi",
            meaning="Correlation between accurate and certain patches.",
            advice=RANKING, interval="linear"),
     Metric("pavpu", "surplus", "correlation × std", "higher", (-1.0, 1.0), f"{_S}, eq. 17",
            _ONE_ACCURACY, surplus,
+           label="Surplus", headline=1,
            meaning="How much better the uncertainty finds errors than chance; 0 is chance, below 0"
            " is worse.",
            advice=RANKING, interval="linear"),
     Metric("pavpu", "half_surplus", "correlation × std", "higher", (-0.5, 0.5), f"{_S}, §5.2",
            _ONE_ACCURACY, half_surplus,
+           label="half Surplus",
            meaning="Half of the Surplus: the share of the certain patches alone.",
            advice=RANKING, interval="linear"),
 )  # fmt: skip
@@ -160,6 +169,8 @@ OF_CURVES = (
         formula=peak,
         interval="logit",
         counted=(),
+        label="highest PAvPU",
+        headline=0,
         meaning="The highest PAvPU over all thresholds.",
         advice=RANKING,
     ),
@@ -167,6 +178,9 @@ OF_CURVES = (
         _FIELD["surplus"],
         field="surplus_peak.value",
         formula=peak,
+        label="highest Surplus",
+        column="best Surplus",
+        headline=0,
         meaning="The highest Surplus over all thresholds.",
         advice=RANKING,
     ),
@@ -175,11 +189,22 @@ OF_CURVES = (
         field="surplus_auc",
         reference=f"{_S}, §6",
         formula=surplus_auc,
+        label="area under the Surplus",
+        column="Surplus AUC",
+        headline=0,
         meaning="Area under the curve of the Surplus over all thresholds.",
         advice=RANKING,
     ),
 )
-PER_CLASS = tuple(replace(metric, field=f"per_class.{metric.field}") for metric in METRICS)
+PER_CLASS = tuple(
+    replace(
+        metric,
+        field=f"per_class.{metric.field}",
+        label=f"{metric.label} by class",
+        headline=0,
+    )
+    for metric in METRICS
+)
 
 COUNTS = ("n_ac", "n_au", "n_ic", "n_iu")
 BY_FIELD = {metric.field: metric for metric in METRICS}

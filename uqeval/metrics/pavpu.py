@@ -182,4 +182,9 @@ FAMILY = Family(
     "pavpu", (*METRICS, *patch_scores.OF_CURVES, *patch_scores.PER_CLASS),
     settings_of, _maps, _plans,
     again=_again, settings_type=PavpuSettings, about=_ABOUT, pooled=_pooled, recut=_recut,
+    label="Patch accuracy vs patch uncertainty",
+    words={
+        "n_ac": "accurate, certain", "n_au": "accurate, uncertain", "n_ic": "inaccurate, certain",
+        "n_iu": "inaccurate, uncertain",
+    },
 )  # fmt: skip

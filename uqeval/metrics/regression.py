@@ -216,4 +216,5 @@ FAMILY = Family(
     again=_again,
     settings_type=RegressionSettings,
     about=_ABOUT,
+    label="Regression",
 )

@@ -271,4 +271,5 @@ FAMILY = Family(
     again=_again,
     settings_type=SparsificationSettings,
     about=_ABOUT,
+    label="Sparsification",
 )

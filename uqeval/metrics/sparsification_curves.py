@@ -168,11 +168,13 @@ def harmonics(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
 METRICS = (
     Metric("sparsification", "ause", "area", "lower", (0.0, None), "Gustafsson et al. 2020, §4.2",
            ZERO, lambda curves: curves.ause,
+           label="AUSE", headline=1,
            meaning="Area between the error curve and the best possible one, when uncertain pixels "
            "are removed first.",
            advice=RANKING, interval="draws"),
     Metric("sparsification", "aurg", "area", "higher", (None, None), "Poggi et al. 2020, §4.2",
            ZERO, lambda curves: curves.aurg,
+           label="AURG", headline=2,
            meaning="Area gained over removing pixels at random; below 0 is worse than random.",
            advice=RANKING, interval="draws"),
 )  # fmt: skip

@@ -249,4 +249,7 @@ FAMILY = Family(
     key="temporal",
     again=_again,
     settings_type=TemporalSettings,
+    label="Temporal consistency",
+    words={"tc": "TC", "iou": "IoU", "miou": "mIoU"},
+    of_items=("tc", "miou"),
 )

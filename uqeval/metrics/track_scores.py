@@ -23,6 +23,7 @@ METRICS = (
     Metric("temporal", "tracks.consistency", "fraction", "higher", (0.0, 1.0),
            "Varghese et al. 2020, §4.3; Sundaram et al. 2010",
            "no track is long enough without touching void", consistency,
+           label="track consistency", column="tracks C26",
            meaning="Share of long-term tracks along which the prediction keeps its class.",
            advice="Look at the tracks that change their class.",
            interval="logit"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from uqeval.report.fields import DIRECTIONS, about, range_of, unit_of
 from uqeval.report.figures.contract import lines_of
-from uqeval.report.glossary import ARROWS, HEADLINES, label
+from uqeval.report.glossary import ARROWS, headlines, label
 from uqeval.report.grids import Cell, cell, interval_of
 from uqeval.report.schema import Report
 
@@ -39,7 +39,7 @@ def cards(report: Report) -> list[Card]:
     """The headlines of all results, those of further variants on the card of the first."""
     found = []
     for family, (first, *variants) in lines_of({"": report}).items():
-        for name in HEADLINES.get(family, ()):
+        for name in headlines(family):
             if name not in first.record:
                 continue
             known = about(report, first.key, name)
@@ -51,7 +51,7 @@ def cards(report: Report) -> list[Card]:
             named = [(v.label, o) for v, o in zip(variants, others, strict=True) if o.text]
             found.append(
                 Card(
-                    label(name), first.key, value,
+                    label(family, name), first.key, value,
                     ARROWS.get(direction, ""), DIRECTIONS.get(direction, ""),
                     unit_of(known), range_of(known), known.get("meaning") or "",
                     known.get("reference") or "",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from uqeval.report.fields import about
 from uqeval.report.figures.contract import family_of
-from uqeval.report.glossary import ARROWS, HEADLINES, label
+from uqeval.report.glossary import ARROWS, headlines, label
 from uqeval.report.grids import interval_of
 from uqeval.report.intervals import interval as interval_at
 from uqeval.report.intervals import units_of
@@ -16,18 +16,18 @@ from uqeval.report.table import Table, shown
 _ROUGH = "≈: approximate, read off bins."
 
 
-def headlines(report: Report, title: str) -> Table:
+def headline_table(report: Report, title: str) -> Table:
     """The scores of a report that a reader asks for first, those of variants too."""
     rows = []
     for key, record in report.results.items():
         family = family_of(key)
-        for name in HEADLINES.get(family, ()):
+        for name in headlines(family):
             if name in record:
                 known = about(report, key, name)
                 arrow = ARROWS.get(known.get("direction") or "", "")
                 interval = interval_of(report.intervals, key, [name])
                 held = interval_at(report.intervals, key, [name]) or {}
-                rows.append([key, f"{label(name)} {arrow}".strip(), shown(record[name]),
+                rows.append([key, f"{label(family, name)} {arrow}".strip(), shown(record[name]),
                              interval, units_of(held)])  # fmt: skip
     columns, width = ["metric", "score", "value", "interval", "units"], 5
     if not any(row[3] for row in rows):
@@ -46,7 +46,7 @@ def cut_tables(report: Report) -> list[Table]:
 
 
 def _intervals(report: Report) -> Table | None:
-    table = headlines(report, "Intervals")
+    table = headline_table(report, "Intervals")
     rows = [row for row in table.rows if row[3]] if len(table.columns) == 5 else []
     if not rows:
         return None

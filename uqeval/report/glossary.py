@@ -1,63 +1,67 @@
-"""What the fields of a report are called, and which come first."""
+"""What the fields of a report are called, and which come first: read off the list of metrics."""
 
 from __future__ import annotations
 
-#: The scores of each family that a reader asks for first; the first of them ranks the items.
-HEADLINES: dict[str, tuple[str, ...]] = {
-    "segmentation": ("miou", "pixel_accuracy"),
-    "pavpu": ("surplus", "pavpu", "p_accurate_given_certain", "p_uncertain_given_inaccurate"),
-    "calibration": ("ece", "mce", "brier", "nll"),
-    "failure": ("auroc", "aurc", "fpr95", "undetected_error_rate"),
-    "sparsification": ("ause", "aurg"),
-    "regression": ("rmse", "auce", "nll", "crps"),
-    "nmerci": ("nmerci", "mae_trimmed"),
-    "divergence": ("kl",),
-    "temporal": ("mtc", "miou_mean"),
-}
+from functools import cache
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from uqeval.metrics import Family, Metric
+
 #: Which way is better.
 ARROWS = {"higher": "↑", "lower": "↓"}
-#: Fields of an item that rank it, where it has none of the headlines.
-OF_ITEMS = {"temporal": ("tc", "miou")}
 
-FAMILIES = {
-    "segmentation": "Segmentation", "pavpu": "Patch accuracy vs patch uncertainty",
-    "calibration": "Calibration", "failure": "Failure detection",
-    "sparsification": "Sparsification", "regression": "Regression", "nmerci": "n-MeRCI",
-    "divergence": "Divergence from a reference", "temporal": "Temporal consistency",
-    "sweep": "Number of samples",
-}  # fmt: skip
-
-_LABELS = {
-    "miou": "mIoU", "pixel_accuracy": "pixel accuracy", "mean_accuracy": "mean accuracy",
-    "iou": "IoU", "pavpu": "PAvPU", "pavpu_chance": "PAvPU by chance", "surplus": "Surplus",
-    "half_surplus": "half Surplus", "surplus_auc": "area under the Surplus", "phi": "phi",
-    "p_accurate": "p(accurate)", "p_certain": "p(certain)",
-    "p_accurate_given_certain": "p(accurate | certain)",
-    "p_uncertain_given_inaccurate": "p(uncertain | inaccurate)",
-    "n_ac": "accurate, certain", "n_au": "accurate, uncertain", "n_ic": "inaccurate, certain",
-    "n_iu": "inaccurate, uncertain", "ece": "ECE", "mce": "MCE", "adaptive_ece": "adaptive ECE",
-    "kumar_l2": "Kumar l2", "kumar_l1": "Kumar l1", "sweep_l1": "sweep l1", "sweep_l2": "sweep l2",
-    "sweep_bins": "bins of the sweep",
-    "classwise_ece": "class-wise ECE", "brier": "Brier score", "nll": "NLL", "auroc": "AUROC",
-    "aupr_error": "AUPR of errors", "aupr_success": "AUPR of successes", "fpr95": "FPR95",
-    "aurc": "AURC", "e_aurc": "e-AURC", "augrc": "AUGRC",
-    "undetected_error_rate": "undetected errors", "ause": "AUSE", "aurg": "AURG", "rmse": "RMSE",
-    "mae": "MAE", "nmse": "nMSE", "auce": "AUCE", "auce_over": "AUCE, over-confident",
-    "auce_under": "AUCE, under-confident", "crps": "CRPS", "nmerci": "n-MeRCI", "merci": "MeRCI",
-    "lambda": "λ", "mae_trimmed": "MAE trimmed", "max_alpha": "max error", "alpha": "α",
-    "kl": "KL divergence",
-    "per_class": "by class", "by_depth": "by interval of the target",
-    "mtc": "mTC", "mtc_no_warp": "mTC without a warp", "mtc_pooled": "mTC, pooled",
-    "mtc_frequency_weighted": "mTC, weighted by pixels", "tc": "TC", "miou_mean": "mean mIoU",
-}  # fmt: skip
+#: Results that are of no family.
+_OTHERS = {"sweep": "Number of samples"}
+#: Parts of every family's results.
+_PARTS = {"per_class": "by class"}
 
 
-def label(field: str) -> str:
-    """What a field is called for the eye."""
-    parts = [_LABELS.get(part, part.replace("_", " ")) for part in field.split(".")]
-    return ", ".join(parts)
+@cache
+def _families() -> Mapping[str, Family]:
+    """The families by what reports call them."""
+    # When a word is asked for, not before: a gate that passes needs none.
+    from uqeval.metrics import FAMILIES
+
+    return {family.in_reports: family for family in FAMILIES.values()}
+
+
+@cache
+def _metrics(family: str) -> Mapping[str, Metric]:
+    known = _families().get(family)
+    return {metric.field: metric for metric in known.metrics} if known else {}
+
+
+def headlines(family: str) -> tuple[str, ...]:
+    """The scores of a family that a reader sees first; the first of them ranks the items."""
+    known = _families().get(family)
+    return known.headlines if known else ()
+
+
+def of_items(family: str) -> tuple[str, ...]:
+    """Fields of an item that rank it, where it has none of the headlines."""
+    known = _families().get(family)
+    return known.of_items if known else ()
+
+
+def label(family: str, field: str) -> str:
+    """What a page calls a field of a family's results: "mIoU"; of a nested one all parts."""
+    if (metric := _metrics(family).get(field)) is not None:
+        return metric.label
+    return ", ".join(_word(family, part) for part in field.split("."))
+
+
+def _word(family: str, part: str) -> str:
+    if (metric := _metrics(family).get(part)) is not None:
+        return metric.label
+    known = _families().get(family)
+    words = known.words if known else {}
+    return words.get(part) or _PARTS.get(part) or part.replace("_", " ")
 
 
 def family_label(family: str) -> str:
-    """What a family is called for the eye."""
-    return FAMILIES.get(family, family)
+    """The heading of a family's part of a page."""
+    known = _families().get(family)
+    return known.label if known else _OTHERS.get(family, family)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from uqeval.report.fields import about
 from uqeval.report.figures.contract import family_of
-from uqeval.report.glossary import ARROWS, HEADLINES, OF_ITEMS, label
+from uqeval.report.glossary import ARROWS, headlines, label, of_items
 from uqeval.report.grids import Cell, Grid, Row, cell
 from uqeval.report.schema import Report
 
@@ -27,12 +27,12 @@ def columns_of(report: Report) -> list[Column]:
     found = []
     for key in report.results:
         family = family_of(key)
-        for name in (*HEADLINES.get(family, ()), *OF_ITEMS.get(family, ())):
+        for name in (*headlines(family), *of_items(family)):
             if any(isinstance(item.get(key), dict) and name in item[key] for item in report.items):
                 direction = about(report, key, name).get("direction") or (
-                    "higher" if family in OF_ITEMS else ""
+                    "higher" if of_items(family) else ""
                 )
-                text = label(name)
+                text = label(family, name)
                 title = f"{text} [{key.partition('[')[2]}" if "[" in key else text
                 found.append(Column(key, name, title, direction))
     return found

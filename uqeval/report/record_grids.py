@@ -7,7 +7,7 @@ from typing import Any
 
 from uqeval.report.behind import anchor, percentiles
 from uqeval.report.figures.contract import family_of
-from uqeval.report.glossary import HEADLINES, label
+from uqeval.report.glossary import headlines, label
 from uqeval.report.grids import Cell, Grid, Row, cell, interval_of
 from uqeval.report.intervals import class_of
 from uqeval.report.schema import Report
@@ -25,11 +25,12 @@ def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Grid
         return own if own in targets else ""
 
     found: list[Grid] = []
+    family = family_of(key)
     for name, value in report.results[key].items():
-        title = f"{label(name)} ({key})"
+        title = f"{label(family, name)} ({key})"
         if isinstance(value, list) and value and isinstance(value[0], dict):
             found.append(_of_rows(title, value, report, key, name))
-        elif isinstance(value, dict) and family_of(key) != "sweep":
+        elif isinstance(value, dict) and family != "sweep":
             rows = value.get("rows")
             columns = {
                 n: v for n, v in value.items()
@@ -39,7 +40,7 @@ def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Grid
                 found.append(_of_lists(title, rows, percentiles(value), link))
             elif columns and len({len(v) for v in columns.values()}) == 1:
                 own = link if name == "reliability" else lambda *cell: ""
-                found.append(_of_columns(title, columns, value, own))
+                found.append(_of_columns(title, family, columns, value, own))
     return found
 
 
@@ -54,7 +55,8 @@ def _of_rows(
     head = names.pop(0) if "name" not in rows[0] and "lower" not in rows[0] else ""
     if "lower" in names and "upper" in names:
         names = [n for n in names if n not in ("lower", "upper")]
-    first = HEADLINES.get(family_of(key), ())  # what one came for, before what it is made of
+    family = family_of(key)
+    first = headlines(family)  # what one came for, before what it is made of
     names = [*(n for n in first if n in names), *(n for n in names if n not in first)]
     found = []
     for row in rows:
@@ -67,8 +69,8 @@ def _of_rows(
         of = class_of(rows, row)
         cells = [cell(row, n, interval_of(report.intervals, key, (place, of, n))) for n in names]
         found.append(Row(title_of, cells))
-    corner = "class" if "class" in rows[0] else label(head) if head else "interval"
-    return Grid(title, corner, [label(n) for n in names], found)
+    corner = "class" if "class" in rows[0] else label(family, head) if head else "interval"
+    return Grid(title, corner, [label(family, n) for n in names], found)
 
 
 def _of_lists(
@@ -87,7 +89,7 @@ def _of_lists(
 
 
 def _of_columns(
-    title: str, columns: Mapping[str, Sequence[Any]], record: Mapping[str, Any],
+    title: str, family: str, columns: Mapping[str, Sequence[Any]], record: Mapping[str, Any],
     link: Callable[..., str],
 ) -> Grid:  # fmt: skip
     names = list(columns)
@@ -99,4 +101,5 @@ def _of_columns(
             for n, v in zip(names[1:], values[1:], strict=True)
         ]  # fmt: skip
         rows.append(Row(shown(values[0]), cells, link=link(i)))
-    return Grid(title, label(names[0]), [label(n) for n in names[1:]], rows, folded=True)
+    corner, *titles = [label(family, n) for n in names]
+    return Grid(title, corner, titles, rows, folded=True)

@@ -7,7 +7,7 @@ from typing import Any
 
 from uqeval.report.fields import DIRECTIONS, about, unit_of
 from uqeval.report.figures.contract import family_of
-from uqeval.report.glossary import ARROWS, HEADLINES, family_label, label
+from uqeval.report.glossary import ARROWS, family_label, headlines, label
 from uqeval.report.grids import Cell, Grid, Row, cell, interval_of
 from uqeval.report.intervals import units_of
 from uqeval.report.schema import Report
@@ -43,7 +43,7 @@ def scores(reports: Mapping[str, Report], family: str) -> Grid:
                               known.get("reference") or "", known.get("meaning") or "",
                               f"If it is bad: {advice}" if advice else "") if text
         )  # fmt: skip
-        title = f"{label(address)} {ARROWS.get(direction, '')}".strip()
+        title = f"{label(family, address)} {ARROWS.get(direction, '')}".strip()
         rows.append(Row(title, _marked(cells, direction), hint))
     many = len(reports) > 1
     headings = [
@@ -88,7 +88,7 @@ def slices(report: Report) -> Grid | None:
     columns = [
         (key, field)
         for key, record in report.results.items()
-        for field in HEADLINES.get(family_of(key), ())
+        for field in headlines(family_of(key))
         if field in record and any(field in own["results"].get(key, {}) for own in held.values())
     ]
     if not columns:
@@ -125,4 +125,4 @@ def _heading(report: Report, key: str, field: str) -> str:
     """What a column of scores is called: its score, its variant, and which way is better."""
     variant = f" [{key.partition('[')[2]}" if "[" in key else ""
     arrow = ARROWS.get(about(report, key, field).get("direction") or "", "")
-    return f"{label(field)}{variant} {arrow}".strip()
+    return f"{label(family_of(key), field)}{variant} {arrow}".strip()

@@ -203,7 +203,7 @@ def _estimates(results: dict[str, Any], keys: list[str]) -> list[Table]:
         for key in keys
         if any(name in results[key] for name in found)
     ]
-    columns = ["", *(label(name) for name in found)]
+    columns = ["", *(label("calibration", name) for name in found)]
     note = "With less bias than the ECE, which stays the plug-in value."
     return [Table("Calibration error, estimated", columns, rows, note)] if rows else []
 

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.contract import Figure, Line, family_of
 from uqeval.report.figures.curves import shown
-from uqeval.report.glossary import HEADLINES, label
+from uqeval.report.glossary import headlines, label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
@@ -23,7 +23,7 @@ def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
     for family, lines in families.items():
         own = [
             (lines, field)
-            for field in HEADLINES.get(family, ())
+            for field in headlines(family)
             if any(line.record.get(field) is not None for line in lines)
             and (len(lines) > 1 or any(line.interval(field) for line in lines))
         ]
@@ -34,7 +34,7 @@ def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
     rows = len(grid) // _COLUMNS
     most = max(len(lines) for lines, _ in panels)
     said = "; ".join(
-        f"{label(field)}: "
+        f"{_label(lines, field)}: "
         + ", ".join(f"{line.label} {shown(line.record.get(field))}" for line in lines)
         for lines, field in panels[:8]
     )
@@ -48,6 +48,10 @@ def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
         (8.2, 0.3 + rows * (0.85 + 0.22 * most)),
         lambda canvas: _draw(canvas, grid, rows),
     )
+
+
+def _label(lines: Sequence[Line], field: str) -> str:
+    return label(family_of(lines[0].key), field)
 
 
 def _draw(canvas: Canvas, grid: Sequence[tuple[Sequence[Line], str] | None], rows: int) -> None:
@@ -66,7 +70,7 @@ def _draw(canvas: Canvas, grid: Sequence[tuple[Sequence[Line], str] | None], row
             panel.plot([value], [i], "o", color=style.colour(i), markersize=6)
         about = lines[0].report.metrics.get(f"{lines[0].key.partition('[')[0]}.{field}") or {}
         arrow = {"higher": " ↑", "lower": " ↓"}.get(about.get("direction") or "", "")
-        panel.set_title(f"{label(field)}{arrow}")
+        panel.set_title(f"{_label(lines, field)}{arrow}")
         names = [style.short(line.label, 18) for line in lines] if n % _COLUMNS == 0 else []
         panel.set_yticks(range(len(lines)), names or [""] * len(lines))
         panel.set_ylim(len(lines) - 0.5, -0.5)

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line
+from uqeval.report.figures.contract import Figure, Line, family_of
 from uqeval.report.figures.curves import shown
-from uqeval.report.glossary import HEADLINES, label
+from uqeval.report.glossary import headlines, label
 from uqeval.report.intervals import interval
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def figure(families: Mapping[str, Sequence[Line]], slices: Mapping[str, Any]) ->
     panels: list[tuple[Sequence[Line], str]] = []
     grid: list[tuple[Sequence[Line], str] | None] = []  # a family begins a new row
     for family, lines in families.items():
-        fields = [f for f in HEADLINES.get(family, ()) if _held(lines, f, slices)][:_COLUMNS]
+        fields = [f for f in headlines(family) if _held(lines, f, slices)][:_COLUMNS]
         panels += (own := [(lines, field) for field in fields])
         grid += [*own, *[None] * (-len(own) % _COLUMNS)]
     if not panels:
@@ -41,7 +41,8 @@ def figure(families: Mapping[str, Sequence[Line]], slices: Mapping[str, Any]) ->
     if ranked:
         (low, lowest), (high, highest) = min(ranked), max(ranked)
         said = (
-            f" {label(field)}: lowest {shown(low)} of {lowest}, highest {shown(high)} of {highest}."
+            f" {_label(lines, field)}: lowest {shown(low)} of {lowest}, "
+            f"highest {shown(high)} of {highest}."
         )
     small = any(own.get("small") for own in slices.values())
     held = any(own.get("intervals") for own in slices.values())
@@ -55,6 +56,10 @@ def figure(families: Mapping[str, Sequence[Line]], slices: Mapping[str, Any]) ->
         (8.2, rows * (0.75 + 0.24 * max(len(slices), 2)) + 0.3),
         lambda canvas: _draw(canvas, grid, rows, slices),
     )
+
+
+def _label(lines: Sequence[Line], field: str) -> str:
+    return label(family_of(lines[0].key), field)
 
 
 def _value(own: Mapping[str, Any], line: Line, field: str) -> float | None:
@@ -82,7 +87,7 @@ def _draw(
             _points(panel, line, field, slices, i, (i - (len(lines) - 1) / 2) * 0.6 / len(lines))
         known = lines[0].report.metrics.get(f"{lines[0].key.partition('[')[0]}.{field}") or {}
         arrow = {"higher": " ↑", "lower": " ↓"}.get(known.get("direction") or "", "")
-        panel.set_title(f"{label(field)}{arrow}")
+        panel.set_title(f"{_label(lines, field)}{arrow}")
         panel.set_yticks(range(len(slices)), [style.short(name) for name in slices])
         panel.set_ylim(len(slices) - 0.5, -0.5)
         panel.tick_params(axis="y", length=0)

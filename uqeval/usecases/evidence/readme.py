@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from uqeval.report.glossary import HEADLINES, label
+from uqeval.report.glossary import headlines, label
 from uqeval.report.intervals import units_of
 from uqeval.report.markdown import cell
 from uqeval.report.schema import Report
@@ -141,7 +141,7 @@ def _scores(name: str, report: Report) -> Iterator[str]:
     yield "|---|---|---|---|---|---|---|"
     for key, record in report.results.items():
         family = key.split("[")[0].split("@")[0]
-        for field in HEADLINES.get(family, ()):
+        for field in headlines(family):
             if field not in record:
                 continue
             metric = report.metrics.get(f"{family}.{field}", {})
@@ -149,7 +149,7 @@ def _scores(name: str, report: Report) -> Iterator[str]:
             value = record[field]
             shown = record.get(f"{field}_reason", "undefined") if value is None else _number(value)
             row = (
-                f"{key}.{field} ({label(field)})", shown, metric.get("unit", ""),
+                f"{key}.{field} ({label(family, field)})", shown, metric.get("unit", ""),
                 metric.get("direction") or "–", _interval(interval), units_of(interval) or "–",
                 metric.get("meaning") or metric.get("reference", ""),
             )  # fmt: skip
