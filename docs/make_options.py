@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from uqeval.metrics import FAMILIES
-from uqeval.metrics._settings import Option, default_of, option_name, options_of, types_of
+from uqeval.settings import Option, default_of, option_name, options_of, types_of
 
 PAGE = Path(__file__).with_name("options.md")
 HEAD = """# Options of the metrics

@@ -32,6 +32,7 @@ HOMES = {
 #: What a package imports of others, for types too: packages, or single modules of them.
 ARROWS = {
     "errors": set(),
+    "settings": {"errors"},
     "kernels": set(),
     "disk": {"errors"},
     "stores": {"disk", "errors"},

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uqeval.kernels.calibration import bin_of, count_bins, count_intervals, sum_scores
-from uqeval.metrics._settings import options_of
+from uqeval.settings import options_of
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.tallies.reliability import Bins
 

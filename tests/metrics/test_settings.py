@@ -10,7 +10,7 @@ import pytest
 from uqeval.config.options import commands
 from uqeval.errors import UsageError
 from uqeval.metrics import FAMILIES
-from uqeval.metrics._settings import Option, Settings, documented, option, options_of
+from uqeval.settings import Option, Settings, documented, option, options_of
 
 OPTIONS = [
     (name, option_, own)

@@ -10,7 +10,7 @@ import typer
 
 from uqeval.cli.taking import KEYWORD
 from uqeval.metrics._family import Family
-from uqeval.metrics._settings import Option, option_name, options_of, types_of
+from uqeval.settings import Option, option_name, options_of, types_of
 
 
 def options_of_command(family: Family) -> list[inspect.Parameter]:

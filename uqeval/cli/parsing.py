@@ -46,7 +46,7 @@ class Command(TyperCommand):
     def _rare_options(self) -> list[Any]:
         """The options that the short help leaves out."""
         from uqeval.metrics import FAMILIES
-        from uqeval.metrics._settings import options_of
+        from uqeval.settings import options_of
 
         options: list[Any] = [one for one in self.params if isinstance(one, TyperOption)]
         if len(options) <= _MANY:

@@ -23,7 +23,7 @@ from uqeval.config.options import commands, declared_options
 from uqeval.gate import Limits
 
 if TYPE_CHECKING:
-    from uqeval.metrics._settings import Option
+    from uqeval.settings import Option
 
 IntervalMethod = Literal[
     "auto", "korn-graubard", "jackknife-t", "expanded", "batch-means", "percentile"

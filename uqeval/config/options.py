@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, get_type_hints
 from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
-    from uqeval.metrics._settings import Option
+    from uqeval.settings import Option
 
 # The metrics are loaded when a file sets their options, which a file of rules does not.
 
@@ -50,7 +50,7 @@ def commands() -> dict[str, dict[str, Any]]:
 def declared_options(command: str) -> dict[str, Option]:
     """What the settings of a family say of its options; nothing for other commands."""
     from uqeval.metrics import FAMILIES
-    from uqeval.metrics._settings import options_of
+    from uqeval.settings import options_of
 
     return options_of(FAMILIES[command].settings_type) if command in FAMILIES else {}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from uqeval.metrics._settings import Settings, definition_of, documented, option
+from uqeval.settings import Settings, definition_of, documented, option
 
 
 @documented

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uqeval.metrics._settings import Settings, definition_of, documented, option
+from uqeval.settings import Settings, definition_of, documented, option
 from uqeval.metrics.pavpu_settings import checked_log_base
 from uqeval.metrics.thresholds import Rule
 

@@ -9,7 +9,7 @@ from typing import Any
 from uqeval.errors import UsageError
 from uqeval.maps.names import lambda_of
 from uqeval.metrics import _numbers as numbers
-from uqeval.metrics._settings import Settings, definition_of, documented, option
+from uqeval.settings import Settings, definition_of, documented, option
 
 #: What each definition in use changes of the defaults, which are Moukari et al.'s paper. The one
 #: public implementation sorts by λ, keeps the first ⌊N·α⌋ pixels, and takes λ, MAE, mean σ and the

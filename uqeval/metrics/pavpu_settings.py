@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from uqeval.errors import UsageError
 from uqeval.maps.names import IN_NATS, NO_UNCERTAINTY, UNCERTAINTIES
 from uqeval.metrics._family import Facts, variants
-from uqeval.metrics._settings import Settings, definition_of, documented, option
+from uqeval.settings import Settings, definition_of, documented, option
 from uqeval.metrics.thresholds import Rule
 
 if TYPE_CHECKING:

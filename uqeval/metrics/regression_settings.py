@@ -7,7 +7,7 @@ from typing import Any
 
 from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import regression_scores as rs
-from uqeval.metrics._settings import Settings, definition_of, documented, option
+from uqeval.settings import Settings, definition_of, documented, option
 
 #: What each definition in use changes of the defaults. The paper says 100 values of p in ]0, 1[,
 #: its code takes 0.01 … 0.99, which is what the default follows.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.metrics import sparsification_curves as sc
-from uqeval.metrics._settings import Settings, definition_of, documented, option
+from uqeval.settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:
     from uqeval.tallies import Cuts

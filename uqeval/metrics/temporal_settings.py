@@ -8,7 +8,7 @@ from typing import Any
 
 from uqeval.errors import UsageError
 from uqeval.maps.flow_method import FlowMethod, flow_method
-from uqeval.metrics._settings import Settings, definition_of, documented, option, option_name
+from uqeval.settings import Settings, definition_of, documented, option, option_name
 
 #: What each definition in use changes of the defaults, which are those of the paper. Both codes
 #: warp frame t back to t-1 and pool the counts of all pairs; neither can be reproduced whole:

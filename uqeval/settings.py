@@ -1,7 +1,7 @@
-"""Settings of a family: each option declared once, as a field with all that is known of it.
+"""Options: each is declared once, as a field of a settings class made by `option`.
 
-The command line, `uqeval.yaml` and its JSON Schema, the checks, the docstring of the settings and
-the table in `docs/options.md` are read off these fields.
+The command line, the keys of `uqeval.yaml` and their checks, the JSON Schema, the keywords and
+docstrings of Python and the tables of `docs/options.md` are made from these fields.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, ClassVar, Self, TypeVar, get_type_hints
+from typing import Any, ClassVar, Literal, Self, TypeVar, get_type_hints
 
 from uqeval.errors import UsageError
 
@@ -21,12 +21,15 @@ S = TypeVar("S")
 
 @dataclass(frozen=True)
 class Option:
-    """What is known of one setting beside its name, its type and its default.
+    """The declaration of one option, beside the name, type and default of its field.
 
     `help`: one sentence, which does not repeat the default; `shown`: the default in words, where
-    its value does not say it. `panel`: the heading of `--help` that it stands under. `choices`: all
-    texts that it may be. Numbers lie from `least` to `most`, and above `above` and below `below`.
-    `several`: whether several values make variants. `common`: whether the short help shows it.
+    its value does not say it. `panel`: its heading in `--help`. `choices`: all texts that it may
+    be. Numbers lie from `least` to `most`, and above `above` and below `below`. `several`: whether
+    several values make variants. `common`: whether the short help shows it. `flags`: its names on
+    the command line, where they are not `--name`. `list_by`: how the command line gives a list:
+    by "repeat", or as one text with "commas". `path`: whether it names a file, a folder or a store;
+    in `uqeval.yaml` such a path starts at the file. `in_file`: whether `uqeval.yaml` may set it.
     """
 
     help: str
@@ -40,6 +43,10 @@ class Option:
     several: bool = True
     shown: str = ""
     common: bool = False
+    flags: tuple[str, ...] = ()
+    list_by: Literal["", "repeat", "commas"] = ""
+    path: bool = False
+    in_file: bool = True
 
     def allows(self, number: float) -> bool:
         """Whether a number lies in its range."""
@@ -124,6 +131,11 @@ def default_of(settings: Any, name: str) -> Any:
     return settings.__dataclass_fields__[name].default
 
 
+def shared_option(default: Any, help: str, **known: Any) -> Any:
+    """A field of settings that has one value in a run, which no variant changes."""
+    return option(default, help, several=False, **known)
+
+
 def options_of(settings: Any) -> dict[str, Option]:
     """The options of a class of settings by name, those with nothing to choose left out."""
     return {
@@ -143,6 +155,12 @@ def types_of(settings: Any) -> dict[str, tuple[type, ...]]:
     }
 
 
+def plain_type(own: Option, types: tuple[type, ...]) -> type:
+    """The type of one value as the command line reads it: a text, unless only a number fits."""
+    numbers = [kind for kind in types if kind in (bool, int, float)]
+    return str if own.choices or str in types or not numbers else numbers[0]
+
+
 def option_name(name: str) -> str:
     """The option of a command that sets `name`."""
     return f"--{name.replace('_', '-')}"
@@ -156,8 +174,10 @@ def check(settings: Any) -> None:
         # A default that is no choice leaves it to the data.
         if own is None or (value == field.default and type(value) is type(field.default)):
             continue
-        if (expected := _expected(own, types[field.name], value)) is not None:
-            raise UsageError(f"{option_name(field.name)} {value!r}; expected {expected}.")
+        several = own.list_by and isinstance(value, list | tuple)
+        for one in value if several else (value,):
+            if (expected := _expected(own, types[field.name], one)) is not None:
+                raise UsageError(f"{option_name(field.name)} {one!r}; expected {expected}.")
 
 
 def _expected(own: Option, types: tuple[type, ...], value: Any) -> str | None:
