@@ -43,15 +43,17 @@ ARROWS = {
     "gate": {"disk", "errors", "report"},
     "compare": {"errors", "gate", "report", "statistics"},
     # The last two read small files that an option names: a report, a list of items.
-    "metrics": {"errors", "kernels", "maps", "report.schema", "stores.names", "tallies"},
-    "statistics": {"disk", "errors", "gate", "metrics", "report", "stores", "tallies"},
-    "config": {"disk", "errors", "gate", "metrics"},
-    "inputs": {"disk", "errors", "maps", "metrics", "stores"},
+    "metrics": {"settings", "errors", "kernels", "maps", "report.schema", "stores.names", "tallies"},
+    "statistics": {"settings", "disk", "errors", "gate", "metrics", "report", "stores", "tallies"},
+    "config": {"settings", "disk", "errors", "gate", "metrics"},
+    "inputs": {"settings", "disk", "errors", "maps", "metrics", "stores"},
     "engine": {
+        "settings",
         "disk", "errors", "inputs", "maps", "metrics._plan", "statistics.options", "stores",
         "tallies",
     },
     "usecases": {
+        "settings",
         "compare", "config", "disk", "engine", "errors", "gate", "inputs", "maps", "metrics",
         "report", "statistics", "stores", "tallies", "writer",
     },
@@ -67,6 +69,7 @@ ARROWS = {
     },
     "writer": {"disk", "errors", "maps", "stores"},
     "cli": {
+        "settings",
         "compare", "config", "disk", "engine", "errors", "gate", "inputs", "maps", "metrics",
         "report", "statistics", "stores", "usecases", "writer",
     },

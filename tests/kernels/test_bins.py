@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uqeval.kernels.calibration import bin_of, count_bins, count_intervals, sum_scores
-from uqeval.settings import options_of
 from uqeval.metrics.calibration_settings import CalibrationSettings
+from uqeval.settings import options_of
 from uqeval.tallies.reliability import Bins
 
 CONFIDENCE = st.floats(0, 1, width=32)

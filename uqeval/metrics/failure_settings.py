@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uqeval.settings import Settings, definition_of, documented, option
 from uqeval.metrics.pavpu_settings import checked_log_base
 from uqeval.metrics.thresholds import Rule
+from uqeval.settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:
     from uqeval.tallies import Uncertainty

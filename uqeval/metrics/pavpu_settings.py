@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Self
 from uqeval.errors import UsageError
 from uqeval.maps.names import IN_NATS, NO_UNCERTAINTY, UNCERTAINTIES
 from uqeval.metrics._family import Facts, variants
-from uqeval.settings import Settings, definition_of, documented, option
 from uqeval.metrics.thresholds import Rule
+from uqeval.settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:
     from uqeval.tallies import Patches
