@@ -43,7 +43,9 @@ ARROWS = {
     "gate": {"disk", "errors", "report"},
     "compare": {"errors", "gate", "report", "statistics"},
     # The last two read small files that an option names: a report, a list of items.
-    "metrics": {"settings", "errors", "kernels", "maps", "report.schema", "stores.names", "tallies"},
+    "metrics": {
+        "errors", "kernels", "maps", "report.schema", "settings", "stores.names", "tallies",
+    },
     "statistics": {"settings", "disk", "errors", "gate", "metrics", "report", "stores", "tallies"},
     "config": {"settings", "disk", "errors", "gate", "metrics"},
     "inputs": {"settings", "disk", "errors", "maps", "metrics", "stores"},
