@@ -51,11 +51,11 @@ def make(folder: Path) -> None:
 def reading(store: str, family: str, workers: int) -> None:
     """The maps that a command asks for, made once."""
     from uqeval.inputs import InputOptions, open_inputs
-    from uqeval.usecases.plans import plans_of
+    from uqeval.usecases.plans import evaluations_of
 
     inputs = open_inputs(store, None, InputOptions())
     source = inputs.source
-    source.want(sorted(plans_of(inputs.facts(), {family: {}})[1]))
+    source.want(sorted(evaluations_of(inputs.facts(), {family: {}})[1]))
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(lambda batch: bool(source.read(batch)), source.batches()))
 

@@ -50,9 +50,8 @@ ARROWS = {
     "config": {"settings", "disk", "errors", "gate", "metrics"},
     "inputs": {"settings", "disk", "errors", "maps", "metrics", "stores"},
     "engine": {
-        "settings",
-        "disk", "errors", "inputs", "maps", "metrics._plan", "statistics.options", "stores",
-        "tallies",
+        "disk", "errors", "inputs", "maps", "metrics._driver", "metrics._evaluation", "settings",
+        "statistics.options", "stores", "tallies",
     },
     "usecases": {
         "settings",

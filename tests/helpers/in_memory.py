@@ -1,4 +1,4 @@
-"""Plans run over maps in memory: what `scheduler` does, without stores."""
+"""Evaluations run over maps in memory: what the scheduler does, without stores."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.metrics._plan import Counted, Plan, Section
+from uqeval.metrics._driver import Running, drive
+from uqeval.metrics._evaluation import Counted, Evaluation, Section
 from uqeval.tallies import Tally
 
 
@@ -26,13 +27,10 @@ def _made(maps: dict[str, Any]) -> dict[str, Any]:
     return {"target_counts": np.zeros(3, np.int64)} | keys
 
 
-def run_plan(plan: Plan, items: Sequence[dict[str, Any]]) -> tuple[Section, int]:
-    """The section of a plan over items of maps, and how many passes it took."""
-    passes = 0
-    asked = next(plan)
-    while True:
+def evaluated(evaluation: Evaluation[Any], items: Sequence[dict[str, Any]]) -> tuple[Section, int]:
+    """Return the section of an evaluation of items of maps, and how many passes it took."""
+    running, passes = Running({"": drive(evaluation)}), 0
+    while running.asked:
         passes += 1
-        try:
-            asked = plan.send({tally: counted(tally, items) for tally in asked})
-        except StopIteration as stop:
-            return stop.value, passes
+        running.send({tally: counted(tally, items) for tally in running.tallies})
+    return running.results[""], passes

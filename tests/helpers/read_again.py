@@ -10,11 +10,10 @@ import numpy as np
 import pytest
 
 import uqeval
-from uqeval.metrics._again import Again
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.places import addresses_of
 from uqeval.statistics.stacked import Stacked
-from uqeval.statistics.variants import agains_of
+from uqeval.statistics.variants import evaluations_of
 from uqeval.stores.states import SavedStates
 
 
@@ -33,14 +32,14 @@ class Reread:
         file = path / "states.zip"
         self.report = uqeval.evaluate(*data, states=file, workers=1, **options)
         self.saved = SavedStates(file)
-        self.agains: dict[str, Again] = agains_of(self.saved.index)
+        self.evaluations = evaluations_of(self.saved.index)
         self._packed: dict[Any, list[bytes]] = {}
 
     def states(self, key: str, items: Sequence[int] | None = None) -> dict[Any, Any]:
         """What the scores of a variant take, of some items or of all."""
         chosen = range(len(self.saved.index["items"])) if items is None else items
         found = {}
-        for tally in self.agains[key].tallies:
+        for tally in self.evaluations[key].tallies():
             assert self.saved.holds(tally.parameters()), tally
             if tally not in self._packed:
                 self._packed[tally] = list(self.saved.states(tally.parameters()))
@@ -49,18 +48,18 @@ class Reread:
 
     def scores(self, key: str, items: Sequence[int] | None = None) -> dict[str, Any]:
         """The scores of a variant or part, of some items or of all; `columns` gives the same."""
-        found = self.agains[key].scores(self.states(key, items))
+        found = self.evaluations[key].scores(self.states(key, items))
         chosen = range(len(self.saved.index["items"])) if items is None else items
         self.check_columns(key, chosen, found)
         return found
 
     def check_columns(self, key: str, items: Sequence[int], expected: Any) -> None:
         """Compare the columns of these items, beside a void set, with their scores."""
-        again, count = self.agains[key], len(self.saved.index["items"])
+        evaluation, count = self.evaluations[key], len(self.saved.index["items"])
         weights = np.stack([np.bincount(items, minlength=count), np.zeros(count, np.int64)])
-        states = {t: Stacked.of(self.saved, t).sets(weights) for t in again.tallies}
+        states = {t: Stacked.of(self.saved, t).sets(weights) for t in evaluation.tallies()}
         with np.errstate(all="ignore"):
-            columns = again.columns(states, set(expected))
+            columns = evaluation.columns(states, set(expected))
         numbers = dict(addresses_of({key.replace("/", "_"): expected}))
         for address, (_, *place) in numbers.items():
             value = expected
@@ -68,7 +67,8 @@ class Reread:
                 value = value[name] if isinstance(value, dict) else row_of(value, name)
             metric = ".".join([key.replace("/", "."), *map(str, place)])
             if tuple(place) not in columns:
-                beside = {*again.means, *again.correlations, *again.of_states}
+                over = evaluation.over_items()
+                beside = {*over.means, *over.correlations, *over.of_states}
                 assert (
                     value is None
                     or ".".join(map(str, place)) in beside

@@ -38,9 +38,9 @@ CALIBRATION: list[dict[str, Any]] = [
 def test_calibration(tmp_path: Path, classes: Any, options: dict[str, Any]) -> None:
     run = Reread(tmp_path, *classes, metrics={"calibration": options})
     temperature = "calibration/temperature"
-    assert (temperature in run.agains) == options.get("temperature", True)
+    assert (temperature in run.evaluations) == options.get("temperature", True)
     assert run.scores("calibration") == without(run.results("calibration"), "temperature")
-    if temperature in run.agains:
+    if temperature in run.evaluations:
         assert run.scores(temperature) == run.results(temperature)
 
 
@@ -75,12 +75,12 @@ def test_the_temperature_is_held_fixed(tmp_path: Path, classes: Any) -> None:
 
 def test_what_was_fitted_may_be_unknown(tmp_path: Path, classes: Any) -> None:
     """Runs that were joined fit each their own numbers: the rest is read all the same."""
-    from uqeval.statistics.variants import agains_of
+    from uqeval.statistics.variants import evaluations_of
 
     run = Reread(tmp_path, *classes, metrics="calibration")
-    run.agains = agains_of({**run.saved.index, "fitted": {}})
-    del run.agains["segmentation"]
-    assert set(run.agains) == {"calibration"}
+    run.evaluations = evaluations_of({**run.saved.index, "fitted": {}})
+    del run.evaluations["segmentation"]
+    assert set(run.evaluations) == {"calibration"}
     whole = without(run.results("calibration"), "temperature", "adaptive_ece")
     assert run.scores("calibration") == whole
 
@@ -101,7 +101,7 @@ def test_no_temperature_fits(tmp_path: Path, classes: Any) -> None:
     key = "calibration/temperature"
     assert run.results(key)["value"] is None
     assert run.scores(key) == run.results(key)
-    assert run.agains[key].tallies == ()
+    assert run.evaluations[key].tallies() == ()
 
 
 REGRESSION: list[dict[str, Any]] = [

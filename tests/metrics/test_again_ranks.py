@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 import pytest
 import scenes
-from in_memory import run_plan
+from in_memory import evaluated
 from number_stores import SHAPE, numbers
 from read_again import Reread, without
 
 from uqeval.maps.names import lambda_of
 from uqeval.metrics import failure, nmerci, sparsification
-from uqeval.metrics._family import Facts
+from uqeval.metrics._facts import Facts
 from uqeval.metrics._ladder import BIN_WIDTH
 from uqeval.metrics.failure_scores import AREAS
 
@@ -76,10 +76,10 @@ def both(family: Any, kind: str, options: dict[str, Any], items: list[Maps]) -> 
     """The results of a run over maps, and what is read off its items' states again."""
     known = facts(kind, items)
     ((key, settings),) = family.settings(options, known).items()
-    section, _ = run_plan(family.plans(key, settings, known)[key], items)
-    again = family.again(key, settings, known, {key: section.fitted})[key]
+    section, _ = evaluated(family.evaluations(key, settings, known)[key], items)
+    again = family.evaluations(key, settings, known, {key: section.fitted})[key]
     states = {}
-    for tally in again.tallies:
+    for tally in again.tallies():
         assert tally.saved
         states[tally] = tally.empty()
         for maps in items:
@@ -219,12 +219,12 @@ def test_failure_of_other_items(tmp_path: Path, classes: Any, items: list[int]) 
 
 def test_failure_without_a_threshold(tmp_path: Path, classes: Any) -> None:
     """Runs that were joined fit each their own threshold: the ranked scores need none."""
-    from uqeval.statistics.variants import agains_of
+    from uqeval.statistics.variants import evaluations_of
 
     run = Reread(tmp_path, *classes, metrics="failure")
     expected = without(run.scores("failure"), "per_class", "per_class_by", "undetected_error_rate",
                        "uncertainty_threshold")  # fmt: skip
-    run.agains = agains_of({**run.saved.index, "fitted": {}})
+    run.evaluations = evaluations_of({**run.saved.index, "fitted": {}})
     assert run.scores("failure") == expected
 
 
@@ -248,9 +248,9 @@ def test_sparsification_of_other_items(tmp_path: Path, classes: Any) -> None:
 def test_means_over_items_are_the_reports(tmp_path: Path, classes: Any) -> None:
     options = {"sparsification": {"scope": "item"}}
     run = Reread(tmp_path, *classes, metrics=options)
-    again = run.agains["sparsification"]
-    assert again.tallies == ()
-    for name, field in again.means.items():
+    again = run.evaluations["sparsification"]
+    assert again.tallies() == ()
+    for name, field in again.over_items().means.items():
         own = [record["sparsification"][field] for record in run.report.items]
         assert np.mean(own) == pytest.approx(run.results("sparsification")[name], rel=1e-12)
 

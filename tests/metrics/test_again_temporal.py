@@ -55,7 +55,7 @@ def read(record: Any, address: str) -> Any:
 
 def mean(found: Reread, field: str, items: Any = None) -> float | None:
     records = [item["temporal"] for item in found.report.items]
-    left_out = found.agains["temporal"].leaves_out
+    left_out = found.evaluations["temporal"].over_items().leaves_out
     chosen = [r for r in records if not (left_out and r[left_out])]
     return ts.mean(r[field] for r in chosen)
 
@@ -71,7 +71,7 @@ SETTINGS: list[dict[str, Any]] = [
 @pytest.mark.parametrize("settings", SETTINGS)
 def test_all_items_have_the_results_of_the_run(tmp_path: Path, settings: dict[str, Any]) -> None:
     found = run(tmp_path, video(), **settings)
-    expected, again = found.results("temporal"), found.agains["temporal"]
+    expected, again = found.results("temporal"), found.evaluations["temporal"]
     scores = found.scores("temporal")
     for name, value in scores.items():
         if isinstance(value, dict) and name != "tracks":
@@ -79,15 +79,17 @@ def test_all_items_have_the_results_of_the_run(tmp_path: Path, settings: dict[st
                 assert value[own] == expected[name][own]
         else:
             assert value == expected[name], name
-    for name, field in again.means.items():
+    for name, field in again.over_items().means.items():
         assert mean(found, field) == read(expected, name)
-    both = {*again.means, *scores} | {f"occluded.{own}" for own in scores.get("occluded", {})}
+    both = {*again.over_items().means, *scores} | {
+        f"occluded.{own}" for own in scores.get("occluded", {})
+    }
     assert {"mtc", "mtc_no_warp", "mtc_pooled", "coverage", "per_class"} <= both
     assert {f"occluded.{own}" for own in expected.get("occluded", {})} <= both
-    assert not {*again.means} & {*scores}
+    assert not {*again.over_items().means} & {*scores}
     assert ("tracks" in scores) == bool(settings.get("tracks"))
     assert again.approximate == frozenset()
-    ((name, fields),) = again.correlations.items()
+    ((name, fields),) = again.over_items().correlations.items()
     pairs = [tuple(item["temporal"][f] for f in fields) for item in found.report.items]
     assert ts.correlation(pairs)[0] == read(expected, name)
 
@@ -112,12 +114,12 @@ def test_some_items_pool_their_counts(tmp_path: Path) -> None:
 
 def test_dropped_cuts_are_in_no_mean(tmp_path: Path) -> None:
     found = run(tmp_path, video(cut=True), drop_cuts=True)
-    expected, again = found.results("temporal"), found.agains["temporal"]
+    expected, again = found.results("temporal"), found.evaluations["temporal"]
     assert expected["cuts"] > 0
-    assert again.leaves_out == "cut"
+    assert again.over_items().leaves_out == "cut"
     assert mean(found, "tc") == expected["mtc"]
     # Nor are their counts in the pooled ones.
-    assert again.kept_only == set(again.tallies)
+    assert again.over_items().kept_only == set(again.tallies())
     kept = [i for i, item in enumerate(found.report.items) if not item["temporal"]["cut"]]
     assert found.scores("temporal", kept)["mtc_pooled"] == expected["mtc_pooled"]
     assert found.scores("temporal")["mtc_pooled"] != expected["mtc_pooled"]
@@ -143,7 +145,7 @@ def test_the_mean_over_frames_and_pooled_scores_have_intervals(tmp_path: Path, c
         own = drawn[f"temporal.{name}"]
         assert own["low"] <= expected[name] <= own["high"] and own["low"] < own["high"], name
     # A frame that begins a run is there with its pair, and as often.
-    items, states = [0, 0, 2, 7], found.agains["temporal"].of_states
+    items, states = [0, 0, 2, 7], found.evaluations["temporal"].over_items().of_states
     ((name, (tally, scores)),) = states.items()
     packed = list(found.saved.states(tally.parameters()))
     weights = np.bincount(items, minlength=len(packed))[None]

@@ -8,11 +8,12 @@ from typing import Any
 import naive_ranked as naive
 import numpy as np
 import pytest
-from in_memory import run_plan
+from in_memory import evaluated
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from uqeval.errors import UsageError
-from uqeval.metrics.failure import plan
+from uqeval.metrics._facts import Facts
+from uqeval.metrics.failure import Failure
 from uqeval.metrics.failure_scores import AREAS, best_aurc, harmonic
 from uqeval.metrics.failure_settings import FailureSettings
 
@@ -35,7 +36,11 @@ def item(seed: int, size: int = 400, kind: str = "any", void: float = 0.1) -> Ma
 
 
 def results(items: list[Maps], **settings: Any) -> dict[str, Any]:
-    return run_plan(plan(FailureSettings(**settings), CLASSES, NAMES), items)[0].results
+    return evaluated(failure(**settings), items)[0].results
+
+
+def failure(**settings: Any) -> Failure:
+    return Failure(FailureSettings(**settings), Facts("here", (), (), CLASSES, NAMES, None))
 
 
 def arrays(items: list[Maps], c: int | None = None) -> tuple[Any, Any]:
@@ -132,7 +137,7 @@ def test_numerics_count_the_ties_at_cuts() -> None:
     one = item(5, kind="flat")
     for values, expected in ((np.full(400, 0.1), 400), (np.arange(400) / 400, 0)):
         given = one | {"entropy": values.astype("f4")[None], "label": one["label"] % CLASSES}
-        section = run_plan(plan(FailureSettings(), CLASSES, NAMES), [given])[0]
+        section = evaluated(failure(), [given])[0]
         assert section.numerics == {"ties_at_cuts": expected}
 
 
@@ -161,7 +166,7 @@ def test_undetected_errors() -> None:
 def test_each_item_by_itself() -> None:
     items = [item(0), item(1, kind="few"), item(2)]
     items[2]["label"][...] = 255
-    section, passes = run_plan(plan(FailureSettings(), CLASSES, NAMES), items)
+    section, passes = evaluated(failure(), items)
     assert passes == 3
     for m, record in zip(items[:2], section.items, strict=False):
         expected = naive.failure(*arrays([m]))

@@ -1,4 +1,4 @@
-"""Advancing all plans of a run together: one pass over the items for all that they ask for next."""
+"""The scheduler: each pass reads every item once for all evaluations of a run."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 from uqeval.engine.sizes import shown_size
-from uqeval.errors import DataError, UsageError, number_of
+from uqeval.errors import UsageError
 from uqeval.inputs import Inputs
 
 if TYPE_CHECKING:
     from uqeval.engine.options import RunOptions
     from uqeval.engine.scratch import Scratch
     from uqeval.maps.contract import MapSource
-    from uqeval.metrics._plan import Counted, Plan, Section
+    from uqeval.metrics._evaluation import Counted, Passes, Section
     from uqeval.stores.map_cache import MapCache
     from uqeval.stores.states_writer import StatesWriter
     from uqeval.tallies import Tally
@@ -27,7 +27,7 @@ _STATES = 64 * 10**6
 
 
 class Scheduler:
-    """Advances plans together; counts the bytes read, the passes, and the workers that fitted."""
+    """Counts for all evaluations together; knows the bytes read, the passes and the workers."""
 
     def __init__(
         self,
@@ -52,39 +52,33 @@ class Scheduler:
         """Items of which nothing was read: an earlier run has counted them, or kept their maps."""
         return self.inputs.source.items - len(self._read_items)
 
-    def run(self, plans: Mapping[str, Plan]) -> dict[str, Section]:
-        """The sections of all plans, by key. Raises `UqevalError`; nothing is left behind then."""
-        from uqeval.engine.scratch import Scratch
-        from uqeval.metrics._plan import Last
+    def run(self, passes: Mapping[str, Passes]) -> dict[str, Section]:
+        """Count what the evaluations ask for; return their sections by key.
 
-        finished: dict[str, Section] = {}
-        asked = {key: next(plan) for key, plan in plans.items()}
+        Raises `UqevalError`, and leaves nothing behind then.
+        """
+        from uqeval.engine.scratch import Scratch
+        from uqeval.metrics._driver import Last, Running
+
+        running = Running(passes)
         with ExitStack() as stack:
             memory, keeps = self.options.memory // 4, self.inputs.keeps_maps
             watch = self.inputs.watch
             scratch = stack.enter_context(Scratch(memory, keeps, self.cache, self._reads, watch))
-            while asked:
+            while asked := running.asked:
                 turn = self._turn(asked)
                 over = len(turn) == len(asked) and all(type(own) is Last for own in asked.values())
                 scratch.keeping = not over
                 tallies = list(dict.fromkeys(t for key in turn for t in asked[key]))
                 self._check_states(turn, tallies)
-                counted = self._pass(tallies, scratch)
-                self._refuse_void(counted)
-                for key in turn:
-                    mine = {tally: counted[tally] for tally in asked[key]}
-                    try:
-                        asked[key] = plans[key].send(mine)
-                    except StopIteration as stop:
-                        finished[key] = stop.value
-                        del asked[key]
+                running.send(self._pass(tallies, scratch), turn)
         self.inputs.watch.check_all()
-        return {key: finished[key] for key in plans}
+        return {key: running.results[key] for key in passes}
 
     def _turn(self, asked: Mapping[str, Sequence[Tally]]) -> list[str]:
-        """The first plans whose states fit the memory, the total and each worker's; one at least.
+        """Return the first evaluations whose states fit the memory, at least one.
 
-        Plans of many subsets of the samples take turns; the maps are kept between them.
+        Those of many subsets of the samples take turns; the maps are kept between them.
         """
         room = max(self.options.memory // (1 + self.options.threads()), _STATES)
         turn: list[str] = []
@@ -111,17 +105,6 @@ class Scheduler:
                 f"{shown_size(need)}. Give --memory {shown_size(need)}, or evaluate other metrics."
             )
         self._states = need // 2
-
-    def _refuse_void(self, counted: Mapping[Tally, Counted]) -> None:
-        for tally, found in counted.items():
-            if tally.id == "class_counts" and not found.total["labelled"].any():
-                labels = self.inputs.record["labels"]["path"]
-                raise DataError(
-                    f"{labels}: nothing is left to evaluate: all labels of "
-                    f"{number_of(self.inputs.source.items, 'item')} are ignore_index "
-                    f"{self.inputs.ignore_index} (void). Check --ignore-index and how the labels "
-                    "were written."
-                )
 
     def _pass(self, tallies: Sequence[Tally], scratch: Scratch) -> dict[Tally, Counted]:
         """Count some tallies over all items.
@@ -176,7 +159,7 @@ class Scheduler:
     ) -> dict[Tally, Counted]:
         """Count tallies of one source's maps over all items."""
         from uqeval.engine.passes import run_pass
-        from uqeval.metrics._plan import Counted
+        from uqeval.metrics._evaluation import Counted
 
         progress = self.options.progress
         states = self.states

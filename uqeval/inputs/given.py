@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from uqeval.errors import UsageError, check_numbers
 from uqeval.inputs.part import Part
-from uqeval.metrics._family import Facts, VideoFacts
+from uqeval.metrics._facts import Facts, VideoFacts
 from uqeval.stores.watch import Watch
 
 if TYPE_CHECKING:
@@ -192,17 +192,18 @@ class Inputs:
 
     def facts(self) -> Facts:
         """What metrics may know of the data before any of it is read."""
-        source = self.source
+        source, record = self.source, self.record
         sizes = tuple(source.size(item) for item in range(source.items))
         return Facts(
             source.where, source.names, sizes, source.classes, self.class_names, source.samples,
             source.kind, self.reference, self.video, self.given, self.invalid, self.groups,
             tuple(
                 dict.fromkeys(
-                    name for store in self.record["predictions"]
+                    name for store in record["predictions"]
                     for name, array in store["arrays"].items() if array["dtype"] == "float16"
                 )
             ),
+            (record.get("labels") or {}).get("path", ""), self.ignore_index,
         )  # fmt: skip
 
     def paths(self) -> list[str]:

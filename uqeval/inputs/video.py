@@ -14,7 +14,7 @@ from uqeval.inputs.given import Given, InputOptions, Inputs
 from uqeval.inputs.ids import Ids, classes_of, frame_ids, void_in
 from uqeval.inputs.like_ids import like_ids
 from uqeval.inputs.part import chosen_items
-from uqeval.metrics._family import VideoFacts
+from uqeval.metrics._facts import VideoFacts
 from uqeval.stores.watch import Said
 
 if TYPE_CHECKING:

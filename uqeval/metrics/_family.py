@@ -8,105 +8,73 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from uqeval.errors import UsageError
-from uqeval.metrics._again import Again
 from uqeval.metrics._contract import Metric
-from uqeval.metrics._plan import Plan, Pooling, Recutting
-
-
-@dataclass(frozen=True)
-class VideoFacts:
-    """What is known of a video: its items are pairs of neighbouring frames.
-
-    `models`: what the predictions are called. Of each pair: the name of the frame `before`, its
-    sequence in `sequences`, and whether it is the `first` of a run. `rows`: one record a sequence.
-    `flow_record` says what a method of flow is. `against`: "labels", "pseudo-labels" or None;
-    `unlabelled` of the `frames` have none. `named`: whether the classes have names of their own.
-    """
-
-    models: tuple[str, ...]
-    before: tuple[str, ...]
-    sequences: tuple[str, ...]
-    first: tuple[bool, ...]
-    rows: tuple[dict[str, Any], ...]
-    frames: int
-    flow_record: Callable[[str], dict[str, Any]]
-    against: str | None = None
-    unlabelled: int = 0
-    named: bool = True
-
-
-@dataclass(frozen=True)
-class Facts:
-    """What is known of the data before any of it is read.
-
-    `kind`: "classes" (probabilities or ids, with labels), "regression" (a mean and a standard
-    deviation, with a target; one class) or "video" (pairs of frames). `sizes`: height and width of
-    each item. `samples`: T of a stack, None for maps. `reference`: whether there is one to compare
-    with. `paths`: predictions and ground truth as they were given; `invalid`: whether the user says
-    which targets are no measurement.
-    """
-
-    where: str
-    names: tuple[str, ...]
-    sizes: tuple[tuple[int, int], ...]
-    classes: int
-    class_names: tuple[str, ...]
-    samples: int | None
-    kind: str = "classes"
-    reference: bool = False
-    video: VideoFacts | None = None
-    paths: tuple[str, ...] = ()
-    invalid: bool = False
-    #: The case (volume) of each item, where items are slices of cases.
-    groups: tuple[str, ...] | None = None
-    #: Maps that are stored as float16.
-    halves: tuple[str, ...] = ()
+from uqeval.metrics._evaluation import Evaluation
+from uqeval.metrics._facts import Facts
 
 
 @dataclass(frozen=True)
 class Family:
-    """How a run evaluates a family.
+    """How a family is evaluated.
 
-    `settings(options, facts)` gives the settings of every variant by report key, and raises
-    `UsageError` for what cannot be; `maps(settings, facts)` the maps that a variant reads;
-    `plans(key, settings, facts)` its plans by key, `key/part` for a part of the results. `kinds` of
-    data that it can evaluate. `key`: what reports call it where its command has another name.
-    `pooled(settings, facts)` fits the thresholds alone and gives the options that would fix them.
-    `again(key, settings, facts, fitted)` says how the scores of a variant and of its parts are read
-    off saved states, `fitted` by the same keys; `settings_type` makes settings of their record.
-    `recut(rule, settings, facts, fitted)` gives what is fitted with another threshold, as far as
-    states can tell; it raises `UsageError` where they do not hold it. `about`: the help of its
-    command, one line, more, and an example. `label`: the heading of its part of a page; `words`:
-    what tables call the fields of its results that are no metric; `of_items`: fields of items that
-    rank them where items have none of the headlines.
+    `settings(options, facts)` returns the settings of each variant by report key, and raises
+    `UsageError` for options that cannot be. `evaluation` fits, counts and scores a variant; `parts`
+    does so for named parts of its results, where its settings ask for them. `kinds`: the data that
+    it can evaluate. `key`: its name in reports, where its command has another. `settings_type`
+    makes settings from their record in a report. `about`: the help of its command: one line, more,
+    and an example. `label`: the heading of its part of a page. `words`: what tables call the fields
+    of its results that are no metric. `of_items`: fields of items that rank them where items have
+    none of the headlines.
     """
 
     name: str
     metrics: tuple[Metric, ...]
     settings: Callable[[Mapping[str, Any], Facts], dict[str, Any]]
-    maps: Callable[[Any, Facts], set[str]]
-    plans: Callable[[str, Any, Facts], dict[str, Plan]]
+    evaluation: type[Evaluation[Any]]
+    settings_type: Any
+    parts: Callable[[Any], Mapping[str, type[Evaluation[Any]]]] = lambda settings: {}
     kinds: tuple[str, ...] = ("classes",)
     key: str = ""
-    again: Callable[[str, Any, Facts, Mapping[str, Any]], dict[str, Again]] | None = None
-    settings_type: Any = None
     about: str = ""
-    pooled: Callable[[Any, Facts], Pooling] | None = None
-    recut: Callable[[str, Any, Facts, Mapping[str, Any]], Recutting] | None = None
     label: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
     of_items: tuple[str, ...] = ()
 
     @property
     def in_reports(self) -> str:
-        """What reports call it: `temporal` of the command `tc`."""
+        """Return what reports call it: `temporal` of the command `tc`."""
         return self.key or self.name
 
     @property
     def headlines(self) -> tuple[str, ...]:
-        """The fields that a reader sees first, in their order."""
+        """Return the fields that a reader sees first, in their order."""
         chosen = [metric for metric in self.metrics if metric.headline]
         return tuple(own.field for own in sorted(chosen, key=lambda own: own.headline))
+
+    def evaluations(
+        self, key: str, settings: Any, facts: Facts, fitted: Mapping[str, Any] | None = None
+    ) -> dict[str, Evaluation[Any]]:
+        """Return the evaluation of a variant by its key, and of its parts by `key/part`.
+
+        `fitted`: what was fitted, by the same keys.
+        """
+        kinds = {key: self.evaluation}
+        kinds |= {f"{key}/{part}": kind for part, kind in self.parts(settings).items()}
+        given = fitted or {}
+        return {
+            name: kind(settings, facts, dict(given.get(name, {}))) for name, kind in kinds.items()
+        }
+
+    def maps(self, settings: Any, facts: Facts) -> set[str]:
+        """Return the names of the maps that a variant and its parts read."""
+        found = self.evaluations("", settings, facts).values()
+        return set().union(*(evaluation.maps() for evaluation in found))
+
+
+def settings_of(kind: Any, record: Mapping[str, Any]) -> Any:
+    """Return the settings of dataclass `kind` from their record in a report."""
+    known = kind.__dataclass_fields__
+    return kind(**{name: value for name, value in record.items() if name in known})
 
 
 def variants(

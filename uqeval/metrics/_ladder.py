@@ -53,6 +53,14 @@ class Ladder:
             key, np.full(key.shape, tally.rest), pixels.reshape(-1)[at], errors.reshape(-1)[at]
         )._sorted()
 
+    @classmethod
+    def nothing(cls) -> Ladder:
+        """Return the ladder of no pixels."""
+        import numpy as np
+
+        empty = np.zeros(0, np.int64)
+        return cls(empty, empty, empty, empty)
+
     def with_split(self, finer: Ladder, skip: int, prefixes: Collection[int]) -> Ladder:
         """This ladder with `finer` in place of the rungs that have one of the `prefixes`."""
         import numpy as np

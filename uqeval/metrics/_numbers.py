@@ -2,22 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from uqeval.errors import DataError, UsageError, listed, number_of
 from uqeval.maps.names import sigma_of
-from uqeval.metrics._family import Facts
+from uqeval.metrics._facts import Facts
 
 if TYPE_CHECKING:
-    from uqeval.metrics._plan import Counted
-    from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
 #: The share of targets that may be 0 without a warning.
 _FEW_ZEROS = 0.01
-#: What asks for tallies, is sent what was counted, and returns something.
-Steps = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Any]
 
 
 def sigma_map(uncertainty: str) -> str:
@@ -81,27 +77,9 @@ def counts_of(state: State) -> dict[str, int]:
     }
 
 
-def void_items(names: tuple[str, ...], pixels: list[int]) -> list[str]:
+def void_items(names: tuple[str, ...], pixels: Sequence[int]) -> list[str]:
     """A warning of items without an evaluated pixel, if there are any."""
     void = [name for name, n in zip(names, pixels, strict=True) if n == 0]
     if not void:
         return []
     return [f"{len(void)} of {len(names)} items have no valid target: {listed(void)}."]
-
-
-def together(*steps: Steps) -> Steps:
-    """Several generators as one, each pass serving all; returns what each returns, in order."""
-    results: list[Any] = [None] * len(steps)
-    asked: dict[int, tuple[Tally, ...]] = {}
-    sent: dict[int, Any] = dict.fromkeys(range(len(steps)))
-    while True:
-        for i, found in sent.items():
-            try:
-                asked[i] = steps[i].send(found)
-            except StopIteration as stop:
-                results[i] = stop.value
-                asked.pop(i, None)
-        if not asked:
-            return results
-        counted = yield tuple(dict.fromkeys(t for wanted in asked.values() for t in wanted))
-        sent = {i: {t: counted[t] for t in wanted} for i, wanted in asked.items()}

@@ -5,42 +5,58 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._again import Again
-from uqeval.metrics._plan import Plan, Section
+from uqeval.metrics._evaluation import Evaluation, Passes
+from uqeval.metrics.pavpu_settings import PavpuSettings
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Uncertainty
+    from uqeval.tallies import Tally, Uncertainty
+    from uqeval.tallies._contract import State
 
 #: Inner edges of ten bins of equal mass.
 PERCENTILES = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0)
 
 
-def plan(uncertainty: Uncertainty, classes: int, class_names: Sequence[str]) -> Plan:
-    """Fit the deciles of the pixels' uncertainty, count, and return the table as `results`."""
-    from uqeval.tallies import AccuracyByUncertainty, Ranks
-    from uqeval.tallies.ranks import bins_of, percentile
+class AccuracyTable(Evaluation[PavpuSettings]):
+    """The table over the deciles of the pixels' uncertainty, which are fitted."""
 
-    ranks = Ranks(uncertainty, classes)
-    coarse = (yield (ranks,))[ranks].total["coarse"]
-    bins = bins_of(coarse, PERCENTILES)
-    detail = Ranks(uncertainty, classes, bins=bins)
-    fine: Any = (yield (detail,))[detail].total["fine"] if bins else []
-    found = {b: fine[i] for i, (_, b) in enumerate(bins)}
-    edges = [percentile(coarse[0], found, p) for p in PERCENTILES]
-    tally = AccuracyByUncertainty(uncertainty, classes, tuple(e for e in edges if e is not None))
-    state = (yield (tally,))[tally].total
-    return Section(table(state, tally.edges, class_names), [], fitted={"edges": tally.edges})
+    @property
+    def known(self) -> bool:
+        return "edges" in self.fitted  # else parts of a run fitted several
 
+    @property
+    def _uncertainty(self) -> Uncertainty:
+        return self.settings.patches(self.facts.classes).uncertainty
 
-def again(
-    uncertainty: Uncertainty, classes: int, class_names: Sequence[str], fitted: Mapping[str, Any]
-) -> Again:
-    """The table again, at the same deciles."""
-    from uqeval.tallies import AccuracyByUncertainty
+    def maps(self) -> set[str]:
+        return {"label", "prediction", *self.settings.patches(self.facts.classes).inputs}
 
-    tally = AccuracyByUncertainty(uncertainty, classes, tuple(fitted["edges"]))
+    def fit(self) -> Passes:
+        from uqeval.tallies import Ranks
+        from uqeval.tallies.ranks import bins_of, percentile
 
-    return Again((tally,), lambda states: table(states[tally], tally.edges, class_names))
+        ranks = Ranks(self._uncertainty, self.facts.classes)
+        coarse = (yield (ranks,))[ranks].total["coarse"]
+        bins = bins_of(coarse, PERCENTILES)
+        detail = Ranks(self._uncertainty, self.facts.classes, bins=bins)
+        fine: Any = (yield (detail,))[detail].total["fine"] if bins else []
+        found = {b: fine[i] for i, (_, b) in enumerate(bins)}
+        edges = [percentile(coarse[0], found, p) for p in PERCENTILES]
+        self.fitted["edges"] = tuple(e for e in edges if e is not None)
+
+    def tallies(self) -> tuple[Tally, ...]:
+        from uqeval.tallies import AccuracyByUncertainty
+
+        if not self.known:
+            return ()
+        edges = tuple(self.fitted["edges"])
+        return (AccuracyByUncertainty(self._uncertainty, self.facts.classes, edges),)
+
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        (tally,) = self.tallies()
+        return table(states[tally], self.fitted["edges"], self.facts.class_names)
+
+    def described(self, results: Mapping[str, Any]) -> dict[str, Any]:
+        return {}
 
 
 def table(state: Any, edges: Sequence[float], class_names: Sequence[str]) -> dict[str, Any]:

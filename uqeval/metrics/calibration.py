@@ -1,28 +1,30 @@
-"""The family `calibration`: settings, presets, and the plan from tallies to the report."""
+"""The family `calibration`: is the confidence the share of correct pixels?"""
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import DataError, UsageError, listed
-from uqeval.metrics import calibration_columns, calibration_gaps, temperature
+from uqeval.errors import DataError, UsageError
+from uqeval.metrics import calibration_columns, calibration_gaps
 from uqeval.metrics import calibration_estimators as estimators
 from uqeval.metrics import calibration_scores as cs
-from uqeval.metrics._again import Again
-from uqeval.metrics._family import Facts, Family, variants
-from uqeval.metrics._plan import Counted, Plan, Section
-from uqeval.metrics.calibration_edges import Edges, exact_edges, upper_ranks
+from uqeval.metrics._evaluation import Counted, Evaluation, Gaps, Passes, Run
+from uqeval.metrics._facts import Facts
+from uqeval.metrics._family import Family, variants
+from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
 from uqeval.metrics.calibration_records import ADAPTIVE as _ADAPTIVE
 from uqeval.metrics.calibration_records import ESTIMATOR as _ESTIMATOR
 from uqeval.metrics.calibration_records import results_of, scores_of
 from uqeval.metrics.calibration_settings import CalibrationSettings
+from uqeval.metrics.temperature import Temperature, fit_items
 
 if TYPE_CHECKING:
-    from uqeval.metrics._again import SetStates
-    from uqeval.tallies import Tally
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.tallies import AdaptiveReliability, ItemAdaptive, Tally
     from uqeval.tallies._contract import State
 
 METRICS = (*cs.METRICS, *estimators.METRICS)
@@ -42,7 +44,7 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, Calibration
             "Leave it out: more classes have the confidence of the top label."
         )
     for own in found.values():
-        _fit_items(own, facts)
+        fit_items(own, facts)
         if own.temperature_of == "samples" and facts.samples is None:
             raise UsageError(
                 f"--temperature-of samples: {facts.where} is a maps store, whose samples are gone. "
@@ -55,84 +57,90 @@ def _listed(value: Any) -> list[Any]:
     return list(value) if isinstance(value, list | tuple) else [value]
 
 
-def _fit_items(settings: CalibrationSettings, facts: Facts) -> list[int] | None:
-    """The places of the items that the temperature is fitted on; None for all."""
-    if settings.fit_on is None:
-        return None
-    from uqeval.stores.names import read_names_file
+class Calibration(Evaluation[CalibrationSettings]):
+    """Bins of confidence and proper scores; bins of equal mass between fitted edges.
 
-    names = read_names_file(settings.fit_on)
-    place = {name: i for i, name in enumerate(facts.names)}
-    strange = [name for name in names if name not in place]
-    if strange or not names:
-        raise UsageError(
-            f"--fit-on {settings.fit_on}: it names no item."
-            if not names
-            else f"--fit-on {settings.fit_on}: {len(strange)} of its {len(names)} names are no "
-            f"items of the evaluated {len(place)}: {listed(strange)}."
-        )
-    return sorted({place[name] for name in names})
+    The edges are fitted for adaptive ECE, and for an estimator that needs them.
+    """
+
+    @property
+    def _bins(self) -> tuple[Tally, Tally, Tally]:
+        return _tallies(self.settings, self.facts.classes)
+
+    @property
+    def _items(self) -> ItemAdaptive:
+        from uqeval.tallies import ItemAdaptive
+
+        return ItemAdaptive(self.facts.classes, self.settings.bins)
+
+    @property
+    def _massed(self) -> dict[str, AdaptiveReliability]:
+        """The bins between fitted edges, by what they are for."""
+        from uqeval.tallies import AdaptiveReliability
+
+        return {
+            name: AdaptiveReliability(self.facts.classes, tuple(edges))
+            for name, edges in self.fitted.items()
+            if name in (_ADAPTIVE, _ESTIMATOR)
+        }
+
+    def maps(self) -> set[str]:
+        return {"label", "prediction", "confidence", "label_probability", "brier", "mean_probs"}
+
+    def fit(self) -> Passes:
+        own = self._bins
+        extra = _rank_tallies(self.settings, self.facts.classes)
+        counted = yield (*own, *extra.values())
+        _refuse_strange(counted, own)
+        if extra:
+            states = {name: counted[tally].total for name, tally in extra.items()}
+            wanted = _wanted_ranks(self.settings, states)
+            coarse = states["ranks"]["coarse"][0]
+            edges = yield from exact_edges(self.facts.classes, coarse, wanted)
+            self._ties = {name: ties for name, (_, ties) in edges.items()}
+            self.fitted |= {name: list(values) for name, (values, _) in edges.items()}
+
+    def tallies(self) -> tuple[Tally, ...]:
+        return tuple(dict.fromkeys((*self._bins, *self._massed.values())))
+
+    def beside(self) -> tuple[Tally, ...]:
+        return (self._items,)
+
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        massed = {name: cs.Binned.of(states[tally]) for name, tally in self._massed.items()}
+        own = [states[tally] for tally in self._bins]
+        return results_of(self.settings, own, massed, self.facts.class_names)
+
+    def columns(
+        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+    ) -> dict[Place, NDArray[Any]]:
+        own = [states[tally] for tally in self._bins]
+        massed = {name: states[tally] for name, tally in self._massed.items()}
+        return calibration_columns.columns(self.settings, own, massed, wanted)
+
+    def gaps(self) -> dict[Place, Gaps]:
+        top, each, _ = self._bins
+        massed = [tally for name, tally in self._massed.items() if name == _ADAPTIVE]
+        return calibration_gaps.of_set(top, each, massed, self.settings.at_one, self.facts.classes)
+
+    def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+        tallies, items = (*self._bins, self._items), []
+        for packed in zip(*(counted[tally].items for tally in tallies), strict=True):
+            *own, massed = (t.unpack(data) for t, data in zip(tallies, packed, strict=True))
+            items.append(scores_of(self.settings, own, cs.Binned.of(massed)))
+        return items
+
+    def numerics(self, run: Run) -> dict[str, int]:
+        top, _, scores = self._bins
+        special = run.total(top)["special"]
+        found = {"confidence_one": int(special[0]), "on_bin_edge": int(special[1])}
+        if self.settings.adaptive:
+            found["ties_at_adaptive_edges"] = self._ties[_ADAPTIVE]
+        return found | {"clipped": int(run.total(scores)["counts"][1])}
 
 
-def _maps(settings: CalibrationSettings, facts: Facts) -> set[str]:
-    return {"label", "prediction", "confidence", "label_probability", "brier", "mean_probs"}
-
-
-def _plans(key: str, settings: CalibrationSettings, facts: Facts) -> dict[str, Plan]:
-    plans = {key: plan(settings, facts.classes, facts.class_names)}
-    if settings.temperature:
-        fit = _fit_items(settings, facts)
-        bins, classes = settings.binning(), facts.classes
-        plans[f"{key}/temperature"] = temperature.plan(
-            classes,
-            bins,
-            settings.at_one,
-            settings.clip,
-            fit,
-            settings.fit_on,
-            settings.temperature_of,
-            settings.is_positive(classes),
-        )
-    return plans
-
-
-def plan(settings: CalibrationSettings, classes: int, class_names: Sequence[str]) -> Plan:
-    """Count bins and scores, then bins of equal mass between their edges; return the section."""
-    from uqeval.tallies import AdaptiveReliability, ItemAdaptive
-
-    top, each, scores = _tallies(settings, classes)
-    alone = ItemAdaptive(classes, settings.bins)
-    extra = _rank_tallies(settings, classes)
-    counted = yield (top, each, scores, alone, *extra.values())
-    _refuse_strange(counted, (top, each, scores))
-
-    massed: dict[str, cs.Binned] = {}
-    edges: Edges = {}
-    if extra:
-        states = {name: counted[tally].total for name, tally in extra.items()}
-        wanted = _wanted_ranks(settings, states)
-        edges = yield from exact_edges(classes, states["ranks"]["coarse"][0], wanted)
-        asked = {name: AdaptiveReliability(classes, own) for name, (own, _) in edges.items()}
-        binned = yield tuple(dict.fromkeys(asked.values()))
-        massed = {name: cs.Binned.of(binned[tally].total) for name, tally in asked.items()}
-
-    state = counted[top].total
-    whole = [counted[tally].total for tally in (top, each, scores)]
-    results = results_of(settings, whole, massed, class_names)
-    items = []
-    for own in zip(*(counted[t].items for t in (top, each, scores, alone)), strict=True):
-        *states_of_item, mine = (
-            t.unpack(d) for t, d in zip((top, each, scores, alone), own, strict=True)
-        )
-        items.append(scores_of(settings, states_of_item, cs.Binned.of(mine)))
-    numerics = {
-        "confidence_one": int(state["special"][0]),
-        "on_bin_edge": int(state["special"][1]),
-        **({"ties_at_adaptive_edges": edges[_ADAPTIVE][1]} if settings.adaptive else {}),
-        "clipped": int(counted[scores].total["counts"][1]),
-    }
-    fitted = {name: list(own) for name, (own, _) in edges.items()}
-    return Section(results, items, dataclasses.asdict(settings), numerics, fitted=fitted)
+def _parts(settings: CalibrationSettings) -> dict[str, type[Evaluation[Any]]]:
+    return {"temperature": Temperature} if settings.temperature else {}
 
 
 def _rank_tallies(settings: CalibrationSettings, classes: int) -> dict[str, Tally]:
@@ -174,42 +182,6 @@ def _tallies(settings: CalibrationSettings, classes: int) -> tuple[Tally, Tally,
     )
 
 
-def _again(
-    key: str, settings: CalibrationSettings, facts: Facts, fitted: Mapping[str, Any]
-) -> dict[str, Again]:
-    """All scores, the edges of bins of equal mass held fixed: without them no `adaptive_ece`."""
-    from uqeval.tallies import AdaptiveReliability
-
-    simple = _tallies(settings, facts.classes)
-    massed = {
-        name: AdaptiveReliability(facts.classes, tuple(edges))
-        for name, edges in fitted.get(key, {}).items()
-        if name in (_ADAPTIVE, _ESTIMATOR)
-    }
-
-    def scores(states: Mapping[Tally, State]) -> dict[str, Any]:
-        binned = {name: cs.Binned.of(states[tally]) for name, tally in massed.items()}
-        own = [states[tally] for tally in simple]
-        return results_of(settings, own, binned, facts.class_names)
-
-    def columns(states: Mapping[Tally, SetStates], wanted: Collection[str]) -> Any:
-        own = [states[tally] for tally in simple]
-        binned = {name: states[tally] for name, tally in massed.items()}
-        return calibration_columns.columns(settings, own, binned, wanted)
-
-    adaptive = [tally for name, tally in massed.items() if name == _ADAPTIVE]
-    gaps = calibration_gaps.of_set(simple[0], simple[1], adaptive, settings.at_one, facts.classes)
-    needed = tuple(dict.fromkeys((*simple, *massed.values())))
-    found = {key: Again(needed, scores, columns, gaps=gaps)}
-    part = f"{key}/temperature"
-    if settings.temperature and {"beta", "record"} <= fitted.get(part, {}).keys():
-        found[part] = temperature.again(
-            facts.classes, settings.binning(), settings.at_one, settings.clip,
-            settings.temperature_of, fitted[part], settings.is_positive(facts.classes),
-        )  # fmt: skip
-    return found
-
-
 def _refuse_strange(counted: Mapping[Tally, Counted], tallies: Sequence[Tally]) -> None:
     """Raise `DataError` for maps that hold no probabilities, as a user's own may."""
     held = ("special", "special", "counts")
@@ -232,8 +204,13 @@ Example: uqeval calibration preds.zarr labels/ -o report.json
 """
 
 FAMILY = Family(
-    "calibration", METRICS, _settings, _maps, _plans,
-    again=_again, settings_type=CalibrationSettings, about=_ABOUT,
+    "calibration",
+    METRICS,
+    _settings,
+    Calibration,
+    CalibrationSettings,
+    parts=_parts,
+    about=_ABOUT,
     label="Calibration",
     words={"sweep_bins": "bins of the sweep"},
-)  # fmt: skip
+)

@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics import calibration_estimators as estimators
-from uqeval.metrics._again import of_rows, over
+from uqeval.metrics._columns import of_rows, over
 from uqeval.metrics.calibration_records import ADAPTIVE, ESTIMATOR
 from uqeval.metrics.calibration_scores import Binned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._again import Place, SetStates
+    from uqeval.metrics._columns import Place, SetStates
     from uqeval.metrics.calibration_settings import CalibrationSettings
 
 

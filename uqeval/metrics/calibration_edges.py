@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from uqeval.metrics._plan import Counted
-    from uqeval.tallies import Tally
+    from uqeval.metrics._evaluation import Passes
 
 #: By name, edges and the pixels that share their confidence with an edge and another pixel.
 Edges = dict[str, tuple[tuple[float, ...], int]]
@@ -23,10 +22,8 @@ def upper_ranks(pixels: int, bins: int) -> list[int]:
     return [-(-k * pixels // bins) - 1 for k in range(1, bins)] if pixels else []
 
 
-def exact_edges(
-    classes: int, coarse: Any, wanted: Mapping[str, Sequence[int]]
-) -> Generator[tuple[Tally, ...], dict[Tally, Counted], Edges]:
-    """Find the confidences at the `wanted` ranks, by name, in one pass.
+def exact_edges(classes: int, coarse: Any, wanted: Mapping[str, Sequence[int]]) -> Passes:
+    """Find the confidences at the `wanted` ranks, by name, in one pass; return `Edges`.
 
     `coarse` counts the confidences of all pixels by the high bits of their keys.
     """

@@ -8,14 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._again import Gaps
+from uqeval.metrics._evaluation import Gaps
 from uqeval.metrics.calibration_columns import SetBins
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from uqeval.metrics._again import SetStates
+    from uqeval.metrics._columns import SetStates
     from uqeval.tallies import Tally
 
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.metrics import _numbers as numbers
-from uqeval.metrics._again import Again, over
+from uqeval.metrics._columns import over
 from uqeval.metrics._contract import Metric, put
-from uqeval.metrics._family import Facts, Family, variants
-from uqeval.metrics._plan import Last, Plan, Section
+from uqeval.metrics._evaluation import Counted, Evaluation, Run
+from uqeval.metrics._facts import Facts
+from uqeval.metrics._family import Family, variants
 from uqeval.metrics.divergence_settings import DivergenceSettings
 
 if TYPE_CHECKING:
-    from uqeval.metrics._again import SetStates
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
@@ -53,32 +55,64 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, DivergenceS
     return found
 
 
-def _maps(settings: DivergenceSettings, facts: Facts) -> set[str]:
-    from uqeval.tallies import Divergence
+class DivergenceFromReference(Evaluation[DivergenceSettings]):
+    """The mean divergence of all pixels."""
 
-    return set(Divergence(facts.kind, settings.clip).inputs)
+    @property
+    def _sums(self) -> Tally:
+        from uqeval.tallies import Divergence
 
+        return Divergence(self.facts.kind, self.settings.clip)
 
-def plan(settings: DivergenceSettings, facts: Facts) -> Plan:
-    """Sum once; return the section."""
-    from uqeval.tallies import Divergence
+    def maps(self) -> set[str]:
+        return set(self._sums.inputs)
 
-    tally = Divergence(facts.kind, settings.clip)
-    counted = (yield Last((tally,)))[tally]
-    results = _scores(counted.total) | {"clip": settings.clip}
-    warnings = []
-    if results["infinite"]:
-        warnings.append(
-            f"{results['infinite']:.2%} of the pixels have an infinite divergence and are left out "
-            f"of the mean{'; --clip makes them finite' if facts.kind == 'classes' else ''}."
+    def tallies(self) -> tuple[Tally, ...]:
+        return (self._sums,)
+
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        return _scores(states[self._sums]) | {"clip": self.settings.clip}
+
+    def columns(
+        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+    ) -> dict[Place, NDArray[Any]]:
+        total, finite, infinite = (
+            states[self._sums][name][:, 0] for name in ("total", "finite", "infinite")
         )
-    items = [_scores(tally.unpack(data)) for data in counted.items]
-    numerics = {"infinite": int(counted.total["infinite"][0])}
-    if facts.kind == "regression":
-        numbers.refuse_nothing(results["pixels"], facts)
-        numerics["invalid"] = sum(h * w for h, w in facts.sizes) - results["pixels"]
-        warnings += numbers.void_items(facts.names, [item["pixels"] for item in items])
-    return Section(results, items, dataclasses.asdict(settings), numerics, warnings)
+        pixels = finite + infinite
+        return {
+            ("kl",): over(total, finite), ("infinite",): over(infinite, pixels),
+            ("pixels",): pixels,
+        }  # fmt: skip
+
+    def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+        tally = self._sums
+        return [_scores(tally.unpack(data)) for data in counted[tally].items]
+
+    def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
+        """Raise `DataError` where no target is valid."""
+        run = super().found(counted, exact)
+        if self.facts.kind == "regression":
+            numbers.refuse_nothing(run.results["pixels"], self.facts)
+        return run
+
+    def numerics(self, run: Run) -> dict[str, int]:
+        found = {"infinite": int(run.total(self._sums)["infinite"][0])}
+        if self.facts.kind == "regression":
+            found["invalid"] = sum(h * w for h, w in self.facts.sizes) - run.results["pixels"]
+        return found
+
+    def warnings(self, run: Run) -> list[str]:
+        found = []
+        if run.results["infinite"]:
+            how = "; --clip makes them finite" if self.facts.kind == "classes" else ""
+            found.append(
+                f"{run.results['infinite']:.2%} of the pixels have an infinite divergence and are "
+                f"left out of the mean{how}."
+            )
+        if self.facts.kind == "regression":
+            found += numbers.void_items(self.facts.names, [item["pixels"] for item in run.items])
+        return found
 
 
 def _scores(state: State) -> dict[str, Any]:
@@ -92,36 +126,12 @@ def _scores(state: State) -> dict[str, Any]:
     return record
 
 
-def _again(
-    key: str, settings: DivergenceSettings, facts: Facts, fitted: Mapping[str, Any]
-) -> dict[str, Again]:
-    from uqeval.tallies import Divergence
-
-    tally = Divergence(facts.kind, settings.clip)
-
-    def columns(states: Mapping[Tally, SetStates], wanted: Collection[str]) -> Any:
-        total, finite, infinite = (states[tally][n][:, 0] for n in ("total", "finite", "infinite"))
-        pixels = finite + infinite
-        return {
-            ("kl",): over(total, finite), ("infinite",): over(infinite, pixels),
-            ("pixels",): pixels,
-        }  # fmt: skip
-
-    return {
-        key: Again(
-            (tally,), lambda states: _scores(states[tally]) | {"clip": settings.clip}, columns
-        )
-    }
-
-
 FAMILY = Family(
     "divergence",
     METRICS,
     _settings,
-    _maps,
-    lambda key, settings, facts: {key: plan(settings, facts)},
+    DivergenceFromReference,
+    DivergenceSettings,
     kinds=("classes", "regression"),
-    again=_again,
-    settings_type=DivergenceSettings,
     label="Divergence from a reference",
 )

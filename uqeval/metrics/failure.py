@@ -1,4 +1,4 @@
-"""The family `failure`: does the uncertainty find the errors? Settings and plan.
+"""The family `failure`: does the uncertainty find the errors?
 
 Three passes over the maps: which powers of two the uncertainties of each class lie in; pixels and
 wrong ones by the high 22 bits of their keys, by class; and all 32 bits where a rank is cut or where
@@ -8,16 +8,16 @@ nothing here needs that, but the scores are read off it again.
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics import failure_columns, failure_scores, float16
-from uqeval.metrics._again import Again, of_rows, over
+from uqeval.metrics._columns import of_rows, over
 from uqeval.metrics._contract import put
-from uqeval.metrics._family import Facts, Family, variants
+from uqeval.metrics._evaluation import Counted, Evaluation, Passes, Run
+from uqeval.metrics._facts import Facts
+from uqeval.metrics._family import Family, variants
 from uqeval.metrics._ladder import BIN_WIDTH, Ladder
-from uqeval.metrics._plan import Plan, Pooling, Section
 from uqeval.metrics._signs import sign_warnings
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
@@ -26,9 +26,10 @@ from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._again import SetStates
+    from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import ItemFailure, RankedErrors, Tally, Uncertainty
     from uqeval.tallies._contract import State
+    from uqeval.tallies.undetected import Undetected
 
 #: High bits of a key: sign and exponent; those that are told apart everywhere.
 BLOCK_BITS, POOLED_BITS = 9, 22
@@ -48,111 +49,152 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, FailureSett
     return found
 
 
-def plan(
-    settings: FailureSettings, classes: int, class_names: Sequence[str], halves: bool = False
-) -> Plan:
-    """Rank the pixels of the set and of each class, and return the section of one variant.
+class Failure(Evaluation[FailureSettings]):
+    """Scores by rank of the uncertainty, of the set and of each ground-truth class.
 
-    `halves`: whether the uncertainty is a map that is stored as float16.
+    The exact ranks are ladders: of all classes together (None), and of each class. From saved
+    states the scores of the set are read in bins, whose pixels are a tie; those of a class that
+    need ranks are left out.
     """
-    from uqeval.tallies import Error, ItemFailure, Patches, RankedErrors
-    from uqeval.tallies.undetected import Undetected
 
-    uncertainty, wrong = settings.ranked(classes), Error("zero-one")
+    fits_threshold = True
+
+    @property
+    def approximate(self) -> frozenset[str]:
+        return frozenset(failure_scores.BY_FIELD) - {"undetected_error_rate"}
+
+    @property
+    def bound(self) -> float:
+        return BIN_WIDTH
+
+    @property
+    def _uncertainty(self) -> Uncertainty:
+        return self.settings.ranked(self.facts.classes)
+
+    @property
+    def _ranks(self) -> RankedErrors:
+        return _pooled(self._uncertainty, self.facts.classes)
+
+    @property
+    def _undetected(self) -> Undetected | None:
+        from uqeval.tallies.undetected import Undetected
+
+        if "threshold" not in self.fitted:
+            return None
+        return Undetected(self._uncertainty, self.facts.classes, self.fitted["threshold"])
+
+    @property
+    def _items(self) -> ItemFailure:
+        from uqeval.tallies import ItemFailure
+
+        return ItemFailure(self._uncertainty, self.facts.classes)
+
+    @property
+    def _lacking(self) -> str:
+        """Return why there is no threshold; "" where there is one."""
+        return Rule.parse(self.settings.threshold).undefined if self._threshold is None else ""
+
+    @property
+    def _threshold(self) -> float | None:
+        value: float | None = self.fitted["threshold"]
+        return value
+
+    def maps(self) -> set[str]:
+        return {"label", "prediction", self.settings.uncertainty}
+
+    def fit(self) -> Passes:
+        from uqeval.tallies import Patches
+
+        rule = Rule.parse(self.settings.threshold)
+        fitted = yield from fit(rule, Patches(self._uncertainty, self.facts.classes), False)
+        self.fitted["threshold"] = fitted.threshold[0]
+
+    def exact(self) -> Passes:
+        return (yield from _ranked(self._uncertainty, self.facts.classes))
+
+    def tallies(self) -> tuple[Tally, ...]:
+        held = self._undetected
+        return (self._ranks, *((held,) if held else ()))
+
+    def beside(self) -> tuple[Tally, ...]:
+        held = self._undetected
+        halves = held is not None and self.settings.uncertainty in self.facts.halves
+        band = float16.band_of_errors(held) if held is not None and halves else ()
+        return (self._items, *band)
+
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        names, held = self.facts.class_names, self._undetected
+        if exact is None:
+            ladder = Ladder.of(self._ranks, states[self._ranks])
+            ranked = failure_scores.scores(ladder)
+            each: list[dict[str, Any]] = [{} for _ in names]
+        else:
+            ladder, nothing = exact[None], Ladder.nothing()
+            ranked = failure_scores.scores(ladder)
+            each = [failure_scores.scores(exact.get(c, nothing)) for c in range(len(names))]
+        if held is None:
+            counts = {"pixels": ladder.total, "errors": int(ladder.errors.sum())}
+            return {"uncertainty": self.settings.uncertainty} | counts | ranked
+        return _results(self.settings, held.threshold, states[held], names, ranked, each)
+
+    def columns(
+        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+    ) -> dict[Place, NDArray[Any]]:
+        ladder, held = failure_columns.SetLadder.of(states[self._ranks]), self._undetected
+        found = failure_columns.columns(ladder, wanted)
+        if held is None:
+            return found | {("pixels",): ladder.total, ("errors",): ladder.wrong}
+        counts = states[held]["counts"]
+        rows = of_rows(_counted(counts, held.threshold), range(self.facts.classes))
+        whole = _counted(counts.sum(axis=1), held.threshold)
+        return found | rows | {(name,): values for name, values in whole.items()}
+
+    def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+        own, held = self._items, self._undetected
+        assert held is not None
+        pairs = zip(counted[own].items, counted[held].items, strict=True)
+        return [
+            _item(own, data, held.unpack(low)["counts"].sum(axis=0), self._lacking)
+            for data, low in pairs
+        ]
+
+    def numerics(self, run: Run) -> dict[str, int]:
+        return {"ties_at_cuts": failure_scores.cut_ties(run.exact[None])}
+
+    def warnings(self, run: Run) -> list[str]:
+        band = [run.total(tally) for tally in self.beside()[1:]]
+        return [
+            *undefined_warnings(Rule.parse(self.settings.threshold), self._threshold),
+            *sign_warnings("failure", run.results),
+            *float16.warnings_of_errors(self.settings.uncertainty, self._threshold, band),
+        ]
+
+    def options(self) -> dict[str, str | None] | None:
+        if "threshold" not in self.fitted:
+            return None
+        return {"threshold": None if self._threshold is None else repr(self._threshold)}
+
+
+def _ranked(uncertainty: Uncertainty, classes: int) -> Passes:
+    """Rank the pixels of the set and of each class; return their ladders, the set's by None."""
+    from uqeval.tallies import Error, RankedErrors
+
+    wrong = Error("zero-one")
     occupied = RankedErrors(
         uncertainty, wrong, classes, True, 0, BLOCK_BITS, tuple((c, 0) for c in range(classes))
     )
-    fitting = fit(Rule.parse(settings.threshold), Patches(uncertainty, classes), False)
-    counted = yield (*next(fitting), occupied, _pooled(uncertainty, classes))
-    blocks = counted[occupied].total["pixels"]
-    while True:
-        try:
-            asked = fitting.send(counted)
-        except StopIteration as stop:
-            threshold = stop.value.threshold[0]
-            lacking = Rule.parse(settings.threshold).undefined if threshold is None else ""
-            break
-        counted = yield asked
-
-    undetected = Undetected(uncertainty, classes, threshold)
-    own = ItemFailure(uncertainty, classes)
-    band = float16.band_of_errors(undetected) if halves else ()
-    extra: tuple[Tally, ...] = (undetected, own, *band)
+    blocks = (yield (occupied,))[occupied].total["pixels"]
     ladders: dict[int | None, Ladder] = {}
     for bins in _batches(blocks):
         fine = RankedErrors(
             uncertainty, wrong, classes, True, BLOCK_BITS, POOLED_BITS - BLOCK_BITS, bins
         )
-        counted = yield (fine, *extra)
-        if extra:
-            hidden, items = counted[undetected], counted[own].items
-            ends = [counted[tally].total for tally in band]
-            extra = ()
-        state = counted[fine].total
+        state = (yield (fine,))[fine].total
         for group in (None, *dict.fromkeys(c for c, _ in bins)):
             part = Ladder.of(fine, state, group)
             ladders[group] = ladders[group].joined(part) if group in ladders else part
     yield from _split(ladders, uncertainty, classes)
-
-    nothing = Ladder.of(occupied, occupied.empty())
-    results = _results(
-        settings, threshold, hidden.total, class_names,
-        failure_scores.scores(ladders[None]),
-        [failure_scores.scores(ladders.get(c, nothing)) for c in range(classes)],
-    )  # fmt: skip
-    return Section(
-        results,
-        [
-            _item(own, data, undetected.unpack(low)["counts"].sum(axis=0), lacking)
-            for data, low in zip(items, hidden.items, strict=True)
-        ],
-        settings=dataclasses.asdict(settings),
-        numerics={"ties_at_cuts": failure_scores.cut_ties(ladders[None])},
-        warnings=undefined_warnings(Rule.parse(settings.threshold), threshold)
-        + sign_warnings("failure", results)
-        + float16.warnings_of_errors(settings.uncertainty, threshold, ends),
-        fitted={"threshold": threshold},
-    )
-
-
-def _again(
-    key: str, settings: FailureSettings, facts: Facts, fitted: Mapping[str, Any]
-) -> dict[str, Again]:
-    """The scores of the set by bins of uncertainties, whose pixels are a tie; of each class only
-    what takes no ranks. Without a fitted threshold, the ranked scores alone.
-    """
-    from uqeval.tallies.undetected import Undetected
-
-    uncertainty = settings.ranked(facts.classes)
-    pooled = _pooled(uncertainty, facts.classes)
-    threshold = fitted.get(key, {}).get("threshold")
-    held: tuple[Tally, ...] = ()
-    if "threshold" in fitted.get(key, {}):
-        held = (Undetected(uncertainty, facts.classes, threshold),)
-
-    def scores(states: Mapping[Tally, State]) -> dict[str, Any]:
-        ladder = Ladder.of(pooled, states[pooled])
-        ranked = failure_scores.scores(ladder)
-        if held:
-            nothing: list[dict[str, Any]] = [{} for _ in facts.class_names]
-            return _results(
-                settings, threshold, states[held[0]], facts.class_names, ranked, nothing
-            )
-        counts = {"pixels": ladder.total, "errors": int(ladder.errors.sum())}
-        return {"uncertainty": settings.uncertainty} | counts | ranked
-
-    def columns(states: Mapping[Tally, SetStates], wanted: Collection[str]) -> Any:
-        ladder = failure_columns.SetLadder.of(states[pooled])
-        found = failure_columns.columns(ladder, wanted)
-        if not held:
-            return found | {("pixels",): ladder.total, ("errors",): ladder.wrong}
-        counts = states[held[0]]["counts"]
-        rows = of_rows(_counted(counts, threshold), range(facts.classes))
-        whole = _counted(counts.sum(axis=1), threshold)
-        return found | rows | {(name,): values for name, values in whole.items()}
-
-    ranked = frozenset(failure_scores.BY_FIELD) - {"undetected_error_rate"}
-    return {key: Again((pooled, *held), scores, columns, approximate=ranked, bound=BIN_WIDTH)}
+    return ladders
 
 
 def _counted(counts: NDArray[Any], threshold: float | None) -> dict[str, NDArray[Any]]:
@@ -162,15 +204,6 @@ def _counted(counts: NDArray[Any], threshold: float | None) -> dict[str, NDArray
     if threshold is not None:
         found["undetected_error_rate"] = over(undetected, pixels)
     return found
-
-
-def _pooled_threshold(settings: FailureSettings, facts: Facts) -> Pooling:
-    from uqeval.tallies import Patches
-
-    patches = Patches(settings.ranked(facts.classes), facts.classes)
-    fitted = yield from fit(Rule.parse(settings.threshold), patches, False)
-    threshold = fitted.threshold[0]
-    return {"threshold": None if threshold is None else repr(threshold)}
 
 
 def _pooled(uncertainty: Uncertainty, classes: int) -> RankedErrors:
@@ -217,9 +250,7 @@ def _batches(blocks: Any) -> Iterator[tuple[tuple[int, int], ...]]:
     yield tuple(sorted(batch))
 
 
-def _split(
-    ladders: dict[int | None, Ladder], uncertainty: Uncertainty, classes: int
-) -> Generator[tuple[Tally, ...], Any, None]:
+def _split(ladders: dict[int | None, Ladder], uncertainty: Uncertainty, classes: int) -> Passes:
     """Split rungs until every cut is exact; the first time also those that widen the bounds."""
     from uqeval.tallies import Error, RankedErrors
 
@@ -306,13 +337,8 @@ FAMILY = Family(
     "failure",
     failure_scores.METRICS,
     _settings,
-    lambda settings, facts: {"label", "prediction", settings.uncertainty},
-    lambda key, settings, facts: {
-        key: plan(settings, facts.classes, facts.class_names, settings.uncertainty in facts.halves)
-    },
-    again=_again,
-    settings_type=FailureSettings,
+    Failure,
+    FailureSettings,
     about=_ABOUT,
-    pooled=_pooled_threshold,
     label="Failure detection",
 )

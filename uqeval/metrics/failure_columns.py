@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
-from uqeval.metrics._again import over
+from uqeval.metrics._columns import over
 from uqeval.metrics.failure_scores import COVERAGES, RISKS
 from uqeval.metrics.sparsification_curves import harmonics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._again import Place, SetStates
+    from uqeval.metrics._columns import Place, SetStates
 
 
 @dataclass(frozen=True)

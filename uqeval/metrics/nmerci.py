@@ -1,4 +1,4 @@
-"""The family `nmerci`: settings, presets, and the plan from tallies to a section.
+"""The family `nmerci`: does the predicted uncertainty follow the error?
 
 Percentiles are exact: a first pass counts λ and ε by the high bits of their keys, a second the low
 bits where a percentile lies. Where means are trimmed at every α, a third sums what lies up to each.
@@ -6,18 +6,20 @@ bits where a percentile lies. Where means are trimmed at every α, a third sums 
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.maps.names import TARGET_COUNTS, lambda_of
 from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import nmerci_scores as ns
-from uqeval.metrics._family import Facts, Family, variants
-from uqeval.metrics._plan import Plan, Section
+from uqeval.metrics._driver import together
+from uqeval.metrics._evaluation import Counted, Evaluation, Passes, Run
+from uqeval.metrics._facts import Facts
+from uqeval.metrics._family import Family, variants
+from uqeval.metrics._ladder import BIN_WIDTH
 from uqeval.metrics._signs import sign_warnings
-from uqeval.metrics.nmerci_again import again
+from uqeval.metrics.nmerci_binned import columns_of, scores_of
 from uqeval.metrics.nmerci_by_depth import by_depth
 from uqeval.metrics.nmerci_records import CURVE, record_of, results_of, running, sums_of, tallies_of
 from uqeval.metrics.nmerci_settings import NmerciSettings
@@ -25,6 +27,8 @@ from uqeval.metrics.nmerci_settings import NmerciSettings
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.tallies import ErrorRanks, ItemErrors, Tally
     from uqeval.tallies._contract import State
 
 
@@ -42,42 +46,97 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, NmerciSetti
     return found
 
 
-def plan(settings: NmerciSettings, facts: Facts) -> Plan:
-    """Fit the percentiles, sum what lies up to them, and return the section of one variant."""
-    from uqeval.tallies import ErrorSums, TargetCounts
+class Nmerci(Evaluation[NmerciSettings]):
+    """The percentiles of the set, n-MeRCI at every α, and the table by depth.
 
-    alone, coarse = tallies_of(settings)
-    # The ends of the target are those of the intervals of depth.
-    sums = () if settings.depth_step is None else (ErrorSums(settings.sigma),)
-    counted = yield (alone, coarse, TargetCounts(), *sums)
-    total = counted[alone].total
-    pixels = int(total["pixels"][0])
-    numbers.refuse_nothing(pixels, facts)
-    every = sums_of(total)
-    steps = [_percentiles(settings, every, counted[coarse].total["coarse"], facts.where)]
-    for tally in sums:
-        ends = float(counted[tally].total["least"][0]), float(counted[tally].total["most"][0])
-        steps.append(by_depth(settings, *ends))
-    parts, *depth = yield from numbers.together(*steps)
+    From saved states the percentiles are read in bins. Errors of pixels chosen by their λ are not
+    among the states: scores over the kept pixels alone are left out, and so is the table by depth.
+    """
 
-    results = results_of(parts, settings)
-    if depth:
-        results |= depth[0]
-    items = [
-        record_of(_item_parts(alone.unpack(data), settings), settings)
-        for data in counted[alone].items
-    ]
-    warnings = numbers.void_items(facts.names, [item["pixels"] for item in items])
-    warnings += numbers.zero_targets(counted[TargetCounts()].total, facts)
-    return Section(
-        results, items, dataclasses.asdict(settings), numbers.counts_of(total),
-        warnings + _warnings(results, settings),
-    )  # fmt: skip
+    @property
+    def _items(self) -> ItemErrors:
+        return tallies_of(self.settings)[0]
+
+    @property
+    def _coarse(self) -> ErrorRanks:
+        return tallies_of(self.settings)[1]
+
+    @property
+    def approximate(self) -> frozenset[str]:
+        return frozenset(("nmerci", "merci", "lambda", "mae_trimmed", "max_alpha"))
+
+    @property
+    def bound(self) -> float:
+        return BIN_WIDTH
+
+    def maps(self) -> set[str]:
+        own = self.settings
+        wanted = {"label", "error", TARGET_COUNTS, own.sigma}
+        if own.depth_step is not None:
+            wanted.add("target")
+        if own.depth_step is not None or own.over == "kept":  # else made where it is counted
+            wanted.add(lambda_of(own.sigma))
+        return wanted
+
+    def exact(self) -> Passes:
+        """Return the parts of n-MeRCI by α, and the table by depth or nothing."""
+        from uqeval.tallies import ErrorSums
+
+        own, items, coarse = self.settings, self._items, self._coarse
+        # The ends of the target are those of the intervals of depth.
+        sums = () if own.depth_step is None else (ErrorSums(own.sigma),)
+        counted = yield (items, coarse, *sums)
+        total = counted[items].total
+        numbers.refuse_nothing(int(total["pixels"][0]), self.facts)
+        steps = [
+            _percentiles(own, sums_of(total), counted[coarse].total["coarse"], self.facts.where)
+        ]
+        for tally in sums:
+            target = counted[tally].total
+            steps.append(by_depth(own, float(target["least"][0]), float(target["most"][0])))
+        parts, *depth = yield from together(*steps)
+        return parts, depth[0] if depth else {}
+
+    def tallies(self) -> tuple[Tally, ...]:
+        return tallies_of(self.settings)
+
+    def beside(self) -> tuple[Tally, ...]:
+        from uqeval.tallies import TargetCounts
+
+        return (TargetCounts(),)
+
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        if exact is not None:
+            results: dict[str, Any] = results_of(exact[0], self.settings)
+            return {**results, **exact[1]}
+        return scores_of(self.settings, states[self._items], states[self._coarse])
+
+    def columns(
+        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+    ) -> dict[Place, NDArray[Any]]:
+        return columns_of(self.settings, states[self._items], states[self._coarse])
+
+    def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+        own, settings = self._items, self.settings
+        states = map(own.unpack, counted[own].items)
+        return [record_of(_item_parts(state, settings), settings) for state in states]
+
+    def numerics(self, run: Run) -> dict[str, int]:
+        return numbers.counts_of(run.total(self._items))
+
+    def warnings(self, run: Run) -> list[str]:
+        from uqeval.tallies import TargetCounts
+
+        return [
+            *numbers.void_items(self.facts.names, [item["pixels"] for item in run.items]),
+            *numbers.zero_targets(run.total(TargetCounts()), self.facts),
+            *_warnings(run.results, self.settings),
+        ]
 
 
 def _percentiles(
     settings: NmerciSettings, every: ns.Sums, coarse: NDArray[Any], where: str
-) -> numbers.Steps:
+) -> Passes:
     """The parts of n-MeRCI at the chosen α and at all of the curve, by α.
 
     `coarse` [(λ, ε), bin]: how many pixels have these high bits of their keys.
@@ -140,15 +199,6 @@ def _warnings(results: dict[str, Any], settings: NmerciSettings) -> list[str]:
     return found + sign_warnings("nmerci", results)
 
 
-def _maps(settings: NmerciSettings, facts: Facts) -> set[str]:
-    wanted = {"label", "error", TARGET_COUNTS, settings.sigma}
-    if settings.depth_step is not None:
-        wanted.add("target")
-    if settings.depth_step is not None or settings.over == "kept":  # else made where it is counted
-        wanted.add(lambda_of(settings.sigma))
-    return wanted
-
-
 _ABOUT = """n-MeRCI: does the predicted uncertainty follow the error, at any scale?
 
 0 means an uncertainty equal to the error, 1 a constant one. Computes MeRCI and n-MeRCI, the
@@ -161,11 +211,9 @@ FAMILY = Family(
     "nmerci",
     ns.METRICS,
     _settings,
-    _maps,
-    lambda key, settings, facts: {key: plan(settings, facts)},
+    Nmerci,
+    NmerciSettings,
     kinds=("regression",),
-    again=again,
-    settings_type=NmerciSettings,
     about=_ABOUT,
     label="n-MeRCI",
     words={"alpha": "α", "by_depth": "by interval of the target"},

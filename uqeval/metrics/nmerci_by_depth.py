@@ -9,17 +9,18 @@ from uqeval.errors import UsageError
 from uqeval.maps.names import lambda_of
 from uqeval.metrics import nmerci_scores as ns
 from uqeval.metrics._contract import put
-from uqeval.metrics._numbers import Steps
+from uqeval.metrics._driver import together
 from uqeval.metrics.nmerci_records import running
 
 if TYPE_CHECKING:
+    from uqeval.metrics._evaluation import Passes
     from uqeval.metrics.nmerci_settings import NmerciSettings
-    from uqeval.tallies.error_sums import Intervals
+    from uqeval.tallies.error_sums import ErrorSums, Intervals
 
 MOST = 256
 
 
-def by_depth(settings: NmerciSettings, least: float, most: float) -> Steps:
+def by_depth(settings: NmerciSettings, least: float, most: float) -> Passes:
     """`by_depth`, a row for each interval that has pixels, and `by_depth_mean` of defined values.
 
     `least` and `most`: ends of the target. Raises `UsageError` for more than 256 intervals.
@@ -30,21 +31,11 @@ def by_depth(settings: NmerciSettings, least: float, most: float) -> Steps:
     intervals = intervals_of(settings.depth_step, least, most)
     sums = ErrorSums(settings.sigma, intervals)
     ratio = lambda_of(settings.sigma)
-    found: dict[str, list[float | None]] = {}
-    total: Any = None
-    # All passes of both maps together: ranks digit by digit, then what lies up to the percentiles.
-    finding = {name: _ranks(name, settings, intervals) for name in (ratio, "error")}
-    asked = {name: next(steps) for name, steps in finding.items()}
-    while asked:
-        extra = (sums,) if total is None else ()
-        counted = yield (*extra, *(t for wanted in asked.values() for t in wanted))
-        total = counted[sums].total if total is None else total
-        for name in list(asked):
-            try:
-                asked[name] = finding[name].send({t: counted[t] for t in asked[name]})
-            except StopIteration as stop:
-                found[name] = stop.value
-                del asked[name]
+    names = (ratio, "error")
+    total, *values = yield from together(
+        _total(sums), *(_ranks(name, settings, intervals) for name in names)
+    )
+    found: dict[str, list[float | None]] = dict(zip(names, values, strict=True))
     # Nothing lies below -1: that stands for a percentile that is infinite or is none.
     limits = [
         (v,) if v is not None and math.isfinite(v) else (-1.0,) for v in found[settings.trimmed_by]
@@ -71,7 +62,11 @@ def by_depth(settings: NmerciSettings, least: float, most: float) -> Steps:
     return {"by_depth": rows, "by_depth_mean": _mean(rows)}
 
 
-def _ranks(name: str, settings: NmerciSettings, intervals: Intervals) -> Steps:
+def _total(tally: ErrorSums) -> Passes:
+    return (yield (tally,))[tally].total
+
+
+def _ranks(name: str, settings: NmerciSettings, intervals: Intervals) -> Passes:
     """The percentile of a map in every interval."""
     from uqeval.tallies.digits import DIGITS, Digits, GroupRanks
 

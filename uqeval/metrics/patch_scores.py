@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._advice import RANKING
-from uqeval.metrics._again import over
+from uqeval.metrics._columns import over
 from uqeval.metrics._contract import Metric, put
 
 if TYPE_CHECKING:

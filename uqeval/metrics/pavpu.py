@@ -1,17 +1,17 @@
-"""The family `pavpu`: the plan from tallies to its part of a report, and reading it off states."""
+"""The family `pavpu`: patch accuracy against patch uncertainty."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.metrics import float16, patch_scores
-from uqeval.metrics._again import Again
-from uqeval.metrics._family import Facts, Family
-from uqeval.metrics._plan import Plan, Pooling, Recutting, Section
+from uqeval.metrics._evaluation import Counted, Evaluation, Passes, Run
+from uqeval.metrics._family import Family
 from uqeval.metrics._signs import sign_warnings
+from uqeval.metrics.accuracy_by_uncertainty import AccuracyTable
 from uqeval.metrics.patch_scores import METRICS
 from uqeval.metrics.pavpu_results import columns_of, item_of, results_of
 from uqeval.metrics.pavpu_settings import PavpuSettings, settings_of
@@ -26,148 +26,158 @@ from uqeval.metrics.thresholds import (
     undefined_warnings,
 )
 
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
-def _maps(settings: PavpuSettings, facts: Facts) -> set[str]:
-    return {"label", "prediction", *settings.patches(facts.classes).inputs}
+    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.tallies import ItemPatchCounts, PatchCounts, Patches, Tally
+    from uqeval.tallies._contract import State
 
 
-def _plans(key: str, settings: PavpuSettings, facts: Facts) -> dict[str, Plan]:
-    from uqeval.metrics import accuracy_by_uncertainty
+class Pavpu(Evaluation[PavpuSettings]):
+    """Patches counted at fitted thresholds, or at a threshold of each item."""
 
-    uncertainty = settings.patches(facts.classes).uncertainty
-    halves = uncertainty.name in facts.halves
-    plans = {key: plan(settings, facts.classes, facts.class_names, halves)}
-    if settings.deciles:
-        plans[f"{key}/accuracy_by_uncertainty"] = accuracy_by_uncertainty.plan(
-            uncertainty, facts.classes, facts.class_names
+    fits_threshold = refits = True
+
+    @property
+    def known(self) -> bool:
+        return bool(self.fitted) or self.settings.threshold_scope == "item"
+
+    @property
+    def _rule(self) -> Rule:
+        return Rule.parse(self.settings.threshold)
+
+    @property
+    def _patches(self) -> Patches:
+        return self.settings.patches(self.facts.classes)
+
+    @property
+    def _thresholds(self) -> Fitted | None:
+        """The thresholds of the results; None where each item has one, and before `fit`."""
+        return Fitted.of(self.fitted) if self.fitted else None
+
+    @property
+    def _counted_at(self) -> Fitted | None:
+        """The thresholds at which patches are counted: those of the run, after `refit` too."""
+        own = self._thresholds
+        if own is None or "counted_at" not in self.fitted:
+            return own
+        return dataclasses.replace(own, threshold=tuple(self.fitted["counted_at"]))
+
+    @property
+    def _step(self) -> int | None:
+        """The step of the curve that has the threshold; None at the threshold of the run."""
+        own = self._thresholds
+        if own is None or "counted_at" not in self.fitted:
+            return None
+        return step_of(own, own.threshold[0])
+
+    def maps(self) -> set[str]:
+        return {"label", "prediction", *self._patches.inputs}
+
+    def fit(self) -> Passes:
+        scope = self.settings.threshold_scope
+        if scope == "item":
+            return
+        fitted = yield from fit(
+            self._rule, self._patches, scope == "class", self.settings.ends(), **self._operators
         )
-    return plans
+        self.fitted |= dataclasses.asdict(fitted)
 
+    def tallies(self) -> tuple[Tally, ...]:
+        return (self._counts(self._counted_at),) if self.known else ()
 
-def plan(
-    settings: PavpuSettings, classes: int, class_names: Sequence[str], halves: bool = False
-) -> Plan:
-    """Fit the threshold, count the patches, and return the section of one variant.
+    def beside(self) -> tuple[Tally, ...]:
+        if self._patches.uncertainty.name not in self.facts.halves:
+            return ()
+        return tuple(own for tally in self.tallies() for own in float16.band(tally))  # type: ignore[arg-type]
 
-    `halves`: whether the uncertainty is a map that is stored as float16.
-    """
-    patches = settings.patches(classes)
-    rule = Rule.parse(settings.threshold)
-    scope = settings.threshold_scope
-    fitted = None
-    if scope != "item":
-        own = _operators(settings)
-        fitted = yield from fit(rule, patches, scope == "class", settings.ends(), **own)
-    tally = _tally(settings, classes, fitted)
-    band = float16.band(tally) if halves else ()
-    passed = yield (tally, *band)
-    counted = passed[tally]
-    results = results_of(settings, fitted, counted.total, class_names)
-    states = map(tally.unpack, counted.items)
-    items = [item_of(settings, fitted, state, class_names) for state in states]
-    return Section(
-        results,
-        items,
-        settings=dataclasses.asdict(settings),
-        numerics={f"ties_{k}": v for k, v in results["ties"].items() if isinstance(v, int)},
-        warnings=[
-            *_undefined(rule, fitted),
-            *sign_warnings("pavpu", results),
-            *float16.warnings(settings.uncertainty, fitted, [passed[own].total for own in band]),
-        ],
-        fitted=dataclasses.asdict(fitted) if fitted else {},
-    )
-
-
-def _pooled(settings: PavpuSettings, facts: Facts) -> Pooling:
-    """The threshold and the ends of the curve; none where there are several."""
-    if settings.threshold_scope != "set":
-        return {}
-    patches, rule = settings.patches(facts.classes), Rule.parse(settings.threshold)
-    fitted = yield from fit(rule, patches, False, settings.ends(), **_operators(settings))
-    low, high = fitted.ends[0]
-    if fitted.threshold[0] is None:
-        return {"threshold": None}
-    return {"threshold": repr(fitted.threshold[0]), "curve_range": f"{low!r}:{high!r}"}
-
-
-def _operators(settings: PavpuSettings) -> dict[str, Any]:
-    return {
-        "accuracy_threshold": settings.accuracy_threshold,
-        "accuracy_op": settings.accuracy_op,
-        "uncertainty_op": settings.uncertainty_op,
-    }
-
-
-def _tally(settings: PavpuSettings, classes: int, fitted: Fitted | None) -> Any:
-    """What counts patches at the fitted thresholds, or at each item's own."""
-    from uqeval.tallies import ItemPatchCounts, PatchCounts
-
-    patches = settings.patches(classes)
-    if fitted is None:
-        rule = Rule.parse(settings.threshold)
-        return ItemPatchCounts(patches, rule.kind, rule.value, **_operators(settings))
-    return PatchCounts(patches, fitted.threshold, fitted.ends, **_operators(settings))
-
-
-def _again(
-    key: str, settings: PavpuSettings, facts: Facts, fitted: Mapping[str, Any]
-) -> dict[str, Again]:
-    from uqeval.metrics import accuracy_by_uncertainty
-
-    own = fitted[key]
-    thresholds = counted = Fitted.of(own) if own else None
-    step = None
-    if thresholds and "counted_at" in own:
-        counted = dataclasses.replace(thresholds, threshold=tuple(own["counted_at"]))
-        step = step_of(thresholds, thresholds.threshold[0])
-    tally = _tally(settings, facts.classes, counted)
-    found = {
-        key: Again(
-            (tally,),
-            lambda states: results_of(settings, thresholds, states[tally], facts.class_names, step),
-            lambda states, wanted: columns_of(settings, thresholds, states[tally], wanted, step),
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        (tally,) = self.tallies()
+        return results_of(
+            self.settings, self._thresholds, states[tally], self.facts.class_names, self._step
         )
-    }
-    table = f"{key}/accuracy_by_uncertainty"
-    if "edges" in fitted.get(table, {}):  # else they were fitted on several sets
-        found[table] = accuracy_by_uncertainty.again(
-            settings.patches(facts.classes).uncertainty, facts.classes, facts.class_names,
-            fitted[table],
-        )  # fmt: skip
-    return found
+
+    def columns(
+        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+    ) -> dict[Place, NDArray[Any]]:
+        (tally,) = self.tallies()
+        return columns_of(self.settings, self._thresholds, states[tally], wanted, self._step)
+
+    def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+        (tally,), fitted = self.tallies(), self._thresholds
+        states = map(tally.unpack, counted[tally].items)
+        return [item_of(self.settings, fitted, own, self.facts.class_names) for own in states]
+
+    def numerics(self, run: Run) -> dict[str, int]:
+        return {f"ties_{k}": v for k, v in run.results["ties"].items() if isinstance(v, int)}
+
+    def warnings(self, run: Run) -> list[str]:
+        fitted = self._thresholds
+        one = fitted is not None and len(fitted.threshold) == 1
+        lacking = undefined_warnings(self._rule, fitted.threshold[0]) if fitted and one else []
+        band = [run.total(tally) for tally in self.beside()]
+        return [
+            *lacking,
+            *sign_warnings("pavpu", run.results),
+            *float16.warnings(self.settings.uncertainty, fitted, band),
+        ]
+
+    def options(self) -> dict[str, str | None] | None:
+        if self.settings.threshold_scope != "set":
+            return {}
+        fitted = self._thresholds
+        if fitted is None:
+            return None
+        if fitted.threshold[0] is None:
+            return {"threshold": None}
+        low, high = fitted.ends[0]
+        return {"threshold": repr(fitted.threshold[0]), "curve_range": f"{low!r}:{high!r}"}
+
+    def refit(self, rule: str) -> Passes:
+        """The threshold of the run, or one of its curve."""
+        if self.settings.threshold_scope != "set":
+            raise UsageError(
+                f"--threshold {rule}: its thresholds are those of each "
+                f"{self.settings.threshold_scope} (--threshold-scope); one for all takes another "
+                "look at the pixels."
+            )
+        wanted, held = Rule.parse(rule), self._counted_at
+        assert held is not None
+        value: float | None = wanted.value
+        if wanted.kind == "max-surplus":
+            tally = self._counts(held)
+            value = best((yield (tally,))[tally].total["by_threshold"], *held.ends[0])
+        elif wanted.kind != "value":
+            value = (yield from fit(wanted, self._patches, False)).threshold[0]
+        counted, ends = list(held.threshold), self.fitted["ends"]
+        if is_same(value, counted[0]) or (value is None and counted[0] is None):
+            return {"threshold": counted, "ends": ends}
+        if value is not None and step_of(held, value) is None:
+            refuse_not_held(rule, value, held)
+        return {"threshold": [value], "ends": ends, "counted_at": counted}
+
+    @property
+    def _operators(self) -> dict[str, Any]:
+        own = self.settings
+        return {
+            "accuracy_threshold": own.accuracy_threshold,
+            "accuracy_op": own.accuracy_op,
+            "uncertainty_op": own.uncertainty_op,
+        }
+
+    def _counts(self, fitted: Fitted | None) -> PatchCounts | ItemPatchCounts:
+        """Return the tally of patches at fitted thresholds, or at a threshold of each item."""
+        from uqeval.tallies import ItemPatchCounts, PatchCounts
+
+        if fitted is None:
+            rule = self._rule
+            return ItemPatchCounts(self._patches, rule.kind, rule.value, **self._operators)
+        return PatchCounts(self._patches, fitted.threshold, fitted.ends, **self._operators)
 
 
-def _recut(
-    rule: str, settings: PavpuSettings, facts: Facts, fitted: Mapping[str, Any]
-) -> Recutting:
-    """What is fitted where the threshold is another: the one of the run, or one of its curve."""
-    if settings.threshold_scope != "set":
-        raise UsageError(
-            f"--threshold {rule}: its thresholds are those of each {settings.threshold_scope} "
-            "(--threshold-scope); one for all takes another look at the pixels."
-        )
-    wanted, own = Rule.parse(rule), Fitted.of(fitted)
-    counted = tuple(fitted.get("counted_at", own.threshold))
-    held = Fitted(counted, own.ends)
-    value: float | None = wanted.value
-    if wanted.kind == "max-surplus":
-        tally = _tally(settings, facts.classes, held)
-        value = best((yield (tally,))[tally].total["by_threshold"], *own.ends[0])
-    elif wanted.kind != "value":
-        patches = settings.patches(facts.classes)
-        value = (yield from fit(wanted, patches, False)).threshold[0]
-    if is_same(value, counted[0]) or (value is None and counted[0] is None):
-        return {"threshold": list(counted), "ends": fitted["ends"]}
-    step = step_of(held, value)
-    if step is None and value is not None:
-        refuse_not_held(rule, value, held)
-    return {"threshold": [value], "ends": fitted["ends"], "counted_at": list(counted)}
-
-
-def _undefined(rule: Rule, fitted: Fitted | None) -> list[str]:
-    one = fitted is not None and len(fitted.threshold) == 1
-    return undefined_warnings(rule, fitted.threshold[0]) if fitted and one else []
+def _parts(settings: PavpuSettings) -> dict[str, type[Evaluation[Any]]]:
+    return {"accuracy_by_uncertainty": AccuracyTable} if settings.deciles else {}
 
 
 _ABOUT = """Patch accuracy vs patch uncertainty: are the wrong patches the uncertain ones?
@@ -180,8 +190,7 @@ Example: uqeval pavpu preds.zarr labels/ -o report.json
 
 FAMILY = Family(
     "pavpu", (*METRICS, *patch_scores.OF_CURVES, *patch_scores.PER_CLASS),
-    settings_of, _maps, _plans,
-    again=_again, settings_type=PavpuSettings, about=_ABOUT, pooled=_pooled, recut=_recut,
+    settings_of, Pavpu, PavpuSettings, parts=_parts, about=_ABOUT,
     label="Patch accuracy vs patch uncertainty",
     words={
         "n_ac": "accurate, certain", "n_au": "accurate, uncertain", "n_ic": "inaccurate, certain",

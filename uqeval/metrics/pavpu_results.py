@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import listed
 from uqeval.metrics import patch_scores
-from uqeval.metrics._again import of_rows
+from uqeval.metrics._columns import of_rows
 from uqeval.metrics._contract import put
 from uqeval.metrics.patch_scores import METRICS
 from uqeval.metrics.pavpu_settings import PavpuSettings
@@ -17,7 +17,7 @@ from uqeval.metrics.thresholds import Fitted, Rule
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._again import Place, SetStates
+    from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies._contract import State
 
 #: Why something is not known at another threshold than that of the run.

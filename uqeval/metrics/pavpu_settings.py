@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from uqeval.errors import UsageError
 from uqeval.maps.names import IN_NATS, NO_UNCERTAINTY, UNCERTAINTIES
-from uqeval.metrics._family import Facts, variants
+from uqeval.metrics._facts import Facts
+from uqeval.metrics._family import variants
 from uqeval.metrics.thresholds import Rule
 from uqeval.settings import Settings, definition_of, documented, option
 

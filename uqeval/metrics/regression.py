@@ -1,8 +1,7 @@
-"""The family `regression`: settings, presets, and the plan from tallies to a section."""
+"""The family `regression`: are the predicted standard deviations as large as the errors?"""
 
 from __future__ import annotations
 
-import dataclasses
 import itertools
 import math
 from collections.abc import Collection, Mapping
@@ -12,17 +11,17 @@ from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import regression_columns
 from uqeval.metrics import regression_scores as rs
-from uqeval.metrics._again import Again, Gaps
 from uqeval.metrics._contract import put
-from uqeval.metrics._family import Facts, Family, variants
-from uqeval.metrics._plan import Last, Plan, Section
+from uqeval.metrics._evaluation import Counted, Evaluation, Gaps, Run
+from uqeval.metrics._facts import Facts
+from uqeval.metrics._family import Family, variants
 from uqeval.metrics.regression_settings import RegressionSettings
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from uqeval.metrics._again import SetStates
+    from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
@@ -37,42 +36,75 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, RegressionS
     return found
 
 
-def plan(settings: RegressionSettings, facts: Facts) -> Plan:
-    """Count once; return the section of one variant."""
-    from uqeval.tallies import TargetCounts
+class Regression(Evaluation[RegressionSettings]):
+    """Sums of errors and scores, and the targets inside intervals (below quantiles)."""
 
-    sums, scores, *shares = _tallies(settings)
-    counted = yield Last((sums, scores, *shares, TargetCounts()))
-    total = counted[sums].total
-    pixels = int(total["count"][0])
-    numbers.refuse_nothing(pixels, facts)
-    states = [sums.unpack(data) for data in counted[sums].items]
-    results = _record(
-        settings, total, counted[scores].total, [counted[t].total for t in shares],
-        _target_spread(states),
-    )  # fmt: skip
-    items = []
-    for own, score, *counts in zip(
-        states, counted[scores].items, *(counted[t].items for t in shares), strict=True
-    ):
-        record = _record(
-            settings, own, scores.unpack(score),
-            [tally.unpack(data) for tally, data in zip(shares, counts, strict=True)],
-            float(own["within"][0]),
-        )  # fmt: skip
-        items.append({k: v for k, v in record.items() if not isinstance(v, dict)})
-    warnings = numbers.void_items(facts.names, [int(own["count"][0]) for own in states])
-    warnings += numbers.zero_targets(counted[TargetCounts()].total, facts)
-    zero = int(total["zero"][0, 0])
-    if zero:
-        warnings.append(
-            f"σ = 0 at {zero} of {pixels} evaluated pixels: no likelihood; intervals of width 0 "
-            "hold a target only where the prediction is exact."
-        )
-    return Section(
-        results, items, dataclasses.asdict(settings),
-        numbers.counts_of(total) | {"ties": int(counted[shares[0]].total["ties"][0])}, warnings,
-    )  # fmt: skip
+    @property
+    def _sums(self) -> Tally:
+        return self.tallies()[0]
+
+    def maps(self) -> set[str]:
+        wanted = {"label", "error", "target", TARGET_COUNTS, self.settings.sigma}
+        return wanted | ({"mean"} if self.settings.proportion == "quantile" else set())
+
+    def tallies(self) -> tuple[Tally, ...]:
+        return _tallies(self.settings)
+
+    def beside(self) -> tuple[Tally, ...]:
+        from uqeval.tallies import TargetCounts
+
+        return (TargetCounts(),)
+
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        """`exact`: Σ (y - ȳ)² from the states of single items, which keeps all digits."""
+        sums, own, *held = (states[tally] for tally in self.tallies())
+        spread = _merged_spread(sums) if exact is None else exact
+        return _record(self.settings, sums, own, held, spread)
+
+    def columns(
+        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+    ) -> dict[Place, NDArray[Any]]:
+        own = (states[tally] for tally in self.tallies())
+        return regression_columns.columns(self.settings, *own)
+
+    def gaps(self) -> dict[Place, Gaps]:
+        if self.settings.area == "crossing":
+            return {}
+        return {("auce",): _gaps(self.settings, self.tallies())}
+
+    def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+        tallies, items = self.tallies(), []
+        for packed in zip(*(counted[tally].items for tally in tallies), strict=True):
+            sums, scores, *held = (
+                tally.unpack(data) for tally, data in zip(tallies, packed, strict=True)
+            )
+            record = _record(self.settings, sums, scores, held, float(sums["within"][0]))
+            items.append({k: v for k, v in record.items() if not isinstance(v, dict)})
+        return items
+
+    def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
+        """Raise `DataError` where no target is valid."""
+        own = counted[self._sums]
+        numbers.refuse_nothing(int(own.total["count"][0]), self.facts)
+        spread = _target_spread([self._sums.unpack(data) for data in own.items])
+        return super().found(counted, spread)
+
+    def numerics(self, run: Run) -> dict[str, int]:
+        sums, _, held, *_ = self.tallies()
+        return numbers.counts_of(run.total(sums)) | {"ties": int(run.total(held)["ties"][0])}
+
+    def warnings(self, run: Run) -> list[str]:
+        from uqeval.tallies import TargetCounts
+
+        found = numbers.void_items(self.facts.names, [item["pixels"] for item in run.items])
+        found += numbers.zero_targets(run.total(TargetCounts()), self.facts)
+        zero = int(run.total(self._sums)["zero"][0, 0])
+        if zero:
+            found.append(
+                f"σ = 0 at {zero} of {run.results['pixels']} evaluated pixels: no likelihood; "
+                "intervals of width 0 hold a target only where the prediction is exact."
+            )
+        return found
 
 
 def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
@@ -87,22 +119,6 @@ def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
     below = QuantileCounts(rs.quantiles(settings.quantile_levels, distribution), sigma)
     shares = (held, below) if settings.proportion == "quantile" else (held,)
     return (ErrorSums(sigma), scores, *shares)
-
-
-def _again(
-    key: str, settings: RegressionSettings, facts: Facts, fitted: Mapping[str, Any]
-) -> dict[str, Again]:
-    tallies = _tallies(settings)
-
-    def scores(states: Mapping[Tally, State]) -> dict[str, Any]:
-        sums, own, *held = (states[tally] for tally in tallies)
-        return _record(settings, sums, own, held, _merged_spread(sums))
-
-    def columns(states: Mapping[Tally, SetStates], wanted: Collection[str]) -> Any:
-        return regression_columns.columns(settings, *(states[tally] for tally in tallies))
-
-    gaps = {} if settings.area == "crossing" else {("auce",): _gaps(settings, tallies)}
-    return {key: Again(tallies, scores, columns, gaps=gaps)}
 
 
 def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> Gaps:
@@ -207,14 +223,9 @@ FAMILY = Family(
     "regression",
     rs.METRICS,
     _settings,
-    lambda settings, facts: (
-        {"label", "error", "target", TARGET_COUNTS, settings.sigma}
-        | ({"mean"} if settings.proportion == "quantile" else set())
-    ),
-    lambda key, settings, facts: {key: plan(settings, facts)},
+    Regression,
+    RegressionSettings,
     kinds=("regression",),
-    again=_again,
-    settings_type=RegressionSettings,
     about=_ABOUT,
     label="Regression",
 )

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._again import over
+from uqeval.metrics._columns import over
 from uqeval.metrics.regression_scores import LEVELS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._again import Place, SetStates
+    from uqeval.metrics._columns import Place, SetStates
     from uqeval.metrics.regression_settings import RegressionSettings
 
 

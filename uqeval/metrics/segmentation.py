@@ -6,20 +6,21 @@ Everingham et al., "The PASCAL Visual Object Classes Challenge", IJCV 2010 (IoU)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._again import Again, mean_of_defined, of_rows, over
+from uqeval.errors import DataError, number_of
+from uqeval.metrics._columns import mean_of_defined, of_rows, over
 from uqeval.metrics._contract import Metric, put
-from uqeval.metrics._family import Facts, Family, variants
-from uqeval.metrics._plan import Last, Plan, Section
+from uqeval.metrics._evaluation import Counted, Evaluation, Run
+from uqeval.metrics._facts import Facts
+from uqeval.metrics._family import Family, variants
 from uqeval.metrics.segmentation_settings import SegmentationSettings
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._again import Place, SetStates
+    from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
@@ -96,16 +97,46 @@ def scores(state: State) -> dict[str, Any]:
     return record
 
 
-def plan(classes: int, class_names: Sequence[str]) -> Plan:
-    """Count once; return the section `segmentation`."""
-    from uqeval.tallies import ClassCounts
+class Segmentation(Evaluation[SegmentationSettings]):
+    """Scores of the confusion matrix of all items."""
 
-    tally = ClassCounts(classes)
-    counted = (yield Last((tally,)))[tally]
-    total = counted.total
-    results = _results(total, class_names)
-    items = [scores(tally.unpack(data)) for data in counted.items]
-    return Section(results, items, asdict(SegmentationSettings()), {"void": int(total["void"][0])})
+    @property
+    def _counts(self) -> Tally:
+        from uqeval.tallies import ClassCounts
+
+        return ClassCounts(self.facts.classes)
+
+    def maps(self) -> set[str]:
+        return {"label", "prediction"}
+
+    def tallies(self) -> tuple[Tally, ...]:
+        return (self._counts,)
+
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        return _results(states[self._counts], self.facts.class_names)
+
+    def columns(
+        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+    ) -> dict[Place, NDArray[Any]]:
+        return _columns(states[self._counts])
+
+    def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+        tally = self._counts
+        return [scores(tally.unpack(data)) for data in counted[tally].items]
+
+    def numerics(self, run: Run) -> dict[str, int]:
+        return {"void": int(run.total(self._counts)["void"][0])}
+
+    def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
+        """Raise `DataError` where every label is void."""
+        if not counted[self._counts].total["labelled"].any():
+            raise DataError(
+                f"{self.facts.labels}: nothing is left to evaluate: all labels of "
+                f"{number_of(len(self.facts.names), 'item')} are ignore_index "
+                f"{self.facts.ignore_index} (void). Check --ignore-index and how the labels "
+                "were written."
+            )
+        return super().found(counted, exact)
 
 
 def _results(total: State, class_names: Sequence[str]) -> dict[str, Any]:
@@ -126,17 +157,6 @@ def _results(total: State, class_names: Sequence[str]) -> dict[str, Any]:
         )
     ]
     return results
-
-
-def _again(key: str, settings: Any, facts: Facts, fitted: Any) -> dict[str, Again]:
-    from uqeval.tallies import ClassCounts
-
-    tally = ClassCounts(facts.classes)
-
-    def scores(states: Mapping[Tally, State]) -> dict[str, Any]:
-        return _results(states[tally], facts.class_names)
-
-    return {key: Again((tally,), scores, lambda states, wanted: _columns(states[tally]))}
 
 
 def _columns(states: SetStates) -> dict[Place, NDArray[Any]]:
@@ -164,10 +184,8 @@ FAMILY = Family(
     "segmentation",
     METRICS,
     _settings,
-    lambda settings, facts: {"label", "prediction"},
-    lambda key, settings, facts: {key: plan(facts.classes, facts.class_names)},
-    again=_again,
-    settings_type=SegmentationSettings,
+    Segmentation,
+    SegmentationSettings,
     label="Segmentation",
     words={"iou": "IoU"},
 )

@@ -1,4 +1,4 @@
-"""The family `sparsification`: the plan from tallies to a section.
+"""The family `sparsification`: does the error fall when the least certain pixels are removed?
 
 A first pass counts pixels and sums errors by the high 19 bits of the uncertainty's key, and by
 those of the error's own for the oracle; a second does so by all bits in the bins that hold a cut.
@@ -8,26 +8,28 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import sparsification_columns
 from uqeval.metrics import sparsification_curves as sc
-from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
-from uqeval.metrics._family import Facts, Family, variants
+from uqeval.metrics._evaluation import Counted, Evaluation, OverItems, Passes, Run
+from uqeval.metrics._facts import Facts
+from uqeval.metrics._family import Family, variants
 from uqeval.metrics._ladder import BIN_WIDTH, Ladder
-from uqeval.metrics._plan import Plan, Section
 from uqeval.metrics._signs import sign_warnings
 from uqeval.metrics.failure_columns import SetLadder
 from uqeval.metrics.pavpu_settings import check_uncertainty
 from uqeval.metrics.sparsification_settings import SparsificationSettings
 
 if TYPE_CHECKING:
-    from uqeval.metrics._again import SetStates
-    from uqeval.metrics._plan import Counted
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import Error, ItemCurves, RankedErrors, Tally, Uncertainty
     from uqeval.tallies._contract import State
 
@@ -45,76 +47,125 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, Sparsificat
     return found
 
 
-def _maps(settings: SparsificationSettings, facts: Facts) -> set[str]:
-    from uqeval.tallies import Error
+class Sparsification(Evaluation[SparsificationSettings]):
+    """The curves of the set, and of each item.
 
-    counts = {TARGET_COUNTS} if facts.kind == "regression" else set()
-    return {*Error(settings.error).inputs, settings.uncertainty, *counts}
-
-
-def plan(settings: SparsificationSettings, facts: Facts) -> Plan:
-    """Sum errors by rank, and return the section of one variant."""
-    from uqeval.tallies import Error, ItemCurves, TargetCounts, Uncertainty
-
-    score, error = Uncertainty(settings.uncertainty), Error(settings.error)
-    every = settings.grid == "every-rank"
-    own = ItemCurves(score, error, facts.classes, settings.cuts, every)
-    counts = (TargetCounts(),) if facts.kind == "regression" else ()
-    if settings.scope == "item":
-        counted = yield (own, *counts)
-        items, ranked = _items(settings, own, counted[own]), None
-        found = _mean(settings, items)
-    else:
-        found, items, ranked, counted = yield from _pooled(settings, own, counts)
-    pixels = [int(own.unpack(data)["kept"][0]) for data in counted[own].items]
-    numerics = {"items_undefined": sum(isinstance(one, str) for one in items)}
-    results = _results(settings, found)
-    warnings = sign_warnings("sparsification", results)
-    if ranked is not None:
-        zero = "sigma_zero" if settings.uncertainty == "sigma" else "uncertainty_zero"
-        numerics[zero] = int(ranked.pixels[ranked.zeros].sum())
-        numerics["ties_at_cuts"] = sc.cut_ties(ranked, settings.cuts)
-    if facts.kind == "regression":
-        numbers.refuse_nothing(sum(pixels), facts)
-        numerics["invalid"] = sum(h * w for h, w in facts.sizes) - sum(pixels)
-        zeros = numbers.zero_targets(counted[TargetCounts()].total, facts)
-        warnings = numbers.void_items(facts.names, pixels) + zeros + warnings
-    return Section(
-        results,
-        [sc.scores(one) for one in items],
-        settings=dataclasses.asdict(settings),
-        numerics=numerics,
-        warnings=warnings,
-    )
-
-
-def _again(
-    key: str, settings: SparsificationSettings, facts: Facts, fitted: Mapping[str, Any]
-) -> dict[str, Again]:
-    """The curves of the set by bins of uncertainties and of errors, whose pixels are a tie; where
-    they are means over items, the areas alone.
+    The exact curves need ranks. From saved states the curves of the set are read in bins of
+    uncertainties and of errors, whose pixels are a tie. With scope "item" the areas are means over
+    items.
     """
-    if settings.scope == "item":
-        said = {"uncertainty": settings.uncertainty, "error": settings.error}
-        return {
-            key: Again(
-                scores=lambda states: dict(said),
-                means={metric.field: metric.field for metric in sc.METRICS},
-            )
-        }
-    coarse = _coarse(settings, facts.classes)
 
-    def scores(states: Mapping[Tally, State]) -> dict[str, Any]:
-        ladders = [Ladder.of(tally, states[tally]) for tally in coarse.values()]
-        found = _curves(settings, *ladders) if ladders[0].total else sc.VOID
-        return _results(settings, found)
+    @property
+    def _of_items(self) -> bool:
+        return self.settings.scope == "item"
 
-    def columns(states: Mapping[Tally, SetStates], wanted: Collection[str]) -> Any:
-        ranked, ideal = (SetLadder.of(states[tally]) for tally in coarse.values())
-        return sparsification_columns.columns(settings, ranked, ideal)
+    @property
+    def approximate(self) -> frozenset[str]:
+        return frozenset() if self._of_items else frozenset("*")
 
-    every, tallies = frozenset("*"), tuple(coarse.values())
-    return {key: Again(tallies, scores, columns, approximate=every, bound=BIN_WIDTH)}
+    @property
+    def bound(self) -> float:
+        return 0.0 if self._of_items else BIN_WIDTH
+
+    @property
+    def _items(self) -> ItemCurves:
+        from uqeval.tallies import Error, ItemCurves, Uncertainty
+
+        own = self.settings
+        every = own.grid == "every-rank"
+        score, error = Uncertainty(own.uncertainty), Error(own.error)
+        return ItemCurves(score, error, self.facts.classes, own.cuts, every)
+
+    @property
+    def _coarse(self) -> dict[Uncertainty | Error, RankedErrors]:
+        return _coarse(self.settings, self.facts.classes)
+
+    def maps(self) -> set[str]:
+        from uqeval.tallies import Error
+
+        counts = {TARGET_COUNTS} if self.facts.kind == "regression" else set()
+        return {*Error(self.settings.error).inputs, self.settings.uncertainty, *counts}
+
+    def exact(self) -> Passes:
+        if self._of_items:
+            return None
+        return (yield from _ranked(self.settings, self._items))
+
+    def tallies(self) -> tuple[Tally, ...]:
+        return () if self._of_items else tuple(self._coarse.values())
+
+    def beside(self) -> tuple[Tally, ...]:
+        from uqeval.tallies import TargetCounts
+
+        return (self._items, *((TargetCounts(),) if self.facts.kind == "regression" else ()))
+
+    def over_items(self) -> OverItems:
+        if not self._of_items:
+            return OverItems()
+        return OverItems(means={metric.field: metric.field for metric in sc.METRICS})
+
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        if self._of_items and exact is None:
+            return {"uncertainty": self.settings.uncertainty, "error": self.settings.error}
+        if exact is not None:
+            return _results(self.settings, exact.curves)
+        ladders = [Ladder.of(tally, states[tally]) for tally in self._coarse.values()]
+        found = _curves(self.settings, *ladders) if ladders[0].total else sc.VOID
+        return _results(self.settings, found)
+
+    def columns(
+        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+    ) -> dict[Place, NDArray[Any]]:
+        if self._of_items:
+            return {}
+        ranked, ideal = (SetLadder.of(states[tally]) for tally in self._coarse.values())
+        return sparsification_columns.columns(self.settings, ranked, ideal)
+
+    def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
+        """Raise `DataError` where no target is valid."""
+        packed = counted[self._items]
+        items = _items(self.settings, self._items, packed)
+        pixels = [int(self._items.unpack(data)["kept"][0]) for data in packed.items]
+        if self.facts.kind == "regression":
+            numbers.refuse_nothing(sum(pixels), self.facts)
+        if self._of_items:
+            exact = Exact(_mean(self.settings, items))
+        exact = dataclasses.replace(exact, items=items, pixels=pixels)
+        return Run(counted, exact, self.scores({}, exact), [sc.scores(one) for one in items])
+
+    def numerics(self, run: Run) -> dict[str, int]:
+        exact: Exact = run.exact
+        found = {"items_undefined": sum(isinstance(one, str) for one in exact.items)}
+        if exact.ranked is not None:
+            zero = "sigma_zero" if self.settings.uncertainty == "sigma" else "uncertainty_zero"
+            found[zero] = int(exact.ranked.pixels[exact.ranked.zeros].sum())
+            found["ties_at_cuts"] = sc.cut_ties(exact.ranked, self.settings.cuts)
+        if self.facts.kind == "regression":
+            found["invalid"] = sum(h * w for h, w in self.facts.sizes) - sum(exact.pixels)
+        return found
+
+    def warnings(self, run: Run) -> list[str]:
+        from uqeval.tallies import TargetCounts
+
+        found = []
+        if self.facts.kind == "regression":
+            found += numbers.void_items(self.facts.names, run.exact.pixels)
+            found += numbers.zero_targets(run.total(TargetCounts()), self.facts)
+        return found + sign_warnings("sparsification", run.results)
+
+
+@dataclass(frozen=True)
+class Exact:
+    """The exact curves of the set, or why there are none.
+
+    `ranked`: the ladder of uncertainties, in which ties at a cut and the zeros are told apart.
+    `items`: the curves of each item, or why it has none; `pixels`: how many each evaluates.
+    """
+
+    curves: sc.Curves | str
+    ranked: Ladder | None = None
+    items: Sequence[sc.Curves | str] = ()
+    pixels: Sequence[int] = ()
 
 
 def _coarse(
@@ -127,19 +178,16 @@ def _coarse(
     return {by: RankedErrors(by, error, classes) for by in (score, error)}
 
 
-def _pooled(settings: SparsificationSettings, own: ItemCurves, beside: tuple[Tally, ...]) -> Any:
-    """The curves of the whole set, and of each item, in two passes; the ladder of uncertainties,
-    in which ties at a cut and the zeros are told apart, and what the first pass counted.
-    """
+def _ranked(settings: SparsificationSettings, own: ItemCurves) -> Passes:
+    """Rank the pixels of the whole set in two passes; return their `Exact` curves."""
     from uqeval.tallies import RankedErrors
 
     error, cuts, every = own.error, own.cuts, own.every_rank
     coarse = _coarse(settings, own.classes)
-    first = yield (*coarse.values(), own, *beside)
-    items = _items(settings, own, first[own])
+    first = yield tuple(coarse.values())
     ladders = {s: Ladder.of(tally, first[tally].total) for s, tally in coarse.items()}
     if not ladders[error].total:
-        return sc.VOID, items, ladders[own.score], first
+        return Exact(sc.VOID, ladders[own.score])
     wanted: dict[Any, list[RankedErrors]] = {}
     for s, ladder in ladders.items():
         rungs = sc.cut_rungs(ladder, cuts)
@@ -161,7 +209,7 @@ def _pooled(settings: SparsificationSettings, own: ItemCurves, beside: tuple[Tal
             prefixes = [p for _, p in tally.bins]
             ladders[s] = ladders[s].with_split(finer, tally.skip, prefixes)
 
-    return _curves(settings, *ladders.values()), items, ladders[own.score], first
+    return Exact(_curves(settings, *ladders.values()), ladders[own.score])
 
 
 def _curves(settings: SparsificationSettings, ranked: Ladder, ideal: Ladder) -> sc.Curves | str:
@@ -265,11 +313,9 @@ FAMILY = Family(
     "sparsification",
     sc.METRICS,
     _settings,
-    _maps,
-    lambda key, settings, facts: {key: plan(settings, facts)},
+    Sparsification,
+    SparsificationSettings,
     kinds=("classes", "regression"),
-    again=_again,
-    settings_type=SparsificationSettings,
     about=_ABOUT,
     label="Sparsification",
 )

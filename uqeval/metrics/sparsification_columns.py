@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._again import over
+from uqeval.metrics._columns import over
 from uqeval.metrics.sparsification_curves import harmonics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._again import Place
+    from uqeval.metrics._columns import Place
     from uqeval.metrics.failure_columns import SetLadder
     from uqeval.metrics.sparsification_settings import SparsificationSettings
     from uqeval.tallies import Cuts

@@ -1,165 +1,142 @@
-"""Temperature scaling fitted out of core: Guo et al. 2017, §4.2, of the mean or of each sample.
-
-The NLL of p̄^β / Σ p̄^β is convex in β = 1/T, with derivative g(β) = Σ (E_β[ln p̄] - ln p̄_y) and
-g'(β) = Σ Var_β[ln p̄]. One pass evaluates both for some pixels of each item, at β from 1/32 to 32;
-the next for all pixels, at five β around where the polynomial through the first crosses zero; T is
-read from the polynomial through those. Where they do not enclose the zero, all pixels are evaluated
-at β from 1/32 to 32, and then around: so some pixels decide how long it takes, never what is found.
-
-The NLL that is reported is clipped, and not convex. Where pixels are clipped at that T, and for
-samples that are scaled each by itself and then averaged, a pass gives its values at nine β around
-the least, and T is where the polynomial through those is least.
-"""
+"""Temperature scaling, the part `temperature` of calibration: scores at the fitted temperature."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+from uqeval.errors import UsageError, listed
 from uqeval.metrics import calibration_gaps
 from uqeval.metrics import calibration_scores as cs
-from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
-from uqeval.metrics._plan import Counted, Plan, Section
+from uqeval.metrics._evaluation import Counted, Evaluation, Gaps, Passes, Run
+from uqeval.metrics._facts import Facts
 from uqeval.metrics.calibration_columns import of_temperature
+from uqeval.metrics.calibration_settings import CalibrationSettings
+from uqeval.metrics.temperature_fit import fit, fit_samples, folded
 
 if TYPE_CHECKING:
-    from uqeval.tallies import Bins, Likelihoods, SampleLikelihoods, Tally, TemperatureSlopes
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
-#: The least and the largest temperature that is looked for.
-LEAST, MOST = 1 / 32, 32.0
-_DOUBLINGS = 11
-#: Around an estimate: so many β, so far apart relative to it. Between two that close the polynomial
-#: of degree 7 is exact to rounding.
-_AROUND, _CLOSE = 9, 0.01
-#: So many pixels of an item say where to look first; it then lies among so few β, but for chance.
-_SAMPLE, _FEW = 2**15, 5
-#: So many pixels of an item say at which power of two the clipped NLL is least: each costs 11 β.
-_CLIPPED_SAMPLE = 2**12
-
-_WITHOUT = "no pixel gives its label's class a probability above 0"
-_CONSTANT = "the NLL is the same at every temperature"
+_ON_ITSELF = (
+    "the temperature is fitted on the evaluated set itself: the scores after it flatter; "
+    "--fit-on FILE names the items to fit it on."
+)
 
 
-@dataclass(frozen=True)
-class Fit:
-    """A fitted β = 1/T, or why there is none; pixels that entered, and those with p̄_y = 0.
+class Temperature(Evaluation[CalibrationSettings]):
+    """The temperature with the least NLL of all items, or of some, and the scores of all at it.
 
-    `counted`: what was counted at this β, where it was.
+    Where it is fitted on some items, `held_out` of a run has the scores of the others, before and
+    after. `fitted`: β = 1/T, None where there is none, and what the results say of the fit.
     """
 
-    beta: float | None
-    reason: str
-    pixels: int
-    left_out: int
-    counted: Counted | None = None
+    @property
+    def known(self) -> bool:
+        return {"beta", "record"} <= self.fitted.keys()
+
+    def maps(self) -> set[str]:
+        return {"label", "prediction", "confidence", "label_probability", "mean_probs"}
+
+    def fit(self) -> Passes:
+        own, classes = self.settings, self.facts.classes
+        items = fit_items(own, self.facts)
+        if own.temperature_of == "mean":
+            found = yield from fit(classes, items, own.clip, self._at)
+        else:
+            found = yield from fit_samples(classes, items, own.clip)
+        value = None if found.beta is None else cs.BY_FIELD["temperature.value"].formula(found.beta)
+        record: dict[str, Any] = {}
+        put(record, "value", value, found.reason)
+        record["fitted_on"] = "all items" if items is None else own.fit_on
+        record["pixels"] = found.pixels
+        record["label_probability_zero"] = found.left_out
+        self.fitted |= {"beta": found.beta, "record": record}
+
+    def tallies(self) -> tuple[Tally, ...]:
+        beta = self.fitted.get("beta")
+        return () if beta is None else (self._at(beta),)
+
+    def beside(self) -> tuple[Tally, ...]:
+        """The scores before, where some items are held out of the fit."""
+        held_out = self.settings.fit_on is not None and self.fitted.get("beta") is not None
+        return (self._before,) if held_out else ()
+
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        record: dict[str, Any] = self.fitted["record"]
+        found = [states[tally] for tally in self.tallies()]
+        return record | (_scores(found[0], self.settings.at_one) if found else _unfitted())
+
+    def columns(
+        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+    ) -> dict[Place, NDArray[Any]]:
+        record = self.fitted["record"]
+        found = [states[tally] for tally in self.tallies()]
+        return of_temperature(found[0], self.settings.at_one, record) if found else {}
+
+    def gaps(self) -> dict[Place, Gaps]:
+        found = self.tallies()
+        return calibration_gaps.of_bins(found[0], self.settings.at_one) if found else {}
+
+    def described(self, results: Mapping[str, Any]) -> dict[str, Any]:
+        return {}
+
+    def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
+        """Add the scores of the items that are held out of the fit."""
+        run = super().found(counted, exact)
+        fitted_on, tallies = fit_items(self.settings, self.facts), self.tallies()
+        if fitted_on is not None and tallies:
+            others = sorted(set(range(len(self.facts.names))) - set(fitted_on))
+            held_out: dict[str, Any] = {"items": len(others)}
+            for name, tally in (("before", self._before), ("after", tallies[0])):
+                state = folded(tally, counted[tally], others)
+                held_out[name] = _scores(state, self.settings.at_one)
+            run.results["held_out"] = held_out
+        return run
+
+    def warnings(self, run: Run) -> list[str]:
+        return [_ON_ITSELF] if self.settings.fit_on is None else []
+
+    @property
+    def _before(self) -> Tally:
+        from uqeval.tallies import Tempered
+
+        own, classes = self.settings, self.facts.classes
+        return Tempered(classes, 1.0, own.binning(), own.clip, own.is_positive(classes))
+
+    def _at(self, beta: float) -> Tally:
+        """Return what counts at a temperature of the mean or of the samples."""
+        from uqeval.tallies import Tempered, TemperedSamples
+
+        own, classes = self.settings, self.facts.classes
+        kind = Tempered if own.temperature_of == "mean" else TemperedSamples
+        return kind(classes, beta, own.binning(), own.clip, own.is_positive(classes))
 
 
-#: β around an estimate for samples, so far apart relative to it.
-_APART = 0.08
-#: Values are sums of float32: differences below this are none.
-_FLAT = 1e-7
-#: Mean NLLs that differ by less are the same.
-_SAME = 1e-9
-_BOUND = "it runs to the bound: the NLL still falls at T = {}"
-#: So many passes at most; each moves up to a third nearer.
-_TRIES = 8
+def fit_items(settings: CalibrationSettings, facts: Facts) -> list[int] | None:
+    """Return the places of the items that the temperature is fitted on; None for all.
 
-Point = tuple[float, float, float]  # β, g, g'
-Fitting = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Fit]
-
-
-def plan(
-    classes: int,
-    bins: Bins,
-    at_one: str,
-    clip: float,
-    items: Sequence[int] | None,
-    source: str | None,
-    of: str = "mean",
-    positive: bool = False,
-) -> Plan:
-    """Fit the temperature on `items` (None: all), count at it, and return the part `temperature`.
-
-    `of`: it scales the "mean" or the "samples". `source` names what the items came from. Scores are
-    those of all items; where the fit had only some, `held_out` has those of the others, before and
-    after.
+    Raises `UsageError` for names that are no items.
     """
+    if settings.fit_on is None:
+        return None
+    from uqeval.stores.names import read_names_file
 
-    def at(beta: float) -> Tally:
-        return _tempered(of, classes, beta, bins, clip, positive)
-
-    if of == "mean":
-        fitted = yield from fit(classes, items, clip, at)
-    else:
-        fitted = yield from fit_samples(classes, items, clip)
-    fit_record: dict[str, Any] = {}
-    temperature = (
-        None if fitted.beta is None else cs.BY_FIELD["temperature.value"].formula(fitted.beta)
-    )
-    put(fit_record, "value", temperature, fitted.reason)
-    fit_record["fitted_on"] = "all items" if items is None else source
-    fit_record["pixels"] = fitted.pixels
-    fit_record["label_probability_zero"] = fitted.left_out
-    held = {"beta": fitted.beta, "record": fit_record}
-    warnings = []
-    if items is None:
-        warnings.append(
-            "the temperature is fitted on the evaluated set itself: the scores after it flatter; "
-            "--fit-on FILE names the items to fit it on."
+    names = read_names_file(settings.fit_on)
+    place = {name: i for i, name in enumerate(facts.names)}
+    strange = [name for name in names if name not in place]
+    if strange or not names:
+        raise UsageError(
+            f"--fit-on {settings.fit_on}: it names no item."
+            if not names
+            else f"--fit-on {settings.fit_on}: {len(strange)} of its {len(names)} names are no "
+            f"items of the evaluated {len(place)}: {listed(strange)}."
         )
-    if fitted.beta is None:
-        return Section(fit_record | _unfitted(), [], warnings=warnings, fitted=held)
-
-    from uqeval.tallies import Tempered
-
-    after = at(fitted.beta)
-    if items is None:
-        counted_after = fitted.counted or (yield (after,))[after]
-        results = fit_record | _scores(counted_after.total, at_one)
-        return Section(results, [], warnings=warnings, fitted=held)
-    before = Tempered(classes, 1.0, bins, clip, positive)
-    counted = yield (before, after)
-    results = fit_record | _scores(counted[after].total, at_one)
-    count = len(counted[after].items)
-    others = sorted(set(range(count)) - set(items))
-    held_out: dict[str, Any] = {"items": len(others)}
-    for name, tally in (("before", before), ("after", after)):
-        held_out[name] = _scores(_fold(tally, counted[tally], others), at_one)
-    results["held_out"] = held_out
-    return Section(results, [], warnings=warnings, fitted=held)
-
-
-def again(
-    classes: int,
-    bins: Bins,
-    at_one: str,
-    clip: float,
-    of: str,
-    fitted: Mapping[str, Any],
-    positive: bool = False,
-) -> Again:
-    """The scores after scaling again, at the same temperature; none of the held-out items alone."""
-    beta = fitted["beta"]
-    if beta is None:
-        return Again(scores=lambda states: fitted["record"] | _unfitted())
-    after = _tempered(of, classes, beta, bins, clip, positive)
-    return Again(
-        (after,),
-        lambda states: fitted["record"] | _scores(states[after], at_one),
-        lambda states, wanted: of_temperature(states[after], at_one, fitted["record"]),
-        gaps=calibration_gaps.of_bins(after, at_one),
-    )
-
-
-def _tempered(of: str, classes: int, beta: float, bins: Bins, clip: float, positive: bool) -> Tally:
-    """What counts at a temperature of the "mean" or of the "samples"."""
-    from uqeval.tallies import Tempered, TemperedSamples
-
-    return (Tempered if of == "mean" else TemperedSamples)(classes, beta, bins, clip, positive)
+    return sorted({place[name] for name in names})
 
 
 def _unfitted() -> dict[str, Any]:
@@ -181,233 +158,3 @@ def _scores(state: State, at_one: str) -> dict[str, Any]:
     for name, value in values.items():
         put(record, name, value, cs.BY_FIELD[name].undefined)
     return record
-
-
-def _fold(tally: Tally, counted: Counted, items: Sequence[int] | None) -> State:
-    """The state of some items (None: all), folded in the order of items."""
-    if items is None:
-        return counted.total
-    total = tally.empty()
-    for i in items:
-        tally.merge(total, tally.unpack(counted.items[i]))
-    return total
-
-
-def fit(
-    classes: int, items: Sequence[int] | None, clip: float, at: Callable[[float], Tally]
-) -> Fitting:
-    """Return the β at which the clipped NLL of some items (None: all) is least.
-
-    The unclipped NLL is convex: its β is within 1e-9 relative. Where no pixel is clipped at it, and
-    some pixels of each item say that the clipped NLL is not less elsewhere, it is that of both, and
-    the fit holds what `at(β)`, a `Tempered`, has counted.
-    """
-    from uqeval.tallies import Likelihoods
-
-    convex, least = yield from _fit_convex(classes, items, clip)
-    if convex.beta is None and (not convex.pixels or convex.reason == _CONSTANT):
-        return convex
-    start = None
-    if convex.beta is not None and abs(math.log2(least / convex.beta)) <= 1:
-        tempered = at(convex.beta)
-        counted = (yield (tempered,))[tempered]
-        state = _fold(tempered, counted, items)
-        if int(state["clipped"][0]) <= convex.left_out:
-            return replace(convex, counted=counted)
-        start = convex.beta
-
-    def tally(lowest: float, step: float, count: int) -> Likelihoods:
-        return Likelihoods(classes, lowest, step, count, clip)
-
-    return (yield from _fit_values(tally, items, start))
-
-
-def _fit_convex(
-    classes: int, items: Sequence[int] | None, clip: float
-) -> Generator[tuple[Tally, ...], dict[Tally, Counted], tuple[Fit, float]]:
-    """Return the fit of the unclipped NLL, and the β of the least clipped NLL of some pixels."""
-    from uqeval.tallies import TemperatureSlopes
-
-    points: list[Point] = []
-    guess, least = yield from _guess(classes, items, clip)
-    first = guess * (1 - _CLOSE * (_FEW // 2))
-    if first >= 1 / MOST and 2 * guess - first <= 1 / LEAST:
-        tally = TemperatureSlopes(classes, first, guess * _CLOSE, _FEW)
-        state = _fold(tally, (yield (tally,))[tally], items)
-        points = _points(tally, state)
-    close = _cross(points)
-    if not close:
-        tally = TemperatureSlopes(classes, 1 / MOST, 0.0, _DOUBLINGS)
-        state = _fold(tally, (yield (tally,))[tally], items)
-        points = _points(tally, state)
-    pixels, left_out = state["pixels"].tolist()
-    if not pixels:
-        return Fit(None, _WITHOUT, pixels, left_out), least
-    if all(slope == 0 for _, slope, _ in points):
-        return Fit(None, _CONSTANT, pixels, left_out), least
-    if not _cross(points):
-        bound = LEAST if points[-1][1] <= 0 else MOST
-        return Fit(None, _BOUND.format(bound), pixels, left_out), least
-    while True:
-        low, high, beta = _crossing(points)
-        if high - low <= 1.05 * _CLOSE * beta:
-            return Fit(beta, "", pixels, left_out), least
-        # Around the estimate; where it was too far off, over all that is left.
-        step = (high - low) / (_AROUND - 1) if close else _CLOSE * beta
-        first = low if close else max(beta - step * (_AROUND // 2), low)
-        close = True
-        tally = TemperatureSlopes(classes, first, step, _AROUND)
-        state = _fold(tally, (yield (tally,))[tally], items)
-        found = {point[0]: point for point in points + _points(tally, state)}
-        points = sorted(found.values())
-
-
-def _guess(
-    classes: int, items: Sequence[int] | None, clip: float
-) -> Generator[tuple[Tally, ...], dict[Tally, Counted], tuple[float, float]]:
-    """Return the β at which the NLL of some pixels of each item is least, 0 where there is none;
-    and the power of two at which their clipped NLL is."""
-    from uqeval.tallies import Likelihoods, TemperatureSlopes
-
-    # Twice as near to each other as the powers of one pass are.
-    tallies = tuple(
-        TemperatureSlopes(classes, lowest / MOST, 0.0, count, _SAMPLE)
-        for lowest, count in ((1.0, _DOUBLINGS), (math.sqrt(2), _DOUBLINGS - 1))
-    )
-    clipped = Likelihoods(classes, 1 / MOST, 0.0, _DOUBLINGS, clip, _CLIPPED_SAMPLE)
-    counted = yield (*tallies, clipped)
-    values = _fold(clipped, counted[clipped], items)["nll"].tolist()
-    least = clipped.betas()[values.index(min(values))]
-    points = sorted(
-        point for tally in tallies for point in _points(tally, _fold(tally, counted[tally], items))
-    )
-    return (_crossing(points)[2] if _cross(points) else 0.0), least
-
-
-def fit_samples(classes: int, items: Sequence[int] | None, clip: float) -> Fitting:
-    """Return the β of the samples at which the clipped NLL of some items is least."""
-    from uqeval.tallies import SampleLikelihoods
-
-    def tally(lowest: float, step: float, count: int) -> SampleLikelihoods:
-        return SampleLikelihoods(classes, lowest, step, count, clip)
-
-    return (yield from _fit_values(tally, items, None))
-
-
-def _fit_values(
-    make: Callable[[float, float, int], Likelihoods | SampleLikelihoods],
-    items: Sequence[int] | None,
-    start: float | None,
-) -> Fitting:
-    """Return the β near `start` (None: of the best of 1/32, 1/16 … 32) with the least clipped NLL.
-
-    A pass has the values at nine β. The next are around where the polynomial through them is
-    least, four times as near to each other once the least lies inside, until their middle is least.
-    """
-    beta = start
-    if beta is None:
-        tally = make(1 / MOST, 0.0, _DOUBLINGS)
-        state = _fold(tally, (yield (tally,))[tally], items)
-        pixels, left_out = state["pixels"].tolist()
-        if not pixels:
-            return Fit(None, _WITHOUT, pixels, left_out)
-        values = state["nll"].tolist()
-        best = values.index(min(values))
-        if max(values) - min(values) <= _FLAT * pixels:
-            return Fit(None, _CONSTANT, pixels, left_out)
-        if best in (0, len(values) - 1):
-            bound = MOST if best == 0 else LEAST
-            return Fit(None, _BOUND.format(bound), pixels, left_out)
-        near = slice(max(best - 2, 0), best + 3)
-        beta = _least(tally.betas()[near], values[near])
-    apart = _APART
-    for _ in range(_TRIES):
-        step = apart * beta
-        tally = make(beta - step * (_AROUND // 2), step, _AROUND)
-        state = _fold(tally, (yield (tally,))[tally], items)
-        pixels, left_out = state["pixels"].tolist()
-        values = [value / pixels for value in state["nll"].tolist()]
-        beta = _least(tally.betas(), values)
-        if values[_AROUND // 2] - min(values) <= _SAME and apart < _APART:
-            break
-        if abs(values.index(min(values)) - _AROUND // 2) <= 2:
-            apart /= 4
-    return Fit(beta, "", pixels, left_out)
-
-
-def _least(betas: Sequence[float], values: Sequence[float]) -> float:
-    """The β near the least value where the polynomial in ln β through all values is least.
-
-    Bisects the derivative of Newton's form between the neighbours of the least value.
-    """
-    nodes = [math.log(beta) for beta in betas]
-    column, coefficients = list(values), [values[0]]
-    for order in range(1, len(nodes)):
-        column = [
-            (column[i + 1] - column[i]) / (nodes[i + order] - nodes[i])
-            for i in range(len(column) - 1)
-        ]
-        coefficients.append(column[0])
-
-    def derivative(x: float) -> float:
-        total = slope = 0.0
-        for coefficient, node in zip(reversed(coefficients), reversed(nodes), strict=True):
-            slope = slope * (x - node) + total
-            total = total * (x - node) + coefficient
-        return slope
-
-    best = values.index(min(values))
-    near = nodes[max(best - 1, 0)], nodes[min(best + 1, len(nodes) - 1)]
-    return math.exp(_bisected(derivative, *near))
-
-
-def _points(tally: TemperatureSlopes, state: State) -> list[Point]:
-    return list(
-        zip(tally.betas(), state["slope"].tolist(), state["curvature"].tolist(), strict=True)
-    )
-
-
-def _cross(points: Sequence[Point]) -> bool:
-    """Whether g is 0 between ascending points."""
-    return bool(points) and points[0][1] < 0 < points[-1][1]
-
-
-def _crossing(ascending: Sequence[Point]) -> tuple[float, float, float]:
-    """The two points between which g is 0, and where the polynomial through them is.
-
-    The polynomial in ln β has the values and derivatives of the two and of their neighbours:
-    Newton's divided differences with each point twice (Hermite), bisected.
-    """
-    upper = next(i for i, (_, slope, _) in enumerate(ascending) if slope >= 0)
-    low, high = ascending[upper - 1][0], ascending[upper][0]
-    points = ascending[max(upper - 2, 0) : upper + 2]
-    nodes = [math.log(beta) for beta, _, _ in points for _ in range(2)]
-    column = [slope for _, slope, _ in points for _ in range(2)]
-    coefficients = [column[0]]
-    for order in range(1, len(nodes)):
-        column = [
-            points[i // 2][0] * points[i // 2][2]  # dg/d(ln β) = β g'
-            if nodes[i + order] == nodes[i]
-            else (column[i + 1] - column[i]) / (nodes[i + order] - nodes[i])
-            for i in range(len(column) - 1)
-        ]
-        coefficients.append(column[0])
-
-    def value(x: float) -> float:
-        total = 0.0
-        for coefficient, node in zip(reversed(coefficients), reversed(nodes), strict=True):
-            total = total * (x - node) + coefficient
-        return total
-
-    return low, high, math.exp(_bisected(value, math.log(low), math.log(high)))
-
-
-def _bisected(value: Callable[[float], float], a: float, b: float) -> float:
-    """Where a function that is negative at `a` and not at `b` is 0, to the last bits."""
-    for _ in range(60):
-        middle = (a + b) / 2
-        if value(middle) < 0:
-            a = middle
-        else:
-            b = middle
-    return (a + b) / 2

@@ -1,4 +1,4 @@
-"""The family `temporal`, command `tc`: settings, presets, and the plan from tallies to a section.
+"""The family `temporal`, command `tc`: do predictions agree from frame to frame?
 
 Varghese et al. 2020: TC_t is the mean IoU between the prediction of frame t and that of frame t-1
 warped by the optical flow; mTC its mean over pairs.
@@ -7,18 +7,17 @@ warped by the optical flow; mTC its mean over pairs.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.maps.names import TrackRules, void_of
 from uqeval.metrics import temporal_columns, track_scores
 from uqeval.metrics import temporal_scores as ts
-from uqeval.metrics._again import Again
 from uqeval.metrics._contract import put
-from uqeval.metrics._family import Facts, Family, VideoFacts, variants
-from uqeval.metrics._plan import Plan, Section
+from uqeval.metrics._evaluation import Counted, Evaluation, OverItems, Run
+from uqeval.metrics._facts import Facts, VideoFacts
+from uqeval.metrics._family import Family, variants
 from uqeval.metrics.temporal_means import (
     correlation,
     mean_fields,
@@ -38,6 +37,9 @@ from uqeval.metrics.temporal_pairs import (
 from uqeval.metrics.temporal_settings import TemporalSettings
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import FrameCounts, PairCounts, Tally, TrackCounts
     from uqeval.tallies._contract import State
 
@@ -59,116 +61,136 @@ def _video(facts: Facts) -> VideoFacts:
     return facts.video
 
 
-@dataclass(frozen=True)
-class Tallies:
-    """What the plan of one variant counts."""
+class Temporal(Evaluation[TemporalSettings]):
+    """Means over pairs, and scores of the counts of all pairs.
 
-    pairs: PairCounts
-    frames: FrameCounts | None
-    tracks: TrackCounts | None
+    From saved states the pairs that look like cuts are those of the run. A frame that begins a run
+    of frames is drawn with the pair that it begins. Tracks go on through cuts.
+    """
 
     @property
-    def asked(self) -> tuple[Any, ...]:
-        """Those that there are."""
-        return tuple(tally for tally in (self.pairs, self.frames, self.tracks) if tally)
+    def _video(self) -> VideoFacts:
+        return _video(self.facts)
 
+    @property
+    def _model(self) -> int:
+        return self._video.models.index(self.settings.model)
 
-def tallies_of(settings: TemporalSettings, facts: Facts) -> Tallies:
-    """The tallies of one variant."""
-    from uqeval.tallies import FrameCounts, PairCounts, TrackCounts
+    @property
+    def _pairs(self) -> PairCounts:
+        from uqeval.tallies import PairCounts
 
-    video = _video(facts)
-    model, void = video.models.index(settings.model), void_of(facts.classes)
-    method = settings.method.id
-    pairs = PairCounts(
-        method, model, facts.classes, void, occlusion=settings.occlusion == "fb",
-        clamp=settings.out_of_frame == "clamp", mirror=settings.grid == "previous",
-    )  # fmt: skip
-    frames = FrameCounts(model, facts.classes, void) if video.against else None
-    tracks = None
-    if settings.tracks:
-        rules = TrackRules(
-            step=settings.track_step, min_length=settings.track_length,
-            structure=not settings.track_everywhere,
+        own, classes = self.settings, self.facts.classes
+        return PairCounts(
+            own.method.id, self._model, classes, void_of(classes),
+            occlusion=own.occlusion == "fb", clamp=own.out_of_frame == "clamp",
+            mirror=own.grid == "previous",
         )  # fmt: skip
-        tracks = TrackCounts(method, model, facts.classes, rules)
-    return Tallies(pairs, frames, tracks)
 
+    @property
+    def _frames(self) -> FrameCounts | None:
+        from uqeval.tallies import FrameCounts
 
-def _maps(settings: TemporalSettings, facts: Facts) -> set[str]:
-    return {name for tally in tallies_of(settings, facts).asked for name in tally.inputs}
+        classes = self.facts.classes
+        known = self._video.against
+        return FrameCounts(self._model, classes, void_of(classes)) if known else None
 
+    @property
+    def _tracks(self) -> TrackCounts | None:
+        from uqeval.tallies import TrackCounts
 
-def plan(settings: TemporalSettings, facts: Facts) -> Plan:
-    """Count once; return the section of one variant."""
-    video = _video(facts)
-    tallies = tallies_of(settings, facts)
-    counted = yield tallies.asked
-    states = [tallies.pairs.unpack(data) for data in counted[tallies.pairs].items]
-    items = [pair_record(state, settings, facts.class_names) for state in states]
-    for item, before, sequence in zip(items, video.before, video.sequences, strict=True):
-        item |= {"previous": before, "sequence": sequence}
-    flag_cuts(items, video.sequences)
-    if tallies.frames:
-        own = [tallies.frames.unpack(data) for data in counted[tallies.frames].items]
-        first = add_frames(items, own, video)
-    kept = [not (settings.drop_cuts and item["cut"]) for item in items]
+        own = self.settings
+        if not own.tracks:
+            return None
+        rules = TrackRules(
+            step=own.track_step, min_length=own.track_length, structure=not own.track_everywhere
+        )
+        return TrackCounts(own.method.id, self._model, self.facts.classes, rules)
 
-    results: dict[str, Any] = {"flow": video.flow_record(settings.method.id)}
-    results["model"] = settings.model
-    results |= _steps(video)
-    results |= mean_scores(items, states, kept, settings)
-    results |= {"pairs": len(items), "cuts": sum(item["cut"] for item in items)}
-    results["gaps"] = sum(row["gaps"] for row in video.rows)
-    results["per_class"] = per_class(states, kept, facts)
-    results["sequences"] = sequence_rows(items, kept, states, settings, video)
-    if tallies.frames:
-        frames = [*first, *(item["miou"] for item in items)]
-        put(results, "miou_mean", ts.mean(frames), "no frame has labels")
-        results["correlation"] = correlation(items, kept, video.against)
-    if tallies.tracks:
-        total = counted[tallies.tracks].total
-        results["tracks"] = _tracks(total, tallies.tracks, facts)
-        for item, data in zip(items, counted[tallies.tracks].items, strict=True):
-            item |= track_scores.pair_record(tallies.tracks.unpack(data))
-    return Section(
-        results, items, _said(settings, results["flow"]), _numerics(states, items),
-        _warnings(results, items, video), {"cuts": results["cuts"]},
-    )  # fmt: skip
+    def maps(self) -> set[str]:
+        return {name for tally in (*self.tallies(), *self.beside()) for name in tally.inputs}
 
+    def tallies(self) -> tuple[Tally, ...]:
+        tracks = self._tracks
+        return (self._pairs, *((tracks,) if tracks else ()))
 
-def _again(
-    key: str, settings: TemporalSettings, facts: Facts, fitted: Mapping[str, Any]
-) -> dict[str, Again]:
-    """Means over pairs and scores of pooled counts; which pairs look like cuts is held fixed.
+    def beside(self) -> tuple[Tally, ...]:
+        frames = self._frames
+        return (frames,) if frames else ()
 
-    A frame that begins a run is drawn with the pair that it begins. Tracks go on through cuts.
-    """
-    video, tallies = _video(facts), tallies_of(settings, facts)
-    tracks, pairs, frames = tallies.tracks, tallies.pairs, tallies.frames
+    def over_items(self) -> OverItems:
+        frames = self._frames
+        return OverItems(
+            mean_fields(self.settings),
+            {"correlation.r": ("tc", "miou")} if frames else {},
+            {"miou_mean": (frames, frame_scores)} if frames else {},
+            "cut" if self.settings.drop_cuts else None,
+            frozenset({self._pairs}),
+        )
 
-    def scores(states: Mapping[Tally, State]) -> dict[str, Any]:
-        record: dict[str, Any] = {"model": settings.model}
-        put_all(record, pooled_scores([states[pairs]], [True], settings))
-        record["per_class"] = per_class([states[pairs]], [True], facts)
-        if frames:
-            record["correlation"] = {"against": video.against}
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        """The scores of counts; those that are means over pairs stand in `over_items`."""
+        counts, tracks = [states[self._pairs]], self._tracks
+        record: dict[str, Any] = {"model": self.settings.model}
+        put_all(record, pooled_scores(counts, [True], self.settings))
+        record["per_class"] = per_class(counts, [True], self.facts)
+        if self._frames:
+            record["correlation"] = {"against": self._video.against}
         if tracks:
-            record["tracks"] = _tracks(states[tracks], tracks, facts)
+            record["tracks"] = _tracks(states[tracks], tracks, self.facts)
         return record
 
-    return {
-        key: Again(
-            (pairs, *((tracks,) if tracks else ())), scores,
-            lambda states, wanted: temporal_columns.columns(
-                settings, states[pairs], states[tracks] if tracks else None
-            ),
-            mean_fields(settings),
-            {"correlation.r": ("tc", "miou")} if frames else {},
-            "cut" if settings.drop_cuts else None, frozenset({pairs}),
-            {"miou_mean": (frames, frame_scores)} if frames else {},
+    def columns(
+        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+    ) -> dict[Place, NDArray[Any]]:
+        tracks = self._tracks
+        return temporal_columns.columns(
+            self.settings, states[self._pairs], states[tracks] if tracks else None
         )
-    }  # fmt: skip
+
+    def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
+        """Flag the pairs that look like cuts; average over the others."""
+        video, frames, tracks = self._video, self._frames, self._tracks
+        states = [self._pairs.unpack(data) for data in counted[self._pairs].items]
+        items = [pair_record(own, self.settings, self.facts.class_names) for own in states]
+        for item, before, sequence in zip(items, video.before, video.sequences, strict=True):
+            item |= {"previous": before, "sequence": sequence}
+        flag_cuts(items, video.sequences)
+        if frames:
+            labelled = [frames.unpack(data) for data in counted[frames].items]
+            first = add_frames(items, labelled, video)
+        kept = [not (self.settings.drop_cuts and item["cut"]) for item in items]
+
+        results: dict[str, Any] = {"flow": video.flow_record(self.settings.method.id)}
+        results["model"] = self.settings.model
+        results |= _steps(video)
+        results |= mean_scores(items, states, kept, self.settings)
+        results |= {"pairs": len(items), "cuts": sum(item["cut"] for item in items)}
+        results["gaps"] = sum(row["gaps"] for row in video.rows)
+        results["per_class"] = per_class(states, kept, self.facts)
+        results["sequences"] = sequence_rows(items, kept, states, self.settings, video)
+        if frames:
+            every = [*first, *(item["miou"] for item in items)]
+            put(results, "miou_mean", ts.mean(every), "no frame has labels")
+            results["correlation"] = correlation(items, kept, video.against)
+        if tracks:
+            results["tracks"] = _tracks(counted[tracks].total, tracks, self.facts)
+            for item, data in zip(items, counted[tracks].items, strict=True):
+                item |= track_scores.pair_record(tracks.unpack(data))
+        self.fitted["cuts"] = results["cuts"]
+        return Run(counted, exact, results, items)
+
+    def described(self, results: Mapping[str, Any]) -> dict[str, Any]:
+        return _said(self.settings, results["flow"])
+
+    def numerics(self, run: Run) -> dict[str, int]:
+        pixels = [self._pairs.unpack(data)["pixels"] for data in run.counted[self._pairs].items]
+        sums = [sum(int(own[i]) for own in pixels) for i in range(len(PIXELS))]
+        found = {f"pixels_{name}": n for name, n in zip(PIXELS, sums, strict=True)}
+        return found | {"undefined": sum(item["tc"] is None for item in run.items)}
+
+    def warnings(self, run: Run) -> list[str]:
+        return _warnings(run.results, run.items, self._video)
 
 
 def _said(settings: TemporalSettings, flow: Mapping[str, Any]) -> dict[str, Any]:
@@ -194,12 +216,6 @@ def _tracks(state: State, tally: TrackCounts, facts: Facts) -> dict[str, Any]:
     if not _video(facts).named:
         record["per_class"] = [row for row in record["per_class"] if row["tracks"]]
     return record
-
-
-def _numerics(states: Sequence[State], items: Sequence[dict[str, Any]]) -> dict[str, int]:
-    sums = [sum(int(s["pixels"][i]) for s in states) for i in range(len(PIXELS))]
-    found = {f"pixels_{name}": n for name, n in zip(PIXELS, sums, strict=True)}
-    return found | {"undefined": sum(item["tc"] is None for item in items)}
 
 
 def _warnings(
@@ -243,12 +259,10 @@ FAMILY = Family(
     "tc",
     (*ts.METRICS, *track_scores.METRICS),
     _settings,
-    _maps,
-    lambda key, settings, facts: {key: plan(settings, facts)},
+    Temporal,
+    TemporalSettings,
     kinds=("video",),
     key="temporal",
-    again=_again,
-    settings_type=TemporalSettings,
     label="Temporal consistency",
     words={"tc": "TC", "iou": "IoU", "miou": "mIoU"},
     of_items=("tc", "miou"),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._again import of_rows, over
+from uqeval.metrics._columns import of_rows, over
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._again import Place, SetStates
+    from uqeval.metrics._columns import Place, SetStates
     from uqeval.metrics.temporal_settings import TemporalSettings
 
 

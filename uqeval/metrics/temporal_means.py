@@ -10,7 +10,7 @@ from uqeval.metrics._contract import put
 from uqeval.metrics.temporal_pairs import Three, tc, three
 
 if TYPE_CHECKING:
-    from uqeval.metrics._family import Facts, VideoFacts
+    from uqeval.metrics._facts import Facts, VideoFacts
     from uqeval.metrics.temporal_settings import TemporalSettings
     from uqeval.tallies._contract import State
 

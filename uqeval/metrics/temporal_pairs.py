@@ -11,7 +11,7 @@ from uqeval.metrics import temporal_scores as ts
 from uqeval.metrics._contract import put
 
 if TYPE_CHECKING:
-    from uqeval.metrics._family import VideoFacts
+    from uqeval.metrics._facts import VideoFacts
     from uqeval.metrics.temporal_settings import TemporalSettings
     from uqeval.tallies._contract import State
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from uqeval.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from uqeval.metrics._plan import Counted
+    from uqeval.metrics._evaluation import Counted
     from uqeval.tallies import Patches, Tally
     from uqeval.tallies._contract import State
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from uqeval.metrics.calibration_scores import Binned
 from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.from_states import states_of
-from uqeval.statistics.variants import agains_of
+from uqeval.statistics.variants import evaluations_of
 from uqeval.tallies import AccuracyByUncertainty, Reliability
 
 if TYPE_CHECKING:
@@ -32,9 +32,9 @@ def behind(path: Path, report: Report) -> Behind:
     """
     saved = states_of(path, report)
     found = {}
-    for key, again in agains_of(saved.index).items():
+    for key, evaluation in evaluations_of(saved.index).items():
         key, _, part = key.partition("/")
-        for tally in again.tallies:
+        for tally in evaluation.tallies():
             table = isinstance(tally, AccuracyByUncertainty)
             if key in report.results and (table or (isinstance(tally, Reliability) and not part)):
                 settings = saved.index["settings"][key]

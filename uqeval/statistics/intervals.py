@@ -61,10 +61,11 @@ def is_share(text: str) -> bool:
 def is_approximate(scoring: Scoring, text: str) -> bool:
     """Return whether a score computed from states is averaged inside bins."""
     address = Address.parse(text)
-    again = scoring.agains.get(address.key)
-    if again is None:
+    evaluation = scoring.evaluations.get(address.key)
+    if evaluation is None:
         return False
-    return "*" in again.approximate or bool(set(address.fields) & again.approximate)
+    names = evaluation.approximate
+    return "*" in names or bool(set(address.fields) & names)
 
 
 def intervals(samples: Samples, level: float, method: Method = "auto") -> dict[str, dict[str, Any]]:

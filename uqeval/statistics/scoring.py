@@ -15,11 +15,12 @@ from uqeval.gate.addresses import Address
 from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.places import addresses_of, put
 from uqeval.statistics.stacked import Stacked
-from uqeval.statistics.variants import agains_of
+from uqeval.statistics.variants import evaluations_of
 from uqeval.statistics.weighted import correlation, mean
 
 if TYPE_CHECKING:
-    from uqeval.metrics._again import Again, SetStates
+    from uqeval.metrics._columns import SetStates
+    from uqeval.metrics._evaluation import Evaluation
     from uqeval.statistics.checked_states import StatesSource
     from uqeval.tallies import Tally
 
@@ -51,7 +52,7 @@ class Scoring:
         self.names: tuple[str, ...] = tuple(self.index["items"])
         self.records: list[dict[str, Any]] = self.index["records"]
         try:
-            self.agains = agains_of(self.index)
+            self.evaluations = evaluations_of(self.index)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise StoreError(
                 f"{states.path}: is damaged: its index cannot be scored ({error!r}). "
@@ -69,7 +70,7 @@ class Scoring:
     @property
     def tallies(self) -> list[Tally]:
         """The tallies whose states are scored."""
-        return list(dict.fromkeys(t for again in self.agains.values() for t in again.tallies))
+        return list(dict.fromkeys(t for own in self.evaluations.values() for t in own.tallies()))
 
     def check(self) -> None:
         """Read the states of all tallies. Raises `StoreError` for those that are damaged."""
@@ -84,18 +85,18 @@ class Scoring:
         """The results of some items (None: all), with curves, by the keys of a report."""
         weights = np.zeros((1, self.items), np.int64)
         weights[0, list(range(self.items)) if items is None else list(items)] = 1
-        return self._whole(weights, self.agains)
+        return self._whole(weights, self.evaluations)
 
     @property
     def addresses(self) -> dict[str, tuple[Any, ...]]:
         """All numbers of the run's results by address, and where they stand in the results."""
-        heads = dict.fromkeys(key.partition("/")[0] for key in self.agains)
+        heads = dict.fromkeys(key.partition("/")[0] for key in self.evaluations)
         return {k: v for head in heads for k, v in self.addresses_of(head).items()}
 
     def addresses_of(self, key: str) -> dict[str, tuple[Any, ...]]:
         """The numbers of one variant by address, and where they stand in the results."""
         if key not in self._addresses:
-            results = {key: self.index["results"].get(key, {})} if key in self.agains else {}
+            results = {key: self.index["results"].get(key, {})} if key in self.evaluations else {}
             try:
                 self._addresses[key] = dict(addresses_of(results))
             except (AttributeError, KeyError, TypeError, ValueError) as error:
@@ -109,10 +110,10 @@ class Scoring:
         """Where a score stands in the results, after its key; None where states hold no such."""
         return self.addresses_of(Address.parse(address).key).get(address)
 
-    def again_of(self, address: str) -> str | None:
+    def key_of(self, address: str) -> str | None:
         """The key of the variant or part that a score is of; None where states hold no such."""
         place = self.place(address)
-        return None if place is None else self._again_at(place)[0]
+        return None if place is None else self._evaluation_at(place)[0]
 
     def table(
         self, weights: NDArray[np.int64], addresses: Sequence[str], sets: SetsOf | None = None
@@ -126,9 +127,9 @@ class Scoring:
         for column, address in enumerate(addresses):
             place = self.place(address)
             if place is not None:
-                key, below = self._again_at(place)
+                key, below = self._evaluation_at(place)
                 wanted.setdefault(key, {})[below] = column
-        tallies = dict.fromkeys(t for key in wanted for t in self.agains[key].tallies)
+        tallies = dict.fromkeys(t for key in wanted for t in self.evaluations[key].tallies())
         numbers = sum(self.stacked(tally).numbers for tally in tallies)
         found = np.full((len(weights), len(addresses)), np.nan)
 
@@ -160,21 +161,23 @@ class Scoring:
         weights [bin] of their sums, and whether the score is the largest; None for other scores."""
         place = self.place(address)
         assert place is not None
-        key, below = self._again_at(place)
-        gaps = self.agains[key].gaps.get(below)
+        key, below = self._evaluation_at(place)
+        gaps = self.evaluations[key].gaps().get(below)
         if gaps is None:
             return None
         weights = np.zeros((1 + len(items), self.items), np.int64)
         weights[0, list(items)] = 1
         weights[1 + np.arange(len(items)), list(items)] = 1
-        states = {tally: self.stacked(tally).sets(weights) for tally in self.agains[key].tallies}
+        states = {
+            tally: self.stacked(tally).sets(weights) for tally in self.evaluations[key].tallies()
+        }
         return gaps.signed(states)[1:], gaps.weights(states)[0], gaps.largest
 
-    def _again_at(self, place: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    def _evaluation_at(self, place: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
         """The key of the variant or part that a place in the results is of, and the place in it."""
         head, first, *rest = place
         part = f"{head}/{first}"
-        return (part, tuple(rest)) if part in self.agains else (head, (first, *rest))
+        return (part, tuple(rest)) if part in self.evaluations else (head, (first, *rest))
 
     def stacked(self, tally: Tally) -> Stacked:
         """The states of all items of a tally, read and checked when they are first needed."""
@@ -188,31 +191,32 @@ class Scoring:
         wanted: Collection[str],
     ) -> dict[tuple[Any, ...], NDArray[Any]]:  # fmt: skip
         """The numbers of a variant or part by their places, each [set]."""
-        again = self.agains[key]
-        own = {tally: states[tally] for tally in again.tallies}
-        if again.leaves_out is not None:
+        evaluation = self.evaluations[key]
+        own = {tally: states[tally] for tally in evaluation.tallies()}
+        over = evaluation.over_items()
+        if over.leaves_out is not None:
             kept = weights * self._kept(key).astype(np.int64)
-            own |= {tally: self.stacked(tally).sets(kept) for tally in again.kept_only}
+            own |= {tally: self.stacked(tally).sets(kept) for tally in over.kept_only}
         with np.errstate(all="ignore"):  # 0/0 is undefined, and says so as NaN
-            found = dict(again.columns(own, wanted))
-        means = self._means(weights, {key: again}, wanted)
+            found = dict(evaluation.columns(own, wanted))
+        means = self._means(weights, {key: evaluation}, wanted)
         return found | {tuple(name.split(".")): values for (_, name), values in means.items()}
 
     def _whole(
-        self, weights: NDArray[np.int64], agains: Mapping[str, Again]
+        self, weights: NDArray[np.int64], evaluations: Mapping[str, Evaluation[Any]]
     ) -> dict[str, dict[str, Any]]:
         """The results of one set of items, with curves, `weights` [1, item]."""
         found: dict[str, dict[str, Any]] = {}
-        means = self._means(weights, agains)
-        for key, again in agains.items():
-            states = {}
-            for tally in again.tallies:
+        means = self._means(weights, evaluations)
+        for key, evaluation in evaluations.items():
+            states, over = {}, evaluation.over_items()
+            for tally in evaluation.tallies():
                 stacked, own = self.stacked(tally), weights
-                if again.leaves_out is not None and tally in again.kept_only:
+                if over.leaves_out is not None and tally in over.kept_only:
                     own = weights * self._kept(key).astype(np.int64)
                 states[tally] = stacked.state(stacked.folded(own), 0)
-            record = again.scores(states)
-            for name in (*again.means, *again.correlations, *again.of_states):
+            record = evaluation.scores(states)
+            for name in (*over.means, *over.correlations, *over.of_states):
                 put(record, name, float(means[key, name][0]))
             head, _, part = key.partition("/")
             if part:
@@ -224,22 +228,23 @@ class Scoring:
     def _means(
         self,
         weights: NDArray[np.int64],
-        agains: Mapping[str, Again],
+        evaluations: Mapping[str, Evaluation[Any]],
         wanted: Collection[str] | None = None,
     ) -> dict[tuple[str, str], NDArray[np.float64]]:
         """What is a mean of, or a correlation between, fields of the items' records: [set]; of
         names whose first words are `wanted` (None: all)."""
         found = {}
-        for key, again in agains.items():
-            names = (*again.means, *again.correlations, *again.of_states)
+        for key, evaluation in evaluations.items():
+            over = evaluation.over_items()
+            names = (*over.means, *over.correlations, *over.of_states)
             if wanted is not None:
                 names = tuple(own for own in names if own.partition(".")[0] in wanted)
             w = weights * self._kept(key) if names else weights
             for name in names:
-                if name in again.means:
-                    found[key, name] = mean(w, self._column(key, again.means[name]))
-                elif name in again.correlations:
-                    x, y = (self._column(key, field) for field in again.correlations[name])
+                if name in over.means:
+                    found[key, name] = mean(w, self._column(key, over.means[name]))
+                elif name in over.correlations:
+                    x, y = (self._column(key, field) for field in over.correlations[name])
                     found[key, name] = correlation(w, x, y)
                 else:
                     values = self._of_states(key, name)
@@ -250,7 +255,7 @@ class Scoring:
     def _of_states(self, key: str, name: str) -> NDArray[np.float64]:
         """What is read off the items' own states, [item, value]."""
         if (key, name) not in self._read:
-            tally, read = self.agains[key].of_states[name]
+            tally, read = self.evaluations[key].over_items().of_states[name]
             rows = [read(state) for _, state in checked_states(self._source, tally)]
             self._read[key, name] = np.array(rows, np.float64)
         return self._read[key, name]
@@ -258,7 +263,7 @@ class Scoring:
     def _kept(self, key: str) -> NDArray[np.float64]:
         """1 for each item that the means of a variant are over, 0 for the others."""
         kept = np.ones(self.items)
-        if (name := self.agains[key].leaves_out) is not None:
+        if (name := self.evaluations[key].over_items().leaves_out) is not None:
             kept -= self._column(key, name)
         return np.nan_to_num(kept)
 

@@ -101,7 +101,7 @@ def slices(
             "units": _units(scoring, items, resampling),
             "small": resampling.units < SMALL,
             "results": scoring.whole(items),
-            "approximate": sorted(k for k, own in scoring.agains.items() if own.approximate),
+            "approximate": sorted(k for k, own in scoring.evaluations.items() if own.approximate),
             "intervals": {},
         }
         if options.ci is not None:

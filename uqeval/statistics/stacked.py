@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.metrics._again import SetStates
+from uqeval.metrics._columns import SetStates
 from uqeval.statistics.checked_states import checked_columns, checked_states
 from uqeval.tallies._contract import Tally, is_large
 

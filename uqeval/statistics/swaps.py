@@ -22,7 +22,8 @@ from uqeval.statistics.stacked import Stacked
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from uqeval.metrics._again import Again, SetStates
+    from uqeval.metrics._columns import SetStates
+    from uqeval.metrics._evaluation import Evaluation
     from uqeval.tallies import Tally
 
 #: At most so many random swaps; all of them where the units allow no more than `EVERY`.
@@ -127,10 +128,10 @@ class _Pair:
 
     def has(self, address: str) -> bool:
         """Return whether both runs have a score, of tallies of the same shape."""
-        keys = [own.again_of(address) for own in (self.ours, self.theirs)]
+        keys = [own.key_of(address) for own in (self.ours, self.theirs)]
         if keys[0] is None or keys[0] != keys[1]:
             return False
-        tallies = [_tallies(own.agains[keys[0]]) for own in (self.ours, self.theirs)]
+        tallies = [_tallies(own.evaluations[keys[0]]) for own in (self.ours, self.theirs)]
         back = [self._back.get(own) for own in tallies[1]]
         return back == tallies[0]
 
@@ -164,10 +165,10 @@ class _Pair:
 def _partners(one: Scoring, other: Scoring) -> dict[Tally, Tally]:
     """The tally of the other run for each of the first that has one of the same shape."""
     found: dict[Tally, Tally] = {}
-    for key, again in one.agains.items():
-        if key not in other.agains:
+    for key, evaluation in one.evaluations.items():
+        if key not in other.evaluations:
             continue
-        pairs = zip(_tallies(again), _tallies(other.agains[key]), strict=False)
+        pairs = zip(_tallies(evaluation), _tallies(other.evaluations[key]), strict=False)
         for mine, own in pairs:
             free = mine not in found and own not in found.values()
             if free and type(mine) is type(own) and mine.fields == own.fields:
@@ -175,9 +176,10 @@ def _partners(one: Scoring, other: Scoring) -> dict[Tally, Tally]:
     return found
 
 
-def _tallies(again: Again) -> list[Tally]:
+def _tallies(evaluation: Evaluation[Any]) -> list[Tally]:
     """All tallies of a variant or part: those that are folded, those that are read item by item."""
-    return [*again.tallies, *(tally for tally, _ in again.of_states.values())]
+    over = evaluation.over_items()
+    return [*evaluation.tallies(), *(tally for tally, _ in over.of_states.values())]
 
 
 @dataclass(frozen=True)

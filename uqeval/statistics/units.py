@@ -54,7 +54,7 @@ def _of_video(
     scoring: Scoring, sequences: Sequence[str], places: Sequence[int], draws: int, seed: int
 ) -> Resampling:
     series = []
-    for key in scoring.agains:
+    for key in scoring.evaluations:
         values = [scoring.records[i].get(key, {}).get("tc") for i in places]
         series.append(np.array([np.nan if own is None else own for own in values], np.float64))
     return resampling_of_video(series, sequences, draws, seed)

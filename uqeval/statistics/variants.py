@@ -1,26 +1,34 @@
-"""How the variants of a run are scored again, from what its states say of the run."""
+"""The evaluations of a run, from what its saved states say of it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from uqeval.metrics import FAMILIES
-from uqeval.metrics._again import Again, settings_of
-from uqeval.metrics._family import Facts, VideoFacts
+from uqeval.metrics import FAMILIES, Family
+from uqeval.metrics._evaluation import Evaluation
+from uqeval.metrics._facts import Facts, VideoFacts
+from uqeval.metrics._family import settings_of
 
 
-def agains_of(index: Mapping[str, Any]) -> dict[str, Again]:
-    """How each variant and part of a run is scored again, by its key."""
-    facts = facts_of(index["facts"])
-    families = {family.key or family.name: family for family in FAMILIES.values()}
-    found: dict[str, Again] = {}
+def variants_of(
+    index: Mapping[str, Any], facts: Facts
+) -> dict[str, tuple[Family, dict[str, Evaluation[Any]]]]:
+    """Return the family of each variant of a run, and its evaluations by key: it and its parts."""
+    families = {family.in_reports: family for family in FAMILIES.values()}
+    found = {}
     for key, record in index["settings"].items():
         family = families.get(key.split("[")[0])
-        if family is not None and family.again is not None:
+        if family is not None:
             settings = settings_of(family.settings_type, record)
-            found |= family.again(key, settings, facts, index["fitted"])
+            found[key] = family, family.evaluations(key, settings, facts, index["fitted"])
     return found
+
+
+def evaluations_of(index: Mapping[str, Any]) -> dict[str, Evaluation[Any]]:
+    """Return the evaluations of a run by key, those of which the states hold what was fitted."""
+    variants = variants_of(index, facts_of(index["facts"])).values()
+    return {key: own for _, found in variants for key, own in found.items() if own.known}
 
 
 def facts_of(record: Mapping[str, Any]) -> Facts:

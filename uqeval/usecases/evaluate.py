@@ -15,7 +15,13 @@ from uqeval.engine.sizes import parse_memory
 from uqeval.inputs import Given, Inputs, beside_reference, open_inputs
 from uqeval.inputs.effects import refuse_flow_without_effect
 from uqeval.report.schema import Report
-from uqeval.usecases.plans import everything, families_of, input_options, plans_of, wants_tracks
+from uqeval.usecases.plans import (
+    evaluations_of,
+    everything,
+    families_of,
+    input_options,
+    wants_tracks,
+)
 from uqeval.usecases.report_of_run import collect, report_of
 from uqeval.usecases.saved_states import map_cache_of, stamps_of, states_index, states_of_run
 
@@ -99,8 +105,9 @@ def _check_states(
 
 
 def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunOptions) -> Report:
-    """Run the plans of all families over opened inputs and assemble the report."""
+    """Evaluate families on opened inputs; return the report."""
     from uqeval.engine.scheduler import Scheduler
+    from uqeval.metrics._driver import drive
     from uqeval.stores.resuming import resume_warnings
 
     began = time.perf_counter()
@@ -114,7 +121,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
 
         check_cut(options.cut, inputs.source.names, inputs.groups)
     facts = inputs.facts()
-    plans, wanted = plans_of(facts, families)
+    evaluations, wanted = evaluations_of(facts, families)
     inputs.source.want(sorted(wanted))
     refuse_flow_without_effect(inputs, wanted)
     with ExitStack() as stack:
@@ -128,7 +135,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
             )
         scheduler = Scheduler(inputs, options, states, cache)
         stack.enter_context(inputs.session())
-        sections = scheduler.run(plans)
+        sections = scheduler.run({key: drive(own) for key, own in evaluations.items()})
         record = collect(sections, inputs.source.names)
         record["warnings"] += cache.warnings() if cache is not None else []
         if states is not None:

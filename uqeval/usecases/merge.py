@@ -1,8 +1,8 @@
 """The use case `merge`: saved states of parts of a run, or of several, to one report.
 
-The plans of the metrics are run again over the saved states in place of the data, and so give what
-a run of the whole gives, to the bit. Where a plan asks for what the states do not hold (ranks
-inside a bin, which take another look at the pixels), its scores are read off by bins instead.
+The evaluations run over the saved states in place of the data, and give what a run of the whole
+gives, to the bit. Where one asks for counts that the states do not hold (ranks inside a bin, for
+which the pixels must be read again), its scores are computed from bins.
 """
 
 from __future__ import annotations
@@ -16,13 +16,11 @@ from uqeval.disk.files import resolved
 from uqeval.disk.json import content_of
 from uqeval.errors import StoreError, UsageError
 from uqeval.report.schema import Report
-from uqeval.usecases.replay import counted, left_out, replay
+from uqeval.usecases.replay import counted, held, left_out
 
 if TYPE_CHECKING:
     from uqeval.metrics import Family
-    from uqeval.metrics._again import Again
-    from uqeval.metrics._family import Facts
-    from uqeval.metrics._plan import Section
+    from uqeval.metrics._evaluation import Evaluation, Section
     from uqeval.statistics.joined import Joined
     from uqeval.stores.states import SavedStates
 
@@ -162,30 +160,26 @@ def _recorded(file: SavedStates) -> dict[str, Any]:
 
 def _merged(joined: Joined) -> dict[str, Any]:
     """What a run over all items finds, as far as the states can tell."""
-    from uqeval.metrics import FAMILIES
-    from uqeval.metrics._again import settings_of
-    from uqeval.statistics.variants import agains_of, facts_of
+    from uqeval.metrics._driver import drive, replay
+    from uqeval.statistics.variants import facts_of, variants_of
     from uqeval.usecases.report_of_run import collect
 
     facts = facts_of(joined.index["facts"])
-    by_key = {family.key or family.name: family for family in FAMILIES.values()}
-    variants = []
-    for key, record in joined.index["settings"].items():
-        family = by_key.get(key.split("[")[0])
-        if family is None or family.again is None:
-            raise UsageError(f"{joined.path}: {key} cannot be read off saved states.")
-        variants.append((key, family, settings_of(family.settings_type, record)))
-    _refuse_other_thresholds(joined, variants, facts)
-    agains = agains_of(joined.index)
+    variants = variants_of(joined.index, facts)
+    for key in joined.index["settings"]:
+        if key not in variants:
+            raise UsageError(f"{joined.path}: {key} cannot be computed from saved states.")
+    _refuse_other_thresholds(joined, {key: own[key] for key, (_, own) in variants.items()})
     metrics = {name: dict(record) for name, record in joined.index["metrics"].items()}
     sections: dict[str, Section] = {}
-    for key, family, settings in variants:
-        for own, plan in family.plans(key, settings, facts).items():
-            section = replay(plan, joined)
-            if section is None:
-                section = _read_off(joined, own, agains.get(own))
-                _mark(metrics, family, agains.get(own), section.results)
-            sections[own] = section
+    for family, evaluations in variants.values():
+        for key, evaluation in evaluations.items():
+            passes = drive(evaluation.unfitted())
+            done, section = replay(passes, lambda tally: held(joined, tally))
+            if not done:
+                section = _read_off(joined, key, evaluation)
+                _mark(metrics, family, evaluation, section.results)
+            sections[key] = section
     found = collect(sections, facts.names)
     return found | {
         "fitted": {key: section.fitted for key, section in sections.items()},
@@ -193,19 +187,19 @@ def _merged(joined: Joined) -> dict[str, Any]:
     }
 
 
-def _refuse_other_thresholds(
-    joined: Joined, variants: Sequence[tuple[str, Family, Any]], facts: Facts
-) -> None:
+def _refuse_other_thresholds(joined: Joined, evaluations: Mapping[str, Evaluation[Any]]) -> None:
     """Raise `UsageError` with the pooled numbers where parts fitted thresholds of their own."""
+    from uqeval.metrics._driver import replay
     from uqeval.metrics.thresholds import lacks_threshold
 
-    for key, family, settings in variants:
+    for key, evaluation in evaluations.items():
         differ = joined.differ(key)
-        if family.pooled is None or not (
-            differ or lacks_threshold(joined.index["fitted"].get(key))
-        ):
+        lacks = lacks_threshold(joined.index["fitted"].get(key))
+        if not evaluation.fits_threshold or not (differ or lacks):
             continue
-        pooled = replay(family.pooled(settings, facts), joined)
+        fresh = evaluation.unfitted()
+        replay(fresh.fit(), lambda tally: held(joined, tally))
+        pooled = fresh.options()
         undefined = pooled is not None and pooled.get("threshold", "") is None
         if undefined and not differ:
             continue
@@ -230,21 +224,24 @@ def _refuse_other_thresholds(
         )
 
 
-def _read_off(joined: Joined, key: str, again: Again | None) -> Section:
-    """The scores under a key by the bins of the saved states; null is what they do not tell."""
-    from uqeval.metrics._plan import Section
+def _read_off(joined: Joined, key: str, evaluation: Evaluation[Any]) -> Section:
+    """The scores under a key from the bins of the saved states; null is what they do not tell."""
+    from uqeval.metrics._evaluation import Section
 
     index = joined.index
     warnings = []
     results: dict[str, Any] = {}
-    if again is not None:
-        states = {t: counted(t, joined, left_out(joined, key, again, t)) for t in again.tallies}
-        results = again.scores({tally: own.total for tally, own in states.items()})
-    if again is not None and again.approximate:
-        warnings.append(
-            "ranks were read off saved tallies: averaged inside bins of a relative width of at "
-            f"most {again.bound:.2g}; `metrics` of the report says of which scores."
-        )
+    if evaluation.known:
+        states = {
+            tally: counted(tally, joined, left_out(joined, key, evaluation, tally)).total
+            for tally in evaluation.tallies()
+        }
+        results = evaluation.scores(states)
+        if evaluation.approximate:
+            warnings.append(
+                "ranks were computed from saved counts: averaged inside bins of a relative width "
+                f"of at most {evaluation.bound:.2g}; `metrics` of the report says of which scores."
+            )
     head, _, part = key.partition("/")
     before = joined.files[0].index["results"][head]
     before = before.get(part, {}) if part else before
@@ -283,19 +280,23 @@ def _fill(results: dict[str, Any], before: Mapping[str, Any]) -> list[str]:
 
 
 def _mark(
-    metrics: dict[str, Any], family: Family, again: Again | None, results: Mapping[str, Any]
+    metrics: dict[str, Any],
+    family: Family,
+    evaluation: Evaluation[Any],
+    results: Mapping[str, Any],
 ) -> None:
-    """Mark scores that were read off bins as approximate, and the curves that they come from."""
-    if again is None or not again.approximate:
+    """Mark scores that were computed from bins as approximate, and the curves they come from."""
+    names, bound = evaluation.approximate, evaluation.bound
+    if not names or not evaluation.known:
         return
     for name in ("curve", "oracle", "error_curve"):
         if results.get(name) is not None:
-            known = {"unit": "curve", "direction": None, "range": [None, None], "reference": ""}
-            metrics[f"{family.key or family.name}.{name}"] = known | {"approximate": again.bound}
+            record = {"unit": "curve", "direction": None, "range": [None, None], "reference": ""}
+            metrics[f"{family.in_reports}.{name}"] = record | {"approximate": bound}
     for metric in family.metrics:
         name = metric.field.split(".")[0]
-        if "*" in again.approximate or {name, metric.field} & again.approximate:
-            metrics[metric.id]["approximate"] = again.bound
+        if "*" in names or {name, metric.field} & names:
+            metrics[metric.id]["approximate"] = bound
 
 
 def _report(

@@ -1,4 +1,4 @@
-"""What is asked of a run: options of its inputs, families of metrics, and their plans."""
+"""What is asked of a run: options of its inputs, families of metrics, and their evaluations."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from uqeval.maps.names import lambda_of, sigma_of
 
 if TYPE_CHECKING:
     from uqeval.metrics import Family
-    from uqeval.metrics._family import Facts
-    from uqeval.metrics._plan import Plan
+    from uqeval.metrics._evaluation import Evaluation
+    from uqeval.metrics._facts import Facts
 
 
 def input_options(
@@ -150,19 +150,17 @@ def known_families(families: Mapping[str, Any], facts: Facts) -> list[Family]:
     return known
 
 
-def plans_of(
+def evaluations_of(
     facts: Facts, families: Mapping[str, Mapping[str, Any]]
-) -> tuple[dict[str, Plan], set[str]]:
-    """The plans of all variants by key, and the maps that they read."""
+) -> tuple[dict[str, Evaluation[Any]], set[str]]:
+    """Return the evaluations of all variants and their parts by key, and the maps they read."""
     known_families(families, facts)
     given = dict(families)
     if facts.kind == "classes" and not facts.reference:
         # The segmentation scores stand beside everything that has labels: they cost nothing.
         given = {"segmentation": {}, **given}
-    plans: dict[str, Plan] = {}
-    wanted: set[str] = set()
+    found: dict[str, Evaluation[Any]] = {}
     for family in known_families(given, facts):
         for key, settings in family.settings(given[family.name], facts).items():
-            wanted |= family.maps(settings, facts)
-            plans |= family.plans(key, settings, facts)
-    return plans, wanted
+            found |= family.evaluations(key, settings, facts)
+    return found, set().union(*(own.maps() for own in found.values()))

@@ -1,45 +1,38 @@
-"""Running the plans of metrics over saved states in place of the data."""
+"""Counting from saved states in place of data."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Generator
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics._evaluation import Counted
+from uqeval.statistics.checked_states import checked_states
 
 if TYPE_CHECKING:
-    from uqeval.metrics._again import Again
-    from uqeval.metrics._plan import Counted
+    from uqeval.metrics._evaluation import Evaluation
     from uqeval.statistics.joined import Joined
     from uqeval.tallies import Tally
 
-Found = TypeVar("Found")
+
+def held(joined: Joined, tally: Tally) -> Counted | None:
+    """Return the states of a tally; None where they are not saved. Raises `StoreError`."""
+    return counted(tally, joined) if joined.holds(tally.parameters()) else None
 
 
-def replay(plan: Generator[tuple[Tally, ...], Any, Found], states: Joined) -> Found | None:
-    """What a plan returns when it is sent saved states; None if it asks for others."""
-    try:
-        asked = next(plan)
-        while all(states.holds(tally.parameters()) for tally in asked):
-            asked = plan.send({tally: counted(tally, states) for tally in asked})
-    except StopIteration as stop:
-        found: Found = stop.value
-        return found
-    plan.close()
-    return None
-
-
-def left_out(joined: Joined, key: str, again: Again, tally: Tally) -> set[int]:
-    """The items whose states of a tally are in none of the scores under a key."""
-    if again.leaves_out is None or tally not in again.kept_only:
+def left_out(joined: Joined, key: str, evaluation: Evaluation[Any], tally: Tally) -> set[int]:
+    """Return the items whose states of a tally are in none of the scores under a key."""
+    over = evaluation.over_items()
+    if over.leaves_out is None or tally not in over.kept_only:
         return set()
     records = enumerate(joined.index["records"])
-    return {i for i, record in records if record.get(key, {}).get(again.leaves_out)}
+    return {i for i, record in records if record.get(key, {}).get(over.leaves_out)}
 
 
 def counted(tally: Tally, states: Joined, without: Collection[int] = ()) -> Counted:
-    """The states of a tally, folded in the order of items, `without` some. Raises `StoreError`."""
-    from uqeval.metrics._plan import Counted
-    from uqeval.statistics.checked_states import checked_states
+    """Return the states of a tally, added up in the order of items, `without` some.
 
+    Raises `StoreError`.
+    """
     total, items = tally.empty(), []
     for item, (data, state) in enumerate(checked_states(states, tally)):
         if item in without:

@@ -1,4 +1,4 @@
-"""What a run has to say: the sections of its plans as one report."""
+"""The report of a run, joined from the sections of its evaluations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from uqeval.report.schema import Report
 
 if TYPE_CHECKING:
     from uqeval.engine.scheduler import Scheduler
-    from uqeval.metrics._plan import Section
+    from uqeval.metrics._evaluation import Section
 
 
 def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Scores at another threshold than that of a run, read off its saved states.
+"""Scores at another threshold than that of a run, computed from its saved states.
 
 A PAvPU's states hold the counts at each threshold of its curve. Results, items, intervals and
 slices at one of these are those that a run with it gives, to the bit; others are refused.
@@ -10,10 +10,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
-from uqeval.usecases.replay import counted, replay
+from uqeval.usecases.replay import counted, held
 
 if TYPE_CHECKING:
-    from uqeval.metrics._again import Again
+    from uqeval.metrics._evaluation import Evaluation
     from uqeval.statistics.joined import Joined
 
 
@@ -25,30 +25,32 @@ def recut(joined: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any
     no other, and for a threshold that the states do not hold.
     """
     from uqeval.metrics import FAMILIES
-    from uqeval.metrics._again import settings_of
-    from uqeval.statistics.variants import facts_of
+    from uqeval.metrics._driver import replay
+    from uqeval.metrics._family import settings_of
+    from uqeval.statistics.variants import facts_of, variants_of
 
     index, facts = joined.index, facts_of(joined.index["facts"])
-    families = {own.key or own.name: own for own in FAMILIES.values() if own.recut is not None}
     results, settings = dict(record["results"]), dict(record["settings"])
     items = [dict(own) for own in record["items"]]
     numerics, fitted, warnings = dict(record["numerics"]), dict(index["fitted"]), []
-    keys = [key for key in settings if key.split("[")[0] in families and not _of_its_own(key)]
-    if not keys:
+    variants = {
+        key: (family, evaluations[key])
+        for key, (family, evaluations) in variants_of(index, facts).items()
+        if family.evaluation.refits and not _of_its_own(key)
+    }
+    if not variants:
+        names = [own.in_reports for own in FAMILIES.values() if own.evaluation.refits]
         raise UsageError(
             f"--threshold {rule}: {joined.path} holds no scores at a threshold that can be another "
-            f"({', '.join(families)})."
+            f"({', '.join(names)})."
         )
-    for key in keys:
-        family = families[key.split("[")[0]]
-        assert family.recut is not None and family.again is not None
+    for key, (family, evaluation) in variants.items():
         before = results[key]
-        own = settings_of(family.settings_type, settings[key])
         try:
-            new = replay(family.recut(rule, own, facts, fitted[key]), joined)
+            done, new = replay(evaluation.refit(rule), lambda tally: held(joined, tally))
         except UsageError as error:
             raise UsageError(f"{joined.path}: {key}: {error}") from None
-        if new is None:
+        if not done:
             raise UsageError(
                 f"{joined.path}: {key}: --threshold {rule} is fitted on the patches, which takes "
                 "another look at the pixels; give a number, range:T or max-surplus, or evaluate "
@@ -57,10 +59,10 @@ def recut(joined: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any
         fitted[key] = new
         settings[key] = _settings(settings[key], rule, "counted_at" in new)
         own = settings_of(family.settings_type, settings[key])
-        again = family.again(key, own, facts, fitted)[key]
+        evaluation = family.evaluations(key, own, facts, fitted)[key]
         parts = {part.partition("/")[2] for part in fitted if part.startswith(f"{key}/")}
-        results[key] = _scores(joined, again) | {n: before[n] for n in parts if n in before}
-        _put_items(joined, again, key, items)
+        results[key] = _scores(joined, evaluation) | {n: before[n] for n in parts if n in before}
+        _put_items(joined, evaluation, key, items)
         ties = results[key]["ties"]
         numerics[key] = {f"ties_{n}": v for n, v in ties.items() if isinstance(v, int)}
         if "counted_at" in new:
@@ -95,16 +97,19 @@ def _settings(before: Mapping[str, Any], rule: str, other: bool) -> dict[str, An
     return plain | {"threshold": rule, "recut_from": first}
 
 
-def _scores(joined: Joined, again: Again) -> dict[str, Any]:
-    return again.scores({tally: counted(tally, joined).total for tally in again.tallies})
+def _scores(joined: Joined, evaluation: Evaluation[Any]) -> dict[str, Any]:
+    states = {tally: counted(tally, joined).total for tally in evaluation.tallies()}
+    return evaluation.scores(states)
 
 
-def _put_items(joined: Joined, again: Again, key: str, items: list[dict[str, Any]]) -> None:
+def _put_items(
+    joined: Joined, evaluation: Evaluation[Any], key: str, items: list[dict[str, Any]]
+) -> None:
     """Put the scores of each item in place of those that it has."""
-    (tally,) = again.tallies
     from uqeval.statistics.checked_states import checked_states
 
+    (tally,) = evaluation.tallies()
     for item, (_, state) in zip(items, checked_states(joined, tally), strict=True):
-        scores = again.scores({tally: state})
+        scores = evaluation.scores({tally: state})
         names = {name.removesuffix("_reason") for name in item[key]}
         item[key] = {n: v for n, v in scores.items() if n.removesuffix("_reason") in names}

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
-    from uqeval.metrics._family import Facts
+    from uqeval.metrics._facts import Facts
     from uqeval.report.schema import Report
     from uqeval.stores.map_cache import MapCache
     from uqeval.stores.states_writer import StatesWriter

@@ -17,6 +17,7 @@ from uqeval.engine.options import Progress, RunOptions, Silent
 from uqeval.engine.sizes import parse_memory
 from uqeval.errors import UsageError
 from uqeval.inputs import Given, Inputs, beside_reference, open_inputs
+from uqeval.metrics._driver import drive, renamed
 from uqeval.report.schema import Report
 from uqeval.usecases.plans import families_of, input_options, known_families
 from uqeval.usecases.report_of_run import report_of
@@ -26,8 +27,7 @@ from uqeval.usecases.sweep.summary import lost_pixels, numerics_of, summary_of, 
 if TYPE_CHECKING:
     from uqeval.maps.subsets import ClassSubsets, NumberSubsets
     from uqeval.metrics import Family
-    from uqeval.metrics._plan import Plan
-    from uqeval.tallies import Tally
+    from uqeval.metrics._evaluation import Passes
 
 __all__ = ["DEFAULT", "default_samples", "draw", "sweep"]
 
@@ -75,7 +75,7 @@ def sweep(
     )
     options = RunOptions(workers, parse_memory(memory), progress=progress or Silent())
     scheduler = Scheduler(asked.inputs, options)
-    sections = scheduler.run(asked.plans)
+    sections = scheduler.run(asked.passes)
     place = itertools.count()
     groups = [[next(place) for _ in group] for group in asked.drawn]
     own = {
@@ -99,12 +99,12 @@ def sweep(
 
 @dataclass(frozen=True)
 class Asked:
-    """A sweep before anything is read: Ms, the subsets drawn for each, and a plan for each."""
+    """A sweep before anything is read: Ms, the subsets drawn for each, and their passes."""
 
     inputs: Inputs
     ms: list[int]
     drawn: list[list[tuple[int, ...]]]
-    plans: dict[str, Plan]
+    passes: dict[str, Passes]
     settings: dict[str, Any]
     families: list[Family]
 
@@ -136,9 +136,9 @@ def asked_of(
     opened = dataclasses.replace(opened, source=source)
     if reference is not None:
         opened = beside_reference(opened, reference, given)
-    plans, wanted, said, used = _plans(opened, families, source)
+    passes, wanted, said, used = _passes(opened, families, source)
     opened.source.want(sorted(wanted))
-    return Asked(opened, ms, drawn, plans, said, used)
+    return Asked(opened, ms, drawn, passes, said, used)
 
 
 def arguments(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -190,14 +190,14 @@ def _families(
     return {name: {**options, **settings.get(name, {})} for name, options in families.items()}
 
 
-def _plans(
+def _passes(
     opened: Inputs,
     families: Mapping[str, Mapping[str, Any]],
     source: ClassSubsets | NumberSubsets,
-) -> tuple[dict[str, Plan], set[str], dict[str, Any], list[Family]]:
-    """Plans of every subset, keyed `<subset>:<family>`, and the maps that they read."""
+) -> tuple[dict[str, Passes], set[str], dict[str, Any], list[Family]]:
+    """Return the passes of every subset, keyed `<subset>:<family>`, and the maps that they read."""
     facts = opened.facts()
-    plans: dict[str, Plan] = {}
+    passes: dict[str, Passes] = {}
     wanted: set[str] = set()
     said: dict[str, Any] = {}
     used = known_families(families, facts)
@@ -224,29 +224,18 @@ def _plans(
                 if not fields:
                     continue
             own = dataclasses.replace(facts, samples=len(subset))
-            plan = family.plans(key, chosen, own)[key]
-            plans[f"{k}:{family.name}"] = _of_subset(plan, k, fields)
-    return plans, wanted, said, used
+            evaluation = family.evaluations(key, chosen, own)[key]
+            passes[f"{k}:{family.name}"] = _of_subset(drive(evaluation), k, fields)
+    return passes, wanted, said, used
 
 
-def _of_subset(plan: Plan, subset: int, fields: Sequence[str] | None) -> Plan:
-    """The same plan, on the maps of one subset; of its results only some `fields`, or all."""
-    from uqeval.metrics._plan import Section
+def _of_subset(passes: Passes, subset: int, fields: Sequence[str] | None) -> Passes:
+    """The same passes on the maps of one subset; of its results only some `fields`, or all."""
+    from uqeval.metrics._evaluation import Section
     from uqeval.tallies import OfSubset
 
-    asked = next(plan)
-    while True:
-        own: dict[Tally, Tally] = {OfSubset(tally, subset): tally for tally in asked}
-        counted = yield tuple(own)
-        try:
-            asked = plan.send({own[tally]: found for tally, found in counted.items()})
-        except StopIteration as stop:
-            section: Section = stop.value
-            if fields is None:
-                return section
-            kept = {
-                name: value
-                for name, value in section.results.items()
-                if name.removesuffix("_reason") in fields
-            }
-            return Section(kept, [])
+    section: Section = yield from renamed(passes, lambda tally: OfSubset(tally, subset))
+    if fields is None:
+        return section
+    kept = {k: v for k, v in section.results.items() if k.removesuffix("_reason") in fields}
+    return Section(kept, [])

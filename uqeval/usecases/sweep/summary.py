@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from uqeval.metrics import Family
-    from uqeval.metrics._plan import Section
+    from uqeval.metrics._evaluation import Section
 
 _ONE_SAMPLE = "undefined for one sample"
 

@@ -8,12 +8,12 @@ from typing import Any
 import naive_ranked as naive
 import numpy as np
 import pytest
-from in_memory import run_plan
+from in_memory import evaluated
 from sklearn.metrics import auc
 
 from uqeval.errors import UsageError
-from uqeval.metrics._family import Facts
-from uqeval.metrics.sparsification import FAMILY, plan
+from uqeval.metrics._facts import Facts
+from uqeval.metrics.sparsification import FAMILY, Sparsification
 from uqeval.metrics.sparsification_curves import harmonics
 from uqeval.metrics.sparsification_settings import SparsificationSettings
 
@@ -54,7 +54,7 @@ def facts_of(items: list[Maps]) -> Facts:
 
 
 def section(items: list[Maps], error: str, **more: Any) -> Any:
-    return run_plan(plan(settings(error, **more), facts_of(items)), items)[0]
+    return evaluated(Sparsification(settings(error, **more), facts_of(items)), items)[0]
 
 
 def arrays(items: list[Maps], error: str) -> tuple[Any, Any]:
@@ -104,7 +104,7 @@ def test_cuts_inside_crowded_bins_are_exact() -> None:
     bits = np.float32(0.5).view(np.uint32) + rng.integers(0, 3000, (1, 4000)).astype("u4")
     one["entropy"] = bits.view("f4")
     one["brier"] = (bits + np.uint32(7)).view("f4")
-    found, passes = run_plan(plan(settings("brier"), facts_of([one])), [one])
+    found, passes = evaluated(Sparsification(settings("brier"), facts_of([one])), [one])
     expected = naive.sparsification(*arrays([one], "brier"))
     assert found.results["curve"] == pytest.approx(expected["curve"], rel=1e-12)
     assert found.results["oracle"] == pytest.approx(expected["oracle"], rel=1e-12)

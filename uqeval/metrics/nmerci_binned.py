@@ -1,4 +1,4 @@
-"""n-MeRCI off saved states again: λ^α, max^α and the trimmed MAE from counts by bin.
+"""n-MeRCI from saved states: λ^α, max^α and the trimmed MAE from counts by bin.
 
 All values of a bin count as its middle, and so as a tie. Errors of pixels chosen by their λ are
 not among the states: what is taken over the kept pixels alone is left out, and so is the table by
@@ -8,25 +8,19 @@ depth.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics import nmerci_scores as ns
-from uqeval.metrics._again import Again
-from uqeval.metrics._ladder import BIN_WIDTH
-from uqeval.metrics.nmerci_records import CURVE, results_of, sums_of, tallies_of
+from uqeval.metrics.nmerci_records import CURVE, results_of, sums_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._again import Place, SetStates
-    from uqeval.metrics._family import Facts
+    from uqeval.metrics._columns import Place, SetStates
     from uqeval.metrics.nmerci_settings import NmerciSettings
-    from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
-_RANKED = ("nmerci", "merci", "lambda", "mae_trimmed", "max_alpha")
 _FIELDS = ("nmerci", "merci", "lambda", "mae", "mae_trimmed", "max_alpha", "pixels")
 _OF_KEPT = ("nmerci", "merci", "mae_trimmed")
 
@@ -89,36 +83,28 @@ class Binned:
         return ns.Sums(int(self.upto[end - 1]) if end else 0, total, math.nan)
 
 
-def again(
-    key: str, settings: NmerciSettings, facts: Facts, fitted: Mapping[str, Any]
-) -> dict[str, Again]:
-    """n-MeRCI with percentiles of its own for every set of items."""
-    sums, ranks = tallies_of(settings)
-
-    def parts(states: Mapping[Tally, State], alphas: set[float]) -> dict[float, ns.Parts]:
-        every = sums_of(states[sums])
-        ratio, error = map(Binned.of, states[ranks]["coarse"])
-        found = {}
-        for alpha in alphas:
-            own, most = (by.percentile(alpha, settings.interpolation) for by in (ratio, error))
-            found[alpha] = ns.Parts(every, own, most, error.upto_value(most))
-        return found
-
-    def scores(states: Mapping[Tally, State]) -> dict[str, Any]:
-        if settings.over == "kept":
-            own = parts(states, {settings.alpha})[settings.alpha]
-            record = {"alpha": settings.alpha} | ns.record(own, settings.alpha, "all", "full")
-            return {k: v for k, v in record.items() if k.removesuffix("_reason") not in _OF_KEPT}
-        return results_of(parts(states, {settings.alpha, *map(float, CURVE)}), settings)
-
-    def columns(states: Mapping[Tally, SetStates], wanted: Collection[str]) -> Any:
-        return _columns(settings, states[sums], states[ranks])
-
-    approximate = frozenset(_RANKED)
-    return {key: Again((sums, ranks), scores, columns, approximate=approximate, bound=BIN_WIDTH)}
+def scores_of(settings: NmerciSettings, sums: State, ranks: State) -> dict[str, Any]:
+    """Return the results with percentiles read in bins; what the bins do not tell is left out."""
+    if settings.over == "kept":
+        own = _parts(settings, sums, ranks, {settings.alpha})[settings.alpha]
+        record = {"alpha": settings.alpha} | ns.record(own, settings.alpha, "all", "full")
+        return {k: v for k, v in record.items() if k.removesuffix("_reason") not in _OF_KEPT}
+    return results_of(_parts(settings, sums, ranks, {settings.alpha, *map(float, CURVE)}), settings)
 
 
-def _columns(
+def _parts(
+    settings: NmerciSettings, sums: State, ranks: State, alphas: set[float]
+) -> dict[float, ns.Parts]:
+    every = sums_of(sums)
+    ratio, error = map(Binned.of, ranks["coarse"])
+    found = {}
+    for alpha in alphas:
+        own, most = (by.percentile(alpha, settings.interpolation) for by in (ratio, error))
+        found[alpha] = ns.Parts(every, own, most, error.upto_value(most))
+    return found
+
+
+def columns_of(
     settings: NmerciSettings, sums: SetStates, ranks: SetStates
 ) -> dict[Place, NDArray[Any]]:
     """The scores of many sets at once: of each its percentiles, by bins that any set occupies."""

@@ -1,0 +1,63 @@
+"""Scores of many sets of items at once, as columns of numbers.
+
+Intervals and permutation tests score thousands of sets: of each number one array [set].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+#: Where a number stands in results: ("ece",), ("per_class", 3, "iou"), ("coverage", "90").
+Place = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class SetStates:
+    """The states of many sets of items: each field [set, …], counts as float64.
+
+    Of a tally that is read `by_column`, the last axis of large fields is of those `columns` alone
+    that hold anything.
+    """
+
+    fields: Mapping[str, NDArray[Any]]
+    columns: NDArray[Any] | None = None
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        return self.fields[name]
+
+    @property
+    def sets(self) -> int:
+        """How many sets there are."""
+        return len(next(iter(self.fields.values())))
+
+
+def over(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """Return a / b, NaN where b is 0."""
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        found: NDArray[Any] = np.where(b != 0, a / b, np.nan)
+    return found
+
+
+def mean_of_defined(values: NDArray[Any]) -> NDArray[Any]:
+    """Return the means of rows [set, …] over what is no NaN, NaN where all is."""
+    import numpy as np
+
+    known = np.isfinite(values)
+    return over(np.where(known, values, 0.0).sum(axis=1), known.sum(axis=1))
+
+
+def of_rows(columns: Mapping[str, NDArray[Any]], rows: Sequence[Any]) -> dict[Place, NDArray[Any]]:
+    """Return columns [set, row] by the places of the rows of classes, each [set]."""
+    return {
+        ("per_class", row, name): values[:, i]
+        for name, values in columns.items()
+        for i, row in enumerate(rows)
+    }

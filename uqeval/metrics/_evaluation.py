@@ -1,0 +1,234 @@
+"""What a family does with data: fit, count, and read its scores from the counts.
+
+One evaluation is one variant of a family, or a part of its results. Everything that reads scores
+uses the same object: a run over the data, and slices, intervals, merged parts and comparisons,
+which read saved states and hold fixed what the run fitted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from uqeval.errors import UsageError
+from uqeval.metrics._columns import Place
+from uqeval.metrics._facts import Facts
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._columns import SetStates
+    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import State
+
+Settings = TypeVar("Settings")
+
+
+@dataclass(frozen=True)
+class Counted:
+    """A tally after a pass: the state of all items, and the packed state of each item."""
+
+    total: State
+    items: list[bytes]
+
+
+#: A generator that yields the tallies of its next pass and receives what was counted.
+Passes = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Any]
+
+
+@dataclass(frozen=True)
+class Section:
+    """What an evaluation adds to a report.
+
+    `items`: one record for each item; none from a part. `fitted`: what was fitted on the whole set,
+    as JSON can hold it.
+    """
+
+    results: dict[str, Any]
+    items: list[dict[str, Any]]
+    settings: dict[str, Any] = field(default_factory=dict)
+    numerics: dict[str, int] = field(default_factory=dict)
+    warnings: list[str] = field(default_factory=list)
+    fitted: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Gaps:
+    """A score that is Σ_b w_b·|g_b|, a sum of absolute gaps; with `largest`, the greatest of them.
+
+    From the states of many sets, `signed` returns the gaps g [set, bin] (correct minus expected),
+    which add up over items; `weights` returns w [set, bin], for example 1/N.
+    """
+
+    signed: Callable[[Mapping[Tally, SetStates]], NDArray[np.float64]]
+    weights: Callable[[Mapping[Tally, SetStates]], NDArray[np.float64]]
+    largest: bool = False
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run over all items found: states, the result of `exact`, results, items' records."""
+
+    counted: Mapping[Tally, Counted]
+    exact: Any
+    results: dict[str, Any]
+    items: list[dict[str, Any]]
+
+    def total(self, tally: Tally) -> State:
+        """Return the state of all items of a tally."""
+        return self.counted[tally].total
+
+
+@dataclass(frozen=True)
+class OverItems:
+    """Scores that are computed from single items, not from counts of all items together.
+
+    `means`: each is the mean of a field of the items' records, where it is defined.
+    `correlations`: each is Pearson's r of two such fields. `of_states`: each is the mean of values
+    that are read from the items' own states of a tally, where they are defined.
+    An item with a true field `leaves_out` is in no mean, and in no sum of states of `kept_only`.
+    """
+
+    means: Mapping[str, str] = field(default_factory=dict)
+    correlations: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    of_states: Mapping[str, tuple[Tally, Callable[[State], Sequence[float | None]]]] = field(
+        default_factory=dict
+    )
+    leaves_out: str | None = None
+    kept_only: frozenset[Tally] = frozenset()
+
+
+@dataclass
+class Evaluation(ABC, Generic[Settings]):
+    """One variant of a family on the given data, or one part of its results.
+
+    `fitted`: numbers fitted on the whole set (thresholds, edges of bins, a temperature), as JSON
+    can hold them. It is empty before `fit` has run; from saved states it is given.
+
+    A run calls `fit` and `exact`, counts `tallies` and `beside`, each in the first pass in which
+    `fitted` determines it, and reads `section`. From saved states only `tallies`, `scores` and
+    `columns` are used.
+    """
+
+    settings: Settings
+    facts: Facts
+    fitted: dict[str, Any] = field(default_factory=dict)
+
+    #: Whether `fit` finds a threshold of uncertainty, which a user may give as a number.
+    fits_threshold: ClassVar[bool] = False
+    #: Whether `refit` can find another threshold from saved states.
+    refits: ClassVar[bool] = False
+
+    @property
+    def approximate(self) -> frozenset[str]:
+        """Return the scores that are averaged inside bins without `exact`; "*": all of them."""
+        return frozenset()
+
+    @property
+    def bound(self) -> float:
+        """Return the greatest relative error of approximate scores: the relative width of a bin."""
+        return 0.0
+
+    def unfitted(self) -> Evaluation[Settings]:
+        """Return the same evaluation before `fit`."""
+        return type(self)(self.settings, self.facts)
+
+    @property
+    def known(self) -> bool:
+        """Return whether `fitted` says enough to read any score from states."""
+        return True
+
+    @abstractmethod
+    def maps(self) -> set[str]:
+        """Return the names of the maps that the passes read."""
+
+    def fit(self) -> Passes:
+        """Fit on the whole set: fill `fitted`, each number as soon as it is known."""
+        yield from ()
+
+    def exact(self) -> Passes:
+        """Return what `scores` needs to be exact where the tallies alone give bins of ranks."""
+        yield from ()
+
+    @abstractmethod
+    def tallies(self) -> tuple[Tally, ...]:
+        """Return the tallies that `scores` reads, as far as `fitted` determines them."""
+
+    def beside(self) -> tuple[Tally, ...]:
+        """Return further tallies that the items, numerics and warnings of a run read."""
+        return ()
+
+    @abstractmethod
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        """Return scores, rows and curves of a set of items, as the report has them.
+
+        `states`: the states of `tallies`, added up over the items. Undefined scores are None, with
+        their reason. `exact`: the result of `exact`, known for the whole set only.
+        """
+
+    def columns(
+        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+    ) -> Mapping[Place, NDArray[Any]]:
+        """Return the numbers of `scores` for many sets at once, [set] by place; NaN: undefined.
+
+        `wanted` are the first words of the places that are needed; others may be left out.
+        """
+        return {}
+
+    def over_items(self) -> OverItems:
+        """Return which scores are means over items."""
+        return OverItems()
+
+    def gaps(self) -> Mapping[Place, Gaps]:
+        """Return the scores that are sums of absolute gaps, by their place in the results."""
+        return {}
+
+    def options(self) -> dict[str, str | None] | None:
+        """Return the options that would fix what was fitted, as a user gives them.
+
+        A threshold that is undefined is None. Empty: several thresholds, which no option can give.
+        None: nothing is fitted, or `fit` has not finished.
+        """
+        return None
+
+    def refit(self, rule: str) -> Passes:
+        """Return what `fitted` is with the threshold `rule`, as far as saved states can tell.
+
+        Raises `UsageError` for a threshold that the states do not hold.
+        """
+        if not self.refits:
+            raise UsageError(f"--threshold {rule}: {self.facts.where} has no threshold to change.")
+        yield from ()
+
+    def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+        """Return the scores of each item."""
+        return []
+
+    def numerics(self, run: Run) -> dict[str, int]:
+        """Return what was counted beside the scores: ties, clipped and invalid values."""
+        return {}
+
+    def warnings(self, run: Run) -> list[str]:
+        """Return what a reader of the results must know."""
+        return []
+
+    def described(self, results: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the settings as the report has them; none for a part."""
+        return dataclasses.asdict(self.settings)  # type: ignore[call-overload,no-any-return]
+
+    def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
+        """Return the results and the items' records of a run over all items."""
+        totals = {tally: own.total for tally, own in counted.items()}
+        return Run(counted, exact, self.scores(totals, exact), self.records(counted))
+
+    def section(self, counted: Mapping[Tally, Counted], exact: Any) -> Section:
+        """Return the part of the report of a run over all items."""
+        run = self.found(counted, exact)
+        return Section(
+            run.results, run.items, self.described(run.results), self.numerics(run),
+            self.warnings(run), self.fitted,
+        )  # fmt: skip

@@ -1,0 +1,60 @@
+"""What is known of the data before any of it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class VideoFacts:
+    """What is known of a video: its items are pairs of neighbouring frames.
+
+    `models`: what the predictions are called. Of each pair: the name of the frame `before`, its
+    sequence in `sequences`, and whether it is the `first` of a run. `rows`: one record a sequence.
+    `flow_record` says what a method of flow is. `against`: "labels", "pseudo-labels" or None;
+    `unlabelled` of the `frames` have none. `named`: whether the classes have names of their own.
+    """
+
+    models: tuple[str, ...]
+    before: tuple[str, ...]
+    sequences: tuple[str, ...]
+    first: tuple[bool, ...]
+    rows: tuple[dict[str, Any], ...]
+    frames: int
+    flow_record: Callable[[str], dict[str, Any]]
+    against: str | None = None
+    unlabelled: int = 0
+    named: bool = True
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of the data before any of it is read.
+
+    `kind`: "classes" (probabilities or ids, with labels), "regression" (a mean and a standard
+    deviation, with a target; one class) or "video" (pairs of frames). `sizes`: height and width of
+    each item. `samples`: T of a stack, None for maps. `reference`: whether there is one to compare
+    with. `paths`: predictions and ground truth as they were given; `invalid`: whether the user says
+    which targets are no measurement.
+    """
+
+    where: str
+    names: tuple[str, ...]
+    sizes: tuple[tuple[int, int], ...]
+    classes: int
+    class_names: tuple[str, ...]
+    samples: int | None
+    kind: str = "classes"
+    reference: bool = False
+    video: VideoFacts | None = None
+    paths: tuple[str, ...] = ()
+    invalid: bool = False
+    #: The case (volume) of each item, where items are slices of cases.
+    groups: tuple[str, ...] | None = None
+    #: Maps that are stored as float16.
+    halves: tuple[str, ...] = ()
+    #: Where the labels are, and the id that means void there.
+    labels: str = ""
+    ignore_index: int | None = None

@@ -1,0 +1,297 @@
+"""Temperature scaling fitted out of core: Guo et al. 2017, §4.2, of the mean or of each sample.
+
+The NLL of p̄^β / Σ p̄^β is convex in β = 1/T, with derivative g(β) = Σ (E_β[ln p̄] - ln p̄_y) and
+g'(β) = Σ Var_β[ln p̄]. One pass evaluates both for some pixels of each item, at β from 1/32 to 32;
+the next for all pixels, at five β around where the polynomial through the first crosses zero; T is
+read from the polynomial through those. Where they do not enclose the zero, all pixels are evaluated
+at β from 1/32 to 32, and then around: so some pixels decide how long it takes, never what is found.
+
+The NLL that is reported is clipped, and not convex. Where pixels are clipped at that T, and for
+samples that are scaled each by itself and then averaged, a pass gives its values at nine β around
+the least, and T is where the polynomial through those is least.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from uqeval.metrics._evaluation import Counted
+
+if TYPE_CHECKING:
+    from uqeval.tallies import Likelihoods, SampleLikelihoods, Tally, TemperatureSlopes
+    from uqeval.tallies._contract import State
+
+#: The least and the largest temperature that is looked for.
+LEAST, MOST = 1 / 32, 32.0
+_DOUBLINGS = 11
+#: Around an estimate: so many β, so far apart relative to it. Between two that close the polynomial
+#: of degree 7 is exact to rounding.
+_AROUND, _CLOSE = 9, 0.01
+#: So many pixels of an item say where to look first; it then lies among so few β, but for chance.
+_SAMPLE, _FEW = 2**15, 5
+#: So many pixels of an item say at which power of two the clipped NLL is least: each costs 11 β.
+_CLIPPED_SAMPLE = 2**12
+
+_WITHOUT = "no pixel gives its label's class a probability above 0"
+_CONSTANT = "the NLL is the same at every temperature"
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A fitted β = 1/T, or why there is none; pixels that entered, and those with p̄_y = 0.
+
+    `counted`: what was counted at this β, where it was.
+    """
+
+    beta: float | None
+    reason: str
+    pixels: int
+    left_out: int
+    counted: Counted | None = None
+
+
+#: β around an estimate for samples, so far apart relative to it.
+_APART = 0.08
+#: Values are sums of float32: differences below this are none.
+_FLAT = 1e-7
+#: Mean NLLs that differ by less are the same.
+_SAME = 1e-9
+_BOUND = "it runs to the bound: the NLL still falls at T = {}"
+#: So many passes at most; each moves up to a third nearer.
+_TRIES = 8
+
+Point = tuple[float, float, float]  # β, g, g'
+Fitting = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Fit]
+
+
+def folded(tally: Tally, counted: Counted, items: Sequence[int] | None) -> State:
+    """The state of some items (None: all), folded in the order of items."""
+    if items is None:
+        return counted.total
+    total = tally.empty()
+    for i in items:
+        tally.merge(total, tally.unpack(counted.items[i]))
+    return total
+
+
+def fit(
+    classes: int, items: Sequence[int] | None, clip: float, at: Callable[[float], Tally]
+) -> Fitting:
+    """Return the β at which the clipped NLL of some items (None: all) is least.
+
+    The unclipped NLL is convex: its β is within 1e-9 relative. Where no pixel is clipped at it, and
+    some pixels of each item say that the clipped NLL is not less elsewhere, it is that of both, and
+    the fit holds what `at(β)`, a `Tempered`, has counted.
+    """
+    from uqeval.tallies import Likelihoods
+
+    convex, least = yield from _fit_convex(classes, items, clip)
+    if convex.beta is None and (not convex.pixels or convex.reason == _CONSTANT):
+        return convex
+    start = None
+    if convex.beta is not None and abs(math.log2(least / convex.beta)) <= 1:
+        tempered = at(convex.beta)
+        counted = (yield (tempered,))[tempered]
+        state = folded(tempered, counted, items)
+        if int(state["clipped"][0]) <= convex.left_out:
+            return replace(convex, counted=counted)
+        start = convex.beta
+
+    def tally(lowest: float, step: float, count: int) -> Likelihoods:
+        return Likelihoods(classes, lowest, step, count, clip)
+
+    return (yield from _fit_values(tally, items, start))
+
+
+def _fit_convex(
+    classes: int, items: Sequence[int] | None, clip: float
+) -> Generator[tuple[Tally, ...], dict[Tally, Counted], tuple[Fit, float]]:
+    """Return the fit of the unclipped NLL, and the β of the least clipped NLL of some pixels."""
+    from uqeval.tallies import TemperatureSlopes
+
+    points: list[Point] = []
+    guess, least = yield from _guess(classes, items, clip)
+    first = guess * (1 - _CLOSE * (_FEW // 2))
+    if first >= 1 / MOST and 2 * guess - first <= 1 / LEAST:
+        tally = TemperatureSlopes(classes, first, guess * _CLOSE, _FEW)
+        state = folded(tally, (yield (tally,))[tally], items)
+        points = _points(tally, state)
+    close = _cross(points)
+    if not close:
+        tally = TemperatureSlopes(classes, 1 / MOST, 0.0, _DOUBLINGS)
+        state = folded(tally, (yield (tally,))[tally], items)
+        points = _points(tally, state)
+    pixels, left_out = state["pixels"].tolist()
+    if not pixels:
+        return Fit(None, _WITHOUT, pixels, left_out), least
+    if all(slope == 0 for _, slope, _ in points):
+        return Fit(None, _CONSTANT, pixels, left_out), least
+    if not _cross(points):
+        bound = LEAST if points[-1][1] <= 0 else MOST
+        return Fit(None, _BOUND.format(bound), pixels, left_out), least
+    while True:
+        low, high, beta = _crossing(points)
+        if high - low <= 1.05 * _CLOSE * beta:
+            return Fit(beta, "", pixels, left_out), least
+        # Around the estimate; where it was too far off, over all that is left.
+        step = (high - low) / (_AROUND - 1) if close else _CLOSE * beta
+        first = low if close else max(beta - step * (_AROUND // 2), low)
+        close = True
+        tally = TemperatureSlopes(classes, first, step, _AROUND)
+        state = folded(tally, (yield (tally,))[tally], items)
+        found = {point[0]: point for point in points + _points(tally, state)}
+        points = sorted(found.values())
+
+
+def _guess(
+    classes: int, items: Sequence[int] | None, clip: float
+) -> Generator[tuple[Tally, ...], dict[Tally, Counted], tuple[float, float]]:
+    """Return the β at which the NLL of some pixels of each item is least, 0 where there is none;
+    and the power of two at which their clipped NLL is."""
+    from uqeval.tallies import Likelihoods, TemperatureSlopes
+
+    # Twice as near to each other as the powers of one pass are.
+    tallies = tuple(
+        TemperatureSlopes(classes, lowest / MOST, 0.0, count, _SAMPLE)
+        for lowest, count in ((1.0, _DOUBLINGS), (math.sqrt(2), _DOUBLINGS - 1))
+    )
+    clipped = Likelihoods(classes, 1 / MOST, 0.0, _DOUBLINGS, clip, _CLIPPED_SAMPLE)
+    counted = yield (*tallies, clipped)
+    values = folded(clipped, counted[clipped], items)["nll"].tolist()
+    least = clipped.betas()[values.index(min(values))]
+    points = sorted(
+        point for tally in tallies for point in _points(tally, folded(tally, counted[tally], items))
+    )
+    return (_crossing(points)[2] if _cross(points) else 0.0), least
+
+
+def fit_samples(classes: int, items: Sequence[int] | None, clip: float) -> Fitting:
+    """Return the β of the samples at which the clipped NLL of some items is least."""
+    from uqeval.tallies import SampleLikelihoods
+
+    def tally(lowest: float, step: float, count: int) -> SampleLikelihoods:
+        return SampleLikelihoods(classes, lowest, step, count, clip)
+
+    return (yield from _fit_values(tally, items, None))
+
+
+def _fit_values(
+    make: Callable[[float, float, int], Likelihoods | SampleLikelihoods],
+    items: Sequence[int] | None,
+    start: float | None,
+) -> Fitting:
+    """Return the β near `start` (None: of the best of 1/32, 1/16 … 32) with the least clipped NLL.
+
+    A pass has the values at nine β. The next are around where the polynomial through them is
+    least, four times as near to each other once the least lies inside, until their middle is least.
+    """
+    beta = start
+    if beta is None:
+        tally = make(1 / MOST, 0.0, _DOUBLINGS)
+        state = folded(tally, (yield (tally,))[tally], items)
+        pixels, left_out = state["pixels"].tolist()
+        if not pixels:
+            return Fit(None, _WITHOUT, pixels, left_out)
+        values = state["nll"].tolist()
+        best = values.index(min(values))
+        if max(values) - min(values) <= _FLAT * pixels:
+            return Fit(None, _CONSTANT, pixels, left_out)
+        if best in (0, len(values) - 1):
+            bound = MOST if best == 0 else LEAST
+            return Fit(None, _BOUND.format(bound), pixels, left_out)
+        near = slice(max(best - 2, 0), best + 3)
+        beta = _least(tally.betas()[near], values[near])
+    apart = _APART
+    for _ in range(_TRIES):
+        step = apart * beta
+        tally = make(beta - step * (_AROUND // 2), step, _AROUND)
+        state = folded(tally, (yield (tally,))[tally], items)
+        pixels, left_out = state["pixels"].tolist()
+        values = [value / pixels for value in state["nll"].tolist()]
+        beta = _least(tally.betas(), values)
+        if values[_AROUND // 2] - min(values) <= _SAME and apart < _APART:
+            break
+        if abs(values.index(min(values)) - _AROUND // 2) <= 2:
+            apart /= 4
+    return Fit(beta, "", pixels, left_out)
+
+
+def _least(betas: Sequence[float], values: Sequence[float]) -> float:
+    """The β near the least value where the polynomial in ln β through all values is least.
+
+    Bisects the derivative of Newton's form between the neighbours of the least value.
+    """
+    nodes = [math.log(beta) for beta in betas]
+    column, coefficients = list(values), [values[0]]
+    for order in range(1, len(nodes)):
+        column = [
+            (column[i + 1] - column[i]) / (nodes[i + order] - nodes[i])
+            for i in range(len(column) - 1)
+        ]
+        coefficients.append(column[0])
+
+    def derivative(x: float) -> float:
+        total = slope = 0.0
+        for coefficient, node in zip(reversed(coefficients), reversed(nodes), strict=True):
+            slope = slope * (x - node) + total
+            total = total * (x - node) + coefficient
+        return slope
+
+    best = values.index(min(values))
+    near = nodes[max(best - 1, 0)], nodes[min(best + 1, len(nodes) - 1)]
+    return math.exp(_bisected(derivative, *near))
+
+
+def _points(tally: TemperatureSlopes, state: State) -> list[Point]:
+    return list(
+        zip(tally.betas(), state["slope"].tolist(), state["curvature"].tolist(), strict=True)
+    )
+
+
+def _cross(points: Sequence[Point]) -> bool:
+    """Whether g is 0 between ascending points."""
+    return bool(points) and points[0][1] < 0 < points[-1][1]
+
+
+def _crossing(ascending: Sequence[Point]) -> tuple[float, float, float]:
+    """The two points between which g is 0, and where the polynomial through them is.
+
+    The polynomial in ln β has the values and derivatives of the two and of their neighbours:
+    Newton's divided differences with each point twice (Hermite), bisected.
+    """
+    upper = next(i for i, (_, slope, _) in enumerate(ascending) if slope >= 0)
+    low, high = ascending[upper - 1][0], ascending[upper][0]
+    points = ascending[max(upper - 2, 0) : upper + 2]
+    nodes = [math.log(beta) for beta, _, _ in points for _ in range(2)]
+    column = [slope for _, slope, _ in points for _ in range(2)]
+    coefficients = [column[0]]
+    for order in range(1, len(nodes)):
+        column = [
+            points[i // 2][0] * points[i // 2][2]  # dg/d(ln β) = β g'
+            if nodes[i + order] == nodes[i]
+            else (column[i + 1] - column[i]) / (nodes[i + order] - nodes[i])
+            for i in range(len(column) - 1)
+        ]
+        coefficients.append(column[0])
+
+    def value(x: float) -> float:
+        total = 0.0
+        for coefficient, node in zip(reversed(coefficients), reversed(nodes), strict=True):
+            total = total * (x - node) + coefficient
+        return total
+
+    return low, high, math.exp(_bisected(value, math.log(low), math.log(high)))
+
+
+def _bisected(value: Callable[[float], float], a: float, b: float) -> float:
+    """Where a function that is negative at `a` and not at `b` is 0, to the last bits."""
+    for _ in range(60):
+        middle = (a + b) / 2
+        if value(middle) < 0:
+            a = middle
+        else:
+            b = middle
+    return (a + b) / 2
