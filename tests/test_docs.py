@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import runpy
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from command import run_well
 from PIL import Image
 
 from uqeval import PredictionWriter
@@ -31,8 +33,10 @@ PAGES = (
     "docs/development.md",
 )
 BLOCK = re.compile(r"^```(sh|python|yaml)\n(.*?)^```", re.MULTILINE | re.DOTALL)
-#: What `.ci/run` does, in environments of its own.
-INSTALLS = ("pip install", "pytest")
+#: `.ci/run` does it, in environments of its own: an installation, and what follows it in the line.
+INSTALLS = "pip install"
+#: A line that is one command, without variables or redirections.
+COMMAND = re.compile(r"uqeval [^$;|&<>]*")
 
 
 class Tensor:
@@ -89,9 +93,12 @@ def video_folder(path: Path) -> None:
 
 
 def shell(text: str) -> None:
-    lines = [line.split(" && ")[-1] for line in text.splitlines() if line.strip()]
-    for line in lines:
-        if line.startswith(INSTALLS) or "pytest" in line:
+    """Run a block line by line; see `run_uqeval` for what has the executable run it."""
+    for line in text.splitlines():
+        if line.startswith(INSTALLS):
+            continue
+        if COMMAND.fullmatch(line):
+            run_well(*shlex.split(line)[1:])
             continue
         path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
         done = subprocess.run(

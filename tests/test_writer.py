@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -279,20 +276,3 @@ def test_labels_for_all_or_none(tmp_path: Path) -> None:
     found = np.stack(stored(path, "labels"))
     np.testing.assert_array_equal(found, ids)
     assert found.dtype == np.uint8
-
-
-@pytest.mark.parametrize("script", ["dump_numpy.py", "dump_mc_dropout.py"])
-def test_the_examples_run(tmp_path: Path, script: str) -> None:
-    if script == "dump_mc_dropout.py":
-        pytest.importorskip("torch", reason="dump_mc_dropout.py needs torch (extra `bench`)")
-    root = Path(__file__).parents[1]
-    done = subprocess.run(
-        [sys.executable, str(root / "examples" / script), str(tmp_path)],
-        env={**os.environ, "PYTHONPATH": str(root)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    store = open_store(done.stdout.strip(), role="predictions")
-    assert store.names is not None and set(store.arrays) == {"probs", "labels"}

@@ -17,6 +17,7 @@ import laws_regression
 import laws_temporal
 import laws_tracks
 import naive
+import numba
 import numpy as np
 import pytest
 from scenes import item_maps
@@ -171,8 +172,9 @@ def merging_leaves_the_other_alone(tally: Tally) -> None:
     """`merge` changes its first state only, `update` no map."""
     maps = items_for(tally)[0]
     before = {name: values.copy() for name, values in maps.items()}
-    for values in maps.values():
-        values.flags.writeable = False
+    if numba.config.DISABLE_JIT:  # compiled, each kernel would be compiled again for such arrays
+        for values in maps.values():
+            values.flags.writeable = False
     state = tally.state_of(maps)
     for name, values in maps.items():
         np.testing.assert_array_equal(values, before[name])

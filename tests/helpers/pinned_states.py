@@ -16,22 +16,28 @@ import numpy as np
 from pinned import machine, probabilities
 
 from uqeval.maps import VERSION, reduce_array
+from uqeval.tallies import Tally
 
 PINS = Path(__file__).parents[1] / "golden" / "states.json"
 
 
-def states() -> dict[str, Any]:
-    """Of each example of a tally: its version, and the state of a few items."""
-    found = {}
-    for tally in laws.EXAMPLES:
-        parameters = {k: v for k, v in tally.parameters().items() if k != "version"}
-        key = json.dumps(parameters, sort_keys=True).encode()
-        state = laws.fold(tally, laws.items_for(tally))
-        found[f"{tally.id} {hashlib.sha256(key).hexdigest()[:12]}"] = {
-            "version": tally.version,
-            "arrays": {field: shown(state[field]) for field in tally.fields},
-        }
-    return found
+def name_of(tally: Tally) -> str:
+    """The name of a tally with its parameters; the version is no part of it."""
+    parameters = {k: v for k, v in tally.parameters().items() if k != "version"}
+    key = json.dumps(parameters, sort_keys=True).encode()
+    return f"{tally.id} {hashlib.sha256(key).hexdigest()[:12]}"
+
+
+TALLIES = {name_of(tally): tally for tally in laws.EXAMPLES}
+
+
+def state(tally: Tally) -> dict[str, Any]:
+    """The version of a tally, and the state of a few items."""
+    arrays = laws.fold(tally, laws.items_for(tally))
+    return {
+        "version": tally.version,
+        "arrays": {field: shown(arrays[field]) for field in tally.fields},
+    }
 
 
 def maps() -> dict[str, Any]:
@@ -57,7 +63,7 @@ def shown(values: Any) -> dict[str, Any]:
 def main() -> None:
     """Write the pins of the tallies and maps as they are."""
     lines = [f'"machine": {json.dumps(machine())}', f'"maps": {json.dumps(maps())}']
-    lines += [f"{json.dumps(name)}: {json.dumps(own)}" for name, own in states().items()]
+    lines += [f"{json.dumps(name)}: {json.dumps(state(own))}" for name, own in TALLIES.items()]
     PINS.write_text("{\n" + ",\n".join(lines) + "\n}\n")
 
 
