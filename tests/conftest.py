@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 
+import command
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -18,6 +19,13 @@ settings.register_profile(
 )
 settings.register_profile("ci", settings.get_profile("dev"), derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "dev")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _begun(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Give all processes of the tests one folder to note what the executable has run."""
+    folder = tmp_path_factory.getbasetemp()
+    command.begun = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -144,11 +144,17 @@ def judged(complete: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("streams", ["| true", "| head -c 1", ">&-", "2>/dev/full"])
-@pytest.mark.parametrize("shown", ["table", "json", "markdown"])
-def test_a_failed_gate_fails_whoever_looks(judged: Path, streams: str, shown: str) -> None:
-    command = f"{EXECUTABLE} gate r.json rules.yaml --format {shown} {streams}"
+def test_a_failed_gate_fails_whoever_looks(judged: Path, streams: str) -> None:
+    command = f"{EXECUTABLE} gate r.json rules.yaml {streams}"
     done = shell(f"{command}; exit ${{PIPESTATUS[0]}}", judged)
     assert done.returncode == 1 and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("reader", ["stdout gone", "stdout none", "stderr full"])
+@pytest.mark.parametrize("shown", ["table", "json", "markdown"])
+def test_a_failed_gate_fails_in_every_format(judged: Path, reader: str, shown: str) -> None:
+    done = run_unread(reader, "gate", "r.json", "rules.yaml", "--format", shown, cwd=judged)
+    assert done.status == 1 and "Traceback" not in done.stderr
 
 
 #: Commands that print to stdout, in the forms that they print.
@@ -164,7 +170,7 @@ PRINTING = (
 @pytest.mark.parametrize("arguments", PRINTING)
 def test_lost_output_is_no_success(judged: Path, complete: Path, arguments: str) -> None:
     given = arguments.format(complete=complete).split()
-    gone, closed = (run_unread(reader, *given, cwd=judged) for reader in ("gone", "none"))
+    gone, closed = (run_unread(f"stdout {how}", *given, cwd=judged) for how in ("gone", "none"))
     assert (gone.status, closed.status) == (141, 2), (gone, closed)
     assert not [line for line in gone.stderr.splitlines() if not line.startswith("warning: ")]
     assert closed.stderr.splitlines()[-1].startswith(
@@ -183,20 +189,14 @@ def test_a_closed_stderr_changes_no_file(judged: Path, complete: Path) -> None:
 
 
 @pytest.mark.parametrize("stream", [">&-", ">/dev/full", "> >(exec true)"])
+def test_what_is_wrong_is_no_failed_gate_where_nobody_is_told(judged: Path, stream: str) -> None:
+    assert shell(f"{EXECUTABLE} gate r.json none.yaml 2{stream}", judged).returncode == 2
+
+
+@pytest.mark.parametrize("reader", ["stderr none", "stderr full", "stderr gone"])
 @pytest.mark.parametrize("arguments", ["pavpu no.zarr", "pavpu --nope", "gate r.json none.yaml"])
-def test_what_is_wrong_is_no_failed_gate_where_nobody_is_told(
-    judged: Path, arguments: str, stream: str
-) -> None:
-    assert shell(f"{EXECUTABLE} {arguments} 2{stream}", judged).returncode == 2
-
-
-def python(script: str, *arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    """Run the command line with something in it replaced by `script`."""
-    main = "import sys, uqeval.cli, uqeval.usecases.evaluate\n" + script + "\nuqeval.cli.main()\n"
-    return subprocess.run(
-        [sys.executable, "-c", main, *map(str, arguments)],
-        env=environment(), capture_output=True, text=True, check=False, timeout=TIMEOUT,
-    )  # fmt: skip
+def test_the_status_needs_no_stderr(judged: Path, arguments: str, reader: str) -> None:
+    assert run_unread(reader, *arguments.split(), cwd=judged).status == 2
 
 
 FAILING = """
@@ -207,7 +207,12 @@ uqeval.usecases.evaluate.evaluate = fail
 
 
 def test_a_bug_shows_its_traceback(tmp_path: Path, complete: Path) -> None:
-    done = python(FAILING.format(error="RuntimeError('deep inside')"), "pavpu", complete)
+    script = FAILING.format(error="RuntimeError('deep inside')")
+    main = f"import uqeval.cli, uqeval.usecases.evaluate\n{script}\nuqeval.cli.main()\n"
+    done = subprocess.run(
+        [sys.executable, "-c", main, "pavpu", str(complete)],
+        env=environment(), capture_output=True, text=True, check=False, timeout=TIMEOUT,
+    )  # fmt: skip
     assert (done.returncode, done.stdout) == (3, "")
     assert "Traceback (most recent call last)" in done.stderr
     assert "RuntimeError: deep inside" in done.stderr
@@ -223,9 +228,11 @@ def test_a_bug_shows_its_traceback(tmp_path: Path, complete: Path) -> None:
         ("uqeval.cli.UqevalError('what is wrong')", 2, "uqeval: what is wrong\n"),
     ],
 )
-def test_what_is_no_bug(complete: Path, error: str, status: int, says: str) -> None:
-    done = python(FAILING.format(error=error), "pavpu", complete)
-    assert (done.returncode, done.stdout, done.stderr) == (status, "", says)
+def test_what_is_no_bug(tmp_path: Path, complete: Path, error: str, status: int, says: str) -> None:
+    script = f"import sys, uqeval.cli, uqeval.usecases.evaluate\n{FAILING.format(error=error)}"
+    begin = f"sys.argv = {['uqeval', 'pavpu', str(complete)]}\nuqeval.cli.main()"
+    done = run_script(f"{script}\n{begin}", tmp_path)
+    assert (done.status, done.stdout, done.stderr) == (status, "", says)
 
 
 def test_version_and_help() -> None:

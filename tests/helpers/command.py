@@ -17,8 +17,8 @@ EXECUTABLE = Path(sys.executable).parent / "uqeval"
 #: A run that hangs is a failure, not a day of waiting.
 TIMEOUT = 100
 
-#: Commands that the executable has run.
-_begun: set[str] = set()
+#: Where a file stands for each command that the executable has run; `conftest.py` says where.
+begun: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -49,20 +49,29 @@ def run_uqeval(
 ) -> Outcome:
     """Run `uqeval ARGUMENTS`, its streams being pipes.
 
-    In each process of tests every command begins with the executable, and so does whatever depends
-    on how a process begins; further ones are forked from a process that has loaded all they need.
+    The first run of every command starts the executable, and so does whatever depends on how a
+    process begins; further runs are forked from a process that has loaded all that they need.
     """
     given, changes = [*map(str, arguments)], env or {}
     name = given[0] if given else ""
     alike = not options and all(k == "TMPDIR" or not value for k, value in changes.items())
-    if alike and name in _begun:
+    if alike and not _begins(name):
         return Outcome(*forked.parent().run(given, cwd, environment(**changes), TIMEOUT))
-    _begun.add(name)
     done = subprocess.run(
         [str(EXECUTABLE), *given], cwd=cwd, env=environment(**changes), capture_output=True,
         text=True, check=False, timeout=TIMEOUT, **options,
     )  # fmt: skip
     return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def _begins(name: str) -> bool:
+    """Whether a command runs for the first time, in any process of the tests."""
+    assert begun is not None
+    try:
+        (begun / f"begun-{name if name.isidentifier() else 'otherwise'}").touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
 
 
 def run_forked(*arguments: str | Path, cwd: Path) -> Outcome:
@@ -78,7 +87,7 @@ def run_script(script: str, cwd: Path) -> Outcome:
 
 
 def run_unread(reader: str, *arguments: str | Path, cwd: Path) -> Outcome:
-    """Run `uqeval ARGUMENTS` with a stdout that is of no use; see `forked.Parent.run`."""
+    """Run `uqeval ARGUMENTS` with a stream that is of no use; see `forked.Parent.run`."""
     given = [*map(str, arguments)]
     return Outcome(*forked.parent().run(given, cwd, environment(), TIMEOUT, reader))
 

@@ -59,7 +59,8 @@ class Parent:
     ) -> tuple[int, str, str]:  # fmt: skip
         """Status, stdout and stderr of `uqeval ARGUMENTS`, the streams being pipes.
 
-        `reader` "gone": nobody reads stdout any more; "none": stdout is closed from the beginning.
+        `reader` of a stream: "stdout gone": nobody reads it any more; "stdout none": it is closed
+        from the beginning; "stdout full": it is a file on a full disk; or "stderr" of these.
         """
         asked = {"arguments": arguments, "cwd": str(cwd or Path.cwd()), "environment": environment}
         asked["reader"] = reader
@@ -140,6 +141,19 @@ def _serve(requests: socket.socket) -> Any:
         requests.sendall(b"%*d" % (_WIDTH, os.waitstatus_to_exitcode(status)))
 
 
+def _lose(fd: int, reader: str) -> None:
+    """Make a stream one that takes nothing; see `Parent.run`."""
+    if reader == "gone":
+        read, write = os.pipe()
+        os.close(read)
+    elif reader == "full":
+        write = os.open("/dev/full", os.O_WRONLY)
+    os.close(fd)
+    if reader != "none":
+        os.dup2(write, fd)
+        os.close(write)
+
+
 def _run(asked: dict[str, Any]) -> None:
     """Be `uqeval ARGUMENTS`, or `python -c SCRIPT`."""
     from uqeval.cli import main
@@ -152,16 +166,15 @@ def _run(asked: dict[str, Any]) -> None:
     os.environ.update(asked["environment"])
     tempfile.tempdir = None
     sys.argv = ["uqeval", *asked["arguments"]]
+    stream, _, reader = asked["reader"].partition(" ")
+    if reader:
+        _lose({"stdout": 1, "stderr": 2}[stream], reader)
     # What a text stream knows of its file, it learns when it is opened.
-    if asked["reader"] == "gone":
-        read, write = os.pipe()
-        os.close(read)
-        os.dup2(write, 1)
-        os.close(write)
-    if asked["reader"] == "none":
-        os.close(1)
-    sys.stdout = None if asked["reader"] == "none" else open(1, "w")  # type: ignore[assignment] # noqa: SIM115
-    sys.stderr = open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
+    closed = stream if reader == "none" else ""
+    sys.stdout = None if closed == "stdout" else open(1, "w")  # type: ignore[assignment] # noqa: SIM115
+    sys.stderr = (  # type: ignore[assignment]
+        None if closed == "stderr" else open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
+    )
     if asked["arguments"][0] == "-c":
         exec(asked["arguments"][1], {"__name__": "__main__"})
         return
