@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import resource
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
-from command import EXECUTABLE, environment, refused, run_uqeval, run_well
+from command import EXECUTABLE, environment, refused, run_uqeval, run_watched, run_well
 from small_stores import labels, probs, save
 
 from uqeval import __version__
@@ -65,6 +67,27 @@ def stop(arguments: list[str], out: Path, size: int, number: int) -> tuple[int, 
     return process.returncode, stderr
 
 
+def kill(arguments: list[str], out: Path, size: int) -> tuple[int, str]:
+    """Kill a run, as a fork, once its states are larger than `size`; its status and stderr."""
+
+    def watch(pid: int) -> None:
+        until = time.monotonic() + 60
+        while time.monotonic() < until:
+            with suppress(FileNotFoundError):
+                if partial(out).stat().st_size > size:
+                    break
+            try:
+                os.kill(pid, 0)
+            except ProcessLookupError:
+                return  # it has ended
+            time.sleep(0.0005)
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+    done = run_watched(watch, *arguments)
+    return done.status, done.stderr
+
+
 def same(one: Path, other: Path) -> None:
     """The same report but for its time, and the same states to the byte."""
     reports = []
@@ -86,7 +109,7 @@ def test_a_run_killed_ten_times_goes_on(slow: Path, tmp_path: Path) -> None:
     out.mkdir()
     killed = 0
     for size in sorted(rng.uniform(0.02, 0.9) * whole for _ in range(10)):
-        status, stderr = stop(_in(slow, out.name, "--resume"), out, int(size), signal.SIGKILL)
+        status, stderr = kill(_in(slow, out.name, "--resume"), out, int(size))
         assert status in (-signal.SIGKILL, 0), stderr
         killed += status == -signal.SIGKILL
         assert (out / "r.json").exists() == (status == 0)
@@ -119,7 +142,7 @@ def test_a_changed_store_or_version_is_not_resumed(tmp_path: Path) -> None:
     arrays = {"probs": probs(40), "labels": labels(40)}
     save(tmp_path / "s.zarr", arrays, {"names": [f"i{k}" for k in range(40)]})
     (tmp_path / "out").mkdir()
-    status, _ = stop(_in(tmp_path, "out"), tmp_path / "out", 20_000, signal.SIGKILL)
+    status, _ = kill(_in(tmp_path, "out"), tmp_path / "out", 20_000)
     assert status == -signal.SIGKILL
     left = partial(tmp_path / "out")
     data = left.read_bytes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,6 +90,12 @@ def run_unread(reader: str, *arguments: str | Path, cwd: Path) -> Outcome:
     """Run `uqeval ARGUMENTS` with a stream that is of no use; see `forked.Parent.run`."""
     given = [*map(str, arguments)]
     return Outcome(*forked.parent().run(given, cwd, environment(), TIMEOUT, reader))
+
+
+def run_watched(watch: Callable[[int], None], *arguments: str | Path) -> Outcome:
+    """Run `uqeval ARGUMENTS` in a fork while `watch` has its process id, to send it signals."""
+    given = [*map(str, arguments)]
+    return Outcome(*forked.parent().run(given, None, environment(), TIMEOUT, watch=watch))
 
 
 def run_well(*arguments: str | Path, **options: Any) -> Outcome:

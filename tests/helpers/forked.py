@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import cache
@@ -55,12 +56,13 @@ class Parent:
 
     def run(
         self, arguments: list[str], cwd: Path | None, environment: dict[str, str], timeout: float,
-        reader: str = "",
+        reader: str = "", watch: Callable[[int], None] | None = None,
     ) -> tuple[int, str, str]:  # fmt: skip
         """Status, stdout and stderr of `uqeval ARGUMENTS`, the streams being pipes.
 
         `reader` of a stream: "stdout gone": nobody reads it any more; "stdout none": it is closed
         from the beginning; "stdout full": it is a file on a full disk; or "stderr" of these.
+        `watch` is called with the id of the process, which it may send signals.
         """
         asked = {"arguments": arguments, "cwd": str(cwd or Path.cwd()), "environment": environment}
         asked["reader"] = reader
@@ -73,6 +75,8 @@ class Parent:
                 os.close(write)
             texts = [readers.submit(_read, read) for read, _ in ends]
             pid = self._number()
+            if watch is not None:
+                watch(pid)
             self._socket.settimeout(timeout)
             try:
                 status = self._number()
