@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 import command
 import pytest
@@ -29,6 +30,9 @@ def _begun(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # A shell's background job ignores Ctrl-C, and so would all commands that tests interrupt.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     if INTERPRETED:
         # Compiled kernels wrap and turn NaN into an integer without a word; scalars of NumPy warn.
         for what in ("overflow", "invalid value", "divide by zero"):

@@ -277,9 +277,12 @@ def test_an_interrupt_leaves_what_was_printed(there: Path, expected: list[float]
         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(),
     ) as process:  # fmt: skip
         assert process.stdout is not None
-        out = "".join(process.stdout.readline() for _ in range(FRAMES))
-        process.send_signal(signal.SIGINT)
-        rest, err = process.communicate(timeout=TIMEOUT)
+        try:
+            out = "".join(process.stdout.readline() for _ in range(FRAMES))
+            process.send_signal(signal.SIGINT)
+            rest, err = process.communicate(timeout=TIMEOUT)
+        finally:
+            process.kill()  # `with` waits for it
     assert process.returncode == 130
     assert scores(out + rest) == [None, *expected]
     assert f"{FRAMES} frames" in err and "Traceback" not in err
