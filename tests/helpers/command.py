@@ -68,7 +68,7 @@ def _begins(name: str) -> bool:
     """Whether a command runs for the first time, in any process of the tests."""
     assert begun is not None
     try:
-        (begun / f"begun-{name if name.isidentifier() else 'otherwise'}").touch(exist_ok=False)
+        (begun / f"begun-{name.encode().hex()}").touch(exist_ok=False)
     except FileExistsError:
         return False
     return True

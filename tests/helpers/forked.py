@@ -179,7 +179,7 @@ def _run(asked: dict[str, Any]) -> None:
     sys.stderr = (  # type: ignore[assignment]
         None if closed == "stderr" else open(2, "w", buffering=1, errors="backslashreplace")  # noqa: SIM115
     )
-    if asked["arguments"][0] == "-c":
+    if asked["arguments"][:1] == ["-c"]:
         exec(asked["arguments"][1], {"__name__": "__main__"})
         return
     main()
