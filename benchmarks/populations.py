@@ -148,7 +148,9 @@ def failure(name: str) -> Callable[[Array], Array]:
     """A score of `uqeval.metrics.failure_columns`."""
 
     def score(sums: Array) -> Array:
-        return failure_columns.columns(SetLadder(sums[:, :RANKS], sums[:, RANKS:]), [name])[name,]
+        return failure_columns.columns(
+            SetLadder.of_arrays(sums[:, :RANKS], sums[:, RANKS:]), [name]
+        )[name,]
 
     return score
 
@@ -158,9 +160,11 @@ def ause(sums: Array) -> Array:
     pixels, wrong = sums[:, :RANKS], sums[:, RANKS:]
     both = wrong.sum(1)
     right = pixels.sum(1) - both
-    best = SetLadder(np.stack([right, both], 1), np.stack([0 * both, both], 1))
+    best = SetLadder.of_arrays(np.stack([right, both], 1), np.stack([0 * both, both], 1))
     settings = SparsificationSettings(error="zero-one")
-    found: Array = sparsification_columns.columns(settings, SetLadder(pixels, wrong), best)["ause",]
+    found: Array = sparsification_columns.columns(
+        settings, SetLadder.of_arrays(pixels, wrong), best
+    )["ause",]
     return found
 
 

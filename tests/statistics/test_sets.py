@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from saved_runs import run, scoring
 
+from uqeval.metrics._tiles import Cumulated, RankedSets, at_ranks
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.intervals import interval
 from uqeval.statistics.samples import Samples
@@ -88,8 +89,44 @@ def test_sums_in_float32_are_exact(weight: int) -> None:
     weights = rng.integers(0, weight, (5, 40))
     sums = own.sets(weights)["pixels"][:, 0]
     each = np.stack([state["pixels"][0, own.columns] for state in states])
-    assert {values.dtype.name for _, values in own.values[0].parts} == {"float32", "float64"}
+    ranked = own.ranked
+    assert ranked is not None
+    tiles = range(len(ranked.spans))
+    types = {ranked.tile("pixels", tile, False).dtype.name for tile in tiles}
+    assert types == {"float32", "float64"}
     np.testing.assert_array_equal(sums, weights @ each)
+
+
+@pytest.mark.parametrize("occupied", [3, 2000])
+def test_tiles_are_sums_of_all_bins(occupied: int) -> None:
+    """Tiles hold the totals and cumulative sums of their bins; ranks lie where all bins say."""
+    rng = np.random.default_rng(0)
+    pixels = rng.integers(0, 5, (7, occupied)) * (rng.random((7, occupied)) < 0.3)
+    pixels[:, 0] = 1
+    states = []
+    for row in pixels:
+        state = RANKED.empty()
+        state["pixels"][0, 2**18 + np.arange(occupied)] = row
+        states.append(state)
+    weights = rng.integers(0, 4, (5, 7))
+    weights[0] = 0
+    found = stacked(states).sets(weights)
+    assert isinstance(found, RankedSets)
+    whole = found["pixels"][:, 0]
+    np.testing.assert_array_equal(whole, (weights @ pixels)[:, pixels.any(axis=0)])
+    for tile, span in enumerate(found.tiles.spans):
+        own = found.tiles.upto("pixels", tile)[:, 0]
+        np.testing.assert_array_equal(own, whole[:, span].cumsum(axis=1))
+        np.testing.assert_array_equal(found.tiles.totals("pixels")[:, 0, tile], own[:, -1])
+    upto = whole.cumsum(axis=1)
+    ranks = upto[:, -1:].astype(np.int64) * np.array([0, 1, 50, 100]) // 100
+    at = at_ranks(found.tiles, ranks, Cumulated.of(found.tiles, "pixels"))
+    for row in range(5):
+        expected = np.searchsorted(upto[row], ranks[row])
+        assert at.bins[row].tolist() == expected.tolist()
+        assert at.upto[0][row].tolist() == upto[row, expected].tolist()
+        below = upto[row, expected] - whole[row, expected]
+        assert at.before[0][row].tolist() == below.tolist()
 
 
 def test_no_draws_are_made_for_scores_of_the_jackknife(

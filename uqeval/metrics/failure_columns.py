@@ -12,6 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.metrics._columns import over
+from uqeval.metrics._tiles import OneTile, RankedSets
 from uqeval.metrics.failure_scores import COVERAGES, RISKS
 from uqeval.metrics.sparsification_curves import harmonics
 
@@ -19,19 +20,41 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics._tiles import Tiles
 
 
 @dataclass(frozen=True)
 class SetLadder:
     """Pixels and errors of each bin [set, bin], ascending."""
 
-    pixels: NDArray[Any]
-    errors: NDArray[Any]
+    states: RankedSets
 
     @classmethod
     def of(cls, states: SetStates) -> SetLadder:
         """Return the bins of states of `RankedErrors` of one row."""
-        return cls(states["pixels"][:, 0], states["errors"][:, 0])
+        assert isinstance(states, RankedSets)
+        return cls(states)
+
+    @classmethod
+    def of_arrays(cls, pixels: NDArray[Any], errors: NDArray[Any]) -> SetLadder:
+        """Return the bins of arrays [set, bin]."""
+        fields = {"pixels": pixels[:, None], "errors": errors[:, None]}
+        return cls(RankedSets(fields, tiles=OneTile(fields)))
+
+    @property
+    def tiles(self) -> Tiles:
+        """Tiles of bins."""
+        return self.states.tiles
+
+    @property
+    def pixels(self) -> NDArray[Any]:
+        """Pixels of each bin."""
+        return self.states["pixels"][:, 0]
+
+    @property
+    def errors(self) -> NDArray[Any]:
+        """Errors of each bin."""
+        return self.states["errors"][:, 0]
 
     @cached_property
     def upto(self) -> NDArray[Any]:
@@ -48,18 +71,14 @@ class SetLadder:
     @property
     def total(self) -> NDArray[Any]:
         """All pixels [set]."""
-        return _last(self.upto)
+        found: NDArray[Any] = self.tiles.totals("pixels")[:, 0].sum(axis=1)
+        return found
 
     @property
     def wrong(self) -> NDArray[Any]:
         """All errors [set]."""
-        return _last(self.errors_upto)
-
-
-def _last(upto: NDArray[Any]) -> NDArray[Any]:
-    import numpy as np
-
-    return upto[:, -1] if upto.shape[1] else np.zeros(len(upto))
+        found: NDArray[Any] = self.tiles.totals("errors")[:, 0].sum(axis=1)
+        return found
 
 
 def columns(ladder: SetLadder, wanted: Collection[str]) -> dict[Place, NDArray[Any]]:

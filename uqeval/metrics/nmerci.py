@@ -19,8 +19,9 @@ from uqeval.metrics._facts import Facts
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics._ladder import BIN_WIDTH
 from uqeval.metrics._signs import sign_warnings
-from uqeval.metrics.nmerci_binned import columns_of, scores_of
+from uqeval.metrics.nmerci_binned import scores_of
 from uqeval.metrics.nmerci_by_depth import by_depth
+from uqeval.metrics.nmerci_columns import columns_of
 from uqeval.metrics.nmerci_records import CURVE, record_of, results_of, running, sums_of, tallies_of
 from uqeval.metrics.nmerci_settings import NmerciSettings
 

@@ -12,17 +12,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics import nmerci_scores as ns
+from uqeval.metrics.nmerci_columns import middles
 from uqeval.metrics.nmerci_records import CURVE, results_of, sums_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._columns import Place, SetStates
     from uqeval.metrics.nmerci_settings import NmerciSettings
     from uqeval.tallies._contract import State
-
-_FIELDS = ("nmerci", "merci", "lambda", "mae", "mae_trimmed", "max_alpha", "pixels")
-_OF_KEPT = ("nmerci", "merci", "mae_trimmed")
 
 
 @dataclass(frozen=True)
@@ -41,24 +38,7 @@ class Binned:
         import numpy as np
 
         bins = np.flatnonzero(coarse != 0)  # of booleans, which is several times as fast
-        return cls.at(bins, coarse[bins])
-
-    @classmethod
-    def at(cls, bins: NDArray[Any], count: NDArray[Any]) -> Binned:
-        """The counts of some `bins`, ascending; several rows of counts [set, bin] at once."""
-        import numpy as np
-
-        from uqeval.tallies.ranks import FINE_BITS
-
-        bits = ((bins << FINE_BITS) - 2**31).astype(np.int32)
-        first = bits.view(np.float32)
-        middle = (bits + (1 << (FINE_BITS - 1))).view(np.float32)
-        value = np.where((first == 0) | np.isinf(first), first, middle).astype(np.float64)
-        return cls(value, count, np.cumsum(count, axis=-1))
-
-    def row(self, i: int) -> Binned:
-        """The counts of one of several sets."""
-        return Binned(self.value, self.count[i], self.upto[i])
+        return cls(middles(bins), coarse[bins], np.cumsum(coarse[bins]))
 
     def percentile(self, p: float, rule: str) -> float | None:
         """The p-th percentile by a rule of `uqeval.tallies.percentiles`."""
@@ -88,7 +68,11 @@ def scores_of(settings: NmerciSettings, sums: State, ranks: State) -> dict[str, 
     if settings.over == "kept":
         own = _parts(settings, sums, ranks, {settings.alpha})[settings.alpha]
         record = {"alpha": settings.alpha} | ns.record(own, settings.alpha, "all", "full")
-        return {k: v for k, v in record.items() if k.removesuffix("_reason") not in _OF_KEPT}
+        return {
+            k: v
+            for k, v in record.items()
+            if k.removesuffix("_reason") not in nmerci_columns.OF_KEPT
+        }
     return results_of(_parts(settings, sums, ranks, {settings.alpha, *map(float, CURVE)}), settings)
 
 
@@ -102,32 +86,3 @@ def _parts(
         own, most = (by.percentile(alpha, settings.interpolation) for by in (ratio, error))
         found[alpha] = ns.Parts(every, own, most, error.upto_value(most))
     return found
-
-
-def columns_of(
-    settings: NmerciSettings, sums: SetStates, ranks: SetStates
-) -> dict[Place, NDArray[Any]]:
-    """The scores of many sets at once: of each its percentiles, by bins that any set occupies."""
-    import numpy as np
-
-    assert ranks.columns is not None
-    ratio, error = (Binned.at(ranks.columns, ranks["coarse"][:, i]) for i in (0, 1))
-    over, sums_of_errors = "all", error.value * error.count
-    rows = []
-    for i in range(sums.sets):
-        every = ns.Sums(int(sums["pixels"][i, 0]), *sums["totals"][i].tolist())
-        own, most = (
-            by.row(i).percentile(settings.alpha, settings.interpolation) for by in (ratio, error)
-        )
-        below = None
-        if most is not None and np.isfinite(most):
-            end = int(np.searchsorted(error.value, most, side="right"))
-            count = int(error.upto[i, end - 1]) if end else 0
-            below = ns.Sums(count, float(sums_of_errors[i, :end].sum()), math.nan)
-        trimmed = below.mae if below else None
-        lambda_, merci, nmerci = ns.score(ns.Parts(every, own, most, below), over, settings.mae)
-        rows.append((nmerci, merci, lambda_, every.mae, trimmed, most, every.pixels))
-    values = np.array(rows, np.float64).reshape(-1, len(_FIELDS)).T
-    left_out = _OF_KEPT if settings.over == "kept" else ()
-    found = zip(_FIELDS, values, strict=True)
-    return {(name,): own for name, own in found if name not in left_out}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._columns import over
+from uqeval.metrics._tiles import Cumulated, at_ranks
 from uqeval.metrics.sparsification_curves import harmonics
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ def columns(
     """
     import numpy as np
 
-    if not ranked.pixels.shape[1]:
-        nothing = np.full(len(ranked.pixels), np.nan)
+    if not ranked.tiles.spans:
+        nothing = np.full(len(ranked.total), np.nan)
         return {("ause",): nothing, ("aurg",): nothing}
     kept, model = _cut(ranked, settings.cuts)
     means = [over(sums, pixels) for pixels, sums in ((kept, model), _cut(ideal, settings.cuts))]
@@ -54,23 +55,14 @@ def _cut(ladder: SetLadder, cuts: Cuts) -> tuple[NDArray[Any], NDArray[Any]]:
     import numpy as np
 
     kept = cuts.kept_of(ladder.total.astype(np.int64))
-    pairs = zip(ladder.upto, kept, strict=True)
-    last = np.stack([np.searchsorted(upto, own) for upto, own in pairs])
-    upto, errors = (np.take_along_axis(v, last, 1) for v in (ladder.upto, ladder.errors_upto))
+    fields = (Cumulated.of(ladder.tiles, name) for name in ("pixels", "errors"))
+    found = at_ranks(ladder.tiles, kept, *fields)
+    (below, total), (upto, errors) = found.before, found.upto
     if cuts.ties == "together":
         return upto, errors
-    pixels = np.take_along_axis(ladder.pixels, last, 1)
-    share = over(kept - (upto - pixels), pixels)
-    total = _before(ladder.errors_upto, last)
+    share = over(kept - below, upto - below)
     inside = total + share * (errors - total)
     return kept, np.where(kept == upto, errors, inside)
-
-
-def _before(upto: NDArray[Any], at: NDArray[Any]) -> NDArray[Any]:
-    """The values [set, step] before the bins `at`, 0 before the first."""
-    import numpy as np
-
-    return np.where(at > 0, np.take_along_axis(upto, np.maximum(at - 1, 0), 1), 0.0)
 
 
 def _area(ladder: SetLadder) -> NDArray[Any]:

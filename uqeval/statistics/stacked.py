@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 from uqeval.metrics._columns import SetStates
 from uqeval.statistics.checked_states import checked_columns, checked_states
+from uqeval.statistics.ranked_items import Fold, RankedItems, swapped_by, weighted_by
+from uqeval.statistics.weighting import LIGHT_WEIGHT, Weighting
 from uqeval.tallies._contract import Tally, is_large
 
 if TYPE_CHECKING:
@@ -21,12 +23,12 @@ if TYPE_CHECKING:
 
 class Stacked:
     """The states of all items of one tally: each field [item, number], large ones by the numbers
-    that any item has."""
+    that any item has. Those of counts by rank are `ranked`."""
 
     def __init__(self, tally: Tally, states: Iterable[State]) -> None:
-        self._begin(tally)
+        self._begin(tally, tally.fields)
         thin = [tally.thin(state) for state in tally.centred(states)]
-        for i, whole in enumerate(self.whole):
+        for i, whole in enumerate(self.whole.values()):
             own = [state[i] for state in thin]
             if own[0][0] is None:
                 self._add(None, np.stack([values for _, values in own]))
@@ -48,22 +50,10 @@ class Stacked:
     def _of_columns(cls, tally: Tally, loaded: Sequence[tuple[NDArray[Any], State]]) -> Stacked:
         """Stack states that hold the `columns` of their large fields alone."""
         self = cls.__new__(cls)
-        self._begin(tally)
-        taken = np.zeros(max(field.shape[-1] for field in tally.fields.values()), bool)
-        for own, _ in loaded:
-            taken[own] = True
-        self.columns = columns = np.flatnonzero(taken)
-        at = np.cumsum(taken) - 1  # of each column among those that are taken
-        for (name, field), identity in zip(tally.fields.items(), self.identities, strict=True):
-            if not is_large(field):
-                self._add(None, np.stack([state[name].reshape(-1) for _, state in loaded]))
-                continue
-            rows = int(np.prod(field.shape[:-1]))
-            values = np.full((len(loaded), rows, columns.size), identity, field.dtype)
-            for into, (own, state) in zip(values, loaded, strict=True):
-                into[:, at[own]] = state[name].reshape(rows, own.size)
-            places = np.arange(rows)[:, None] * field.shape[-1] + columns
-            self._add(places.reshape(-1), values.reshape(len(loaded), rows * columns.size))
+        self._begin(tally, [name for name, own in tally.fields.items() if not is_large(own)])
+        self.ranked = RankedItems.of(tally, loaded)
+        for name in self.names:
+            self._add(None, np.stack([state[name].reshape(-1) for _, state in loaded]))
         return self
 
     @property
@@ -76,30 +66,27 @@ class Stacked:
         """Stack some items of one run and those of another, whose tallies have the same shape."""
         one, other = stacks
         self = cls.__new__(cls)
-        self._begin(one.tally)
-        if one.columns is not None and other.columns is not None:
-            self.columns = np.union1d(one.columns, other.columns)
-        for i, field in enumerate(one.tally.fields.values()):
+        self._begin(one.tally, one.names)
+        if one.ranked is not None and other.ranked is not None:
+            self.ranked = RankedItems.beside([one.ranked, other.ranked], items)
+        for i, name in enumerate(self.names):
             pair = [own.values[i].all()[list(at)] for own, at in zip(stacks, items, strict=True)]
             places = one.places[i]
             if places is not None:
                 places = np.union1d(places, np.asarray(other.places[i]))
-                if self.columns is not None:
-                    rows = np.arange(int(np.prod(field.shape[:-1])))[:, None] * field.shape[-1]
-                    places = (rows + self.columns).reshape(-1)
                 for k, own in enumerate(stacks):
-                    wide = np.full((len(pair[k]), places.size), self.identities[i], pair[k].dtype)
+                    wide = np.full((len(pair[k]), places.size), self.identity(name), pair[k].dtype)
                     wide[:, np.searchsorted(places, np.asarray(own.places[i]))] = pair[k]
                     pair[k] = wide
-            self._add(places, np.concatenate(pair).astype(field.dtype, copy=False))
+            dtype = self.tally.fields[name].dtype
+            self._add(places, np.concatenate(pair).astype(dtype, copy=False))
         return self
 
-    def _begin(self, tally: Tally) -> None:
+    def _begin(self, tally: Tally, names: Iterable[str]) -> None:
         self.tally = tally
-        self.whole = [values.reshape(-1) for values in tally.empty().values()]
-        self.identities = [values[0] if values.size else 0 for values in self.whole]
-        self.merges = [field.merge for field in tally.fields.values()]
-        self.columns: NDArray[np.int64] | None = None
+        self.whole = {name: values.reshape(-1) for name, values in tally.empty().items()}
+        self.names = tuple(names)
+        self.ranked: RankedItems | None = None
         self.places: list[NDArray[Any] | None] = []
         self.values: list[_Columns] = []
 
@@ -107,90 +94,111 @@ class Stacked:
         self.places.append(places)
         self.values.append(_Columns.of(values))
 
+    def identity(self, name: str) -> Any:
+        """A number of the empty state."""
+        whole = self.whole[name]
+        return whole[0] if whole.size else 0
+
+    @property
+    def columns(self) -> NDArray[np.int64] | None:
+        """The bins of counts by rank that any item occupies."""
+        return None if self.ranked is None else self.ranked.bins
+
     @property
     def numbers(self) -> int:
-        """How many numbers an item has."""
-        return sum(values.width for values in self.values)
+        """How many numbers a set takes."""
+        ranked = 0 if self.ranked is None else self.ranked.numbers
+        return ranked + sum(values.width for values in self.values)
 
     def folded(self, weights: NDArray[np.int64]) -> list[NDArray[Any]]:
         """Each field over the items of each row of `weights` [set, item]: [set, number].
 
         One set of items taken once has the same bits as if they had been folded one by one.
         """
-        fields = self.tally.fields.values()
+        weighting = Weighting(weights)
+        dense = {name: self._field(i, weighting) for i, name in enumerate(self.names)}
+        if self.ranked is not None:
+            fold = weighted_by(weighting)
+            for name in self.ranked.fields:
+                dense[name] = self.ranked.whole(name, fold, len(weights)).reshape(len(weights), -1)
         return [
-            own.astype(field.dtype, copy=False)
-            for own, field in zip(self._folded(weights), fields, strict=True)
+            dense[name].astype(field.dtype, copy=False) for name, field in self.tally.fields.items()
         ]
 
-    def _folded(self, weights: NDArray[np.int64]) -> list[NDArray[Any]]:
-        return [self._field(i, weights) for i in range(len(self.values))]
-
-    def _field(self, i: int, weights: NDArray[np.int64]) -> NDArray[Any]:
-        """The i-th field over the items of each row of `weights`: [set, number]."""
-        merge, values = self.merges[i], self.values[i]
+    def _field(self, i: int, weighting: Weighting) -> NDArray[Any]:
+        """The i-th dense field over the items of each set: [set, number]."""
+        merge, values = self.tally.fields[self.names[i]].merge, self.values[i]
         if merge == "sum":
-            return values.sums(weights)
+            return values.sums(weighting)
         best, own = np.maximum if merge == "max" else np.minimum, values.all()
-        rows = [best.reduce(own[row > 0], axis=0, initial=self.identities[i]) for row in weights]
-        return np.stack(rows)
+        identity = self.identity(self.names[i])
+        return np.stack(
+            [best.reduce(own[row > 0], axis=0, initial=identity) for row in weighting.weights]
+        )
 
     def state(self, folded: Sequence[NDArray[Any]], row: int) -> State:
         """One set's state, as `metrics` take it; good until the next one is asked for."""
         state: State = {}
-        columns = zip(self.tally.fields.items(), self.places, self.whole, folded, strict=True)
-        for (name, field), places, whole, sums in columns:
-            if places is None:
+        places = dict(zip(self.names, self.places, strict=True))
+        for (name, field), sums in zip(self.tally.fields.items(), folded, strict=True):
+            whole = self.whole[name]
+            at = places[name] if name in places else self._ranked_places(field)
+            if at is None:
                 state[name] = sums[row].reshape(field.shape)
             else:
-                whole[places] = sums[row]  # the others are as in the empty state for ever
+                whole[at] = sums[row]  # the others are as in the empty state for ever
                 state[name] = whole.reshape(field.shape)
         return state
+
+    def _ranked_places(self, field: Field) -> NDArray[Any]:
+        """Where the occupied bins of counts by rank stand in a flat state."""
+        rows = np.arange(int(np.prod(field.shape[:-1])))[:, None] * field.shape[-1]
+        assert self.columns is not None
+        return (rows + self.columns).reshape(-1)
 
     def sets(self, weights: NDArray[np.int64]) -> SetStates:
         """The states of the sets of items that are the rows of `weights` [set, item].
 
         Counts are float64, in which they are exact, so that scores are divisions of arrays.
         """
-        return self._sets(self._folded(weights))
+        weighting = Weighting(weights)
+        folded = [self._field(i, weighting) for i in range(len(self.names))]
+        return self._sets(folded, weighted_by(weighting), len(weights))
 
     def swapped(self, keeps: NDArray[np.int64]) -> tuple[SetStates, SetStates]:
         """The states of two runs that change places, where the items are those of one run and then
         those of the other: each has its own where `keeps` [set, item] is 1, else the other's."""
-        weights = np.concatenate([keeps, 1 - keeps], axis=1)
+        both = np.concatenate([keeps, 1 - keeps], axis=1)
+        weightings = Weighting(both), Weighting(1 - both)
         pairs = []
-        for i, (merge, values) in enumerate(zip(self.merges, self.values, strict=True)):
-            if merge == "sum" and values.finite:
+        for i, values in enumerate(self.values):
+            if self.tally.fields[self.names[i]].merge == "sum" and values.finite:
                 pairs.append(values.swapped(keeps))
             else:
-                pairs.append((self._field(i, weights), self._field(i, 1 - weights)))
-        ours, theirs = zip(*pairs, strict=True)
-        return self._sets(ours), self._sets(theirs)
+                pairs.append((self._field(i, weightings[0]), self._field(i, weightings[1])))
+        folds = swapped_by(keeps)
+        one, other = (self._sets([pair[k] for pair in pairs], folds[k], len(keeps)) for k in (0, 1))
+        return one, other
 
-    def _sets(self, folded: Sequence[NDArray[Any]]) -> SetStates:
-        columns = zip(self.tally.fields.items(), self.places, folded, strict=True)
+    def _sets(self, folded: Sequence[NDArray[Any]], fold: Fold, sets: int) -> SetStates:
+        columns = zip(self.names, self.places, folded, strict=True)
         found = {
-            name: self._shaped(field, places, sums.astype(np.float64, copy=False))
-            for (name, field), places, sums in columns
+            name: self._shaped(self.tally.fields[name], places, sums.astype(np.float64, copy=False))
+            for name, places, sums in columns
         }
-        return SetStates(found, self.columns)
+        return SetStates(found) if self.ranked is None else self.ranked.sets(fold, sets, found)
 
-    def _shaped(
-        self, field: Field, places: NDArray[Any] | None, sums: NDArray[Any]
-    ) -> NDArray[Any]:
-        """A field of several sets in its shape; ranks by the columns that hold anything."""
+    @staticmethod
+    def _shaped(field: Field, places: NDArray[Any] | None, sums: NDArray[Any]) -> NDArray[Any]:
+        """A field of several sets in its shape."""
         if places is None:
             return sums.reshape(len(sums), *field.shape)
-        if self.columns is not None:
-            return sums.reshape(len(sums), *field.shape[:-1], self.columns.size)
         identity = {"sum": 0.0, "min": np.inf, "max": -np.inf}[field.merge]
         dense = np.full((len(sums), int(np.prod(field.shape))), identity)
         dense[:, places] = sums
         return dense.reshape(len(dense), *field.shape)
 
 
-#: Weights up to this are multiplied in float32 where all sums are exact in it, twice as fast.
-_LIGHT_WEIGHT = 16
 #: Fields of fewer numbers than this are not worth two products.
 _WIDE = 1000
 
@@ -208,7 +216,7 @@ class _Columns:
         width = values.shape[1]
         if values.dtype.kind != "i" or width < _WIDE:
             return cls(width, [(slice(None), _summable(values))])
-        light = values.sum(axis=0, dtype=np.float64) * _LIGHT_WEIGHT < 2**24
+        light = values.sum(axis=0, dtype=np.float64) * LIGHT_WEIGHT < 2**24
         if light.all():
             return cls(width, [(slice(None), values.astype(np.float32))])
         parts: list[tuple[NDArray[Any] | slice, NDArray[Any]]] = []
@@ -217,9 +225,9 @@ class _Columns:
         parts.append((np.flatnonzero(~light), _summable(values[:, ~light])))
         return cls(width, parts)
 
-    def sums(self, weights: NDArray[np.int64]) -> NDArray[Any]:
-        """Sums over the items of each row of `weights` [set, item]: [set, column]."""
-        return self._joined([weighted(weights, values) for _, values in self.parts])
+    def sums(self, weighting: Weighting) -> NDArray[Any]:
+        """Sums over the items of each set: [set, column]."""
+        return self._joined([weighting.sums(values) for _, values in self.parts])
 
     def swapped(self, keeps: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Sums of both runs as of `Stacked.swapped`, from their differences, item by item."""
@@ -252,7 +260,7 @@ class _Columns:
 
     def all(self) -> NDArray[Any]:
         """The numbers of every item [item, column]."""
-        return self.sums(np.eye(len(self.parts[0][1]), dtype=np.int64))
+        return self.sums(Weighting(np.eye(len(self.parts[0][1]), dtype=np.int64)))
 
 
 def _summable(values: NDArray[Any]) -> NDArray[Any]:
@@ -260,22 +268,3 @@ def _summable(values: NDArray[Any]) -> NDArray[Any]:
     if values.dtype.kind == "i" and np.abs(values).max(initial=0) * len(values) >= 2**53:
         return values
     return values.astype(np.float64)
-
-
-def weighted(weights: NDArray[np.int64], values: NDArray[Any]) -> NDArray[Any]:
-    """Sums over the items, each as often as its weight; of items of weight 0 not even infinity."""
-    found: NDArray[Any]
-    if len(weights) == 1 and weights.max(initial=0) <= 1:
-        found = values[weights[0] > 0].sum(axis=0)[None]  # row by row, as `fold` does
-    elif weights.size and (weights.sum(axis=1) == 1).all():
-        found = values[weights.argmax(axis=1)]
-    elif values.dtype.kind == "i":
-        found = weights @ values
-    elif values.dtype == np.float32:
-        kind = np.float32 if weights.max(initial=0) <= _LIGHT_WEIGHT else np.float64
-        found = weights.astype(kind) @ values.astype(kind, copy=False)
-    elif np.isfinite(values).all():
-        found = weights.astype(np.float64) @ values
-    else:
-        found = np.stack([row[row > 0] @ values[row > 0] for row in weights])
-    return found

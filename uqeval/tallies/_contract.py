@@ -237,19 +237,21 @@ class Tally(ABC):
 
         entries = self._entries(data)
         width = max((own.shape[-1] for own in self.fields.values() if is_large(own)), default=1)
-        taken = np.zeros(width, bool)
-        for places, _ in entries:
-            if places is not None:
-                taken[places % width] = True
-        columns = np.flatnonzero(taken)
+        large = [places % width for places, _ in entries if places is not None and places.size]
+        first = min((int(own.min()) for own in large), default=0)
+        taken = np.zeros(max((int(own.max()) + 1 - first for own in large), default=0), bool)
+        for own in large:
+            taken[own - first] = True
+        columns, at = np.flatnonzero(taken) + first, np.cumsum(taken) - 1
         state: State = {}
-        for (name, own), (places, values) in zip(self.fields.items(), entries, strict=True):
+        for (name, field), (places, values) in zip(self.fields.items(), entries, strict=True):
             if places is None:
-                state[name] = values.reshape(own.shape)
+                state[name] = values.reshape(field.shape)
                 continue
-            state[name] = np.full((*own.shape[:-1], columns.size), _identity(own), own.dtype)
-            rows = state[name].reshape(math.prod(own.shape[:-1]), columns.size)
-            rows[places // width, np.searchsorted(columns, places % width)] = values
+            shape = (*field.shape[:-1], columns.size)
+            state[name] = np.full(shape, _identity(field), field.dtype)
+            rows = state[name].reshape(math.prod(field.shape[:-1]), columns.size)
+            rows[places // width, at[places % width - first]] = values
         self.check(state)
         return columns, state
 

@@ -1,0 +1,135 @@
+"""Counts by rank of many sets of items, one tile of bins at a time.
+
+Thousands of sets times tens of thousands of bins do not fit into memory, and most scores need the
+bins around a few ranks only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from uqeval.metrics._columns import SetStates
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+class Tiles(Protocol):
+    """Fields [set, row, bin] in tiles of neighbouring bins."""
+
+    @property
+    def spans(self) -> Sequence[slice]:
+        """The bins of each tile."""
+
+    def totals(self, name: str, factor: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the sums of a field over the bins of each tile, [set, row, tile].
+
+        `factor` [bin]: by what the field is multiplied first.
+        """
+
+    def upto(self, name: str, tile: int) -> NDArray[Any]:
+        """Return the sums of a field from the first bin of a tile to each of its bins,
+        [set, row, bin]."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RankedSets(SetStates):
+    """States of many sets of a tally of counts by rank; `fields` are folded when first read."""
+
+    tiles: Tiles
+
+
+@dataclass(frozen=True)
+class OneTile:
+    """Arrays [set, row, bin] as one tile."""
+
+    fields: dict[str, NDArray[Any]]
+
+    @property
+    def spans(self) -> Sequence[slice]:
+        """All bins."""
+        bins = next(iter(self.fields.values())).shape[-1]
+        return [slice(0, bins)] if bins else []
+
+    def totals(self, name: str, factor: NDArray[Any] | None = None) -> NDArray[Any]:
+        """Return the sums over all bins."""
+        values = self.fields[name] if factor is None else self.fields[name] * factor
+        found: NDArray[Any] = values.sum(axis=-1, keepdims=True)
+        return found[..., : len(self.spans)]
+
+    def upto(self, name: str, tile: int) -> NDArray[Any]:
+        """Return the cumulative sums."""
+        found: NDArray[Any] = self.fields[name].cumsum(axis=-1)
+        return found
+
+
+@dataclass(frozen=True)
+class Cumulated:
+    """One row of a field: its sums over each tile [set, tile], and those up to the end of each bin
+    of a tile [set, bin], from the beginning of the tile."""
+
+    totals: NDArray[Any]
+    upto: Callable[[int], NDArray[Any]]
+
+    @classmethod
+    def of(cls, tiles: Tiles, name: str, row: int = 0) -> Cumulated:
+        """Return a row of a field of `tiles`."""
+        return cls(tiles.totals(name)[:, row], lambda tile: tiles.upto(name, tile)[:, row])
+
+
+@dataclass(frozen=True)
+class AtRanks:
+    """Where ranks lie: the bin, and of each cumulated field its sums before and up to the end of
+    this bin, all [set, rank]."""
+
+    bins: NDArray[Any]
+    before: Sequence[NDArray[Any]]
+    upto: Sequence[NDArray[Any]]
+
+
+def at_ranks(tiles: Tiles, ranks: NDArray[Any], *fields: Cumulated) -> AtRanks:
+    """Return the first bins in which the first field, counts, reaches `ranks` [set, rank].
+
+    Only tiles with a rank of any set are folded.
+    """
+    import numpy as np
+
+    bins = np.zeros(ranks.shape, np.int64)
+    before, upto = ([np.zeros(ranks.shape) for _ in fields] for _ in range(2))
+    if not tiles.spans:
+        return AtRanks(bins, before, upto)
+    ends = [own.totals.cumsum(axis=1) for own in fields]
+    every = np.repeat(np.arange(len(ranks)), ranks.shape[1])
+    tile_of = _first_reaching(ends[0], every, ranks.reshape(-1)).reshape(ranks.shape)
+    for tile in np.unique(tile_of).tolist():
+        own = tile_of == tile
+        sets = np.nonzero(own)[0]
+        base = [end[sets, tile - 1] if tile else np.zeros(len(sets)) for end in ends]
+        last = None
+        for field, first, low, high in zip(fields, base, before, upto, strict=True):
+            sums = field.upto(tile)
+            if last is None:
+                last = _first_reaching(sums, sets, ranks[own] - first)
+            low[own] = first + np.where(last > 0, sums[sets, np.maximum(last - 1, 0)], 0.0)
+            high[own] = first + sums[sets, last]
+        bins[own] = tiles.spans[tile].start + (0 if last is None else last)
+    return AtRanks(bins, before, upto)
+
+
+def _first_reaching(
+    upto: NDArray[Any], sets: NDArray[Any], ranks: NDArray[Any]
+) -> NDArray[Any]:  # fmt: skip
+    """Return the first bin with `upto` [set, bin] >= rank of each pair of `sets` and `ranks`.
+
+    All are searched at once: `upto` ascends within a set, and sets are put one above the other.
+    """
+    import numpy as np
+
+    most = int(upto[:, -1].max(initial=0)) + 1
+    above = np.arange(len(upto), dtype=np.int64) * most
+    every = (upto.astype(np.int64) + above[:, None]).reshape(-1)
+    found: NDArray[Any] = np.searchsorted(every, ranks.astype(np.int64) + above[sets])
+    found -= sets * upto.shape[1]
+    return found

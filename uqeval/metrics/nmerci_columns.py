@@ -1,0 +1,98 @@
+"""n-MeRCI of many sets of items at once, from counts of λ and ε by bin.
+
+All values of a bin count as its middle, and so as a tie.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics import nmerci_scores as ns
+from uqeval.metrics._tiles import AtRanks, Cumulated, RankedSets, Tiles, at_ranks
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.metrics.nmerci_settings import NmerciSettings
+
+    #: Ranks below and above a percentile and the weight of the one above; None where undefined.
+    Ranks = tuple[int, int, float] | None
+
+_FIELDS = ("nmerci", "merci", "lambda", "mae", "mae_trimmed", "max_alpha", "pixels")
+#: Fields that take errors of chosen pixels, which are not among the states.
+OF_KEPT = ("nmerci", "merci", "mae_trimmed")
+
+
+def middles(bins: NDArray[Any]) -> NDArray[Any]:
+    """Return the middle of each bin of `ErrorRanks`; 0 and ∞ are their own bins' values."""
+    import numpy as np
+
+    from uqeval.tallies.ranks import FINE_BITS
+
+    bits = ((bins << FINE_BITS) - 2**31).astype(np.int32)
+    first = bits.view(np.float32)
+    middle = (bits + (1 << (FINE_BITS - 1))).view(np.float32)
+    return np.where((first == 0) | np.isinf(first), first, middle).astype(np.float64)
+
+
+def columns_of(
+    settings: NmerciSettings, sums: SetStates, states: SetStates
+) -> dict[Place, NDArray[Any]]:
+    """Return the scores of states of `ItemErrors` and `ErrorRanks`, NaN where undefined."""
+    import numpy as np
+
+    from uqeval.tallies.percentiles import ranks_of
+
+    assert isinstance(states, RankedSets) and states.columns is not None
+    value, tiles = middles(states.columns), states.tiles
+    counts = tiles.totals("coarse")[:, 0].sum(axis=1).astype(np.int64).tolist()
+    ranks = [ranks_of(n, settings.alpha, settings.interpolation) for n in counts]
+    ratio, error = (_located(tiles, row, ranks, value) for row in (0, 1))
+    rows = []
+    for i, own in enumerate(ranks):
+        every = ns.Sums(int(sums["pixels"][i, 0]), *sums["totals"][i].tolist())
+        lambda_, most = (_percentile(found, i, own, value) for found in (ratio, error))
+        below = None
+        if most is not None and math.isfinite(most):
+            end = int(most >= value[error.bins[i, 1]])  # in the bin below the percentile or above
+            count, total = (upto[i, end] for upto in error.upto)
+            below = ns.Sums(int(count), float(total), math.nan)
+        parts = ns.Parts(every, lambda_, most, below)
+        scores = ns.score(parts, "all", settings.mae)
+        trimmed = below.mae if below else None
+        rows.append((scores[2], scores[1], scores[0], every.mae, trimmed, most, every.pixels))
+    values = np.array(rows, np.float64).reshape(-1, len(_FIELDS)).T
+    left_out = OF_KEPT if settings.over == "kept" else ()
+    found = zip(_FIELDS, values, strict=True)
+    return {(name,): own for name, own in found if name not in left_out}
+
+
+def _located(
+    tiles: Tiles, row: int, ranks: Sequence[Ranks], value: NDArray[Any]
+) -> AtRanks:  # fmt: skip
+    """Return the bins of the ranks below and above the percentile of each set, and the counts and
+    sums of values up to these."""
+    import numpy as np
+
+    finite = np.where(np.isinf(value), 0.0, value)
+
+    def sums(tile: int) -> NDArray[Any]:
+        upto = tiles.upto("coarse", tile)[:, row]
+        counts = np.diff(upto, prepend=0.0, axis=1)
+        return np.asarray((counts * finite[tiles.spans[tile]]).cumsum(axis=1))
+
+    wanted = np.array([(0, 0) if own is None else (own[0] + 1, own[1] + 1) for own in ranks])
+    of_values = Cumulated(tiles.totals("coarse", finite)[:, row], sums)
+    return at_ranks(tiles, wanted, Cumulated.of(tiles, "coarse", row), of_values)
+
+
+def _percentile(found: AtRanks, i: int, ranks: Ranks, value: NDArray[Any]) -> float | None:
+    from uqeval.tallies.percentiles import between
+
+    if ranks is None:
+        return None
+    lower, upper = value[found.bins[i]].tolist()
+    return between(lower, upper, ranks[2])

@@ -1,0 +1,231 @@
+"""Counts by rank of all items, folded over sets of items one tile of bins at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.metrics._tiles import RankedSets
+from uqeval.statistics.weighting import Weighting, summable
+from uqeval.tallies._contract import is_large
+
+if TYPE_CHECKING:
+    from uqeval.tallies import Tally
+    from uqeval.tallies._contract import State
+
+#: Bins of a tile.
+TILE = 512
+#: Dense tiles of items that are kept, in bytes; others are made again for each block of sets.
+_KEPT = 192 << 20
+
+#: Sums of numbers [item, number] over sets: [set, number]. The key names the numbers.
+Fold = Callable[[NDArray[Any], tuple[Any, ...]], NDArray[Any]]
+
+
+@dataclass(frozen=True)
+class RankedItems:
+    """The large fields of a tally that is read `by_column`, of all items.
+
+    `bins` are those that any item occupies, ascending. An entry is an item's numbers in one of
+    them, of each field [row, entry]; entries are in the order of their tiles.
+    """
+
+    items: int
+    bins: NDArray[np.int64]
+    item: NDArray[np.int32]
+    column: NDArray[np.int32]
+    fields: Mapping[str, NDArray[Any]]
+    _dense: dict[tuple[Any, ...], NDArray[Any]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, tally: Tally, loaded: Sequence[tuple[NDArray[Any], State]]) -> RankedItems:
+        """Return states that hold the `bins` of their large fields alone."""
+        large = {name: own for name, own in tally.fields.items() if is_large(own)}
+        taken = np.zeros(max(own.shape[-1] for own in large.values()), bool)
+        for bins, _ in loaded:
+            taken[bins] = True
+        column = np.concatenate([bins for bins, _ in loaded])
+        fields = {
+            name: np.concatenate(
+                [_narrow(state[name]).reshape(-1, bins.size) for bins, state in loaded], axis=1
+            )
+            for name in large
+        }
+        item = np.repeat(np.arange(len(loaded)), [bins.size for bins, _ in loaded])
+        at = np.cumsum(taken) - 1  # of each bin among those that are taken
+        return cls._sorted(len(loaded), np.flatnonzero(taken), item, at[column], fields)
+
+    @classmethod
+    def _sorted(
+        cls, items: int, bins: NDArray[Any], item: NDArray[Any], column: NDArray[Any],
+        fields: Mapping[str, NDArray[Any]],
+    ) -> RankedItems:  # fmt: skip
+        order = np.argsort((column // TILE).astype(np.uint16), kind="stable")
+        held = {name: values[:, order] for name, values in fields.items()}
+        return cls(items, bins, item[order].astype("i4"), column[order].astype("i4"), held)
+
+    @classmethod
+    def beside(cls, pair: Sequence[RankedItems], items: Sequence[Sequence[int]]) -> RankedItems:
+        """Return some items of one run, then some of another, of tallies of the same shape."""
+        bins = np.union1d(pair[0].bins, pair[1].bins)
+        first, found = 0, []
+        for own, places in zip(pair, items, strict=True):
+            at = np.full(own.items, -1)
+            at[list(places)] = first + np.arange(len(places))
+            kept = np.flatnonzero(at[own.item] >= 0)
+            column = np.searchsorted(bins, own.bins)[own.column[kept]]
+            fields = {name: values[:, kept] for name, values in own.fields.items()}
+            found.append((at[own.item[kept]], column, fields))
+            first += len(places)
+        items_of, columns, values = zip(*found, strict=True)
+        fields = {k: np.concatenate([own[k] for own in values], axis=1) for k in values[0]}
+        return cls._sorted(first, bins, np.concatenate(items_of), np.concatenate(columns), fields)
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """The first entry of each tile, and their number."""
+        counts = np.bincount(self.column // TILE, minlength=len(self.spans))
+        return [0, *counts.cumsum().tolist()]
+
+    @cached_property
+    def spans(self) -> list[slice]:
+        """The columns of each tile."""
+        size = self.bins.size
+        return [slice(first, min(first + TILE, size)) for first in range(0, size, TILE)]
+
+    def tile(self, name: str, tile: int, cumulated: bool) -> NDArray[Any]:
+        """Return a field of all items in one tile, [item, row·bin], or its cumulative sums."""
+        key = (name, tile, cumulated)
+        if key not in self._dense:
+            own, span = self.fields[name], self.spans[tile]
+            first, last = self.starts[tile : tile + 2]
+            dense = np.zeros((self.items, len(own), span.stop - span.start), _wide(own.dtype))
+            column = self.column[first:last] - span.start
+            dense[self.item[first:last], :, column] = own[:, first:last].T
+            if cumulated:
+                np.cumsum(dense, axis=-1, out=dense)
+            most = float(dense.sum(axis=0, dtype=np.float64).max(initial=0))
+            flat = summable(dense.reshape(self.items, -1), most)
+            if sum(v.nbytes for v in self._dense.values()) + flat.nbytes > _KEPT:
+                return flat
+            self._dense[key] = flat
+        return self._dense[key]
+
+    @property
+    def numbers(self) -> int:
+        """How many numbers a set takes: tiles are smaller than all bins."""
+        return sum(len(own) for own in self.fields.values()) * self.bins.size // 2
+
+    def totals(self, name: str, factor: NDArray[Any] | None) -> NDArray[Any]:
+        """Return the sums of a field over each tile, times `factor` [bin]: [item, row·tile]."""
+        key = (name, "totals", b"" if factor is None else factor.tobytes())
+        if key not in self._dense:
+            own = self.fields[name]
+            values = own if factor is None else own * factor[self.column]
+            tiles = len(self.spans)
+            place = self.item.astype(np.int64) * tiles + self.column // TILE
+            sums = [np.bincount(place, row, self.items * tiles) for row in values]
+            each = np.stack([row.reshape(self.items, tiles) for row in sums], axis=1)
+            self._dense[key] = each.reshape(self.items, -1)
+        return self._dense[key]
+
+    def whole(self, name: str, fold: Fold, sets: int) -> NDArray[Any]:
+        """Return a field over sets of items, all bins: [set, row, bin]."""
+        rows = len(self.fields[name])
+        found = np.zeros((sets, rows, self.bins.size))
+        for tile, span in enumerate(self.spans):
+            own = fold(self.tile(name, tile, False), (name, tile, False))
+            found[:, :, span] = own.reshape(sets, rows, -1)
+        return found
+
+    def sets(self, fold: Fold, sets: int, small: Mapping[str, NDArray[Any]]) -> RankedSets:
+        """Return the states of sets of items; `small`: their other fields."""
+        tiles = _Folded(self, fold, sets)
+        return RankedSets(_Fields(tiles, small), self.bins, tiles=tiles)
+
+
+@dataclass(frozen=True)
+class _Folded:
+    """Ranked items over sets, as `uqeval.metrics._tiles.Tiles` has it."""
+
+    items: RankedItems
+    fold: Fold
+    sets: int
+
+    @property
+    def spans(self) -> Sequence[slice]:
+        return self.items.spans
+
+    def totals(self, name: str, factor: NDArray[Any] | None = None) -> NDArray[Any]:
+        own = self.fold(self.items.totals(name, factor), (name, "totals", factor is None))
+        return own.reshape(self.sets, -1, len(self.spans))
+
+    def upto(self, name: str, tile: int) -> NDArray[Any]:
+        own = self.fold(self.items.tile(name, tile, True), (name, tile, True))
+        rows = len(self.items.fields[name])
+        return own.astype(np.float64, copy=False).reshape(self.sets, rows, -1)
+
+
+class _Fields(Mapping[str, NDArray[Any]]):
+    """Fields of sets of items, large ones folded when they are first read."""
+
+    def __init__(self, tiles: _Folded, small: Mapping[str, NDArray[Any]]) -> None:
+        self._tiles, self._known = tiles, dict(small)
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._known:
+            own = self._tiles
+            self._known[name] = own.items.whole(name, own.fold, own.sets)
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self._known, *self._tiles.items.fields)))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+
+def weighted_by(weighting: Weighting) -> Fold:
+    """Return the sums over sets of items by their weights."""
+    return lambda values, key: weighting.sums(values)
+
+
+def swapped_by(keeps: NDArray[np.int64]) -> tuple[Fold, Fold]:
+    """Return the sums of both of two runs that change places: the items are those of one run and
+    then those of the other; each has its own where `keeps` [set, item] is 1, else the other's.
+
+    One product serves both.
+    """
+    light, heavy = keeps.astype(np.float32), keeps.astype(np.float64)
+    both = np.concatenate([keeps, 1 - keeps], axis=1)
+    weightings = Weighting(both), Weighting(1 - both)
+    products: dict[tuple[Any, ...], NDArray[Any]] = {}
+
+    def sums(values: NDArray[Any], key: tuple[Any, ...], run: int) -> NDArray[Any]:
+        if values.dtype.kind == "i" or not np.isfinite(values).all():
+            return weightings[run].sums(values)
+        one, other = np.split(values, 2)
+        moved = products.pop(key, None)
+        if moved is None:
+            moved = (light if values.dtype == np.float32 else heavy) @ (one - other)
+            products[key] = moved
+        if run:
+            return np.asarray(one.sum(axis=0, dtype=np.float64) - moved)
+        return np.asarray(other.sum(axis=0, dtype=np.float64) + moved)
+
+    return (lambda values, key: sums(values, key, 0)), (lambda values, key: sums(values, key, 1))
+
+
+def _narrow(values: NDArray[Any]) -> NDArray[Any]:
+    """Counts in 32 bits where they fit."""
+    small = values.dtype.kind == "i" and values.max(initial=0) < 2**31
+    return values.astype(np.int32) if small else values
+
+
+def _wide(dtype: np.dtype[Any]) -> str:
+    return "i8" if dtype.kind == "i" else "f8"

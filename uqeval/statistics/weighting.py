@@ -1,0 +1,72 @@
+"""Sums of numbers of items over sets of items, each item as often as its weight."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Weights up to this are multiplied in float32 where all sums are exact in it, twice as fast.
+LIGHT_WEIGHT = 16
+
+
+class Weighting:
+    """Sums over the items of each row of `weights` [set, item]."""
+
+    def __init__(self, weights: NDArray[np.int64]) -> None:
+        self.weights = weights
+        self.sets = len(weights)
+
+    def sums(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the sums of `values` [item, number]: [set, number].
+
+        An item of weight 0 adds nothing, not even infinity. The items of one set, each taken once,
+        are added row by row, so that the sums have the bits of a run.
+        """
+        found: NDArray[Any]
+        if self._once is not None:
+            found = values[self._once].sum(axis=0)[None]
+        elif self._single is not None:
+            found = values[self._single]
+        elif values.dtype.kind == "i":
+            found = self.weights @ values
+        elif values.dtype == np.float32 and self._light is not None:
+            found = self._light @ values
+        elif np.isfinite(values).all():
+            found = self._heavy @ values.astype(np.float64, copy=False)
+        else:
+            found = np.stack([row[row > 0] @ values[row > 0] for row in self.weights])
+        return found
+
+    @cached_property
+    def _once(self) -> NDArray[np.bool_] | None:
+        """The items of a single set that takes none twice."""
+        one = self.sets == 1 and self.weights.max(initial=0) <= 1
+        return self.weights[0] > 0 if one else None
+
+    @cached_property
+    def _single(self) -> NDArray[np.int64] | None:
+        """The item of each set, where each has one."""
+        single = self.weights.size and (self.weights.sum(axis=1) == 1).all()
+        return self.weights.argmax(axis=1) if single else None
+
+    @cached_property
+    def _heavy(self) -> NDArray[np.float64]:
+        return self.weights.astype(np.float64)
+
+    @cached_property
+    def _light(self) -> NDArray[np.float32] | None:
+        light = self.weights.max(initial=0) <= LIGHT_WEIGHT
+        return self.weights.astype(np.float32) if light else None
+
+
+def summable(values: NDArray[Any], most: float) -> NDArray[Any]:
+    """Return counts [item, …] in the fastest type in which their sums are exact, other numbers as
+    float64. `most`: the largest sum over all items."""
+    if values.dtype.kind not in "iu":
+        return values.astype(np.float64, copy=False)
+    if most * LIGHT_WEIGHT < 2**24:
+        return values.astype(np.float32)
+    return values.astype(np.float64 if most * len(values) < 2**53 else np.int64, copy=False)
