@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 from saved_runs import run, scoring
 
+import uqeval
 from uqeval.metrics._tiles import Cumulated, RankedSets, at_ranks
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.intervals import interval
+from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.stacked import Stacked
 from uqeval.tallies import ErrorRanks, RankedErrors, Uncertainty
@@ -146,3 +148,28 @@ def test_no_draws_are_made_for_scores_of_the_jackknife(
     assert {tally.id for tally in opened._stacks} == {"class_counts", "patch_counts"}
     with pytest.raises(AssertionError, match="draws"):
         interval(samples, "calibration.nll", 0.95)
+
+
+@pytest.mark.parametrize("kind", ["classes", "numbers"])
+def test_items_of_a_unit_are_added_up_first(tmp_path: Path, kind: str) -> None:
+    """Draws of groups are draws of their summed states; items in no group are in no sum."""
+    if kind == "classes":
+        opened = scoring(run(tmp_path, 8, ["pavpu", "failure", "sparsification"])[1])
+    else:
+        rng = np.random.default_rng(0)
+        std, target = rng.gamma(2, 1, (2, 8, 9, 11)) + 0.1
+        data = {"mean": target + rng.normal(size=std.shape) * std, "std": std, "target": target}
+        states = tmp_path / "report.states.zip"
+        uqeval.evaluate(data, None, ["regression", "nmerci", "sparsification"], states=states)
+        opened = scoring(tmp_path / "report.json")
+    places = [7, 0, 3, 1, 6, 2]
+    resampling = Resampling(tuple("abbaab"), draws=100, unit="group")
+    samples = Samples([opened], [places], resampling)
+    (drawn,) = resampling.drawn()
+    weights = np.zeros((100, opened.items), np.int64)
+    weights[:, places] = drawn
+    texts = [text for text in opened.addresses if metric_at(text) is not None]
+    expected = opened.table(weights, texts)
+    found = np.stack([samples.of("drawn", text)[0] for text in texts], axis=1)
+    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-15)
+    assert {key[1].id for key in samples._units} >= {"ranked_errors"}

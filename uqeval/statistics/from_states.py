@@ -94,7 +94,10 @@ class FromStates:
             items = [i for i in items if scoring.names[i] in place]
             runs, places = [scoring, other], [items, [place[scoring.names[i]] for i in items]]
         names = tuple(scoring.names[i] for i in items)
-        return moved(Samples(runs, places, Resampling(names)), address.within, count, sign)
+        samples = self._of(report, tuple(items)) if baseline is None else None
+        if samples is None or samples.resampling.unit_of != names:  # of groups, or of a change
+            samples = Samples(runs, places, Resampling(names))
+        return moved(samples, address.within, count, sign)
 
     def group_movers(
         self, report: Path, baseline: Path | None, address: Address, count: int, sign: int

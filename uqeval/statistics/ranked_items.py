@@ -25,6 +25,8 @@ _KEPT = 192 << 20
 
 #: Sums of numbers [item, number] over sets: [set, number]. The key names the numbers.
 Fold = Callable[[NDArray[Any], tuple[Any, ...]], NDArray[Any]]
+#: Differences of two runs, item by item, and the sums of each; None where some are infinite.
+Halves = tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class RankedItems:
     column: NDArray[np.int32]
     fields: Mapping[str, NDArray[Any]]
     _dense: dict[tuple[Any, ...], NDArray[Any]] = field(default_factory=dict)
+    halves: dict[tuple[Any, ...], Halves] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tally: Tally, loaded: Sequence[tuple[NDArray[Any], State]]) -> RankedItems:
@@ -85,6 +88,22 @@ class RankedItems:
         items_of, columns, values = zip(*found, strict=True)
         fields = {k: np.concatenate([own[k] for own in values], axis=1) for k in values[0]}
         return cls._sorted(first, bins, np.concatenate(items_of), np.concatenate(columns), fields)
+
+    def joined(self, unit_of: NDArray[np.int64], units: int) -> RankedItems:
+        """Return units in place of items; `unit_of`: that of each item, -1 for none."""
+        unit = unit_of[self.item]
+        kept = np.flatnonzero(unit >= 0)
+        place = unit[kept] * self.bins.size + self.column[kept]
+        order = np.argsort(place, kind="stable")
+        first = np.flatnonzero(np.diff(place[order], prepend=-1))
+        fields = {
+            name: _narrow(
+                np.add.reduceat(values[:, kept[order]], first, axis=1, dtype=_wide(values.dtype))
+            )
+            for name, values in self.fields.items()
+        }
+        item, column = np.divmod(place[order][first], self.bins.size)
+        return self._sorted(units, self.bins, item, column, fields)
 
     @cached_property
     def starts(self) -> list[int]:
@@ -195,30 +214,44 @@ def weighted_by(weighting: Weighting) -> Fold:
     return lambda values, key: weighting.sums(values)
 
 
-def swapped_by(keeps: NDArray[np.int64]) -> tuple[Fold, Fold]:
+def swapped_by(keeps: NDArray[np.int64], known: dict[tuple[Any, ...], Halves]) -> tuple[Fold, Fold]:
     """Return the sums of both of two runs that change places: the items are those of one run and
     then those of the other; each has its own where `keeps` [set, item] is 1, else the other's.
 
-    One product serves both.
+    One product serves both. `known`: halves that are kept for the next sets.
     """
     light, heavy = keeps.astype(np.float32), keeps.astype(np.float64)
     both = np.concatenate([keeps, 1 - keeps], axis=1)
     weightings = Weighting(both), Weighting(1 - both)
     products: dict[tuple[Any, ...], NDArray[Any]] = {}
 
+    def halves_of(values: NDArray[Any], key: tuple[Any, ...]) -> Halves:
+        if key in known:
+            return known[key]
+        own = _halves(values)
+        held = sum(halves[0].nbytes for halves in list(known.values()) if halves is not None)
+        if own is None or held + own[0].nbytes < _KEPT:
+            known[key] = own
+        return own
+
     def sums(values: NDArray[Any], key: tuple[Any, ...], run: int) -> NDArray[Any]:
-        if values.dtype.kind == "i" or not np.isfinite(values).all():
+        halves = halves_of(values, key)
+        if halves is None:
             return weightings[run].sums(values)
-        one, other = np.split(values, 2)
+        differences, one, other = halves
         moved = products.pop(key, None)
         if moved is None:
-            moved = (light if values.dtype == np.float32 else heavy) @ (one - other)
-            products[key] = moved
-        if run:
-            return np.asarray(one.sum(axis=0, dtype=np.float64) - moved)
-        return np.asarray(other.sum(axis=0, dtype=np.float64) + moved)
+            products[key] = moved = (light if values.dtype == np.float32 else heavy) @ differences
+        return one - moved if run else other + moved
 
     return (lambda values, key: sums(values, key, 0)), (lambda values, key: sums(values, key, 1))
+
+
+def _halves(values: NDArray[Any]) -> Halves:
+    if values.dtype.kind == "i" or not np.isfinite(values).all():
+        return None
+    one, other = np.split(values, 2)
+    return one - other, one.sum(axis=0, dtype=np.float64), other.sum(axis=0, dtype=np.float64)
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:

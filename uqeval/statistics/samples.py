@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Literal
+from threading import Lock
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +14,11 @@ from uqeval.gate.addresses import Address
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.kinds import DRAWN, kind_of
 from uqeval.statistics.scoring import Scoring
+
+if TYPE_CHECKING:
+    from uqeval.metrics._again import SetStates
+    from uqeval.statistics.stacked import Stacked
+    from uqeval.tallies import Tally
 
 #: Weights of so many numbers are kept (32 MB), else made again for each variant.
 _KEPT = 1 << 22
@@ -33,6 +39,8 @@ class Samples:
     resampling: Resampling
     _made: dict[Sets, list[NDArray[np.int64]]] = field(default_factory=dict)
     _known: dict[Sets, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
+    _units: dict[tuple[int, Tally], Stacked] = field(default_factory=dict)
+    _joining: Lock = field(default_factory=Lock)
 
     @classmethod
     def of_run(
@@ -89,10 +97,31 @@ class Samples:
         ]  # fmt: skip
         return np.concatenate(blocks, axis=1)
 
-    @staticmethod
     def _of_run(
-        scoring: Scoring, places: Sequence[int], block: NDArray[np.int64], addresses: Sequence[str]
+        self,
+        scoring: Scoring,
+        places: Sequence[int],
+        block: NDArray[np.int64],
+        addresses: Sequence[str],
     ) -> NDArray[np.float64]:
         of_all = np.zeros((len(block), scoring.items), np.int64)
         of_all[:, list(places)] = block
-        return scoring.table(of_all, addresses)
+        if len(block) == 1 or 2 * self.resampling.units > self.resampling.items:
+            return scoring.table(of_all, addresses)
+        # The items of a unit have one weight: their states are added up once, not in each set.
+        of_units = block[:, np.unique(self.resampling.codes, return_index=True)[1]]
+
+        def sets(tally: Tally, rows: slice) -> SetStates:
+            return self._joined(scoring, places, tally).sets(of_units[rows])
+
+        return scoring.table(of_all, addresses, sets)
+
+    def _joined(self, scoring: Scoring, places: Sequence[int], tally: Tally) -> Stacked:
+        """The states of the units of one run."""
+        key = (id(scoring), tally)
+        with self._joining:
+            if key not in self._units:
+                unit_of = np.full(scoring.items, -1)
+                unit_of[list(places)] = self.resampling.codes
+                self._units[key] = scoring.stacked(tally).joined(unit_of, self.resampling.units)
+            return self._units[key]

@@ -82,6 +82,18 @@ class Stacked:
             self._add(places, np.concatenate(pair).astype(dtype, copy=False))
         return self
 
+    def joined(self, unit_of: NDArray[np.int64], units: int) -> Stacked:
+        """Return the states of units of items; `unit_of`: that of each item, -1 for none."""
+        found = type(self).__new__(type(self))
+        found._begin(self.tally, self.names)
+        if self.ranked is not None:
+            found.ranked = self.ranked.joined(unit_of, units)
+        weighting = Weighting((unit_of == np.arange(units)[:, None]).astype(np.int64))
+        for i, name in enumerate(self.names):
+            dtype = self.tally.fields[name].dtype
+            found._add(self.places[i], self._field(i, weighting).astype(dtype, copy=False))
+        return found
+
     def _begin(self, tally: Tally, names: Iterable[str]) -> None:
         self.tally = tally
         self.whole = {name: values.reshape(-1) for name, values in tally.empty().items()}
@@ -176,7 +188,7 @@ class Stacked:
                 pairs.append(values.swapped(keeps))
             else:
                 pairs.append((self._field(i, weightings[0]), self._field(i, weightings[1])))
-        folds = swapped_by(keeps)
+        folds = swapped_by(keeps, {} if self.ranked is None else self.ranked.halves)
         one, other = (self._sets([pair[k] for pair in pairs], folds[k], len(keeps)) for k in (0, 1))
         return one, other
 
