@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics import nmerci_scores as ns
-from uqeval.metrics.nmerci_columns import middles
+from uqeval.metrics.nmerci_columns import OF_KEPT, middles
 from uqeval.metrics.nmerci_records import CURVE, results_of, sums_of
 
 if TYPE_CHECKING:
@@ -68,11 +68,7 @@ def scores_of(settings: NmerciSettings, sums: State, ranks: State) -> dict[str, 
     if settings.over == "kept":
         own = _parts(settings, sums, ranks, {settings.alpha})[settings.alpha]
         record = {"alpha": settings.alpha} | ns.record(own, settings.alpha, "all", "full")
-        return {
-            k: v
-            for k, v in record.items()
-            if k.removesuffix("_reason") not in nmerci_columns.OF_KEPT
-        }
+        return {k: v for k, v in record.items() if k.removesuffix("_reason") not in OF_KEPT}
     return results_of(_parts(settings, sums, ranks, {settings.alpha, *map(float, CURVE)}), settings)
 
 

@@ -16,7 +16,7 @@ from uqeval.statistics.kinds import DRAWN, kind_of
 from uqeval.statistics.scoring import Scoring
 
 if TYPE_CHECKING:
-    from uqeval.metrics._again import SetStates
+    from uqeval.metrics._columns import SetStates
     from uqeval.statistics.stacked import Stacked
     from uqeval.tallies import Tally
 
