@@ -31,6 +31,7 @@ HOMES = {
 
 #: What a package imports of others, for types too: packages, or single modules of them.
 ARROWS = {
+    "keys": set(),
     "errors": set(),
     "settings": {"errors"},
     "kernels": set(),
@@ -39,37 +40,45 @@ ARROWS = {
     "maps": {"errors", "kernels", "stores"},
     "tallies": {"errors", "kernels", "maps"},
     # Of the metrics their labels, headlines and columns, when a table is made.
-    "report": {"compare", "disk", "errors", "gate", "metrics"},
-    "gate": {"disk", "errors", "report"},
-    "compare": {"errors", "gate", "report", "statistics"},
+    "report": {"keys", "compare", "disk", "errors", "gate", "metrics"},
+    "gate": {"keys", "disk", "errors", "report"},
+    "compare": {"keys", "errors", "gate", "report", "statistics"},
     # The last two read small files that an option names: a report, a list of items.
     "metrics": {
+        "keys",
         "errors", "kernels", "maps", "report.schema", "settings", "stores.names", "tallies",
     },
-    "statistics": {"settings", "disk", "errors", "gate", "metrics", "report", "stores", "tallies"},
-    "config": {"settings", "disk", "errors", "gate", "metrics"},
-    "inputs": {"settings", "disk", "errors", "maps", "metrics", "stores"},
+    "statistics": {
+        "disk", "errors", "gate", "keys", "metrics", "report", "settings", "stores", "tallies",
+    },
+    "config": {"keys", "settings", "disk", "errors", "gate", "metrics"},
+    "inputs": {"keys", "settings", "disk", "errors", "maps", "metrics", "stores"},
     "engine": {
+        "keys",
         "disk", "errors", "inputs", "maps", "metrics._driver", "metrics._evaluation", "settings",
         "statistics.options", "stores", "tallies",
     },
     "usecases": {
+        "keys",
         "settings",
         "compare", "config", "disk", "engine", "errors", "gate", "inputs", "maps", "metrics",
         "report", "statistics", "stores", "tallies", "writer",
     },
     # Recomputes: of what it verifies it may see the inputs and stores, and no formula.
-    "usecases.verify": {"disk", "errors", "inputs", "report", "stores"},
+    "usecases.verify": {"keys", "disk", "errors", "inputs", "report", "stores"},
     "usecases.evidence": {
+        "keys",
         "disk", "errors", "gate", "report", "stores", "usecases.selftest", "usecases.verify",
     },
     # Knows the answers of every layer.
     "usecases.selftest": {
+        "keys",
         "disk", "engine", "errors", "inputs", "kernels", "maps", "metrics", "report", "statistics",
         "stores", "tallies", "usecases.evaluate", "usecases.verify", "writer",
     },
-    "writer": {"disk", "errors", "maps", "stores"},
+    "writer": {"keys", "disk", "errors", "maps", "stores"},
     "cli": {
+        "keys",
         "settings",
         "compare", "config", "disk", "engine", "errors", "gate", "inputs", "maps", "metrics",
         "report", "statistics", "stores", "usecases", "writer",
@@ -84,7 +93,7 @@ NEVER = {
     "compare": _LIGHT,
     "config": _LIGHT,
     "errors": {"numpy", "pydantic"},
-    "disk": {"numpy", "zarr"},
+    "disk": {"keys", "numpy", "zarr"},
 }
 
 #: Packages that import these inside functions only, so that listing metrics loads neither.

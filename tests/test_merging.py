@@ -466,3 +466,19 @@ def test_a_folder_and_its_reports(stores: Path, tmp_path: Path) -> None:
         merge(tmp_path / "none.states.zip")
     with pytest.raises(UsageError, match="nothing to merge"):
         merge([])
+
+
+def test_a_variant_named_by_a_path_keeps_its_parts(tmp_path: Path) -> None:
+    """Its key holds `/`, which divides parts from variants."""
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), (4, 2, 8, 8)).transpose(0, 1, 4, 2, 3).astype("f4")
+    names = [tmp_path / name for name in ("a.txt", "b.txt")]
+    for i, path in enumerate(names):
+        path.write_text(f"{i}\n{i + 1}\n")
+    options = {"fit_on": [str(path) for path in names]}
+    labels = rng.integers(0, 3, (4, 8, 8)).astype("u1")
+    report = uqeval.evaluate(probs, labels, {"calibration": options}, ci=0.9, draws=100)
+    other = f"calibration[fit_on={names[1]}]"
+    for key in ("calibration", other):
+        assert report.results[key]["temperature"]["held_out"]["items"] == 2
+    assert any(address.startswith(other) for address in report.intervals)

@@ -18,6 +18,7 @@ ADDRESSES = st.builds(
     variant=st.none() | TEXT,
     store=st.none() | TEXT,
     where=st.lists(st.tuples(TEXT, TEXT), max_size=3, unique_by=lambda c: c[0]).map(tuple),
+    region=st.none() | TEXT,
 )
 
 

@@ -1,4 +1,4 @@
-"""Addresses of values: `store/metric[variant].field@column=value`, parsed and printed."""
+"""Addresses of values: `store/metric[variant]@region.field@column=value`, parsed and printed."""
 
 from __future__ import annotations
 
@@ -9,15 +9,17 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from uqeval.errors import UsageError
+from uqeval.keys import Key
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
 _STORE = re.compile(rf'({_QUOTED}|[^"/\[@]+)/', re.DOTALL)
 _METRIC = re.compile(r'[^"/\[\].@\s]+')
 _VARIANT = re.compile(rf'\[({_QUOTED}|[^"\[\]]+)\]', re.DOTALL)
+_REGION = re.compile(rf'@({_QUOTED}|[^".=,@]+)(?=\.)', re.DOTALL)
 _FIELD = re.compile(rf'\.({_QUOTED}|[^".@]+)', re.DOTALL)
 _WHERE = re.compile(rf'[@,]({_QUOTED}|[^"=,@]+)=({_QUOTED}|[^"=,@]+)', re.DOTALL)
 _EXPECTED = (
-    "expected store/metric[variant].field@column=value, such as pavpu.pavpu or "
+    "expected store/metric[variant]@region.field@column=value, such as pavpu.pavpu or "
     "city/calibration.ece; names with dots stand in quotes"
 )
 
@@ -27,6 +29,7 @@ class Address:
     """Where a value stands: in which report, under which metric and field, for which slice.
 
     `fields` lead from the metric's record to the value, ("per_class", "pedestrian", "pavpu").
+    `region`: of which pixels, where they are not all.
     `where` are the columns of the items' table and the values that make the slice.
     """
 
@@ -35,11 +38,12 @@ class Address:
     variant: str | None = None
     store: str | None = None
     where: tuple[tuple[str, str], ...] = ()
+    region: str | None = None
 
     @classmethod
     def parse(cls, text: str) -> Address:
         """Read an address. Raises `UsageError`."""
-        rest, store, variant = text.strip(), None, None
+        rest, store, variant, region = text.strip(), None, None, None
         fields: list[str] = []
         where: list[tuple[str, str]] = []
         if match := _STORE.match(rest):
@@ -49,6 +53,8 @@ class Address:
         metric, rest = match[0], rest[match.end() :]
         if match := _VARIANT.match(rest):
             variant, rest = _plain(match[1]), rest[match.end() :]
+        if match := _REGION.match(rest):
+            region, rest = _plain(match[1]), rest[match.end() :]
         while match := _FIELD.match(rest):
             fields.append(_plain(match[1]))
             rest = rest[match.end() :]
@@ -61,7 +67,7 @@ class Address:
         columns = [column for column, _ in where]
         if len(set(columns)) < len(columns):
             raise UsageError(f"{text!r} names a column of its slice twice.")
-        return cls(metric, tuple(fields), variant, store, tuple(where))
+        return cls(metric, tuple(fields), variant, store, tuple(where), region)
 
     def __str__(self) -> str:
         store = "" if self.store is None else f"{_quoted(self.store, '/[@')}/"
@@ -69,15 +75,22 @@ class Address:
 
     @property
     def key(self) -> str:
-        """The metric's key in a report: `pavpu`, `pavpu[window=7]`."""
-        return self.metric if self.variant is None else f"{self.metric}[{self.variant}]"
+        """The metric's key in a report: `pavpu`, `pavpu[window=7]`, `calibration@boundary:8`."""
+        return str(Key(self.metric, self.variant, self.region))
+
+    @classmethod
+    def of_key(cls, key: str, fields: tuple[str, ...] = ()) -> Address:
+        """Return the address of the value at `fields` below a key of a report."""
+        own = Key.parse(key)
+        return cls(own.family, fields, own.variant, region=own.region)
 
     @property
     def within(self) -> str:
         """The address without store and slice, which is how a report keys its intervals."""
         variant = "" if self.variant is None else f"[{_quoted(self.variant, '[]')}]"
+        region = "" if self.region is None else f"@{_quoted(self.region, './=,@')}"
         fields = "".join(f".{_quoted(field, '/.@')}" for field in self.fields)
-        return f"{self.metric}{variant}{fields}"
+        return f"{self.metric}{variant}{region}{fields}"
 
     @property
     def slice_keys(self) -> Iterator[str]:

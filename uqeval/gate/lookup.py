@@ -174,8 +174,7 @@ def _in_class(address: Address) -> bool:
 
 def addresses_in(key: str, record: Any) -> Iterable[str]:
     """The addresses of all values of a result, undefined ones too."""
-    metric, _, variant = key.partition("[")
-    start = Address(metric, (), variant[:-1] if variant else None)
+    start = Address.of_key(key)
 
     def walk(value: Any, path: tuple[str, ...]) -> Iterable[str]:
         if isinstance(value, dict):

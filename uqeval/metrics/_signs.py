@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from uqeval.keys import family_of
+
 
 @dataclass(frozen=True)
 class Sign:
@@ -83,7 +85,7 @@ def with_intervals(
     """Return a report's warnings, those of signs by the intervals of the scores that have one."""
     found = list(warnings)
     for key, record in results.items():
-        family = key.split("[")[0]
+        family = family_of(key)
         sign = SIGNS.get(family)
         interval = intervals.get(f"{key}.{sign.field}") if sign else None
         if interval is None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from uqeval.errors import UsageError
+from uqeval.keys import family_of
 from uqeval.maps.names import IN_NATS, NO_UNCERTAINTY, UNCERTAINTIES
 from uqeval.metrics._facts import Facts
 from uqeval.metrics._family import variants
@@ -176,9 +177,7 @@ def threshold_in(report: dict[str, Any], settings: PavpuSettings, path: str) -> 
     where there is none, or where it was fitted for each class or item apart.
     """
     results = report["results"]
-    said = {
-        k: v for k, v in report["settings"].items() if k.split("[")[0] == "pavpu" and k in results
-    }
+    said = {k: v for k, v in report["settings"].items() if family_of(k) == "pavpu" and k in results}
     try:
         return _threshold_in(said, results, settings, path)
     except (KeyError, TypeError, AttributeError, ValueError) as error:

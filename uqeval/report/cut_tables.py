@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from uqeval.keys import family_of
 from uqeval.report.fields import about
-from uqeval.report.figures.contract import family_of
 from uqeval.report.glossary import ARROWS, headlines, label
 from uqeval.report.grids import interval_of
 from uqeval.report.intervals import interval as interval_at

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from uqeval.report.figures.contract import family_of
+from uqeval.keys import family_of
 from uqeval.report.schema import Report
 
 DIRECTIONS = {"higher": "higher is better", "lower": "lower is better"}

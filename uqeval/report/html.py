@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from uqeval.keys import family_of
 from uqeval.report import verdicts
 from uqeval.report.behind import Behind, Pile, piles
 from uqeval.report.cards import cards
 from uqeval.report.comparison_tables import differences
 from uqeval.report.figures import Figure, figures_of
-from uqeval.report.figures.contract import family_of
 from uqeval.report.finished import finished
 from uqeval.report.gallery import Gallery
 from uqeval.report.grids import Cell, Grid, cell, grid_of

@@ -15,9 +15,7 @@ def interval(
 
     `intervals` are those of a report or of a slice, which keys them as addresses.
     """
-    metric, bracket, variant = key.partition("[")
-    address = Address(metric, tuple(fields), variant.removesuffix("]") if bracket else None)
-    found = intervals.get(address.within)
+    found = intervals.get(Address.of_key(key, tuple(fields)).within)
     if not isinstance(found, dict) or found.get("low") is None or found.get("high") is None:
         return None
     return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from uqeval.keys import family_of
 from uqeval.report.fields import about
-from uqeval.report.figures.contract import family_of
 from uqeval.report.glossary import ARROWS, headlines, label, of_items
 from uqeval.report.grids import Cell, Grid, Row, cell
 from uqeval.report.schema import Report

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from uqeval.keys import family_of
 from uqeval.report.table import Table, shown
 
 _ERRORS = {"rmse": "RMSE", "mae": "MAE", "nmse": "nMSE", "crps": "CRPS", "nll": "NLL",
@@ -13,7 +14,7 @@ _NMERCI = {"nmerci": "n-MeRCI", "merci": "MeRCI", "lambda": "λ", "mae": "MAE",
 
 
 def _keys(results: dict[str, Any], family: str) -> list[str]:
-    return [key for key in results if key.split("[")[0] == family]
+    return [key for key in results if family_of(key) == family]
 
 
 def regression_tables(results: dict[str, Any]) -> list[Table]:

@@ -7,8 +7,8 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
+from uqeval.keys import family_of
 from uqeval.report.cards import cards
-from uqeval.report.figures.contract import family_of
 from uqeval.report.finished import finished
 from uqeval.report.glossary import family_label
 from uqeval.report.html import MOST_ROWS, rendered

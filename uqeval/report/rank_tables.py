@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from uqeval.keys import family_of
 from uqeval.report.table import Table, shown
 
 _FAILURE = {
@@ -22,7 +23,7 @@ _REMOVED = (0.0, 0.1, 0.2, 0.5, 0.8, 0.9)
 
 def failure_tables(results: dict[str, Any]) -> list[Table]:
     """Scores of every variant, risks and coverages, and the first variant by class."""
-    keys = [key for key in results if key.split("[")[0] == "failure"]
+    keys = [key for key in results if family_of(key) == "failure"]
     if not keys:
         return []
     rows = [
@@ -76,7 +77,7 @@ def failure_tables(results: dict[str, Any]) -> list[Table]:
 
 def sparsification_tables(results: dict[str, Any]) -> list[Table]:
     """AUSE and AURG of every variant, with some points of the curves."""
-    keys = [key for key in results if key.split("[")[0] == "sparsification"]
+    keys = [key for key in results if family_of(key) == "sparsification"]
     rows, curves = [], []
     for key in keys:
         record = results[key]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
+from uqeval.keys import family_of
 from uqeval.report.behind import anchor, percentiles
-from uqeval.report.figures.contract import family_of
 from uqeval.report.glossary import headlines, label
 from uqeval.report.grids import Cell, Grid, Row, cell, interval_of
 from uqeval.report.intervals import class_of

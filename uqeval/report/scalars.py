@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from uqeval.errors import UsageError
+from uqeval.keys import family_of
 
 #: MLflow's rules for a name: its characters, and a path that is in order; its longest.
 _PREFIX = re.compile(r"[\w.\- :/]*", re.ASCII)
@@ -67,7 +68,7 @@ def for_trackers(
         )
     found: dict[str, float] = {}
     for key, record in results.items():
-        metric = key.partition("[")[0]
+        metric = family_of(key)
         for fields, value in numbers(record):
             if (per_class or fields[0] != "per_class") and described(metrics, metric, fields):
                 found[_unused(f"{prefix}{_plain('_'.join((key, *fields)))}", found)] = float(value)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from uqeval.keys import family_of
 from uqeval.report.fields import DIRECTIONS, about, unit_of
-from uqeval.report.figures.contract import family_of
 from uqeval.report.glossary import ARROWS, family_label, headlines, label
 from uqeval.report.grids import Cell, Grid, Row, cell, interval_of
 from uqeval.report.intervals import units_of

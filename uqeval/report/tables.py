@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from uqeval.keys import family_of
 from uqeval.report.cut_tables import cut_tables
 from uqeval.report.glossary import label
 from uqeval.report.number_tables import nmerci_tables, regression_tables
@@ -27,14 +28,14 @@ def tables_of(report: Report) -> list[Table]:
     """The tables of a report, in the order in which a reader asks for them."""
     found = []
     results = report.results
-    patch_keys = [key for key in results if key.split("[")[0] == "pavpu"]
+    patch_keys = [key for key in results if family_of(key) == "pavpu"]
     if "segmentation" in results:
         found.append(_segmentation(results["segmentation"]))
     if patch_keys:
         found.append(_scores(results, patch_keys))
         found.append(_counts(results, patch_keys))
         found.append(_per_class(results, patch_keys[0]))
-    calibration_keys = [key for key in results if key.split("[")[0] == "calibration"]
+    calibration_keys = [key for key in results if family_of(key) == "calibration"]
     if calibration_keys:
         found.append(_calibration(results, calibration_keys))
         found += _estimates(results, calibration_keys)
@@ -43,7 +44,7 @@ def tables_of(report: Report) -> list[Table]:
     found += sparsification_tables(results)
     found += regression_tables(results)
     found += nmerci_tables(results)
-    if keys := [key for key in results if key.split("[")[0] == "divergence"]:
+    if keys := [key for key in results if family_of(key) == "divergence"]:
         found.append(_divergence(results, keys))
     found += temporal_tables(report)
     if "sweep" in results:

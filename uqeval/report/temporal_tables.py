@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from uqeval.errors import number_of
+from uqeval.keys import Key, family_of
 from uqeval.report.schema import Report
 from uqeval.report.table import Table, shown
 
@@ -22,7 +23,7 @@ _MOST = 20
 def temporal_tables(report: Report) -> list[Table]:
     """Scores of every model and flow, then sequences and classes of the first one."""
     results = report.results
-    keys = [key for key in results if key.split("[")[0] == "temporal"]
+    keys = [key for key in results if family_of(key) == "temporal"]
     if not keys:
         return []
     found = [_scores(report, keys), _photometric(report, keys)]
@@ -57,7 +58,7 @@ def _scores(report: Report, keys: list[str]) -> Table:
     if len({(row[0], row[1]) for row in rows}) < len(rows):  # they differ in a choice besides
         columns.insert(2, "variant")
         for row, key in zip(rows, keys, strict=True):
-            row.insert(2, key.partition("[")[2].removesuffix("]"))
+            row.insert(2, Key.parse(key).variant or "")
     pairs = records[0]["pairs"]
     return Table(
         "Temporal consistency",

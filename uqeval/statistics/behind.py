@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.keys import Key
 from uqeval.metrics.calibration_scores import Binned
 from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.from_states import states_of
@@ -33,7 +34,8 @@ def behind(path: Path, report: Report) -> Behind:
     saved = states_of(path, report)
     found = {}
     for key, evaluation in evaluations_of(saved.index).items():
-        key, _, part = key.partition("/")
+        own = Key.parse(key)
+        key, part = own.whole, own.part
         for tally in evaluation.tallies():
             table = isinstance(tally, AccuracyByUncertainty)
             if key in report.results and (table or (isinstance(tally, Reliability) and not part)):

@@ -16,10 +16,8 @@ def addresses_of(
     """The addresses of a report's numbers, and where each stands; rows of classes by their name, or
     by their id where several have it."""
     for key, record in results.items():
-        metric, bracket, rest = key.partition("[")
-        variant = rest.removesuffix("]") if bracket else None
         for fields, place in _numbers(record):
-            yield Address(metric, fields, variant).within, (key, *place)
+            yield Address.of_key(key, fields).within, (key, *place)
 
 
 def _numbers(record: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple[Any, ...]]]:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import StoreError
 from uqeval.gate.addresses import Address
+from uqeval.keys import Key
 from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.places import addresses_of, put
 from uqeval.statistics.stacked import Stacked
@@ -90,7 +91,7 @@ class Scoring:
     @property
     def addresses(self) -> dict[str, tuple[Any, ...]]:
         """All numbers of the run's results by address, and where they stand in the results."""
-        heads = dict.fromkeys(key.partition("/")[0] for key in self.evaluations)
+        heads = dict.fromkeys(Key.parse(key).whole for key in self.evaluations)
         return {k: v for head in heads for k, v in self.addresses_of(head).items()}
 
     def addresses_of(self, key: str) -> dict[str, tuple[Any, ...]]:
@@ -218,9 +219,9 @@ class Scoring:
             record = evaluation.scores(states)
             for name in (*over.means, *over.correlations, *over.of_states):
                 put(record, name, float(means[key, name][0]))
-            head, _, part = key.partition("/")
-            if part:
-                found[head][part] = record
+            own_key = Key.parse(key)
+            if own_key.part:
+                found[own_key.whole][own_key.part] = record
             else:
                 found[key] = record
         return found

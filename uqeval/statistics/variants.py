@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from uqeval.keys import family_of
 from uqeval.metrics import FAMILIES, Family
 from uqeval.metrics._evaluation import Evaluation
 from uqeval.metrics._facts import Facts, VideoFacts
@@ -18,7 +19,7 @@ def variants_of(
     families = {family.in_reports: family for family in FAMILIES.values()}
     found = {}
     for key, record in index["settings"].items():
-        family = families.get(key.split("[")[0])
+        family = families.get(family_of(key))
         if family is not None:
             settings = settings_of(family.settings_type, record)
             found[key] = family, family.evaluations(key, settings, facts, index["fitted"])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from uqeval.errors import UsageError
+from uqeval.keys import family_of
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.report.schema import Report
 
@@ -26,7 +27,7 @@ def alarm_from(
         raise UsageError(f"--alarm-quantile {quantile}; expected 0 to 1.")
     variants = {
         name: said for name, said in report.settings.items()
-        if name.partition("[")[0] == "temporal"
+        if family_of(name) == "temporal"
     }  # fmt: skip
     if not variants:
         raise UsageError("--alarm-from: a report without TC_t; expected one of `uqeval tc`.")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.disk.files import resolved
 from uqeval.disk.json import content_of
 from uqeval.errors import StoreError, UsageError
+from uqeval.keys import Key
 from uqeval.report.schema import Report
 from uqeval.usecases.replay import counted, held, left_out
 
@@ -242,7 +243,8 @@ def _read_off(joined: Joined, key: str, evaluation: Evaluation[Any]) -> Section:
                 "ranks were computed from saved counts: averaged inside bins of a relative width "
                 f"of at most {evaluation.bound:.2g}; `metrics` of the report says of which scores."
             )
-    head, _, part = key.partition("/")
+    own_key = Key.parse(key)
+    head, part = own_key.whole, own_key.part
     before = joined.files[0].index["results"][head]
     before = before.get(part, {}) if part else before
     own = [name for name in before if f"{key}/{name}" not in index["fitted"]]  # no other section's

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from uqeval.inputs import Inputs
+from uqeval.keys import Key, family_of
 from uqeval.report.schema import Report
 
 if TYPE_CHECKING:
@@ -22,7 +23,8 @@ def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, 
     settings: dict[str, Any] = {}
     told: dict[str, dict[str, None]] = {}  # by whom, in order
     for key, section in sections.items():
-        whole, _, part = key.partition("/")
+        own = Key.parse(key)
+        whole, part = own.whole, own.part
         for text in section.warnings:
             told.setdefault(text, {})[whole] = None
         if part:
@@ -80,7 +82,7 @@ def report_of(
                 f"{', '.join(own)}: fitted on this part alone, which cannot be merged; give all "
                 "parts --threshold NUMBER, and for PAvPU --curve-range LOW:HIGH."
             )
-    families = dict.fromkeys(key.split("[")[0] for key in record["settings"])
+    families = dict.fromkeys(family_of(key) for key in record["settings"])
     by_key = {family.key or family.name: family for family in FAMILIES.values()}
     known = [by_key[name] for name in families if name in by_key]
     return Report(

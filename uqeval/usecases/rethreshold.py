@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
+from uqeval.keys import Key
 from uqeval.usecases.replay import counted, held
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def recut(joined: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any
         settings[key] = _settings(settings[key], rule, "counted_at" in new)
         own = settings_of(family.settings_type, settings[key])
         evaluation = family.evaluations(key, own, facts, fitted)[key]
-        parts = {part.partition("/")[2] for part in fitted if part.startswith(f"{key}/")}
+        parts = {own.part for own in map(Key.parse, fitted) if own.part and own.whole == key}
         results[key] = _scores(joined, evaluation) | {n: before[n] for n in parts if n in before}
         _put_items(joined, evaluation, key, items)
         ties = results[key]["ties"]
@@ -85,7 +86,8 @@ def _shown(threshold: float | None) -> str:
 
 def _of_its_own(key: str) -> bool:
     """Whether a variant is called by a threshold of uncertainty (not by one of accuracy)."""
-    return any(own.startswith("threshold=") for own in key.partition("[")[2].split(","))
+    variant = Key.parse(key).variant or ""
+    return any(own.startswith("threshold=") for own in variant.split(","))
 
 
 def _settings(before: Mapping[str, Any], rule: str, other: bool) -> dict[str, Any]:

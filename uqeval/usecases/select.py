@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from uqeval.errors import UsageError
+from uqeval.keys import family_of
 from uqeval.report.schema import Report
 from uqeval.stores.sequences import split_name
 
@@ -165,8 +166,8 @@ def _reason(report: Report, key: str, name: str, record: dict[str, Any]) -> str:
 
 def _plain(field: str) -> str:
     """The address of a field in the report's metrics: without its variant."""
-    head, _, tail = field.partition("[")
-    return head + tail.partition("]")[2] if tail else field
+    key, _, name = field.rpartition(".")
+    return f"{family_of(key)}.{name}"
 
 
 def _split(report: Report, field: str) -> tuple[str, str]:
@@ -188,13 +189,13 @@ def _split(report: Report, field: str) -> tuple[str, str]:
 def _default_field(report: Report) -> str:
     keys: Sequence[str] = list(report.items[0]) if report.items else []
     for key in keys:
-        if key.split("[")[0] == "temporal":
+        if family_of(key) == "temporal":
             return f"{key}.tc"
     for key in keys:
         for address, metric in report.metrics.items():
             family, _, name = address.partition(".")
             record = report.items[0][key]
             named = isinstance(record, dict) and name in record
-            if key.split("[")[0] == family != "segmentation" and named and metric["direction"]:
+            if family_of(key) == family != "segmentation" and named and metric["direction"]:
                 return f"{key}.{name}"
     raise UsageError("the report has no scores of single items; give one with items.")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from uqeval.keys import Key, family_of
 from uqeval.report.intervals import class_of, interval
 from uqeval.report.safe import plain
 from uqeval.report.schema import Report
@@ -66,11 +67,6 @@ def holding(lines: Iterable[Line], field: str) -> list[Line]:
 Maker: TypeAlias = "Callable[[list[Line]], Iterable[Figure]]"
 
 
-def family_of(key: str) -> str:
-    """`pavpu` of `pavpu[mutual_information]`."""
-    return key.partition("[")[0]
-
-
 def lines_of(reports: Mapping[str, Report]) -> dict[str, list[Line]]:
     """Lines of all reports by family, in the order of the reports' results."""
     found: dict[str, list[Line]] = {}
@@ -89,10 +85,13 @@ def lines_of(reports: Mapping[str, Report]) -> dict[str, list[Line]]:
 
 def _variant(key: str, report: Report) -> str:
     """What a variant is called: what its key changes, or what the plain key stands for."""
-    if "[" in key:
-        return key.partition("[")[2].removesuffix("]")
+    own_key = Key.parse(key)
+    if own_key.region is not None:
+        return str(key)
+    if own_key.variant is not None:
+        return own_key.variant
     variants = [k for k in report.results if k.startswith(f"{key}[")]
     record = report.results[key]
     own = record.get("uncertainty") or record.get("model")
-    named = any("=" not in k.partition("[")[2].split(",")[0] for k in variants)
+    named = any("=" not in (Key.parse(k).variant or "").split(",")[0] for k in variants)
     return str(own) if named and own else key

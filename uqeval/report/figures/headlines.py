@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from uqeval.keys import family_of
 from uqeval.report.figures import style
-from uqeval.report.figures.contract import Figure, Line, family_of
+from uqeval.report.figures.contract import Figure, Line
 from uqeval.report.figures.curves import shown
 from uqeval.report.glossary import headlines, label
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from uqeval.keys import family_of
 from uqeval.report.glossary import headlines, label
 from uqeval.report.intervals import units_of
 from uqeval.report.markdown import cell
@@ -140,7 +141,7 @@ def _scores(name: str, report: Report) -> Iterator[str]:
     yield "| score | value | unit | better | interval | from | meaning |"
     yield "|---|---|---|---|---|---|---|"
     for key, record in report.results.items():
-        family = key.split("[")[0].split("@")[0]
+        family = family_of(key)
         for field in headlines(family):
             if field not in record:
                 continue

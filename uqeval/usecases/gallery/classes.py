@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UqevalError
+from uqeval.keys import family_of
 from uqeval.report.gallery import Picture
 from uqeval.usecases.gallery.paint import RIGHT, VOID, WRONG, colours, css, heat, painted, photo
 
@@ -31,7 +32,7 @@ class Classes:
         self._inputs, self._images, self._report = inputs, images, report
         self._colours = colours(inputs.source.classes)
         self._settings = {
-            key: own for key, own in report.settings.items() if key.split("[")[0] == "pavpu"
+            key: own for key, own in report.settings.items() if family_of(key) == "pavpu"
         }
         named = [own["uncertainty"] for own in report.settings.values() if "uncertainty" in own]
         self._uncertainties = list(dict.fromkeys(named))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from uqeval.errors import UsageError
+from uqeval.keys import family_of
 from uqeval.maps.names import void_of
 from uqeval.report.gallery import Picture
 from uqeval.usecases.gallery.paint import RIGHT, VOID, WRONG, colours, css, painted
@@ -39,7 +40,7 @@ class Pairs:
         # Where nobody says how many classes there are, those that occur are in the report.
         rows = [
             row
-            for key, record in report.results.items() if key.split("[")[0] == "temporal"
+            for key, record in report.results.items() if family_of(key) == "temporal"
             for row in record.get("per_class") or ()
         ]  # fmt: skip
         self._classes = dict(sorted((row["class"], str(row["name"])) for row in rows))
@@ -48,7 +49,7 @@ class Pairs:
         known = colours(max(self._classes, default=0) + 1)
         self._palette[: len(known)] = known
         places = {name: i for i, name in enumerate(inputs.video.models)}
-        variants = [o for k, o in report.settings.items() if k.split("[")[0] == "temporal"]
+        variants = [o for k, o in report.settings.items() if family_of(k) == "temporal"]
         models = list(dict.fromkeys(str(own["model"]) for own in variants))
         if model is not None and model not in models:
             raise UsageError(f"--model {model}: the report is of {', '.join(models)}.")

@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from uqeval.keys import family_of
+
 #: Relative to the larger of 1 and the value, by family: maps of classes are float32, whose last bit
 #: depends on the library's logarithm; all else is float64.
 TOLERANCE = {"calibration": 1e-6, "failure": 1e-5, "sparsification": 1e-5, "divergence": 1e-6}
@@ -41,7 +43,7 @@ def compare(
 ) -> Tally:  # fmt: skip
     """Compare the fields that both have; `slack`: more that a field may differ, absolute."""
     tally = into if into is not None else Tally(0, [])
-    family = key.split("[")[0].split("@")[0]
+    family = family_of(key)
     tolerance = TOLERANCE.get(family, DEFAULT)
     for field, ours, theirs in _fields(reported, found):
         tally.compared += 1

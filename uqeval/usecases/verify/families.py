@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from uqeval.keys import family_of
 from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify import numbers, ranks, video
 from uqeval.usecases.verify.arrays import Array
@@ -45,11 +46,6 @@ COVERED = (
     "segmentation", "pavpu", "calibration", "failure", "sparsification", "regression", "nmerci",
     "temporal", "divergence",
 )  # fmt: skip
-
-
-def family_of(key: str) -> str:
-    """Return the family of a key of a report: `pavpu` of `pavpu[window=7]`."""
-    return key.split("[")[0].split("@")[0]
 
 
 def not_covered(key: str, settings: Mapping[str, Any]) -> str | None:

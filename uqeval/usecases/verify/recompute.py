@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from uqeval.keys import family_of
 from uqeval.usecases.verify import families as f
 from uqeval.usecases.verify import video
 from uqeval.usecases.verify.classes import class_maps
@@ -86,7 +87,7 @@ class Recomputation:
 
     def _classes(self, items: Sequence[int], pooled: bool) -> None:
         source, classes = self._source(), self.opened.source.classes
-        own = {key: self.settings[key] for key in self.keys if f.family_of(key) != "divergence"}
+        own = {key: self.settings[key] for key in self.keys if family_of(key) != "divergence"}
         parts = []
         pooled = pooled and not self._too_much(64)
         kl: dict[str, list[Any]] = {}
@@ -105,7 +106,7 @@ class Recomputation:
             for key, found in self._scores(own, whole, None):
                 if self._by_item(key):
                     continue
-                if not isinstance(found, str) and f.family_of(key) in ("pavpu", "failure"):
+                if not isinstance(found, str) and family_of(key) in ("pavpu", "failure"):
                     self._threshold(key, whole)
                 self._held(key, None, found)
         self._pooled_divergence(kl, pooled)
@@ -135,7 +136,7 @@ class Recomputation:
 
     def _divergence(self, item: int, kl: dict[str, list[Any]], read: Any, mine: Any) -> None:
         for key in self.keys:
-            if f.family_of(key) != "divergence":
+            if family_of(key) != "divergence":
                 continue
             other = read(self.opened.source.reference, item)  # type: ignore[attr-defined]
             if isinstance(mine, tuple):
@@ -160,7 +161,7 @@ class Recomputation:
         parts: list[Numbers] = []
         pooled = pooled and not self._too_much(48)
         kl: dict[str, list[Any]] = {}
-        of_target = [key for key in self.keys if f.family_of(key) != "divergence"]
+        of_target = [key for key in self.keys if family_of(key) != "divergence"]
         for item in items:
             if len(of_target) < len(self.keys):
                 self._divergence(

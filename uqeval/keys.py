@@ -1,0 +1,49 @@
+"""Keys of a report's results: `family[variant]@region`, and `key/part` for a part of the results.
+
+A variant or a region may hold any text, paths too: keys are taken apart here alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+_KEY = re.compile(
+    r"(?P<family>[^\[@/]*)(?:\[(?P<variant>.*?)\](?=$|[@/]))?"
+    r"(?:@(?P<region>[^/]*))?(?:/(?P<part>.*))?",
+    re.DOTALL,
+)
+
+
+@dataclass(frozen=True)
+class Key:
+    """A key, taken apart: `pavpu`, `pavpu[window=7]`, `calibration@boundary:8`, `…/temperature`."""
+
+    family: str
+    variant: str | None = None
+    region: str | None = None
+    part: str = ""
+
+    @classmethod
+    @lru_cache(4096)
+    def parse(cls, text: str) -> Key:
+        """Read a key; text that is none is a family of that name."""
+        match = _KEY.fullmatch(text)
+        if match is None:
+            return cls(text)
+        return cls(match["family"], match["variant"], match["region"], match["part"] or "")
+
+    @property
+    def whole(self) -> str:
+        """The key without its part."""
+        variant = "" if self.variant is None else f"[{self.variant}]"
+        return self.family + variant + ("" if self.region is None else f"@{self.region}")
+
+    def __str__(self) -> str:
+        return self.whole + (f"/{self.part}" if self.part else "")
+
+
+def family_of(key: str) -> str:
+    """Return the family of a key: `pavpu` of `pavpu[window=7]`."""
+    return Key.parse(key).family
