@@ -6,8 +6,11 @@ import threading
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from uqeval.maps.views import WHOLE
+
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
+    from uqeval.maps.views import View
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State, Thin
 
@@ -31,6 +34,7 @@ class Counting:
         self.apart = [t for t in tallies if t in kept or not t.any_order]
         self._together = [t for t in tallies if t not in self.apart]
         self._kept, self._known = kept, known
+        self._plain = {tally: tally.seen(WHOLE) for tally in self.apart}
         self._own = threading.local()
         self._parts: list[dict[Tally, State]] = []
 
@@ -49,26 +53,36 @@ class Counting:
         return tally.thin(tally.load(data)), data if tally in self._kept else None
 
     def states_of(self, maps: Maps) -> list[Found]:
-        """The states of one item of the tallies apart; those together are counted on the way."""
+        """The states of one item of the tallies apart; those together are counted on the way.
+
+        The maps of each view are made once.
+        """
         counted, empty = self._worker()
+        seen: dict[View, Maps] = {}
+        #: States of the item by view, which tallies of that view may read.
+        made: dict[View, dict[Tally, State]] = {}
+        for view in dict.fromkeys(tally.view for tally in (*counted, *self.apart)):
+            seen[view], made[view] = view.maps(maps), {}
         for tally, state in counted.items():
-            tally.update(state, maps)
-        made: dict[Tally, State] = {}
+            tally.update(state, seen[tally.view])
         found: list[Found] = []
         for tally in self.apart:
-            thin = None if tally in self._kept else tally.thin_of(maps)
+            own, plain = seen[tally.view], self._plain[tally]
+            thin = None if tally in self._kept else plain.thin_of(own)
             if thin is not None:
                 found.append((thin, None))
                 continue
-            if tally in empty and tally not in made:
-                made[tally] = empty[tally]
-                tally.update(made[tally], maps)
-            state = tally.state_of(maps, made)
+            states = made[tally.view]
+            if tally in empty and plain not in states:
+                states[plain] = empty[tally]
+                plain.update(states[plain], own)
+            state = plain.state_of(own, states)
             found.append((tally.thin(state), tally.pack(state) if tally in self._kept else None))
         empty.clear()
         for tally, (thin, _) in zip(self.apart, found, strict=True):
-            if tally in made and tally.clear(made[tally], thin):
-                empty[tally] = made[tally]
+            states, plain = made[tally.view], self._plain[tally]
+            if plain in states and tally.clear(states[plain], thin):
+                empty[tally] = states[plain]
         return found
 
     def together(self) -> dict[Tally, State]:

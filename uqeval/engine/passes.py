@@ -115,7 +115,7 @@ def run_pass(
     #: Frames of a video that two pairs share are kept until both have had them.
     skip: Callable[[range], None] = getattr(source, "skip", lambda _: None)
 
-    names = {name for tally in tallies for name in tally.inputs}
+    names = {name for tally in tallies for name in tally.reads}
     if scratch.reads_again(source):
         source.need(names)
 

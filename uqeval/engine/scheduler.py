@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from uqeval.engine.options import RunOptions
     from uqeval.engine.scratch import Scratch
     from uqeval.maps.contract import MapSource
+    from uqeval.maps.views import View
     from uqeval.metrics._evaluation import Counted, Passes, Section
     from uqeval.stores.map_cache import MapCache
     from uqeval.stores.states_writer import StatesWriter
@@ -107,25 +108,28 @@ class Scheduler:
         self._states = need // 2
 
     def _pass(self, tallies: Sequence[Tally], scratch: Scratch) -> dict[Tally, Counted]:
-        """Count some tallies over all items.
+        """Count some tallies over all items: all views of one source in one read of it.
 
-        Those of tempered samples read the stack again, each temperature for itself. What takes too
-        much memory is refused before any is read.
+        A view with a source of its own reads it apart, and keeps no maps. What takes too much
+        memory is refused before any is read.
         """
         from uqeval.engine.scratch import Scratch
 
-        own = [tally for tally in tallies if tally.tempering is None]
-        turns = [(self.inputs.source, own, scratch)] if own else []
-        for betas in dict.fromkeys(tally.tempering for tally in tallies):
-            if betas is not None:
-                from uqeval.maps.tempering import tempered
-
-                source: MapSource = tempered(self.inputs.source, betas)
-                mine = [tally for tally in tallies if tally.tempering == betas]
-                source.want(sorted({name for tally in mine for name in tally.inputs}))
-                turns.append(
-                    (source, mine, Scratch(0, False, reads=self._reads, watch=self.inputs.watch))
-                )
+        shared: list[Tally] = []
+        apart: dict[View, tuple[MapSource, list[Tally]]] = {}
+        for tally in tallies:
+            view = tally.view
+            if view in apart:
+                apart[view][1].append(tally)
+            elif (source := view.source(self.inputs.source)) is self.inputs.source:
+                shared.append(tally)
+            else:
+                apart[view] = source, [tally]
+        turns = [(self.inputs.source, shared, scratch)] if shared else []
+        for source, own in apart.values():
+            source.want(sorted({name for tally in own for name in tally.reads}))
+            kept = Scratch(0, False, reads=self._reads, watch=self.inputs.watch)
+            turns.append((source, own, kept))
         workers = self._workers([(source, kept) for source, _, kept in turns])
         counted: dict[Tally, Counted] = {}
         for turn, many in zip(turns, workers, strict=True):

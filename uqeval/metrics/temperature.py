@@ -113,8 +113,8 @@ class Temperature(Evaluation[CalibrationSettings]):
         from uqeval.tallies import Tempered, TemperedSamples
 
         own, classes = self.settings, self.facts.classes
-        kind = Tempered if own.temperature_of == "mean" else TemperedSamples
-        return kind(classes, beta, own.binning(), own.clip, own.is_positive(classes))
+        make = Tempered if own.temperature_of == "mean" else TemperedSamples.of
+        return make(classes, beta, own.binning(), own.clip, own.is_positive(classes))
 
 
 def fit_items(settings: CalibrationSettings, facts: Facts) -> list[int] | None:

@@ -173,7 +173,7 @@ def fit_samples(classes: int, items: Sequence[int] | None, clip: float) -> Fitti
     from uqeval.tallies import SampleLikelihoods
 
     def tally(lowest: float, step: float, count: int) -> SampleLikelihoods:
-        return SampleLikelihoods(classes, lowest, step, count, clip)
+        return SampleLikelihoods.of(classes, lowest, step, count, clip)
 
     return (yield from _fit_values(tally, items, None))
 

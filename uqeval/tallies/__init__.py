@@ -25,7 +25,6 @@ from uqeval.tallies.reliability import (
     Reliability,
 )
 from uqeval.tallies.segmentation import ClassCounts
-from uqeval.tallies.subset import OfSubset
 from uqeval.tallies.target_counts import TargetCounts
 from uqeval.tallies.tempered import (
     Likelihoods,
@@ -100,7 +99,6 @@ __all__ = [
     "ItemPatchCounts",
     "Likelihoods",
     "Moments",
-    "OfSubset",
     "PairCounts",
     "PatchCounts",
     "Patches",

@@ -14,12 +14,12 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+
+from uqeval.maps.views import WHOLE, View
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from uqeval.maps.names import Betas
 
     State = dict[str, NDArray[Any]]
     Maps = dict[str, NDArray[Any]]
@@ -50,6 +50,9 @@ class Field:
 class Tally(ABC):
     """Base of all tallies; see the module's docstring."""
 
+    #: Which data are counted.
+    view: View = dataclasses.field(default=WHOLE, kw_only=True)
+
     id: ClassVar[str]
     #: Raised on purpose where the same maps give another state: states of another version are
     #: counted again, and are not added to those of this one.
@@ -75,11 +78,6 @@ class Tally(ABC):
         """Whether items add up to the same bits in any order, and only all of them together are
         looked at, so that one state will do for many items."""
         return False
-
-    @property
-    def tempering(self) -> Betas | None:
-        """Temperatures of the samples that the maps are of; None for the samples as they are."""
-        return None
 
     @property
     @abstractmethod
@@ -134,11 +132,23 @@ class Tally(ABC):
         self.check(state)
         return state
 
+    def seen(self, view: View) -> Self:
+        """Return the same tally of another view."""
+        return self if view == self.view else dataclasses.replace(self, view=view)
+
+    @property
+    def reads(self) -> set[str]:
+        """Return the maps of a source that its view and `update` read."""
+        return self.view.inputs(self.inputs)
+
     def parameters(self) -> dict[str, Any]:
         """Id and parameters, as JSON can hold them, with the version above the first: the name of
         the tally's states in a file."""
         version = {} if self.version == 1 else {"version": self.version}
         found = {"id": self.id, **version, **dataclasses.asdict(self)}
+        del found["view"]
+        if self.view.name:
+            found["view"] = self.view.name
         if "sigma" in found:  # `sigma:NAME` is called NAME, as states were before
             found["sigma"] = found["sigma"].removeprefix("sigma:")
         return found

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from uqeval.maps.names import Betas
+from uqeval.maps.views import Tempered as view_of
 from uqeval.tallies._contract import Field, Tally
 from uqeval.tallies._values import void_of
 from uqeval.tallies.reliability import Bins, add_bins, flaw_of_bins
@@ -153,14 +154,15 @@ class SampleLikelihoods(Tally):
     count: int
     clip: float
 
-    @property
-    def tempering(self) -> Betas:
-        """The β."""
-        return Betas(self.lowest, self.step, self.count)
+    @classmethod
+    def of(cls, classes: int, lowest: float, step: float, count: int, clip: float) -> Self:
+        """Return the tally in the view that has its maps."""
+        view = view_of(Betas(lowest, step, count))
+        return cls(classes, lowest, step, count, clip, view=view)
 
     def betas(self) -> list[float]:
         """The β, ascending."""
-        return self.tempering.values()
+        return Betas(self.lowest, self.step, self.count).values()
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -262,10 +264,10 @@ class TemperedSamples(_AtBeta):
 
     id: ClassVar[str] = "tempered_samples"
 
-    @property
-    def tempering(self) -> Betas:
-        """The one β."""
-        return Betas(self.beta)
+    @classmethod
+    def of(cls, classes: int, beta: float, bins: Bins, clip: float, positive: bool) -> Self:
+        """Return the tally in the view that has its maps."""
+        return cls(classes, beta, bins, clip, positive, view=view_of(Betas(beta)))
 
     @property
     def inputs(self) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from uqeval.engine.options import Progress, RunOptions, Silent
 from uqeval.engine.sizes import parse_memory
 from uqeval.errors import UsageError
 from uqeval.inputs import Given, Inputs, beside_reference, open_inputs
+from uqeval.maps.views import Subset
 from uqeval.metrics._driver import drive, renamed
 from uqeval.report.schema import Report
 from uqeval.usecases.plans import families_of, input_options, known_families
@@ -232,9 +233,8 @@ def _passes(
 def _of_subset(passes: Passes, subset: int, fields: Sequence[str] | None) -> Passes:
     """The same passes on the maps of one subset; of its results only some `fields`, or all."""
     from uqeval.metrics._evaluation import Section
-    from uqeval.tallies import OfSubset
 
-    section: Section = yield from renamed(passes, lambda tally: OfSubset(tally, subset))
+    section: Section = yield from renamed(passes, lambda tally: tally.seen(Subset(subset)))
     if fields is None:
         return section
     kept = {k: v for k, v in section.results.items() if k.removesuffix("_reason") in fields}

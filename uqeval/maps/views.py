@@ -1,0 +1,88 @@
+"""Views: which data a tally counts. The engine groups tallies by their view.
+
+A view turns the maps of an item into the maps to count. All views of a source are counted in one
+read of it; a view that needs other maps than these has a source of its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from uqeval.maps.names import Betas, of_subset
+
+if TYPE_CHECKING:
+    from uqeval.maps.contract import MapSource
+    from uqeval.maps.reduction import Maps
+
+
+class View(ABC):
+    """Which data are counted. Subclasses are frozen dataclasses: their fields are parameters."""
+
+    @property
+    def name(self) -> str:
+        """Return the name in saved states; "" where the tally's own parameters say it."""
+        return ""
+
+    def inputs(self, names: Collection[str]) -> set[str]:
+        """Return the maps that this view takes of a source, for a tally that reads `names`."""
+        return set(names)
+
+    def source(self, source: MapSource) -> MapSource:
+        """Return where its maps are read: `source` itself, or one of its own.
+
+        Raises `UsageError` for data that have no such view.
+        """
+        return source
+
+    @abstractmethod
+    def maps(self, maps: Maps) -> Maps:
+        """Return the maps to count of an item's maps, which are left as they are."""
+
+
+@dataclass(frozen=True)
+class Whole(View):
+    """All pixels of the predictions as they are."""
+
+    def maps(self, maps: Maps) -> Maps:
+        return maps
+
+
+WHOLE = Whole()
+
+
+@dataclass(frozen=True)
+class Subset(View):
+    """Some of the samples: the `number`-th subset of those that a source gives maps of."""
+
+    number: int
+
+    @property
+    def name(self) -> str:
+        return f"subset:{self.number}"
+
+    def inputs(self, names: Collection[str]) -> set[str]:
+        return {of_subset(self.number, name) for name in names}
+
+    def maps(self, maps: Maps) -> Maps:
+        """Maps of all subsets have no prefix."""
+        prefix = of_subset(self.number, "")
+        own = {name.removeprefix(prefix): v for name, v in maps.items() if name.startswith(prefix)}
+        return maps | own
+
+
+@dataclass(frozen=True)
+class Tempered(View):
+    """The samples, each scaled by inverse temperatures before they are averaged."""
+
+    betas: Betas
+
+    def source(self, source: MapSource) -> MapSource:
+        from uqeval.maps.tempering import tempered
+
+        return tempered(source, self.betas)
+
+    def maps(self, maps: Maps) -> Maps:
+        return maps
