@@ -267,6 +267,33 @@ def test_intervals_and_slices(folder: Path) -> None:
     assert report["intervals"]["pavpu.pavpu"]["level"] == 0.9
 
 
+def test_what_can_be_judged_is_where_a_rule_cannot_be(folder: Path) -> None:
+    """A change without a baseline and an unknown metric are listed; the other limits are judged."""
+    gate = "gate:\n  pavpu.pavpu: {min: 0, max_drop: 0.1}\n  failure.auroc: {min: 0}\n"
+    waived = "  pavpu.p_accurate: {min: 1, waive: {until: 2030-01-31, by: Ann, why: known}}\n"
+    write(
+        folder,
+        f"stores: {{{CITY}}}\n",
+        "evaluate: {city: {pavpu: }}\noutput: out/\n",
+        gate + waived,
+    )
+    done = run_uqeval("run", "--today", "2030-01-31", cwd=folder)
+    assert done.status == 2 and "Traceback" not in done.stderr
+    assert "gate incomplete: 1 waived, 1 passed, 0 failed, 2 not evaluated" in done.stdout
+    early = done.stderr[: done.stderr.index("judged as of 2030-01-31 (--today)")]
+    assert "pavpu.pavpu: not evaluated: max_drop needs a baseline; give --baseline" in early
+    assert "no metric 'failure' is evaluated of city" in early
+    verdicts = json.loads((folder / "out/verdicts.json").read_text())
+    assert [own["kind"] for own in verdicts["verdicts"]] == ["min", "min"]
+    lost = [(own["address"], own["limits"]) for own in verdicts["not_evaluated"]]
+    assert lost == [("pavpu.pavpu", {"max_drop": 0.1}), ("failure.auroc", {"min": 0.0})]
+    assert "needs a baseline" in (folder / "out/index.html").read_text()
+    expired = run_uqeval("run", "--today", "2030-02-01", cwd=folder)
+    assert "1 passed, 1 failed, 2 not evaluated" in expired.stdout
+    refused(run_uqeval("run", "--today", "2030-02-30", cwd=folder), "no such day")
+    refused(run_uqeval("run", "--today", "2030-01-01", "--no-gate", cwd=folder), "there are none")
+
+
 def test_draws_of_the_file(folder: Path) -> None:
     said = f"stores: {{{CITY}}}\nevaluate: {{city: {{pavpu: }}}}\nci: 0.9\n"
     write(folder, said, "draws: 150\nseed: 7\n")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from functools import cached_property
@@ -82,6 +82,7 @@ def gate(
     from uqeval.config import load_rules
     from uqeval.gate import judge
     from uqeval.gate.baseline import refuse_unused_baseline
+    from uqeval.gate.rules import refuse_unused_day
     from uqeval.report.folder import digests_of, load_reports
     from uqeval.stores.overlap import refuse_overlap
 
@@ -93,20 +94,15 @@ def gate(
         raise UsageError("-o - prints JSON; give --format markdown alone, or -o FILE.")
     day = day_of(today)
     demanded = load_rules(file)
-    if day is not None and all(rule.limits.waive is None for rule in demanded):
-        raise UsageError(
-            f"--today {today} has no effect: no rule of {file} carries a waiver (waive:). Leave it "
-            "out."
-        )
+    if day is not None:
+        refuse_unused_day(day, demanded, file)
     if baseline is not None:
         refuse_unused_baseline(demanded)
     reports, before = load_reports(report), load_reports(baseline) if baseline is not None else []
     read_files = [path for named in (*reports, *before) for path in named.files]
     check_outputs(output, junit, markdown, inputs=[file, *read_files])
     refuse_overlap([summary], [file, *read_files], "give GITHUB_STEP_SUMMARY another file")
-    judgement = judge(reports, demanded, before, _Tallies(), today=day)
-    if day is not None:
-        judgement = dated(judgement)
+    judgement = judge(reports, demanded, before, _Tallies(), today=day).dated(day)
 
     read: dict[str, Any] = {"report": report, "baseline": baseline, "rules": file}
     read["sha256"] = digests_of(reports, before, file)
@@ -131,12 +127,6 @@ def day_of(today: str | None) -> date | None:
         return None if today is None else parse_day(today)
     except ValueError as error:
         raise UsageError(f"--today {today}: {error}.") from None
-
-
-def dated(judgement: Judgement) -> Judgement:
-    """Return verdicts that warn of their day, which was given."""
-    text = f"judged as of {judgement.today} (--today), not of the present day."
-    return replace(judgement, warnings=(text, *judgement.warnings))
 
 
 def tell_not_evaluated(judgement: Judgement) -> None:

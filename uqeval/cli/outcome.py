@@ -38,6 +38,10 @@ class Shown(Listener):
         """Print why, also where all else is quiet."""
         tell(f"uqeval: {name}: {why}")
 
+    def warned(self, text: str) -> None:
+        """Print which rule cannot be judged, also where all else is quiet."""
+        tell(f"uqeval: {text}")
+
 
 def _read_off(report: Report) -> str:
     """What reading off the states took beside the run."""

@@ -44,6 +44,11 @@ def run(
     gate: Annotated[bool, typer.Option(
         "--gate/--no-gate", show_default=False, rich_help_panel=_GATE,
         help="Judge the rules of the file (default: if it has any).")] = True,
+    today: Annotated[str | None, typer.Option(
+        metavar="YYYY-MM-DD", show_default=False, rich_help_panel=_GATE,
+        help="Check waivers against this day instead of today (UTC). To test rules, not to "
+        "release.")]
+        = None,
     video: Annotated[str | None, typer.Option(
         metavar="VIDEO", show_default=False, rich_help_panel="Input",
         help="Without a file: frames, with or without PREDS, as for `uqeval tc`.")] = None,
@@ -69,6 +74,7 @@ def run(
 
     Example: uqeval run preds.zarr labels/ -o report/
     """
+    from uqeval.cli.gate import day_of
     from uqeval.cli.outcome import Shown, finish
     from uqeval.cli.progress import progress_for
     from uqeval.usecases.run import RunSettings, run_stores
@@ -89,7 +95,7 @@ def run(
         raise UsageError("--uncertainty is said in the file, under evaluate:, for each metric.")
     chosen = RunSettings(
         stores=store or [], uncertainty=uncertainty or [], output=output, gate=gate,
-        baseline=baseline, gallery=gallery,
+        baseline=baseline, gallery=gallery, today=day_of(today),
         workers=shared.workers, memory=memory, resume=resume, progress=progress_for(quiet),
         listener=Shown(quiet), **cuts,
     )  # fmt: skip

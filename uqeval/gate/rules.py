@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from uqeval.errors import UsageError
 from uqeval.gate.addresses import Address
 from uqeval.gate.kinds import KINDS, Kind
 from uqeval.gate.waivers import Waiver, check_bounds
@@ -67,6 +69,10 @@ class Limits(BaseModel):
         changes: dict[str, Any] = {own: None for own in KINDS if own != kind}
         return self.model_copy(update=changes | {"waive": waive})
 
+    def without(self, kinds: Collection[Kind]) -> Limits:
+        """Return the same without some limits."""
+        return self.model_copy(update=dict.fromkeys(kinds))
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -81,3 +87,14 @@ class Rule:
     def place(self) -> str:
         """What messages call it."""
         return f"{self.file}:{self.line}: {self.address}"
+
+
+def refuse_unused_day(today: date, rules: Sequence[Rule], file: object) -> None:
+    """Raise `UsageError` for a day that is given where no rule carries a waiver."""
+    if all(rule.limits.waive is None for rule in rules):
+        raise UsageError(
+            f"--today {today} has no effect: no rule of {file} carries a waiver (waive:). Leave it "
+            "out."
+            if rules else
+            f"--today {today} is for the rules under gate: of a file; there are none."
+        )  # fmt: skip

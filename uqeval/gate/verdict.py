@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date
 from typing import Literal
 
@@ -79,3 +79,10 @@ class Judgement:
     def count(self, status: Status) -> int:
         """How many verdicts there are of a status."""
         return sum(verdict.status == status for verdict in self.verdicts)
+
+    def dated(self, today: date | None) -> Judgement:
+        """Return the same with a warning of the day, where one was given."""
+        if today is None:
+            return self
+        text = f"judged as of {today} (--today), not of the present day."
+        return replace(self, warnings=(text, *self.warnings))

@@ -28,7 +28,7 @@ from uqeval.usecases.run.folder import (
     write_overview,
 )
 from uqeval.usecases.run.outcome import Failures, Listener, Outcome, RunSettings
-from uqeval.usecases.run.preflight import check_metrics, check_rules, refuse_same_folder
+from uqeval.usecases.run.preflight import RunRules, refuse_same_folder
 from uqeval.usecases.run.reports import of_families, with_sweep, without_sweep
 from uqeval.usecases.run.single import alone
 from uqeval.usecases.run.tasks import opened, with_cuts
@@ -57,6 +57,7 @@ def run_config(path: str | Path = FILE, **settings: Any) -> Outcome:
 
 def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = None) -> Outcome:
     """The same for a configuration that was read from `file`, or from none."""
+    from uqeval.gate.rules import refuse_unused_day
     from uqeval.report.folder import load_reports
 
     names = _names(config, chosen, file)
@@ -70,12 +71,15 @@ def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = No
     rules = load_rules(file) if file is not None and chosen.gate and config.gate else []
     if chosen.baseline is not None and not rules:
         raise UsageError("--baseline is for the rules under gate: of a file; there are none.")
+    if chosen.today is not None:
+        refuse_unused_day(chosen.today, rules, file)
     outcome = Outcome(Path(chosen.output or config.output or FOLDER))
     if chosen.baseline is not None:
         refuse_same_folder(chosen.baseline, outcome.folder)
     before = load_reports(chosen.baseline) if chosen.baseline is not None else []
     sliced = cut is not None and cut.slices is not None
-    check_rules(rules, list(config.stores), names, before, sliced=sliced)
+    gate = RunRules(rules, chosen.listener.warned)
+    gate.check(list(config.stores), names, before, sliced=sliced)
     make_folder(outcome.folder, names, [config.stores[name] for name in names], _files(cut, file))
     with locked(outcome.folder / PAGE):
         put_overview_aside(outcome.folder)  # it is of reports that are replaced now
@@ -83,7 +87,7 @@ def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = No
         for name in names:
             with Failures(name, outcome, chosen):
                 tasks.append(opened(config, name, chosen))
-        check_metrics(rules, {task.name: task.keys() for task in tasks}, bool(outcome.failed))
+        gate.check_metrics({task.name: task.keys() for task in tasks}, bool(outcome.failed))
         tasks = with_cuts(tasks, cut, outcome, chosen, len(config.stores))
         for name in names:
             put_aside(outcome.folder, name)
@@ -99,7 +103,7 @@ def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = No
                     raise
                 _keep(task, whole, outcome, chosen)
         if rules and outcome.reports:
-            judge_all(outcome, rules, before, file, chosen, _failed(config, outcome))
+            judge_all(outcome, gate, before, file, chosen, _failed(config, outcome))
         if outcome.reports:
             write_overview(outcome)
             drop_overview_aside(outcome.folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from uqeval.usecases.run.tasks import Task, options_of
 if TYPE_CHECKING:
     from uqeval.gate import FailedStore
     from uqeval.report.folder import Named
+    from uqeval.usecases.run.preflight import RunRules
 
 #: What a run leaves of each store; and of all of them: the page, and the gate's verdicts.
 _ENDINGS = ("json", "states.zip", "csv", "html")
@@ -154,10 +156,10 @@ def _exhibits(task: Task, report: Report, chosen: RunSettings) -> int:
 
 
 def judge_all(
-    outcome: Outcome, rules: Any, before: list[Named], file: Any, chosen: RunSettings,
+    outcome: Outcome, gate: RunRules, before: list[Named], file: Any, chosen: RunSettings,
     failed: Mapping[str, FailedStore],
 ) -> None:  # fmt: skip
-    """The gate's verdicts on the stores that have a report; those of others are listed."""
+    """The gate's verdicts on the stores that have a report; rules that have none are listed."""
     from uqeval.gate import judge
     from uqeval.report import verdicts
     from uqeval.report.folder import Named, digests_of
@@ -166,10 +168,12 @@ def judge_all(
     folder = outcome.folder
     reports = [Named(name, folder / f"{name}.json", r) for name, r in outcome.reports.items()]
     try:
-        outcome.judgement = judge(reports, rules, before, resampler(), failed)
+        judged = judge(reports, gate.judged, before, resampler(), failed, chosen.today)
     except UqevalError as error:
         outcome.ungated = str(error)
         return
+    lost = (*gate.unjudged, *judged.not_evaluated)
+    outcome.judgement = replace(judged, not_evaluated=lost).dated(chosen.today)
     read = {"report": str(folder), "baseline": chosen.baseline and str(chosen.baseline)}
     said = {"rules": str(file), "sha256": digests_of(reports, before, file)}
     write(folder / VERDICTS, verdicts.to_json(outcome.judgement, read | said))

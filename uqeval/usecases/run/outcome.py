@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,6 +50,9 @@ class Listener:
     def failed(self, name: str, why: str) -> None:
         """A store could not be evaluated."""
 
+    def warned(self, text: str) -> None:
+        """A rule cannot be judged: said before any store is read."""
+
 
 @dataclass(frozen=True)
 class RunSettings:
@@ -56,7 +60,8 @@ class RunSettings:
 
     `stores`: only these; `gallery`: pictures of so many of the worst items of each store (None:
     3, where that is cheap); `slice_by`: columns, several of one cut joined by commas;
-    `uncertainty`: what is evaluated of a store without metrics of its own.
+    `uncertainty`: what is evaluated of a store without metrics of its own; `today`: the day that
+    waivers are checked against (None: today in UTC).
     """
 
     stores: Sequence[str] = ()
@@ -64,6 +69,7 @@ class RunSettings:
     output: str | Path | None = None
     gate: bool = True
     baseline: str | Path | None = None
+    today: date | None = None
     gallery: int | None = None
     limit: int | None = None
     ci: float | None = None

@@ -1,16 +1,16 @@
-"""What of a gate and of a table of items cannot be, told before any store is read."""
+"""Check the rules of a gate and the table of items before any store is read."""
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import resolved
 from uqeval.errors import UsageError
-from uqeval.gate import Rule
+from uqeval.gate import NotEvaluated, Rule
 from uqeval.gate.baseline import refuse_unused_baseline
 from uqeval.inputs import Inputs
 
@@ -36,63 +36,100 @@ def _same(one: Path, other: Path) -> bool:
     return one.exists() and other.exists() and one.samefile(other)
 
 
-def check_rules(
-    rules: Sequence[Rule], stores: Sequence[str], names: Sequence[str],
-    before: Sequence[Named], *, sliced: bool,
-) -> None:  # fmt: skip
-    """Refuse rules that no store of the file could hold: `names` are the `stores` that are read.
+class RunRules:
+    """The rules of a run: those that can be `judged`, and those that cannot, with the reason.
 
-    `before`: the baseline's reports; `sliced`: whether there are slices at all. Raises
-    `UsageError`.
+    A rule that cannot be judged does not end the run as long as another one can be.
     """
-    if before:
-        refuse_unused_baseline(rules)
-    for rule in rules:
-        store = rule.address.store
-        if store is not None and store not in names:
-            if store in stores:
-                raise UsageError(
-                    f"{rule.place}: is of the store {store!r}, which --store leaves out; take it "
-                    "too, or give --no-gate."
-                )
-            near = difflib.get_close_matches(store, stores, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(stores)}."
-            raise UsageError(f"{rule.place}: there is no store {store!r}; {hint}")
-        if not before:
-            for kind, _ in rule.limits.given():
-                if "drop" in kind or "rise" in kind:
-                    raise UsageError(
-                        f"{rule.place}: {kind} needs a baseline; give --baseline REPORT, or "
-                        "--no-gate."
-                    )
-        if rule.address.where and not sliced:
-            raise UsageError(
-                f"{rule.place}: is of a slice, and there are none; give a table of the items "
-                "under slices:."
+
+    def __init__(self, rules: Sequence[Rule], tell: Callable[[str], None]) -> None:
+        self.judged = list(rules)
+        self.unjudged: list[NotEvaluated] = []
+        self._tell, self._told = tell, 0
+
+    def check(
+        self, stores: Sequence[str], names: Sequence[str], before: Sequence[Named], *, sliced: bool
+    ) -> None:
+        """Set rules aside that no store of the file can hold: `names` are the `stores` that are
+        read.
+
+        `before`: the baseline's reports; `sliced`: whether there are slices at all. Raises
+        `UsageError` where no rule is left.
+        """
+        if before:
+            refuse_unused_baseline(self.judged)
+        else:
+            self.judged = [own for rule in self.judged for own in self._without_changes(rule)]
+        self._keep(lambda rule: _why_not(rule, stores, names, sliced=sliced))
+
+    def check_metrics(self, keys: Mapping[str, set[str]], some_failed: bool) -> None:
+        """Set rules aside whose metric no store evaluates; `keys`: the metrics of each store.
+
+        A rule of other stores is left alone, and one of any store where `some_failed`, which may be
+        those that have the metric. Raises `UsageError` where no rule is left.
+        """
+        self._keep(lambda rule: _unknown_metric(rule, keys, some_failed))
+
+    def _without_changes(self, rule: Rule) -> Iterator[Rule]:
+        """Yield what is left of a rule without its limits on changes, which take a baseline."""
+        changes = [kind for kind, _ in rule.limits.given() if "drop" in kind or "rise" in kind]
+        for kind in changes:
+            why = f"{kind} needs a baseline; give --baseline REPORT, or --no-gate."
+            self._set_aside(replace(rule, limits=rule.limits.only(kind)), why)
+        if not changes:
+            yield rule
+        elif len(changes) < len(list(rule.limits.given())):
+            yield replace(rule, limits=rule.limits.without(changes))
+
+    def _keep(self, why_not: Callable[[Rule], str | None]) -> None:
+        kept = []
+        for rule in self.judged:
+            if (why := why_not(rule)) is None:
+                kept.append(rule)
+            else:
+                self._set_aside(rule, why)
+        self.judged = kept
+        if self.unjudged and not kept:
+            first = self.unjudged[0]
+            raise UsageError(f"{first.rule.place}: {first.why}")
+        for own in self.unjudged[self._told :]:
+            self._tell(f"{own.rule.place}: not evaluated: {own.why}")
+        self._told = len(self.unjudged)
+
+    def _set_aside(self, rule: Rule, why: str) -> None:
+        self.unjudged.append(NotEvaluated(rule, rule.address, why))
+
+
+def _why_not(
+    rule: Rule, stores: Sequence[str], names: Sequence[str], *, sliced: bool
+) -> str | None:
+    store = rule.address.store
+    if store is not None and store not in names:
+        if store in stores:
+            return (
+                f"is of the store {store!r}, which --store leaves out; take it too, or give "
+                "--no-gate."
             )
+        near = difflib.get_close_matches(store, stores, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(stores)}."
+        return f"there is no store {store!r}; {hint}"
+    if rule.address.where and not sliced:
+        return "is of a slice, and there are none; give a table of the items under slices:."
+    return None
 
 
-def check_metrics(rules: Sequence[Rule], keys: Mapping[str, set[str]], some_failed: bool) -> None:
-    """Refuse rules of metrics that no store evaluates; `keys`: the metrics of stores that can be.
-
-    A rule of other stores is left alone, and one of any store where `some_failed`, which may be
-    those that have the metric. Raises `UsageError`.
-    """
-    for rule in rules:
-        address = rule.address
-        if address.store is None and some_failed:
-            continue
-        asked = [name for name in keys if address.store in (None, name)]
-        known = dict.fromkeys(key for name in asked for key in sorted(keys[name]))
-        if asked and address.key not in known:
-            near = difflib.get_close_matches(address.key, known, 1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
-            where = ", ".join(asked)
-            raise UsageError(
-                f"{rule.place}: names nothing in this file: no metric {address.key!r} is "
-                f"evaluated of {where}; "
-                f"{hint}"
-            )
+def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool) -> str | None:
+    address = rule.address
+    if address.store is None and some_failed:
+        return None
+    asked = [name for name in keys if address.store in (None, name)]
+    known = dict.fromkeys(key for name in asked for key in sorted(keys[name]))
+    if not asked or address.key in known:
+        return None
+    near = difflib.get_close_matches(address.key, known, 1)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
+    where = ", ".join(asked)
+    return f"names nothing in this file: no metric {address.key!r} is evaluated of {where}; {hint}"
 
 
 def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> set[str]:
@@ -114,7 +151,7 @@ def table_of(
     Raises `StoreError` where only some have one, `UsageError` for columns that are not there.
     """
     if there.isdisjoint(inputs.source.names):
-        without = dataclasses.replace(cut, slices=None, slice_by=(), group_by=None)
+        without = replace(cut, slices=None, slice_by=(), group_by=None)
         groups = f", and intervals without groups by {cut.group_by}" if cut.group_by else ""
         told = f"{cut.slices} has a row for none of its items: evaluated without slices{groups}."
         return without if without.wanted else None, [told]
