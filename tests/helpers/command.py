@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import zlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -68,7 +69,7 @@ def _begins(name: str) -> bool:
     """Whether a command runs for the first time, in any process of the tests."""
     assert begun is not None
     try:
-        (begun / f"begun-{name.encode().hex()}").touch(exist_ok=False)
+        (begun / f"begun-{zlib.crc32(name.encode())}").touch(exist_ok=False)
     except FileExistsError:
         return False
     return True
