@@ -6,6 +6,7 @@ import os
 import signal
 
 import command
+import forked
 import pytest
 from hypothesis import HealthCheck, settings
 
@@ -27,6 +28,12 @@ def _begun(tmp_path_factory: pytest.TempPathFactory) -> None:
     """Give all processes of the tests one folder to note what the executable has run."""
     folder = tmp_path_factory.getbasetemp()
     command.begun = folder.parent if "PYTEST_XDIST_WORKER" in os.environ else folder
+
+
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Draw no figures: they take most of the time of a page."""
+    forked.draw_nothing(monkeypatch.setattr)
 
 
 def pytest_configure(config: pytest.Config) -> None:

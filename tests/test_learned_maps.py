@@ -13,6 +13,8 @@ from uqeval.inputs import InputOptions, open_inputs
 from uqeval.usecases.plans import check_family, everything
 from uqeval.usecases.run import Outcome, RunSettings, alone, run_stores
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 RNG = np.random.default_rng(0)
 SHAPE = (3, 8, 8)
 LABELS = RNG.integers(0, 3, SHAPE).astype(np.uint8)

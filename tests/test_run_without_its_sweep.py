@@ -17,6 +17,8 @@ from uqeval.gate.addresses import Address
 from uqeval.report import Report
 from uqeval.statistics import resampler
 
+pytestmark = pytest.mark.usefixtures("undrawn")
+
 
 @pytest.fixture
 def file(tmp_path: Path) -> Path:

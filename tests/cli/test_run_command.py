@@ -6,17 +6,23 @@ import json
 import signal
 import subprocess
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
+import command
 import numpy as np
 import pytest
 import small_videos
-from command import EXECUTABLE, TIMEOUT, environment, refused, run_uqeval, run_well
+from command import EXECUTABLE, TIMEOUT, environment, refused
 from number_stores import NAMES, numbers
 from small_stores import labels, probs, save, save_label_folder, save_predictions
 
 import uqeval
+
+#: Pages of forks have no figures; those of `demo` have them all.
+run_uqeval = partial(command.run_uqeval, figures=False)
+run_well = partial(command.run_well, figures=False)
 
 CITY = "city: {predictions: preds.zarr, labels: labels/}"
 STORES = f"""\
@@ -92,12 +98,12 @@ def test_a_file(folder: Path) -> None:
 def test_each_store_is_read_once(folder: Path) -> None:
     write(folder, STORES)
     run_well("run", "-q", cwd=folder)
-    for name, command in (
+    for name, arguments in (
         ("city", ["pavpu", "preds.zarr", "labels"]),
         ("depth", ["regression", "depth.zarr"]),
         ("drive", ["tc", "video"]),
     ):
-        run_well(*command, "-o", "one.json", "-q", cwd=folder)
+        run_well(*arguments, "-o", "one.json", "-q", cwd=folder)
         one, every = loaded(folder, "one"), loaded(folder / "uqeval-report", name)
         assert every["timing"]["bytes_read"] == one["timing"]["bytes_read"] > 0
         for key, own in one["results"].items():
@@ -563,6 +569,7 @@ def test_the_command_line_wins_over_the_file(folder: Path) -> None:
 # ---- in Python
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(folder)
     write(folder, STORES, ASKED, "gate: {pavpu.pavpu: {min: 0}}\n")

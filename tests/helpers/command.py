@@ -46,9 +46,10 @@ def run_uqeval(
     *arguments: str | Path,
     cwd: Path | None = None,
     env: dict[str, str] | None = None,
+    figures: bool = True,
     **options: Any,
 ) -> Outcome:
-    """Run `uqeval ARGUMENTS`, its streams being pipes.
+    """Run `uqeval ARGUMENTS`, its streams being pipes. Without `figures` a fork draws none.
 
     The first run of every command starts the executable, and so does whatever depends on how a
     process begins; further runs are forked from a process that has loaded all that they need.
@@ -57,7 +58,8 @@ def run_uqeval(
     name = given[0] if given else ""
     alike = not options and all(k == "TMPDIR" or not value for k, value in changes.items())
     if alike and not _begins(name):
-        return Outcome(*forked.parent().run(given, cwd, environment(**changes), TIMEOUT))
+        own = environment(**changes)
+        return Outcome(*forked.parent().run(given, cwd, own, TIMEOUT, figures=figures))
     done = subprocess.run(
         [str(EXECUTABLE), *given], cwd=cwd, env=environment(**changes), capture_output=True,
         text=True, check=False, timeout=TIMEOUT, **options,
@@ -90,7 +92,7 @@ def run_script(script: str, cwd: Path) -> Outcome:
 def run_unread(reader: str, *arguments: str | Path, cwd: Path) -> Outcome:
     """Run `uqeval ARGUMENTS` with a stream that is of no use; see `forked.Parent.run`."""
     given = [*map(str, arguments)]
-    return Outcome(*forked.parent().run(given, cwd, environment(), TIMEOUT, reader))
+    return Outcome(*forked.parent().run(given, cwd, environment(), TIMEOUT, reader, figures=False))
 
 
 def run_watched(watch: Callable[[int], None], *arguments: str | Path) -> Outcome:

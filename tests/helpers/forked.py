@@ -56,16 +56,19 @@ class Parent:
 
     def run(
         self, arguments: list[str], cwd: Path | None, environment: dict[str, str], timeout: float,
-        reader: str = "", watch: Callable[[int], None] | None = None,
+        reader: str = "", watch: Callable[[int], None] | None = None, figures: bool = True,
     ) -> tuple[int, str, str]:  # fmt: skip
         """Status, stdout and stderr of `uqeval ARGUMENTS`, the streams being pipes.
 
         `reader` of a stream: "stdout gone": nobody reads it any more; "stdout none": it is closed
         from the beginning; "stdout full": it is a file on a full disk; or "stderr" of these.
-        `watch` is called with the id of the process, which it may send signals.
+        `watch` is called with the id of the process, which it may send signals. Without `figures`
+        none is drawn, which takes most of the time of a page.
         """
-        asked = {"arguments": arguments, "cwd": str(cwd or Path.cwd()), "environment": environment}
-        asked["reader"] = reader
+        asked = {
+            "arguments": arguments, "cwd": str(cwd or Path.cwd()), "environment": environment,
+            "reader": reader, "figures": figures,
+        }  # fmt: skip
         ends = [os.pipe(), os.pipe()]
         with self._lock, ThreadPoolExecutor(2) as readers:
             data = json.dumps(asked).encode()
@@ -145,6 +148,13 @@ def _serve(requests: socket.socket) -> Any:
         requests.sendall(b"%*d" % (_WIDTH, os.waitstatus_to_exitcode(status)))
 
 
+def draw_nothing(set_attribute: Callable[[Any, str, Any], None]) -> None:
+    """Leave the figures of a page empty."""
+    from uqeval.report.figures import style
+
+    set_attribute(style, "inline_svg", lambda figure, targets=(): "<svg></svg>")
+
+
 def _lose(fd: int, reader: str) -> None:
     """Make a stream one that takes nothing; see `Parent.run`."""
     if reader == "gone":
@@ -169,6 +179,8 @@ def _run(asked: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(asked["environment"])
     tempfile.tempdir = None
+    if not asked["figures"]:
+        draw_nothing(setattr)
     sys.argv = ["uqeval", *asked["arguments"]]
     stream, _, reader = asked["reader"].partition(" ")
     if reader:

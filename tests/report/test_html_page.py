@@ -11,7 +11,6 @@ from small_report import report
 
 from uqeval.report import Report
 from uqeval.report.cards import cards
-from uqeval.report.figures import style
 from uqeval.report.gallery import Picture
 from uqeval.report.html import MOST_ITEMS, to_html
 from uqeval.report.overview import to_overview
@@ -22,10 +21,10 @@ EVIL = "<script>alert(1)</script>\"'&{{ 7 * 7 }}\u202e"
 
 
 @pytest.fixture(autouse=True)
-def undrawn(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Draw figures only in the tests that look at them: they take most of the time of a page."""
+def drawn_where_looked_at(request: pytest.FixtureRequest) -> None:
+    """Draw figures only in the tests that look at them."""
     if request.node.get_closest_marker("draws") is None:
-        monkeypatch.setattr(style, "inline_svg", lambda figure, targets=(): "<svg></svg>")
+        request.getfixturevalue("undrawn")
 
 
 def family_report(family: str, folder: Path) -> Report:
