@@ -6,7 +6,7 @@ A variant or a region may hold any text, paths too: keys are taken apart here al
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 _KEY = re.compile(
@@ -33,6 +33,10 @@ class Key:
         if match is None:
             return cls(text)
         return cls(match["family"], match["variant"], match["region"], match["part"] or "")
+
+    def of(self, region: str | None) -> Key:
+        """Return the same key of a region, or of the whole image."""
+        return replace(self, region=region)
 
     @property
     def whole(self) -> str:

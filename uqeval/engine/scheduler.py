@@ -6,7 +6,7 @@ import math
 import threading
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from uqeval.engine.sizes import shown_size
 from uqeval.errors import UsageError
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from uqeval.engine.scratch import Scratch
     from uqeval.maps.contract import MapSource
     from uqeval.maps.views import View
-    from uqeval.metrics._evaluation import Counted, Passes, Section
+    from uqeval.metrics._evaluation import Counted, Passes
     from uqeval.stores.map_cache import MapCache
     from uqeval.stores.states_writer import StatesWriter
     from uqeval.tallies import Tally
@@ -53,8 +53,8 @@ class Scheduler:
         """Items of which nothing was read: an earlier run has counted them, or kept their maps."""
         return self.inputs.source.items - len(self._read_items)
 
-    def run(self, passes: Mapping[str, Passes]) -> dict[str, Section]:
-        """Count what the evaluations ask for; return their sections by key.
+    def run(self, passes: Mapping[str, Passes]) -> dict[str, Any]:
+        """Count what generators of passes ask for; return what each returns.
 
         Raises `UqevalError`, and leaves nothing behind then.
         """

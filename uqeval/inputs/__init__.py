@@ -80,7 +80,9 @@ def _opened(
         from uqeval.inputs.video import open_video
 
         options.refuse_invalid(str(options.video))
-        return dataclasses.replace(open_video(predictions, truth, options), options=options.said())
+        return dataclasses.replace(
+            open_video(predictions, truth, options), options=options.said(), regions=options.regions
+        )
     options.refuse_video()
     if predictions is None:
         raise UsageError("no predictions; give a store of predictions.")
@@ -89,4 +91,6 @@ def _opened(
     if not regression:
         options.refuse_invalid(opened.where)
     inputs = (open_regression if regression else open_classes)(opened, truth, options)
-    return dataclasses.replace(inputs, options=options.said(), map_cache=options.map_cache)
+    return dataclasses.replace(
+        inputs, options=options.said(), map_cache=options.map_cache, regions=options.regions
+    )

@@ -62,6 +62,12 @@ class InputOptions:
     flow_cache: str | Path | None = None
     resize: str = "none"
     map_cache: str | Path | None = None
+    region: str | Sequence[str] = ()
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """Return the regions that are evaluated beside the whole image, as they were given."""
+        return (self.region,) if isinstance(self.region, str) else tuple(self.region)
 
     def invalid_targets(self) -> tuple[float, ...]:
         """Return the targets that are no measurement. Raises `UsageError` for no numbers."""
@@ -142,9 +148,12 @@ class InputOptions:
     def said(self) -> dict[str, Any]:
         """What a report says of them: all that results depend on but names, and what is of a video
         only for one."""
-        hidden = {"names", "whole_sequences", "map_cache"} | (
-            set() if self.video is not None else {*OF_VIDEO}
-        )
+        hidden = {
+            "names",
+            "whole_sequences",
+            "map_cache",
+            *(() if self.region else ("region",)),
+        } | (set() if self.video is not None else {*OF_VIDEO})
         found = {
             name: str(value) if isinstance(value, Path) else value
             for name in self.__dataclass_fields__
@@ -171,6 +180,8 @@ class Inputs:
     warnings: list[str]
     partial: bool
     reference: bool = False
+    #: Regions of pixels that are evaluated beside the whole image.
+    regions: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
     video: VideoFacts | None = None
     #: The case (volume) of each item, where items are slices of cases.

@@ -89,6 +89,8 @@ def of_subset(subset: int, name: str) -> str:
     return f"{subset}/{name}"
 
 
+#: The labels of all pixels, where `label` has those of a region alone.
+UNMASKED_LABEL = "label:unmasked"
 #: The error of a regression rounded to float32, the type of rank keys, once for all who rank it.
 ERROR_KEY = "error:rank"
 #: The map [3] that counts evaluated targets, those that are 0 and those below 0.

@@ -54,17 +54,21 @@ class Running(Generic[Key]):
             self.results[key] = stop.value
 
 
-def drive(evaluation: Evaluation[Any]) -> Passes:
-    """Run an evaluation; return its `Section`.
+def drive(evaluations: Mapping[str, Evaluation[Any]]) -> Passes:
+    """Run evaluations that share what they fit; return their sections by key.
 
-    Each tally that `scores` and `section` read is counted in the first pass in which what is fitted
-    determines it, beside the passes of `fit` and `exact`.
+    The first fits. Each tally that `scores` and `section` read is counted in the first pass in
+    which what is fitted determines it, beside the passes of `fit` and `exact`.
     """
-    running = Running({"fit": evaluation.fit(), "exact": evaluation.exact()})
+    first = next(iter(evaluations.values()))
+    exact = {key: own.exact() for key, own in evaluations.items()}
+    running = Running({None: first.fit(), **exact})
     counted: dict[Tally, Counted] = {}
     found: Mapping[Tally, Counted] = {}
     while True:
-        wanted = dict.fromkeys((*evaluation.tallies(), *evaluation.beside()))
+        wanted = dict.fromkeys(
+            tally for own in evaluations.values() for tally in (*own.tallies(), *own.beside())
+        )
         counted |= {tally: found[tally] for tally in wanted if tally in found}
         missing = tuple(tally for tally in wanted if tally not in counted)
         asked = running.tallies
@@ -74,7 +78,19 @@ def drive(evaluation: Evaluation[Any]) -> Passes:
         running.send(found)
     if missing:
         counted |= yield Last(missing)
-    return evaluation.section(counted, running.results["exact"])
+    sections = {}
+    for key, own in evaluations.items():
+        mine = {tally: counted[tally] for tally in (*own.tallies(), *own.beside())}
+        sections[key] = own.section(mine, running.results[key])
+    return sections
+
+
+def groups_of(evaluations: Mapping[str, Evaluation[Any]]) -> list[dict[str, Evaluation[Any]]]:
+    """Return the evaluations in groups that share what is fitted."""
+    found: dict[int, dict[str, Evaluation[Any]]] = {}
+    for key, own in evaluations.items():
+        found.setdefault(id(own.fitted), {})[key] = own
+    return list(found.values())
 
 
 def together(*passes: Passes) -> Passes:

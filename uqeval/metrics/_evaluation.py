@@ -118,6 +118,8 @@ class Evaluation(ABC, Generic[Settings]):
     facts: Facts
     fitted: dict[str, Any] = field(default_factory=dict)
 
+    #: Whether what is fitted on the whole image is used in its regions, too.
+    shares_fit: ClassVar[bool] = True
     #: Whether `fit` finds a threshold of uncertainty, which a user may give as a number.
     fits_threshold: ClassVar[bool] = False
     #: Whether `refit` can find another threshold from saved states.
@@ -225,9 +227,16 @@ class Evaluation(ABC, Generic[Settings]):
         totals = {tally: own.total for tally, own in counted.items()}
         return Run(counted, exact, self.scores(totals, exact), self.records(counted))
 
+    def check(self, counted: Mapping[Tally, Counted]) -> None:
+        """Raise `DataError` where nothing is left to evaluate."""
+
     def section(self, counted: Mapping[Tally, Counted], exact: Any) -> Section:
-        """Return the part of the report of a run over all items."""
-        run = self.found(counted, exact)
+        """Return the part of the report of a run over all items. Raises `DataError`."""
+        self.check(counted)
+        return self.section_of(self.found(counted, exact))
+
+    def section_of(self, run: Run) -> Section:
+        """Return the part of the report that a run adds."""
         return Section(
             run.results, run.items, self.described(run.results), self.numerics(run),
             self.warnings(run), self.fitted,

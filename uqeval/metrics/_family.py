@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from uqeval.errors import UsageError
+from uqeval.keys import Key
+from uqeval.maps.regions import region_of
 from uqeval.metrics._contract import Metric
 from uqeval.metrics._evaluation import Evaluation
 from uqeval.metrics._facts import Facts
+from uqeval.metrics._in_view import InView
 
 
 @dataclass(frozen=True)
@@ -56,14 +59,18 @@ class Family:
     ) -> dict[str, Evaluation[Any]]:
         """Return the evaluation of a variant by its key, and of its parts by `key/part`.
 
-        `fitted`: what was fitted, by the same keys.
+        They are of the region that the key names. `fitted`: what was fitted, by the same keys.
         """
         kinds = {key: self.evaluation}
         kinds |= {f"{key}/{part}": kind for part, kind in self.parts(settings).items()}
         given = fitted or {}
-        return {
+        found = {
             name: kind(settings, facts, dict(given.get(name, {}))) for name, kind in kinds.items()
         }
+        region = Key.parse(key).region
+        if region is None:
+            return found
+        return {name: InView(own, region_of(region)) for name, own in found.items()}
 
     def maps(self, settings: Any, facts: Facts) -> set[str]:
         """Return the names of the maps that a variant and its parts read."""

@@ -127,7 +127,7 @@ class Segmentation(Evaluation[SegmentationSettings]):
     def numerics(self, run: Run) -> dict[str, int]:
         return {"void": int(run.total(self._counts)["void"][0])}
 
-    def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
+    def check(self, counted: Mapping[Tally, Counted]) -> None:
         """Raise `DataError` where every label is void."""
         if not counted[self._counts].total["labelled"].any():
             raise DataError(
@@ -136,7 +136,6 @@ class Segmentation(Evaluation[SegmentationSettings]):
                 f"{self.facts.ignore_index} (void). Check --ignore-index and how the labels "
                 "were written."
             )
-        return super().found(counted, exact)
 
 
 def _results(total: State, class_names: Sequence[str]) -> dict[str, Any]:

@@ -28,8 +28,9 @@ class StatesSource(Protocol):
         """What messages call it."""
 
     @property
-    def evaluated(self) -> dict[int, tuple[int, str]]:
-        """By item, how many pixels a tally has counted and which; filled while states are read."""
+    def evaluated(self) -> dict[tuple[int, str], tuple[int, str]]:
+        """By item and view, how many pixels a tally has counted and which; filled while states are
+        read."""
 
     def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
         """The packed states of a tally, in the order of items. Raises `StoreError`."""
@@ -74,7 +75,7 @@ def _check_counts(saved: StatesSource, tally: Tally, item: int, state: State) ->
         text = f"{tally.id} counts {counted or evaluated} pixels of {height}×{width}"
         raise StoreError(_message(saved, item, text))
     if evaluated is not None:
-        known = saved.evaluated.setdefault(item, (evaluated, tally.id))
+        known = saved.evaluated.setdefault((item, tally.view.name), (evaluated, tally.id))
         if known[0] != evaluated:
             text = f"{tally.id} counts {evaluated} pixels, {known[1]} {known[0]}"
             raise StoreError(_message(saved, item, text))

@@ -37,7 +37,7 @@ class Joined:
         held = [{tally_key(own) for own in file.parameters()} for file in self.files]
         self._held = set.intersection(*held)
         #: Of items whose states were checked: the evaluated pixels, and the tally that said so.
-        self.evaluated: dict[int, tuple[int, str]] = {}
+        self.evaluated: dict[tuple[int, str], tuple[int, str]] = {}
         self.index: dict[str, Any] = indices[0] | {
             "items": [name for own in indices for name in own["items"]],
             "records": [record for own in indices for record in own["records"]],

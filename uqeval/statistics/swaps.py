@@ -206,7 +206,7 @@ class _Mixed:
     one: _Source
     other: _Source
     by: _Source
-    evaluated: dict[int, tuple[int, str]] = field(default_factory=dict)
+    evaluated: dict[tuple[int, str], tuple[int, str]] = field(default_factory=dict)
 
     @property
     def path(self) -> Path | str:

@@ -91,7 +91,7 @@ class SavedStates:
                 raise StoreError(f"{path}: is damaged: `{key}` is {index[key]!r:.60}.")
         self.index: dict[str, Any] = index
         #: Of items whose states were checked: the evaluated pixels, and the tally that said so.
-        self.evaluated: dict[int, tuple[int, str]] = {}
+        self.evaluated: dict[tuple[int, str], tuple[int, str]] = {}
         try:
             self._numbers = {
                 self._read(name).decode(): name.removeprefix("tallies/").removesuffix(".json")

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from uqeval.maps.names import UNMASKED_LABEL
 from uqeval.tallies._contract import Field, Tally
 from uqeval.tallies._values import Uncertainty, float16_end, void_of
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 #: Thresholds of a curve: t = 0, 0.01 … 1.
 STEPS = 101
+#: A patch belongs to a region when this share of its valid pixels does, or more.
+REGION_SHARE = 0.5
 
 
 @dataclass(frozen=True)
@@ -83,7 +86,12 @@ class Patches:
                 np.empty(columns), np.empty((3, columns), np.int64),
                 *results.values(),
             )  # fmt: skip
-        return {name: values.reshape(-1) for name, values in results.items()}
+        found = {name: values.reshape(-1) for name, values in results.items()}
+        if UNMASKED_LABEL in maps:
+            every = {name: own for name, own in maps.items() if name != UNMASKED_LABEL}
+            whole = self.table(every | {"label": maps[UNMASKED_LABEL]})
+            found["category"][found["valid"] < REGION_SHARE * whole["valid"]] = -1
+        return found
 
 
 @dataclass(frozen=True)

@@ -107,7 +107,7 @@ def _check_states(
 def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunOptions) -> Report:
     """Evaluate families on opened inputs; return the report."""
     from uqeval.engine.scheduler import Scheduler
-    from uqeval.metrics._driver import drive
+    from uqeval.metrics._driver import drive, groups_of
     from uqeval.stores.resuming import resume_warnings
 
     began = time.perf_counter()
@@ -121,7 +121,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
 
         check_cut(options.cut, inputs.source.names, inputs.groups)
     facts = inputs.facts()
-    evaluations, wanted = evaluations_of(facts, families)
+    evaluations, wanted = evaluations_of(facts, families, inputs.regions)
     inputs.source.want(sorted(wanted))
     refuse_flow_without_effect(inputs, wanted)
     with ExitStack() as stack:
@@ -135,7 +135,10 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
             )
         scheduler = Scheduler(inputs, options, states, cache)
         stack.enter_context(inputs.session())
-        sections = scheduler.run({key: drive(own) for key, own in evaluations.items()})
+        groups = groups_of(evaluations)
+        found = scheduler.run({next(iter(group)): drive(group) for group in groups})
+        sections = {key: own for several in found.values() for key, own in several.items()}
+        sections = {key: sections[key] for key in evaluations}
         record = collect(sections, inputs.source.names)
         record["warnings"] += cache.warnings() if cache is not None else []
         if states is not None:

@@ -161,7 +161,8 @@ def _recorded(file: SavedStates) -> dict[str, Any]:
 
 def _merged(joined: Joined) -> dict[str, Any]:
     """What a run over all items finds, as far as the states can tell."""
-    from uqeval.metrics._driver import drive, replay
+    from uqeval.metrics._driver import drive, groups_of, replay
+    from uqeval.metrics._in_view import shared
     from uqeval.statistics.variants import facts_of, variants_of
     from uqeval.usecases.report_of_run import collect
 
@@ -173,14 +174,17 @@ def _merged(joined: Joined) -> dict[str, Any]:
     _refuse_other_thresholds(joined, {key: own[key] for key, (_, own) in variants.items()})
     metrics = {name: dict(record) for name, record in joined.index["metrics"].items()}
     sections: dict[str, Section] = {}
-    for family, evaluations in variants.values():
-        for key, evaluation in evaluations.items():
-            passes = drive(evaluation.unfitted())
-            done, section = replay(passes, lambda tally: held(joined, tally))
-            if not done:
-                section = _read_off(joined, key, evaluation)
-                _mark(metrics, family, evaluation, section.results)
-            sections[key] = section
+    known = {key: (family, one) for family, own in variants.values() for key, one in own.items()}
+    for group in groups_of(shared({key: one.unfitted() for key, (_, one) in known.items()})):
+        done, found = replay(drive(group), lambda tally: held(joined, tally))
+        for key in group:
+            if done:
+                sections[key] = found[key]
+                continue
+            family, evaluation = known[key]
+            sections[key] = _read_off(joined, key, evaluation)
+            _mark(metrics, family, evaluation, sections[key].results)
+    sections = {key: sections[key] for key in known}
     found = collect(sections, facts.names)
     return found | {
         "fitted": {key: section.fitted for key, section in sections.items()},
@@ -196,7 +200,8 @@ def _refuse_other_thresholds(joined: Joined, evaluations: Mapping[str, Evaluatio
     for key, evaluation in evaluations.items():
         differ = joined.differ(key)
         lacks = lacks_threshold(joined.index["fitted"].get(key))
-        if not evaluation.fits_threshold or not (differ or lacks):
+        of_region = Key.parse(key).region is not None  # it has the threshold of the whole image
+        if of_region or not evaluation.fits_threshold or not (differ or lacks):
             continue
         fresh = evaluation.unfitted()
         replay(fresh.fit(), lambda tally: held(joined, tally))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import NegativeSigma, UqevalError, UsageError, check_numbers
 from uqeval.inputs import InputOptions, Inputs
 from uqeval.maps.names import lambda_of, sigma_of
+from uqeval.metrics._in_view import shared
 
 if TYPE_CHECKING:
     from uqeval.metrics import Family
@@ -151,9 +152,12 @@ def known_families(families: Mapping[str, Any], facts: Facts) -> list[Family]:
 
 
 def evaluations_of(
-    facts: Facts, families: Mapping[str, Mapping[str, Any]]
+    facts: Facts, families: Mapping[str, Mapping[str, Any]], regions: Sequence[str] = ()
 ) -> tuple[dict[str, Evaluation[Any]], set[str]]:
-    """Return the evaluations of all variants and their parts by key, and the maps they read."""
+    """Return the evaluations of all variants, parts and regions by key, and the maps they read.
+
+    Raises `UsageError` for data that have no regions.
+    """
     known_families(families, facts)
     given = dict(families)
     if facts.kind == "classes" and not facts.reference:
@@ -163,4 +167,19 @@ def evaluations_of(
     for family in known_families(given, facts):
         for key, settings in family.settings(given[family.name], facts).items():
             found |= family.evaluations(key, settings, facts)
-    return found, set().union(*(own.maps() for own in found.values()))
+            for region in _regions(regions, family, facts):
+                found |= family.evaluations(f"{key}@{region}", settings, facts)
+    return shared(found), set().union(*(own.maps() for own in found.values()))
+
+
+def _regions(regions: Sequence[str], family: Family, facts: Facts) -> list[str]:
+    """Return the names of the regions, each once. Raises `UsageError`."""
+    from uqeval.maps.regions import region_of
+
+    names = list(dict.fromkeys(region_of(text).name for text in regions))
+    if names and (facts.kind != "classes" or facts.reference):
+        raise UsageError(
+            f"--region {names[0]}: {family.name} of {facts.where} has no class labels, between "
+            "which boundaries lie. Leave --region out."
+        )
+    return names

@@ -46,9 +46,11 @@ def recut(joined: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any
             f"({', '.join(names)})."
         )
     for key, (family, evaluation) in variants.items():
-        before = results[key]
+        before, whole = results[key], str(Key.parse(key).of(None))
         try:
-            done, new = replay(evaluation.refit(rule), lambda tally: held(joined, tally))
+            done, new = True, fitted[whole]  # a region has the threshold of the whole image
+            if whole == key:
+                done, new = replay(evaluation.refit(rule), lambda tally: held(joined, tally))
         except UsageError as error:
             raise UsageError(f"{joined.path}: {key}: {error}") from None
         if not done:

@@ -226,7 +226,7 @@ def _passes(
                     continue
             own = dataclasses.replace(facts, samples=len(subset))
             evaluation = family.evaluations(key, chosen, own)[key]
-            passes[f"{k}:{family.name}"] = _of_subset(drive(evaluation), k, fields)
+            passes[f"{k}:{family.name}"] = _of_subset(drive({key: evaluation}), k, fields)
     return passes, wanted, said, used
 
 
@@ -234,7 +234,8 @@ def _of_subset(passes: Passes, subset: int, fields: Sequence[str] | None) -> Pas
     """The same passes on the maps of one subset; of its results only some `fields`, or all."""
     from uqeval.metrics._evaluation import Section
 
-    section: Section = yield from renamed(passes, lambda tally: tally.seen(Subset(subset)))
+    found: dict[str, Section] = yield from renamed(passes, lambda tally: tally.seen(Subset(subset)))
+    (section,) = found.values()
     if fields is None:
         return section
     kept = {k: v for k, v in section.results.items() if k.removesuffix("_reason") in fields}

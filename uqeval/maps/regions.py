@@ -1,0 +1,90 @@
+"""Regions of pixels, as views: the pixels near a boundary between classes, and the others."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import UsageError
+from uqeval.maps.names import UNMASKED_LABEL
+from uqeval.maps.views import View
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.maps.contract import MapSource
+    from uqeval.maps.reduction import Maps
+
+
+@dataclass(frozen=True)
+class Boundary(View):
+    """Valid pixels at most `radius` pixels from a valid pixel of another ground-truth class.
+
+    The distance is Euclidean, between the centres of pixels. Void is no class and makes no
+    boundary. `inside`: these pixels; else the other valid ones, the interior.
+    """
+
+    radius: float
+    inside: bool = True
+
+    @property
+    def name(self) -> str:
+        return f"{'boundary' if self.inside else 'interior'}:{self.radius:g}"
+
+    def inputs(self, names: Collection[str]) -> set[str]:
+        return {*names, "label"}
+
+    def source(self, source: MapSource) -> MapSource:
+        """Raise `UsageError` for data without class labels."""
+        if source.kind != "classes":
+            raise UsageError(
+                f"--region {self.name}: {source.where} holds {source.kind} data; boundaries lie "
+                "between the classes of labels. Leave --region out."
+            )
+        return source
+
+    def maps(self, maps: Maps) -> Maps:
+        """Labels outside the region are void; `UNMASKED_LABEL` has all labels."""
+        import numpy as np
+
+        label = maps["label"]
+        chosen = near_boundary(label, self.radius) == self.inside
+        void = np.iinfo(label.dtype).max
+        return maps | {"label": np.where(chosen, label, void), UNMASKED_LABEL: label}
+
+
+def near_boundary(label: NDArray[Any], radius: float) -> NDArray[Any]:
+    """Return which pixels [y, x] lie at most `radius` from a valid pixel of another class.
+
+    `label` [y, x]: class ids, void as the largest number of its dtype. One exact distance transform
+    a class; squared distances are integers, and are rounded to them.
+    """
+    import cv2
+    import numpy as np
+
+    valid = label != np.iinfo(label.dtype).max
+    near = np.zeros(label.shape, bool)
+    classes = np.flatnonzero(np.bincount(label[valid]))
+    for c in classes if len(classes) > 1 else ():
+        own = label == c
+        others = (~(valid & ~own)).astype(np.uint8)  # 0 at valid pixels of other classes
+        distance = cv2.distanceTransform(others, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+        near |= own & (np.rint(np.square(distance, dtype=np.float64)) <= radius * radius)
+    return near
+
+
+def region_of(text: str) -> View:
+    """Read a region as users write it. Raises `UsageError`."""
+    kind, _, value = text.strip().partition(":")
+    try:
+        radius = float(value)
+    except ValueError:
+        radius = math.nan
+    if kind not in ("boundary", "interior") or not 0 < radius < math.inf:
+        raise UsageError(
+            f"--region {text[:100]!r}; expected boundary:R or interior:R, with a distance R above "
+            "0 in pixels, such as boundary:8."
+        )
+    return Boundary(radius, kind == "boundary")
