@@ -20,7 +20,7 @@ from uqeval.cli.stdout import console, printing
 from uqeval.errors import OutputError, StoreError, UsageError
 
 if TYPE_CHECKING:
-    from uqeval.gate import Address, Interval, Judgement, Mover, Resampler
+    from uqeval.gate import Address, Interval, Judgement, Mover, Resampler, Units
 
 _OUT, _CI = "Output", "Continuous integration"
 
@@ -231,6 +231,9 @@ def _tell_github(texts: _Texts) -> None:
 
 class _Tallies:
     """The resampler of `uqeval.statistics`, which loads NumPy: not before it is asked."""
+
+    def units(self, report: Path, address: Address) -> Units:
+        return self._resampler.units(report, address)
 
     def interval(self, report: Path, address: Address, level: float) -> Interval:
         return self._resampler.interval(report, address, level)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
 from fractions import Fraction
@@ -61,7 +62,7 @@ class Case:
             "rule": self.rule, "address": found.address.at(self.named.name), "kind": self.kind,
             "limit": self.limit, "value": found.value,
             "baseline": None if base is None else base.value, "notes": tuple(self._notes()),
-            "units": units_of(self.named.report, found),
+            "units": self._units(),
         }  # fmt: skip
         measured, why = self._measured(base)
         if measured is None:
@@ -91,6 +92,14 @@ class Case:
         )  # fmt: skip
         counts = "fail" if status == "fail" else limits.inconclusive
         return Verdict(**told, status=status, counts_as=counts, **moved)
+
+    def _units(self) -> Units:
+        """Return the units of the value; of a class, they are counted from the states."""
+        found = units_of(self.named.report, self.found)
+        if found.defined is None and self.resampler is not None and self.found.value is not None:
+            with suppress(StoreError):  # without states nobody has counted them
+                return self.resampler.units(self.named.path, self.found.address)
+        return found
 
     @property
     def _of_change(self) -> bool:

@@ -85,6 +85,9 @@ class Resampler(Protocol):
     there are no tallies.
     """
 
+    def units(self, report: Path, address: Address) -> Units:
+        """The items, pairs or groups that the value is computed from."""
+
     def interval(self, report: Path, address: Address, level: float) -> Interval:
         """The interval of the value."""
 

@@ -27,7 +27,7 @@ from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.methods import NoBounds
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
-from uqeval.statistics.units import resampling_for
+from uqeval.statistics.units import cases_of, resampling_for, sequences_of
 
 if TYPE_CHECKING:
     from uqeval.stores.states import SavedStates
@@ -46,6 +46,24 @@ class FromStates:
     def __init__(self) -> None:
         self._opened: dict[Path, tuple[Report, Scoring]] = {}
         self._samples: dict[tuple[object, ...], Samples] = {}
+
+    def units(self, report: Path, address: Address) -> Units:
+        """The items, pairs of a video or groups that a value is computed from, and in how many of
+        them it is defined. Raises `StoreError` without states of the value."""
+        loaded, scoring = self._open(report)
+        items = items_of(report, loaded, scoring, address)
+        text = address.within
+        if scoring.place(text) is None:
+            raise StoreError(f"{report}: {address} is no score that states hold.")
+        groups = groups_of(report, loaded, scoring) or cases_of(scoring)
+        name = "group" if groups else "pair" if sequences_of(scoring) else "item"
+        units = tuple((groups or scoring.names)[i] for i in items)
+        key = ("units", report, units)
+        if key not in self._samples:
+            self._samples[key] = Samples([scoring], [items], Resampling(units, unit=name))
+        samples = self._samples[key]
+        defined = np.isfinite(samples.of("alone", text)[0]).sum()
+        return Units(name, samples.resampling.units, int(defined))
 
     def interval(self, report: Path, address: Address, level: float) -> Interval:
         """The interval of a value. Raises `StoreError` without states, or without an interval."""
@@ -270,8 +288,18 @@ def resampling_of(
     Raises `StoreError` for groups that are not one an item.
     """
     record = loaded.settings.get("intervals", {})
-    groups = record.get("groups")
-    if groups is not None and len(groups) != scoring.items:
-        raise StoreError(f"{report}: {len(groups)} groups of {scoring.items} items.")
-    groups = None if groups is None else tuple(map(str, groups))
+    groups = groups_of(report, loaded, scoring)
     return resampling_for(scoring, record.get("draws", DRAWS), record.get("seed", 0), groups, items)
+
+
+def groups_of(report: Path, loaded: Report, scoring: Scoring) -> tuple[str, ...] | None:
+    """Return the group of each item by which a report was resampled; None where it has none.
+
+    Raises `StoreError` for groups that are not one an item.
+    """
+    groups = loaded.settings.get("intervals", {}).get("groups")
+    if groups is None:
+        return None
+    if len(groups) != scoring.items:
+        raise StoreError(f"{report}: {len(groups)} groups of {scoring.items} items.")
+    return tuple(map(str, groups))
