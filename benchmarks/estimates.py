@@ -24,9 +24,11 @@ def bounds(
     units, total = len(of_units), of_units.sum(0)
     value = float(score.of(total[None])[0])
     if score.kind in ("share", "logit"):
-        variance = float(methods.jackknife_variance(score.of(total - of_units)))
+        without = score.of(total - of_units)
+        variance = float(methods.jackknife_variance(without))
         if score.kind == "logit":
-            return methods.jackknife_t(value, variance, units, LEVEL, logit=True)
+            bias = methods.jackknife_bias(value, without)
+            return methods.jackknife_t(value, variance, units, LEVEL, logit=True, bias=bias)
         alone = of_units[:, 0] / of_units[:, 1]
         events = int(((alone > 0) if value <= 0.5 else (alone < 1)).sum())
         return methods.korn_graubard(value, variance, units, events, float(total[1]), LEVEL)

@@ -1,6 +1,6 @@
 """What the intervals hold: how often they cover the truth, and how often a gate passes falsely.
 
-    python benchmarks/intervals.py [--replications 400] [--only intervals|verdicts]
+    python benchmarks/intervals.py [--replications 400] [--only intervals|verdicts] [--scores …]
 
 Synthetic per-item counts of a population whose scores are known, drawn again and again; the
 intervals are those of `uqeval.statistics.methods`, at level 0.95, beside percentiles of draws.
@@ -13,6 +13,7 @@ sequences of pairs whose scores are 0.74 AR(0.93) + noise, as on real CamVid. Ve
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 
 import numpy as np
 from estimates import alike, bounds, drawn_scores, video_bounds
@@ -87,18 +88,21 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--replications", type=int, default=400)
     parser.add_argument("--only", choices=("intervals", "verdicts"))
+    parser.add_argument("--scores", nargs="+", default=[own.name for own in SCORES],
+                        metavar="NAME", help="rows of the tables of intervals")  # fmt: skip
     given = parser.parse_args()
     if given.only != "verdicts":
-        print_intervals(given.replications)
+        print_intervals(given.replications, given.scores)
     if given.only != "intervals":
         print_verdicts(given.replications)
 
 
-def print_intervals(replications: int) -> None:
-    """Print both tables of intervals."""
+def print_intervals(replications: int, names: Sequence[str]) -> None:
+    """Print both tables of intervals, of the scores with these names."""
     found = {
         (score.name, design): [simulate(score, n, design, replications) for n in SIZES]
         for score in SCORES
+        if score.name in names
         for design in DESIGNS
     }
     sizes = {100: 1, 400: 1, 400.5: 4}

@@ -30,15 +30,19 @@ def jackknife_variance(values: Sequence[float]) -> float:
 
 
 def jackknife_t(units: Sequence[Any], score: Score, level: float, logit: bool) -> Any:
-    """θ ± t·se, on the logit scale by the delta method."""
+    """θ ± t·se; on the logit scale (by the delta method) from the lower of θ and θ less its bias to
+    the higher."""
     values = left_out(units, score)
     theta = score(list(range(len(units))))
     error = math.sqrt(jackknife_variance(values))
     t = stats.t.ppf((1 + level) / 2, len(values) - 1)
     if not logit:
         return theta - t * error, theta + t * error
-    centre, error = math.log(theta / (1 - theta)), error / (theta * (1 - theta))
-    return 1 / (1 + math.exp(t * error - centre)), 1 / (1 + math.exp(-t * error - centre))
+    centre, slope = math.log(theta / (1 - theta)), 1 / (theta * (1 - theta))
+    bias = (len(values) - 1) * (math.fsum(values) / len(values) - theta)
+    low, high = min(centre, centre - bias * slope), max(centre, centre - bias * slope)
+    reach = t * error * slope
+    return 1 / (1 + math.exp(reach - low)), 1 / (1 + math.exp(-reach - high))
 
 
 def korn_graubard(

@@ -45,7 +45,8 @@ def test_shares_and_other_scores(units: int, level: float) -> None:
     expected = naive.korn_graubard(range(units), score, int(trials.sum()), level, few)
     assert (found.low, found.high) == pytest.approx(expected, rel=1e-9)
     for logit in (True, False):
-        own = methods.jackknife_t(p, variance, units, level, logit=logit)
+        bias = methods.jackknife_bias(p, without)
+        own = methods.jackknife_t(p, variance, units, level, logit=logit, bias=bias)
         assert isinstance(own, Bounds)
         expected = naive.jackknife_t(range(units), score, level, logit)
         assert (own.low, own.high) == pytest.approx(expected, rel=1e-9)
@@ -70,6 +71,19 @@ def test_no_event_counts_units() -> None:
     own = methods.jackknife_t(0.0, 0.0, 4, 0.95, logit=True)
     assert isinstance(own, Bounds) and own.high == pytest.approx(found_of(0, 4)[1])
     assert isinstance(methods.jackknife_t(0.4, math.nan, 4, 0.95, logit=True), NoBounds)
+
+
+def test_a_biased_score_reaches_beyond_both_centres() -> None:
+    """Its interval contains those around the value and around the value less its bias."""
+    plain = methods.jackknife_t(0.5, 0.01, 10, 0.95, logit=True)
+    assert isinstance(plain, Bounds)
+    for bias in (-0.1, 0.1, -1e9):
+        own = methods.jackknife_t(0.5, 0.01, 10, 0.95, logit=True, bias=bias)
+        assert isinstance(own, Bounds) and 0 <= own.low <= plain.low <= plain.high <= own.high <= 1
+        assert (own.high > plain.high) == (bias < 0) and (own.low < plain.low) == (bias > 0)
+        assert own.standard_error == plain.standard_error
+    linear = methods.jackknife_t(0.5, 0.01, 10, 0.95, logit=False, bias=-0.1)
+    assert linear == methods.jackknife_t(0.5, 0.01, 10, 0.95, logit=False)
 
 
 def found_of(events: int, trials: int) -> tuple[float, float]:

@@ -178,7 +178,10 @@ class _Case:
         variance = self._variance()
         if variance == 0 and not (logit and self.value in (0.0, 1.0)):
             return NoBounds("no unit changes it when it is left out")
-        found = methods.jackknife_t(self.value, variance, self.defined, self.level, logit=logit)
+        bias = methods.jackknife_bias(self.value, self.samples.of("without", self.text)[0])
+        found = methods.jackknife_t(
+            self.value, variance, self.defined, self.level, logit=logit, bias=bias
+        )
         if isinstance(found, Bounds) and found.method == "jackknife-t":
             return dataclasses.replace(found, method=method)
         return found

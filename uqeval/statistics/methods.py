@@ -89,14 +89,23 @@ def korn_graubard(
     return Bounds(*clopper_pearson(share, effective, level), "korn-graubard", error)
 
 
+def jackknife_bias(value: float, without: Array) -> float:
+    """Return (G−1)·(mean θ₋ − θ) of G values that each leave one unit out: Quenouille's bias."""
+    return float((len(without) - 1) * (without.mean() - value))
+
+
 def jackknife_t(
-    value: float, variance: float, units: int, level: float, *, logit: bool
+    value: float, variance: float, units: int, level: float, *, logit: bool, bias: float = 0.0
 ) -> Bounds | NoBounds:
     """Return θ ± t·√variance with units − 1 degrees of freedom; with `logit` on that scale.
 
+    With `logit` the interval goes from the lower of θ and θ − `bias`, less t·se, to the higher of
+    them plus t·se, all on the logit scale: mIoU is too low in small sets, where a class that no
+    label shows counts as 0. Without bias both are one.
+
     A value of 0 or 1 has no logit: there the bounds of a share without events over `units` hold.
     """
-    if not math.isfinite(variance):
+    if not math.isfinite(variance) or not math.isfinite(bias):
         return NoBounds("it is undefined when one of the units is left out")
     error = math.sqrt(variance)
     reach = student((1 + level) / 2, units - 1) * error
@@ -104,12 +113,15 @@ def jackknife_t(
         return Bounds(value - reach, value + reach, "jackknife-t", error)
     if value <= 0 or value >= 1:
         return Bounds(*clopper_pearson(round(value), units, level), "korn-graubard")
-    centre, reach = math.log(value / (1 - value)), reach / (value * (1 - value))
-    return Bounds(_logistic(centre - reach), _logistic(centre + reach), "jackknife-t", error)
+    centre, slope = math.log(value / (1 - value)), 1 / (value * (1 - value))
+    low, high = sorted((centre, centre - bias * slope))
+    reach *= slope
+    return Bounds(_logistic(low - reach), _logistic(high + reach), "jackknife-t", error)
 
 
 def _logistic(x: float) -> float:
-    return 1 / (1 + math.exp(-x)) if x >= 0 else math.exp(x) / (1 + math.exp(x))
+    small = math.exp(-min(abs(x), 700.0))
+    return 1 / (1 + small) if x >= 0 else small / (1 + small)
 
 
 def expanded(drawn: Array, units: int, level: float) -> Bounds:

@@ -10,7 +10,13 @@ from numpy.typing import NDArray
 
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.few import few_units
-from uqeval.statistics.methods import Bounds, NoBounds, jackknife_t, jackknife_variance
+from uqeval.statistics.methods import (
+    Bounds,
+    NoBounds,
+    jackknife_bias,
+    jackknife_t,
+    jackknife_variance,
+)
 from uqeval.statistics.units import resampling_of_video
 
 
@@ -45,7 +51,8 @@ def series_mean(
         without = (sums.sum() - sums) / (counts.sum() - counts)
         batch = own.unit == "batch"
         variance = float(jackknife_variance(without))
-        found = jackknife_t(value, variance, int((counts > 0).sum()), level, logit=not batch)
+        count, bias = int((counts > 0).sum()), jackknife_bias(value, without)
+        found = jackknife_t(value, variance, count, level, logit=not batch, bias=bias)
         if batch and isinstance(found, Bounds):
             found = replace(found, method="batch-means")
     return SeriesMean(value, level, found, own, tuple(few_units(own)))
