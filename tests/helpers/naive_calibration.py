@@ -89,6 +89,17 @@ def sweep(conf: Any, hit: Any) -> tuple[float, float, int]:
     return powers[0], math.sqrt(powers[1]), most
 
 
+def kumar_l2(conf: Any, hit: Any, edges: Any) -> float:
+    """Kumar et al. 2019: squared gaps less the variance of the accuracy, bins (lo, hi]."""
+    total = 0.0
+    for pixels in groups(conf, hit, np.searchsorted(np.unique(edges), conf).tolist()).values():
+        n = len(pixels)
+        if n > 1:
+            accuracy = sum(h for _, h in pixels) / n
+            total += n / len(conf) * (gap(pixels) ** 2 - accuracy * (1 - accuracy) / (n - 1))
+    return math.sqrt(max(total, 0.0))
+
+
 def kumar_l1(conf: Any, hit: Any, edges: Any) -> float:
     """uncertainty-calibration's `normal_debiased_ce`, its 1,000 draws replaced by a midpoint sum
     over the quantiles of the normal distribution; bins (lo, hi] between `edges`."""

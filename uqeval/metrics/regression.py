@@ -199,11 +199,12 @@ def _record(
             reason = f"σ = 0 at {zero} of {n} evaluated pixels: their likelihood is 0 or unbounded"
         put(record, field, value, reason)
     record["calibration"] = {"p": list(settings.plotted), "observed": observed}
-    record["interval_score"] = {
-        _percent(p): rs.mean(float(total), n)
-        for p, total in zip(rs.LEVELS, scores["intervals"], strict=True)
-    }
-    record["coverage"] = {_percent(p): rs.mean(found[p], n) for p in rs.LEVELS}
+    totals = dict(zip(rs.LEVELS, scores["intervals"].tolist(), strict=True))
+    for field, of_level in (("interval_score", totals), ("coverage", found)):
+        record[field] = {}
+        for p in rs.LEVELS:
+            value, reason = rs.mean(of_level[p], n), rs.BY_FIELD[field].undefined
+            put(record[field], _percent(p), value, reason)
     return record
 
 

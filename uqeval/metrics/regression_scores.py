@@ -105,7 +105,7 @@ def auce_under(p: Sequence[float], observed: Sequence[float], rule: str = "trape
 
 
 _NONE = "no pixel is evaluated"
-_ZERO = "σ = 0 at some evaluated pixel: its likelihood is 0 or unbounded"
+_ZERO = "no pixel is evaluated, or σ = 0 at some evaluated pixel: its likelihood is 0 or unbounded"
 _FLAT = "no pixel is evaluated, or the target has one value only"
 _G20 = "Gustafsson et al. 2020, §4.2"
 _RULES = "Gneiting & Raftery 2007"

@@ -1,0 +1,295 @@
+"""One law for all metrics: the value is that of a plain oracle of the same id, in a run and from
+its saved states; without data it is null with a reason; and it gets worse when the data do.
+
+A new metric is measured by it as soon as it stands in a family: its oracle is a function in
+`tests/helpers/naive_metrics.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import naive_metrics
+import numpy as np
+import pytest
+from small_videos import save_store, video
+
+import uqeval
+from uqeval.metrics import METRICS, Metric
+from uqeval.metrics.calibration_estimators import PUBLISHED
+from uqeval.statistics.scoring import Scoring
+from uqeval.stores.states import SavedStates
+
+ITEMS, CLASSES = 2, 3
+#: What makes a metric worse where it is another thing than what makes its family worse.
+WORSE = {
+    "pavpu.p_accurate": "errors",
+    "pavpu.per_class.p_accurate": "errors",
+    "pavpu.pavpu_peak.value": "errors",
+    "regression.sharpness": "wide",
+    "regression.auce_under": "wide",
+    "nmerci.mae": "errors",
+    "nmerci.mae_trimmed": "errors",
+    "nmerci.max_alpha": "errors",
+    "temporal.occluded.mtc": "ids",
+    "temporal.miou_mean": "ids",
+    "temporal.tracks.consistency": "ids",
+    "temporal.correlation.r": "labels",
+}
+WORSE_FAMILY = {
+    "segmentation": "errors", "pavpu": "uncertainty", "calibration": "overconfident",
+    "failure": "uncertainty", "sparsification": "uncertainty", "regression": "errors",
+    "nmerci": "uncertainty", "divergence": "reference", "temporal": "flow",
+}  # fmt: skip
+#: Relative, where it is another than 1e-9: maps are float32, and a sum or a search has its own.
+TOLERANCE = {
+    "calibration.brier": 1e-7,
+    "calibration.kumar_l1": 1e-6,
+    "calibration.temperature.value": 1e-6,
+    "calibration.temperature.ece": 1e-6,
+    "calibration.temperature.mce": 1e-6,
+    "calibration.temperature.nll": 1e-8,
+}
+#: Metrics that a set without pixels leaves defined: another set leaves them undefined.
+DEFINED_WITHOUT_PIXELS = {"calibration.temperature.value": "no_errors"}
+
+
+def shuffled(values: Any, seed: int) -> Any:
+    """Another order of the flat values."""
+    return np.random.default_rng(seed).permutation(values.reshape(-1)).reshape(values.shape)
+
+
+# Data and their degraded forms ---------------------------------------------------------------
+
+
+@functools.cache
+def classes(worse: str = "") -> naive_metrics.Classes:
+    """Blocks of classes, predicted the surer the more often right."""
+    rng = np.random.default_rng(7)
+    truth = rng.integers(0, CLASSES, (ITEMS, 4, 5)).repeat(4, 1).repeat(4, 2)
+    sure = rng.uniform(0, 5, (ITEMS, 4, 5)).repeat(4, 1).repeat(4, 2)
+    means = np.eye(CLASSES)[truth].transpose(0, 3, 1, 2) * sure[:, None]
+    z = np.exp(means[:, None] + rng.normal(0, 1.2, (ITEMS, 3, CLASSES, 16, 20)))
+    # In steps of 1/64, so that equal confidences are far from others; none is 0.
+    steps = np.floor(61 * z / z.sum(axis=2, keepdims=True)) + 1
+    steps[:, :, 0] += 64 - steps.sum(axis=2)
+    probs = (steps / 64).astype("f4")
+    labels = truth.astype("u1")
+    labels[:, :2] = naive_metrics.VOID
+    if worse in ("errors", "overconfident"):  # labels of a third of the pixels are other ones
+        moved = (labels != naive_metrics.VOID) & (rng.random(labels.shape) < 0.35)
+        labels = np.where(moved, (labels + 1) % CLASSES, labels).astype("u1")
+    if worse == "uncertainty":  # each pixel has its prediction, and another's probabilities
+        guess = probs.mean(axis=1).argmax(axis=1)
+        flat = probs.transpose(0, 3, 4, 1, 2).reshape(-1, 3, CLASSES)
+        order = rng.permutation(len(flat))
+        flat, before = flat[order], guess.reshape(-1)[order]
+        for row, a, b in zip(flat, before, guess.reshape(-1), strict=True):
+            row[:, [a, b]] = row[:, [b, a]]
+        probs = flat.reshape(ITEMS, 16, 20, 3, CLASSES).transpose(0, 3, 4, 1, 2).copy()
+    elif worse == "overconfident":  # p³, normalised
+        probs = (probs**3 / (probs**3).sum(axis=2, keepdims=True)).astype("f4")
+    elif worse == "no_errors":
+        labels = probs.mean(axis=1).argmax(axis=1).astype("u1")
+    return naive_metrics.Classes(probs, labels)
+
+
+@functools.cache
+def numbers(worse: str = "") -> naive_metrics.Numbers:
+    """Errors in proportion to σ."""
+    rng = np.random.default_rng(3)
+    target = rng.uniform(2, 60, (ITEMS, 10, 14)).astype("f4")
+    sigma = rng.uniform(0.3, 3, target.shape).astype("f4")
+    error = sigma * rng.normal(size=target.shape).astype("f4")
+    target[rng.random(target.shape) < 0.1] = np.nan
+    if worse == "errors":
+        error *= 3
+    elif worse == "uncertainty":
+        sigma = shuffled(sigma, 1)
+    elif worse == "wide":
+        sigma *= 4
+    return naive_metrics.Numbers((target + error).astype("f4"), sigma, target)
+
+
+@functools.cache
+def reference(worse: str = "") -> naive_metrics.Reference:
+    """Two models that differ a little."""
+    rng = np.random.default_rng(5)
+    p = rng.dirichlet(np.ones(CLASSES), (ITEMS, 6, 7)).astype("f4")
+    q = 0.8 * p + 0.2 * rng.dirichlet(np.ones(CLASSES), p.shape[:3]).astype("f4")
+    p[0, 0, 0], q[0, 0, 1] = (1, 0, 0), (0, 0.5, 0.5)
+    if worse == "reference":
+        q[1] = q[1][::-1]
+    return naive_metrics.Reference(np.moveaxis(p, -1, 1).copy(), np.moveaxis(q, -1, 1).copy())
+
+
+@functools.cache
+def film(worse: str = "") -> naive_metrics.Video:
+    """Six frames of a texture that moves, with its labels."""
+    own = video([f"v_{k:03}" for k in range(6)], seed=2, size=(40, 56))
+    ids, labels = dict(own.predictions), dict(own.labels)
+    rng = np.random.default_rng(1)
+    if worse == "ids":
+        for name in own.names[1::2]:
+            ids[name] = rng.integers(0, 4, ids[name].shape).astype("u1")
+    elif worse == "labels":  # those of the frame that agrees best with the one before
+        items = film().temporal["items"]
+        best = max(items, key=lambda name: items[name]["tc"])
+        labels[best] = rng.integers(0, 4, labels[best].shape).astype("u1")
+    return naive_metrics.Video(dict(own.frames), ids, labels)
+
+
+DATA = {"classes": classes, "numbers": numbers, "reference": reference, "video": film}
+KINDS = {
+    "segmentation": "classes", "pavpu": "classes", "calibration": "classes", "failure": "classes",
+    "sparsification": "classes", "regression": "numbers", "nmerci": "numbers",
+    "divergence": "reference", "temporal": "video",
+}  # fmt: skip
+
+
+def evaluated(folder: Path, kind: str, worse: str, **options: Any) -> dict[str, Any]:
+    """The results of a run."""
+    if kind == "classes":
+        own = classes(worse)
+        families: dict[str, Any] = {name: {} for name, of in KINDS.items() if of == kind}
+        families["calibration"] = {"definition": ["paper", *PUBLISHED]}
+        if worse == "no_errors":
+            families = {"calibration": {}}
+        return uqeval.evaluate(own.probs, own.labels, families, **options).results
+    if kind == "numbers":
+        values = numbers(worse)
+        arrays = {"mean": values.mean, "std": values.std}
+        families = {"regression": {}, "nmerci": {}}
+        return uqeval.evaluate(arrays, values.target, families, **options).results
+    if kind == "reference":
+        both = reference(worse)
+        options["reference"] = both.reference
+        return uqeval.evaluate(both.probs, None, {"divergence": {}}, **options).results
+    return filmed(folder, worse, **options)
+
+
+def filmed(folder: Path, worse: str, **options: Any) -> dict[str, Any]:
+    """The results of a video; with "flow", its flow is stored and too long by 9 pixels."""
+    own = film("" if worse == "flow" else worse)
+    arrays = {"frames": own.frames, "predictions": own.ids, "labels": own.labels}
+    stored = {name: np.stack(list(values.values())) for name, values in arrays.items()}
+    method = "dis"
+    if worse == "flow":
+        back, forward = own.flows
+        stored |= {"flow": back + np.float32([9, 5]), "flow_forward": forward}
+        method = "file"
+    store = save_store(folder / f"video{worse}.zarr", list(own.frames), **stored)
+    chosen = {"flow": method, "occlusion": "fb", "tracks": worse != "flow"}
+    return uqeval.evaluate(None, None, {"tc": chosen}, video=str(store), **options).results
+
+
+# The law ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Found:
+    """Results of a run over the data of one kind, from its states, and of no item."""
+
+    results: dict[str, Any]
+    again: dict[str, Any]
+    empty: dict[str, Any]
+    #: By family, the scores that states tell inside bins of ranks only.
+    approximate: dict[str, frozenset[str]]
+
+
+def found(folder: Path, kind: str) -> Found:
+    """What a run over the data of a kind finds."""
+    states = folder / f"{kind}.states.zip"
+    results = evaluated(folder, kind, "", states=states)
+    scoring = Scoring(SavedStates(states))
+    names = {key: own.approximate for key, own in scoring.evaluations.items()}
+    return Found(results, scoring.whole(), scoring.whole([]), names)
+
+
+def value_of(results: dict[str, Any], metric: Metric) -> tuple[Any, Any]:
+    """The value of a metric in the first variant that has it, and whether there are reasons."""
+    head, *rest = metric.field.split(".")
+    keys = [key for key in results if key.partition("[")[0] == metric.family]
+    record = next(results[key] for key in keys if head in results[key])
+    if head == "per_class":
+        rows, (name,) = record[head], rest
+        return [row[name] for row in rows], all(row.get(f"{name}_reason") for row in rows)
+    reason, value = record.get(f"{head}_reason"), record[head]
+    for name in rest:
+        if value is not None:
+            reason, value = value.get(f"{name}_reason"), value[name]
+    if isinstance(value, dict):
+        reason = all(value.get(f"{name}_reason") for name in value if not name.endswith("_reason"))
+        value = {name: own for name, own in value.items() if not name.endswith("_reason")}
+    return value, reason
+
+
+def flat(value: Any) -> list[float]:
+    """The numbers of a value: one, one for each class, or some by name; NaN where undefined."""
+    each = list(value.values()) if isinstance(value, dict) else value
+    each = each if isinstance(each, list) else [each]
+    return [math.nan if own is None else own for own in each]
+
+
+def wrong_value(metric: Metric, found: Found) -> str | None:
+    """Return what is wrong with the value of a metric, in a run and from its states."""
+    values = flat(value_of(found.results, metric)[0])
+    expected = flat(naive_metrics.ORACLES[metric.id](DATA[KINDS[metric.family]]()))
+    tolerance = TOLERANCE.get(metric.id, 1e-9)
+    if values != pytest.approx(expected, rel=tolerance, abs=1e-12, nan_ok=True):
+        return f"is {values}, its oracle {expected}"
+    defined = [number for number in values if not math.isnan(number)]
+    low, high = metric.range
+    inside = [(low is None or low <= n) and (high is None or n <= high) for n in defined]
+    if not defined or not all(inside):
+        return f"is {values}, outside {metric.range}"
+    states = flat(value_of(found.again, metric)[0])
+    names = found.approximate.get(metric.family, frozenset())
+    averaged = {"*", metric.field, metric.field.split(".")[0]} & names
+    tolerance = 0.05 if averaged else 1e-9  # averaged inside bins of ranks
+    if states != pytest.approx(values, rel=tolerance, abs=1e-12, nan_ok=True):
+        return f"is {values}, from its states {states}"
+    return None
+
+
+def wrong_without_pixels(metric: Metric, results: dict[str, Any]) -> str | None:
+    """Return what is wrong with a metric of no pixels: it has to be null, with a reason."""
+    value, reason = value_of(results, metric)
+    if not all(math.isnan(number) for number in flat(value)):
+        return f"is {value} where it is undefined"
+    return None if reason else "is undefined without a reason"
+
+
+def wrong_direction(metric: Metric, before: dict[str, Any], after: dict[str, Any]) -> str | None:
+    """Return what is wrong with the direction of a metric that is worse `after`."""
+    first, then = (np.nanmean(flat(value_of(own, metric)[0])) for own in (before, after))
+    if then < first if metric.direction == "higher" else then > first:
+        return None
+    return f"should be worse than {first} on worse data, is {then}"
+
+
+def test_each_metric_has_an_oracle() -> None:
+    assert {metric.id for metric in METRICS} == naive_metrics.ORACLES.keys()
+
+
+@pytest.mark.parametrize("kind", DATA)
+def test_all_metrics_of_a_kind_of_data(tmp_path: Path, kind: str) -> None:
+    """Value, undefined case and direction of each; one message for each that is wrong."""
+    run = found(tmp_path, kind)
+    worse = functools.cache(lambda how: evaluated(tmp_path, kind, how))
+    messages = []
+    for metric in (own for own in METRICS if KINDS[own.family] == kind):
+        special = DEFINED_WITHOUT_PIXELS.get(metric.id)
+        problems = [
+            wrong_value(metric, run),
+            wrong_without_pixels(metric, worse(special) if special else run.empty),
+        ]
+        if metric.direction:
+            how = WORSE.get(metric.id, WORSE_FAMILY[metric.family])
+            problems.append(wrong_direction(metric, run.results, worse(how)))
+        messages += [f"{metric.id} {text}" for text in problems if text]
+    assert not messages, "\n".join(messages)
