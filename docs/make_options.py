@@ -1,49 +1,67 @@
-"""Write `docs/options.md` from the settings of the metrics; `tests/test_docs.py` compares."""
+"""Write `docs/options.md` from the declared options; `tests/test_docs.py` compares."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
+from uqeval.cli.shared import OutputOptions
+from uqeval.engine.options import MachineOptions
+from uqeval.inputs.options import InputOptions
 from uqeval.metrics import FAMILIES
-from uqeval.settings import Option, default_of, option_name, options_of, types_of
+from uqeval.settings import Option, default_of, option_name, options_of, plain_type, types_of
+from uqeval.statistics.options import CutOptions
 
 PAGE = Path(__file__).with_name("options.md")
-HEAD = """# Options of the metrics
+HEAD = """# Options
 
-This page lists the options of each metric command. Every command also has options for its input
-and output (`uqeval COMMAND --help-all`). You can set an option in three places:
+The first tables list the options that several commands share, the others those of each metric.
+`uqeval COMMAND --help-all` shows which command has which. You can set an option in three places:
 
 - on the command line, as below
-- in `uqeval.yaml`, under `evaluate: STORE: COMMAND:`, with underscores for hyphens
-- in Python, in `metrics={"COMMAND": {…}}`
+- in `uqeval.yaml`, with underscores for hyphens: options of a metric under `evaluate: STORE:
+  COMMAND:`, options of inputs under `stores: STORE:`, the others at the top
+- in Python, as a keyword of `uqeval.evaluate`; options of a metric in `metrics={"COMMAND": {…}}`
 
-A list of values makes variants, except where the table says `one`. `python docs/make_options.py`
-generates this page from the code.
+For metrics, a list of values makes variants, except where the table says `one`.
+`python docs/make_options.py` generates this page from the code.
 """
+#: The options that commands share, with the heading of their table.
+SHARED = {
+    "Inputs": InputOptions,
+    "Intervals and slices": CutOptions,
+    "Threads and memory": MachineOptions,
+    "Output": OutputOptions,
+}
 
 
 def page() -> str:
     """Return the text of the page."""
-    parts = [HEAD]
-    for name, family in FAMILIES.items():
-        own = options_of(family.settings_type)
-        if not own:
-            continue
-        rows = [_row(family.settings_type, option, known) for option, known in own.items()]
-        table = ["| option | values | default | meaning |", "|---|---|---|---|", *rows]
-        parts.append(f"## {name}\n\n" + "\n".join(table) + "\n")
-    return "\n".join(parts)
+    metrics = {name: family.settings_type for name, family in FAMILIES.items()}
+    tables = [_table(title, settings) for title, settings in (SHARED | metrics).items()]
+    return "\n".join([HEAD, *filter(None, tables)])
 
 
-def _row(settings: type, name: str, known: Option) -> str:
+def _table(title: str, settings: Any) -> str:
+    rows = [_row(settings, option, known) for option, known in options_of(settings).items()]
+    if not rows:
+        return ""
+    lines = ["| option | values | default | meaning |", "|---|---|---|---|", *rows]
+    return f"## {title}\n\n" + "\n".join(lines) + "\n"
+
+
+def _row(settings: Any, name: str, known: Option) -> str:
     shown = known.in_words(default_of(settings, name))
-    kinds = types_of(settings)[name]  # type: ignore[arg-type]
+    kinds = types_of(settings)[name]
     values = ", ".join(f"`{choice}`" for choice in known.choices)
     if not values:
         noun = {int: "whole number", float: "number", bool: "yes or no", str: "text"}
-        values = f"{noun[str if str in kinds else kinds[0]]} {known.range()}".strip()
-    one = "" if known.several or bool in kinds else "; one"
-    cells = [f"`{option_name(name)}`", values + one, shown, known.help]
+        values = f"{noun[plain_type(known, kinds)]} {known.range()}".strip()
+        values = "path" if known.path else values
+        values += {"": "", "repeat": "; repeat", "commas": ", with commas"}[known.list_by]
+    one = "" if known.several or bool in kinds or settings in SHARED.values() else "; one"
+    named = next((one for one in known.flags if one.startswith("--")), option_name(name))
+    cells = [f"`{named}`", values + one, shown, known.help]
     return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 

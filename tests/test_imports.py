@@ -51,7 +51,10 @@ ARROWS = {
     "statistics": {
         "disk", "errors", "gate", "keys", "metrics", "report", "settings", "stores", "tallies",
     },
-    "config": {"keys", "settings", "disk", "errors", "gate", "metrics"},
+    "config": {
+        "disk", "engine.options", "errors", "gate", "inputs.options", "keys", "metrics", "settings",
+        "statistics.options",
+    },
     "inputs": {"keys", "settings", "disk", "errors", "maps", "metrics", "stores"},
     "engine": {
         "keys",

@@ -21,7 +21,7 @@ from small_videos import (
 )
 
 import uqeval
-from uqeval.inputs.given import InputOptions
+from uqeval.inputs.options import InputOptions
 
 GAPPED = ["a_001", "a_003", "a_005", "a_011", "a_013", "b_7", "b_8", "b_9", "b_10", "c_1"]
 SCORES = (

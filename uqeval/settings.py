@@ -7,9 +7,10 @@ docstrings of Python and the tables of `docs/options.md` are made from these fie
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import inspect
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_type_hints
@@ -17,6 +18,8 @@ from typing import Any, ClassVar, Literal, Self, TypeVar, get_type_hints
 from uqeval.errors import UsageError
 
 S = TypeVar("S")
+F = TypeVar("F", bound=Callable[..., Any])
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class Option:
     the command line, where they are not `--name`. `list_by`: how the command line gives a list:
     by "repeat", or as one text with "commas". `path`: whether it names a file, a folder or a store;
     in `uqeval.yaml` such a path starts at the file. `in_file`: whether `uqeval.yaml` may set it.
+    `data`: the only kind of data that it is for: "classes", "regression" or "video".
     """
 
     help: str
@@ -47,6 +51,7 @@ class Option:
     list_by: Literal["", "repeat", "commas"] = ""
     path: bool = False
     in_file: bool = True
+    data: str = ""
 
     def allows(self, number: float) -> bool:
         """Whether a number lies in its range."""
@@ -73,6 +78,8 @@ class Option:
         """The numbers that it may be, in words: "from 1 to 10"."""
         if self.least is not None and self.most is not None:
             return f"from {self.least:g} to {self.most:g}"
+        if self.least is not None and self.below is not None:
+            return f"from {self.least:g} to below {self.below:g}"
         parts = {
             "of at least": self.least, "above": self.above, "up to": self.most, "below": self.below,
         }  # fmt: skip
@@ -102,6 +109,54 @@ def documented(declared: type[S]) -> type[S]:
     ]
     declared.__doc__ = "\n\n".join([inspect.cleandoc(declared.__doc__ or ""), *told])
     return declared
+
+
+def takes(*declared: Any) -> Callable[[F], F]:
+    """Make the options of these settings keywords of a function, which gets them as `**options`.
+
+    Its signature and its docstring name them; `made` turns them into settings.
+    """
+
+    def decorate(function: F) -> F:
+        signature = inspect.signature(function)
+        every = [*signature.parameters.values()]
+        lines = [inspect.cleandoc(function.__doc__ or "")]
+        own = [one for one in every if one.kind is not one.VAR_KEYWORD]
+        for settings in declared:
+            for name, known in options_of(settings).items():
+                field = settings.__dataclass_fields__[name]
+                own.append(
+                    inspect.Parameter(name, _KEYWORD, default=field.default, annotation=field.type)
+                )
+                lines.append(f"`{name}`: {known.told(field.default)}")
+        function.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
+        function.__doc__ = "\n\n".join(lines)
+        return function
+
+    return decorate
+
+
+def made(
+    given: Mapping[str, Any], *declared: type, function: Callable[..., Any] | None = None
+) -> tuple[Any, ...]:
+    """Return settings of each class, of the options `given` by name.
+
+    Raises `UsageError` for a name that no class has; `function`: what they were given to, which has
+    keywords of its own.
+    """
+    fields = {own: {field.name for field in dataclasses.fields(own)} for own in declared}
+    known = [name for names in fields.values() for name in names]
+    strange = [name for name in given if name not in known]
+    if strange:
+        own = inspect.signature(function).parameters.values() if function else ()
+        known = sorted({*known, *(one.name for one in own if one.kind is _KEYWORD)})
+        near = difflib.get_close_matches(strange[0], known, 1)
+        hint = f"did you mean {near[0]!r}?" if near else f"expected some of {', '.join(known)}."
+        raise UsageError(f"unknown options {strange}; {hint}")
+    return tuple(
+        own(**{name: value for name, value in given.items() if name in names})
+        for own, names in fields.items()
+    )
 
 
 class Settings:
@@ -136,6 +191,13 @@ def shared_option(default: Any, help: str, **known: Any) -> Any:
     return option(default, help, several=False, **known)
 
 
+def same_option(settings: Any, name: str, default: Any = ..., **changes: Any) -> Any:
+    """A field with the option of other settings, with another default or other words."""
+    known = dataclasses.replace(options_of(settings)[name], **changes)
+    default = default_of(settings, name) if default is ... else default
+    return dataclasses.field(default=default, metadata={"option": known})
+
+
 def options_of(settings: Any) -> dict[str, Option]:
     """The options of a class of settings by name, those with nothing to choose left out."""
     return {
@@ -168,16 +230,21 @@ def option_name(name: str) -> str:
 
 def check(settings: Any) -> None:
     """Raise `UsageError` for the first setting that its option does not allow."""
-    types = types_of(type(settings))  # type: ignore[arg-type]
     for field in dataclasses.fields(settings):
         value, own = getattr(settings, field.name), field.metadata.get("option")
-        # A default that is no choice leaves it to the data.
-        if own is None or (value == field.default and type(value) is type(field.default)):
+        # A default that is no choice leaves it to the data; a class checks its lists itself.
+        if own is None or own.list_by:
             continue
-        several = own.list_by and isinstance(value, list | tuple)
-        for one in value if several else (value,):
-            if (expected := _expected(own, types[field.name], one)) is not None:
-                raise UsageError(f"{option_name(field.name)} {one!r}; expected {expected}.")
+        if type(value) is not type(field.default) or value != field.default:
+            check_value(type(settings), field.name, value)
+
+
+def check_value(settings: Any, name: str, value: Any) -> None:
+    """Raise `UsageError` for a value that an option of a class of settings does not allow."""
+    own = settings.__dataclass_fields__[name].metadata["option"]
+    types = types_of(settings)[name]
+    if (expected := _expected(own, types, value)) is not None:
+        raise UsageError(f"{option_name(name)} {value!r}; expected {expected}.")
 
 
 def _expected(own: Option, types: tuple[type, ...], value: Any) -> str | None:

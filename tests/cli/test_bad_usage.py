@@ -24,8 +24,8 @@ from small_stores import labels
         ("--window 0", ["--window 0; expected a whole number of at least 1"]),
         ("--stride 0", ["--stride 0; expected a whole number of at least 1"]),
         ("--top-k 5", ["--top-k 5 of 5 classes"]),
-        ("--workers 0", ["--workers 0; expected a whole number of threads, at least 1"]),
-        ("--limit 0", ["--limit 0; expected at least 1 item"]),
+        ("--workers 0", ["--workers 0; expected a whole number of at least 1"]),
+        ("--limit 0", ["--limit 0; expected a whole number of at least 1"]),
         ("--classes 4", ["--classes 4, but", "complete.zarr has 5 classes"]),
         ("--label-map nuscenes", ["--label-map nuscenes"]),
         (

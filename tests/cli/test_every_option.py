@@ -59,7 +59,7 @@ EFFECT = {
 }  # fmt: skip
 OF_COMMAND = {
     "run": {
-        "baseline": "rules", "gate": PERMISSION, "gallery": ANY, "quiet": ANY,
+        "stores": ANY, "baseline": "rules", "gate": PERMISSION, "gallery": ANY, "quiet": ANY,
         "uncertainty": "no file", "reference": "no file", "video": "no file", "resume": ANY,
     },
     "sweep": {

@@ -10,7 +10,7 @@ import pytest
 import typer.main
 
 from uqeval.cli import app
-from uqeval.cli.options import Shared
+from uqeval.cli.shared import shared_options
 from uqeval.config import Config, Store, json_schema, load_config, load_rules
 from uqeval.config.options import commands
 from uqeval.errors import UsageError
@@ -234,7 +234,7 @@ def test_mistakes_in_rules(tmp_path: Path, text: str, says: str) -> None:
 def test_options_are_those_of_the_commands() -> None:
     group: Any = typer.main.get_command(app)
     known = {name: group.get_command(None, name) for name in group.list_commands(None)}
-    shared = {own.name for own in dataclasses.fields(Shared)} | set(Store.model_fields)
+    shared = set(shared_options()) | set(Store.model_fields)
     shared |= {"paths", "context"}
     for command, options in commands().items():
         if command not in known:

@@ -142,7 +142,7 @@ def test_a_store_that_is_no_file(tmp_path: Path, kind: str) -> None:
 def test_a_loop_of_links_is_no_bug(tmp_path: Path) -> None:
     from uqeval.cli.finish import check_outputs
     from uqeval.inputs.common import open_predictions
-    from uqeval.inputs.given import InputOptions
+    from uqeval.inputs.options import InputOptions
 
     loop = special(tmp_path / "a.zarr", "loop")
     assert files.resolved(loop) == loop

@@ -25,9 +25,9 @@ def table(tmp_path: Path) -> Path:
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"ci": 95}, "--ci 95; expected a level from 0.5 to below 1"),
+        ({"ci": 95}, "--ci 95; expected a number from 0.5 to below 1"),
         ({"ci": 1.0}, "--ci 1"),
-        ({"ci": 0.95, "draws": 10}, "--draws 10; expected 100 to 100000"),
+        ({"ci": 0.95, "draws": 10}, "--draws 10; expected a whole number from 100 to 100000"),
         ({"slice_by": ("a",)}, "--slice-by names columns of the items' table"),
         ({"ci": 0.9, "group_by": "a"}, "--group-by names columns of the items' table"),
         (

@@ -14,7 +14,8 @@ import uqeval
 from uqeval.errors import UsageError
 from uqeval.metrics import METRICS
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.intervals import check_level, check_method, debiased, intervals, metric_at
+from uqeval.statistics.intervals import check_level, debiased, intervals, metric_at
+from uqeval.statistics.options import CutOptions
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 
@@ -169,4 +170,4 @@ def test_levels(level: float) -> None:
 
 def test_methods_that_do_not_exist() -> None:
     with pytest.raises(UsageError, match="--interval-method 'bca'; expected one of auto"):
-        check_method("bca")
+        CutOptions(ci=0.95, interval_method="bca")  # type: ignore[arg-type]

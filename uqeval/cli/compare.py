@@ -3,38 +3,89 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from enum import StrEnum
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from uqeval.cli import parsing
+from uqeval.cli.declared import with_options
 from uqeval.cli.messages import warn
+from uqeval.cli.shared import Shared
 from uqeval.cli.stdout import console, printing
 from uqeval.errors import UsageError
+from uqeval.settings import Settings, same_option, shared_option
+from uqeval.statistics.options import CutOptions
 
 if TYPE_CHECKING:
-    from uqeval.compare import Comparison
+    from uqeval.compare import Choice, Comparison
 
 _WHAT, _OUT, _HOW = "Scores", "Output", "Intervals"
 _REPLICATES = "--replicates"
 #: Between the paths of one --replicates; no path can hold it.
 _BETWEEN = "\0"
+_FORMATS = ("table", "json", "csv", "markdown", "latex")
+_ENDINGS = {".csv": "csv", ".md": "markdown", ".tex": "latex"}
 
 
-class Format(StrEnum):
-    """What a comparison is written as."""
+@dataclass(frozen=True)
+class CompareOptions(Settings):
+    """The options of `uqeval compare`."""
 
-    table = "table"
-    json = "json"
-    csv = "csv"
-    markdown = "markdown"
-    latex = "latex"
+    # fmt: off
+    replicates: Sequence[str] = shared_option(
+        (), "Reports of separate trainings of one method, up to the next option. They form one "
+        "model: mean ± std over the trainings. Repeat for another method.",
+        flags=(_REPLICATES,), metavar="REPORT REPORT...", list_by="repeat")
+    name: Sequence[str] = shared_option(
+        (), "Name of a model, once per model, in order, replicates last.",
+        metavar="NAME", list_by="repeat", shown="the part of the path that differs")
+    baseline: str | None = shared_option(
+        None, "Model to compare the others with.", metavar="NAME", shown="the first")
+    metrics: Sequence[str] = shared_option(
+        (), "Compare this score, such as calibration.ece or segmentation.miou@weather=night. "
+        "Repeat for more.", flags=("--metrics", "--metric"), metavar="ADDRESS", panel=_WHAT,
+        list_by="repeat", shown="headline scores")
+    every: bool = shared_option(
+        False, "Compare all scores that have a better direction.", flags=("--all",), panel=_WHAT)
+    per_class: bool = shared_option(False, "Also compare the scores of each class.", panel=_WHAT)
+    ci: float = same_option(
+        CutOptions, "ci", 0.95, help="Level of the intervals.", panel=_HOW)
+    intervals: bool = shared_option(
+        True, "Compute paired intervals by resampling the same items of all models; needs the "
+        "saved states.", panel=_HOW)
+    draws: int = same_option(CutOptions, "draws", panel=_HOW)
+    seed: int = same_option(CutOptions, "seed", panel=_HOW)
+    output: str | None = shared_option(
+        None, "Write the comparison as CSV, Markdown or LaTeX (.csv, .md, .tex), else as JSON. - "
+        "writes JSON to stdout.", flags=("-o", "--output"), metavar="FILE", panel=_OUT)
+    format: str = shared_option("table", "Format of stdout.", choices=_FORMATS, panel=_OUT)
+    quiet: bool = shared_option(
+        False, "Print no table and no warnings.", flags=("-q", "--quiet"), panel=_OUT)
+    # fmt: on
 
+    def check_typed(self, typed: frozenset[str]) -> None:
+        """Raise `UsageError` for options that have no effect beside others; `typed`: their names
+        on the command line."""
+        of_intervals = [name for name in ("ci", "draws", "seed") if name in typed]
+        if not self.intervals and of_intervals:
+            named = ", ".join(f"--{name}" for name in of_intervals)
+            raise UsageError(f"{named}: for intervals, which --no-intervals leaves out. Give one.")
+        if self.output == "-" and self.format not in ("table", "json"):
+            raise UsageError(f"-o - prints JSON; give --format {self.format} alone, or -o FILE.")
 
-_ENDINGS = {".csv": Format.csv, ".md": Format.markdown, ".tex": Format.latex}
+    def choice(self) -> Choice:
+        """Return what is compared, and how."""
+        from uqeval.compare import Choice
+
+        level = self.ci if self.intervals else None
+        return Choice(
+            tuple(self.metrics), self.every, self.per_class, self.baseline, level, self.draws,
+            self.seed,
+        )  # fmt: skip
 
 
 class Command(parsing.Command):
@@ -66,52 +117,14 @@ def gathered(args: list[str]) -> list[str]:
     return found + args[end:]
 
 
+@with_options(of=CompareOptions)
 def compare(
-    context: typer.Context,
+    shared: Shared,
+    settings: CompareOptions,
     reports: Annotated[list[str] | None, typer.Argument(
         metavar="REPORT...", show_default=False,
         help="Two or more reports, one per model. Or folders of reports, matched by name, or "
         "one folder with one report per model.")] = None,
-    replicates: Annotated[list[str] | None, typer.Option(
-        _REPLICATES, metavar="REPORT REPORT...", show_default=False,
-        help="Reports of separate trainings of one method, up to the next option. They form "
-        "one model: mean ± std over the trainings. Repeat for another method.")] = None,
-    name: Annotated[list[str] | None, typer.Option(
-        metavar="NAME", show_default=False,
-        help="Name of a model, once per model, in order, replicates last (default: the part of "
-        "the path that differs).")] = None,
-    baseline: Annotated[str | None, typer.Option(
-        metavar="NAME", show_default=False,
-        help="Model to compare the others with (default: the first).")] = None,
-    metrics: Annotated[list[str] | None, typer.Option(
-        metavar="ADDRESS", show_default=False, rich_help_panel=_WHAT,
-        help="Compare this score, such as calibration.ece or segmentation.miou@weather=night. "
-        "Repeat for more (default: headline scores).")] = None,
-    every: Annotated[bool, typer.Option(
-        "--all", rich_help_panel=_WHAT,
-        help="Compare all scores that have a better direction.")] = False,
-    per_class: Annotated[bool, typer.Option(
-        "--per-class", rich_help_panel=_WHAT,
-        help="Also compare the scores of each class.")] = False,
-    ci: Annotated[float, typer.Option(
-        metavar="LEVEL", rich_help_panel=_HOW, help="Level of the intervals.")] = 0.95,
-    intervals: Annotated[bool, typer.Option(
-        "--intervals/--no-intervals", rich_help_panel=_HOW,
-        help="Compute paired intervals by resampling the same items of all models; needs the "
-        "saved states.")]
-        = True,
-    draws: Annotated[int, typer.Option(
-        metavar="N", rich_help_panel=_HOW, help="Number of bootstrap draws.")] = 2000,
-    seed: Annotated[int, typer.Option(rich_help_panel=_HOW,
-        help="Seed of the bootstrap draws.")] = 0,
-    output: Annotated[str | None, typer.Option(
-        "-o", "--output", metavar="FILE", show_default=False, rich_help_panel=_OUT,
-        help="Write the comparison as CSV, Markdown or LaTeX (.csv, .md, .tex), else as JSON. "
-        "- writes JSON to stdout.")] = None,
-    format: Annotated[Format, typer.Option(
-        help="Format of stdout.", rich_help_panel=_OUT)] = Format.table,
-    quiet: Annotated[bool, typer.Option(
-        "-q", "--quiet", rich_help_panel=_OUT, help="Print no table and no warnings.")] = False,
 ) -> None:  # fmt: skip
     """Compare models: scores, paired differences with intervals, and ranks.
 
@@ -121,65 +134,57 @@ def compare(
     Example: uqeval compare mc.json ensemble.json --replicates seed1.json seed2.json seed3.json
     """
     from uqeval.cli.finish import check_outputs
-    from uqeval.cli.parsing import typed_options
-    from uqeval.compare import Choice, load_models
-    from uqeval.compare import compare as hold
+    from uqeval.compare import compare as compare_models
+    from uqeval.compare import load_models
 
-    typed = typed_options(context)
-    if not intervals and (given := [name for name in ("ci", "draws", "seed") if name in typed]):
-        told = ", ".join(f"--{name}" for name in given)
-        raise UsageError(f"{told}: for intervals, which --no-intervals leaves out. Give one.")
-    if output == "-" and format not in (Format.table, Format.json):
-        raise UsageError(f"-o - prints JSON; give --format {format.value} alone, or -o FILE.")
-    groups = [own.split(_BETWEEN) for own in replicates or []]
-    models = load_models(reports or [], groups, name or [])
+    settings.check_typed(shared.typed)
+    groups = [paths.split(_BETWEEN) for paths in settings.replicates]
+    models = load_models(reports or [], groups, list(settings.name))
     files = [p for m in models for t in m.trainings for r in t.reports.values() for p in r.files]
-    check_outputs(output, inputs=files)
-    choice = Choice(
-        tuple(metrics or ()), every, per_class, baseline, ci if intervals else None, draws, seed
-    )
-    with _waiting(quiet or not intervals):
-        found = hold(models, choice)
-    warn((f"{text}." for text in found.warnings), quiet)
-    _write(found, output)
+    check_outputs(settings.output, inputs=files)
+    choice = settings.choice()
+    with _waiting(settings.quiet or not settings.intervals):
+        comparison = compare_models(models, choice)
+    warn((f"{text}." for text in comparison.warnings), settings.quiet)
+    _write(comparison, settings.output)
     with printing():
-        _print(found, output, format, quiet)
+        _print(comparison, settings)
 
 
-def _write(found: Comparison, output: str | None) -> None:
+def _write(comparison: Comparison, output: str | None) -> None:
     from uqeval.report.files import write
 
     if output is not None and output != "-":
-        write(output, _text(found, _ENDINGS.get(Path(output).suffix.lower(), Format.json)))
+        write(output, _text(comparison, _ENDINGS.get(Path(output).suffix.lower(), "json")))
 
 
-def _print(found: Comparison, output: str | None, format: Format, quiet: bool) -> None:
-    if output == "-":
-        sys.stdout.write(_text(found, Format.json))
-    elif format is not Format.table:
-        sys.stdout.write(_text(found, format))
-    elif not quiet:
-        _show(found)
+def _print(comparison: Comparison, settings: CompareOptions) -> None:
+    if settings.output == "-":
+        sys.stdout.write(_text(comparison, "json"))
+    elif settings.format != "table":
+        sys.stdout.write(_text(comparison, settings.format))
+    elif not settings.quiet:
+        _show(comparison)
 
 
-def _text(found: Comparison, form: Format) -> str:
+def _text(comparison: Comparison, form: str) -> str:
     from uqeval.report import comparison_files, comparison_tables, latex
 
     writers = {
-        Format.json: comparison_files.to_json,
-        Format.csv: comparison_files.to_csv,
-        Format.markdown: comparison_tables.to_markdown,
-        Format.latex: latex.to_latex,
+        "json": comparison_files.to_json,
+        "csv": comparison_files.to_csv,
+        "markdown": comparison_tables.to_markdown,
+        "latex": latex.to_latex,
     }
-    return writers[form](found)
+    return writers[form](comparison)
 
 
-def _show(found: Comparison) -> None:
+def _show(comparison: Comparison) -> None:
     from uqeval.report.comparison_tables import tables_of
     from uqeval.report.terminal import print_table, split
 
     stdout = console()
-    for table in tables_of(found):
+    for table in tables_of(comparison):
         for part in split(table, stdout.width):
             print_table(part, stdout)
 

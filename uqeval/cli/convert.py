@@ -2,58 +2,50 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from uqeval.cli import options as o
+from uqeval.cli.declared import with_options
 from uqeval.cli.messages import tell, warn
-from uqeval.cli.taking import taking
+from uqeval.cli.shared import Shared, given
+from uqeval.settings import Settings, shared_option
 
 
-class Kind(StrEnum):
-    """What a bare array holds."""
+@dataclass(frozen=True)
+class ConvertOptions(Settings):
+    """The options of `uqeval convert`."""
 
-    probs = "probs"
-    logits = "logits"
-    labels = "labels"
-    predictions = "predictions"
+    # fmt: off
+    labels: str | None = shared_option(
+        None, "Labels to add to the store: a folder of PNGs, a store or a .npy.", metavar="LABELS")
+    kind: str | None = shared_option(
+        None, "Content of an array without a name.",
+        choices=("probs", "logits", "labels", "predictions"), shown="by its axes")
+    axes: str | None = shared_option(
+        None, "Order of the axes of an array without names: items N, samples T, classes C, H, W.",
+        metavar="NTCHW")
+    key: str | None = shared_option(
+        None, "Name of the array in an .npz or Zarr group.", metavar="NAME")
+    compression: str = shared_option(
+        "lz4", "Compression: lz4 (fastest to read), zstd (smaller), or none.",
+        choices=("lz4", "zstd", "none"))
+    overwrite: bool = shared_option(
+        False, "Replace an existing store.", flags=("--overwrite/--no-overwrite",))
+    # fmt: on
 
 
-class Compression(StrEnum):
-    """How chunks are compressed."""
-
-    lz4 = "lz4"
-    zstd = "zstd"
-    none = "none"
-
-
-@taking("quiet", "names", "class_names", "missing_chunks")
+@with_options("quiet", "names", "class_names", "missing_chunks", of=ConvertOptions)
 def convert(
-    shared: o.Shared,
+    shared: Shared,
+    settings: ConvertOptions,
     source: Annotated[str, typer.Argument(
         metavar="SRC", show_default=False,
         help="A .npy or .npz file, a folder of them (one per item), a folder of label PNGs, or "
         "a Zarr store to rechunk.")],
     destination: Annotated[str, typer.Argument(
         metavar="DST", show_default=False, help="The Zarr folder to write.")],
-    labels: Annotated[str | None, typer.Option(
-        metavar="LABELS", show_default=False,
-        help="Labels to add to the store: a folder of PNGs, a store or a .npy.")] = None,
-    kind: Annotated[Kind | None, typer.Option(
-        show_default=False,
-        help="Content of an array without a name (default: by its axes).")] = None,
-    axes: Annotated[str | None, typer.Option(
-        metavar="NTCHW", show_default=False,
-        help="Order of the axes of an array without names: items N, samples T, classes C, H, "
-        "W.")] = None,
-    key: Annotated[str | None, typer.Option(
-        metavar="NAME", show_default=False,
-        help="Name of the array in an .npz or Zarr group.")] = None,
-    compression: Annotated[Compression, typer.Option(
-        help="Compression: lz4 (fastest to read), zstd (smaller), or none.")] = Compression.lz4,
-    overwrite: Annotated[bool, typer.Option(help="Replace an existing store.")] = False,
 ) -> None:  # fmt: skip
     """Convert saved predictions to a checked Zarr store that is fast to read.
 
@@ -75,17 +67,18 @@ def convert(
         shown.advance(0, items - done)
         done = items
 
-    refuse_overlap([destination], [source, labels, shared.names], "choose another path")
+    refuse_overlap([destination], [source, settings.labels, shared.names], "choose another path")
     if "://" not in destination:
         lock(destination)
-    given = o.given(
-        labels=labels, kind=kind, axes=axes, key=key, compression=compression,
+    chosen = given(
+        labels=settings.labels, kind=settings.kind, axes=settings.axes, key=settings.key,
+        compression=settings.compression,
         names=read_names_file(shared.names) if shared.names else None,
     ) | shared.given("class_names")  # fmt: skip
     try:
         warnings = write_store(
-            source, destination, fill_missing=shared.missing_chunks is o.Missing.fill,
-            overwrite=overwrite, progress=progress, **given,
+            source, destination, fill_missing=shared.missing_chunks == "fill",
+            overwrite=settings.overwrite, progress=progress, **chosen,
         )  # fmt: skip
     finally:
         if done:

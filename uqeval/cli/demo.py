@@ -6,13 +6,13 @@ from typing import Annotated
 
 import typer
 
-from uqeval.cli import options as o
-from uqeval.cli.taking import taking
+from uqeval.cli.declared import with_options
+from uqeval.cli.shared import Shared
 
 
-@taking("quiet", "workers")
+@with_options("quiet", "workers")
 def demo(
-    shared: o.Shared,
+    shared: Shared,
     folder: Annotated[str, typer.Argument(metavar="[DIR]", help="Folder to create.",
                                           show_default=True)] = "uqeval-demo",
 ) -> None:  # fmt: skip

@@ -8,6 +8,7 @@ import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.evaluating import evaluated, of_family
+from uqeval.cli.shared import Shared, given
 from uqeval.errors import UsageError
 
 
@@ -16,7 +17,7 @@ from uqeval.errors import UsageError
     "invalid", "limit", "part", *o.CUTS, "map_cache", "resume", *o.RUNNING,
 )  # fmt: skip
 def divergence(
-    shared: o.Shared,
+    shared: Shared,
     settings: dict[str, Any],
     predictions: Annotated[str | None, typer.Argument(
         metavar="PREDS", show_default=False, help="Store of predictions.")] = None,
@@ -32,5 +33,5 @@ def divergence(
     """
     if predictions is not None and reference is None:
         raise UsageError(f"no REFERENCE given beside {predictions}; give PREDS REFERENCE.")
-    data = o.given(predictions=predictions, reference=reference)
+    data = given(predictions=predictions, reference=reference)
     evaluated("divergence", shared, data, settings, "PREDS REFERENCE")

@@ -6,16 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from uqeval.cli import options as o
-from uqeval.cli.taking import parameters_of, signed, taking
+from uqeval.cli.declared import with_options
+from uqeval.cli.shared import Shared
 from uqeval.errors import UsageError
+from uqeval.inputs.options import InputOptions
+from uqeval.settings import option_name, options_of
 
-#: Shared options that make sense for one kind of data only.
-_ONLY = {
-    "classes": (
-        "ignore_index", "classes", "class_names", "kind", "label_map", "sum_tolerance",
-    ),
-    "regression": ("nan_samples", "invalid"),
-}  # fmt: skip
 #: What is read.
 _PATHS = (
     "predictions", "labels", "reference", "video", "pseudo_labels", "names", "flow_path",
@@ -26,8 +22,8 @@ _ALL = (*o.OUTPUTS, "store", *o.INPUTS, *o.CUTS, "resume", *o.RUNNING)
 
 def shared_by(*kinds: str) -> list[str]:
     """The shared options of what evaluates data of these `kinds`."""
-    hidden = {name for kind, names in _ONLY.items() if kind not in kinds for name in names}
-    return [name for name in _ALL if name not in hidden]
+    only = {name: own.data for name, own in options_of(InputOptions).items() if own.data}
+    return [name for name in _ALL if only.get(name, kinds[0]) in kinds]
 
 
 def command_of(name: str) -> Callable[..., None]:
@@ -39,7 +35,7 @@ def command_of(name: str) -> Callable[..., None]:
     of_numbers = "regression" in family.kinds
     needs = "PREDS [TARGET]" if of_numbers else "PREDS [LABELS]"
 
-    def command(shared: o.Shared, settings: dict[str, Any], paths: list[str] | None) -> None:
+    def command(shared: Shared, settings: dict[str, Any], paths: list[str] | None) -> None:
         evaluated(name, shared, o.data_of(paths), settings, needs)
 
     takes = o.TargetPaths if of_numbers else o.Paths
@@ -49,35 +45,16 @@ def command_of(name: str) -> Callable[..., None]:
     return of_family(name, *shared_by(*family.kinds))(command)
 
 
-def of_family(name: str, *shared: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command with the options of a family's settings after its own, and `shared` ones after
-    those. It gets the `Shared`, and the settings that were given as a dict."""
+def of_family(name: str, *shared: str) -> Callable[..., Callable[..., None]]:
+    """Add to a command the options of a family's settings, then the `shared` ones. The command gets
+    `settings`: a dict of the options that stand on the command line."""
+    from uqeval.metrics import FAMILIES
 
-    def decorate(declared: Callable[..., None]) -> Callable[..., None]:
-        from uqeval.cli.family_options import options_of_command
-        from uqeval.metrics import FAMILIES
-
-        own = parameters_of(declared)
-        chosen = options_of_command(FAMILIES[name])
-
-        def command(shared: o.Shared, **given: Any) -> None:
-            # A flag that was not given is False where that is its default.
-            settings = {one.name: given.pop(one.name) for one in chosen}
-            said = {
-                one.name: settings[one.name]
-                for one in chosen
-                if settings[one.name] is not one.default
-            }
-            declared(shared, o.given(**said), **given)
-
-        del own["settings"]
-        return taking(*shared)(signed(command, declared, [*own.values(), *chosen]))
-
-    return decorate
+    return with_options(*shared, of=FAMILIES[name].settings_type, form="given")
 
 
 def evaluated(
-    command: str, shared: o.Shared, data: dict[str, Any], settings: dict[str, Any], needs: str
+    command: str, shared: Shared, data: dict[str, Any], settings: dict[str, Any], needs: str
 ) -> None:
     """Evaluate one family and deliver the report: what all commands of families end with.
 
@@ -98,7 +75,7 @@ def evaluated(
 
 
 def completed(
-    command: str, shared: o.Shared, data: dict[str, Any], settings: dict[str, Any], needs: str,
+    command: str, shared: Shared, data: dict[str, Any], settings: dict[str, Any], needs: str,
     *outputs: str | None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
     """Data with the shared options, and settings; of `uqeval.yaml` where no data are given.
@@ -126,8 +103,8 @@ def completed(
     written = (shared.output, shared.csv, *outputs)
     check_outputs(*written, inputs=[*paths_in(read_by(asked | settings)), *files])
     for option in ("map_cache", "flow_cache"):
-        name = f"--{option.replace('_', '-')}"
-        refuse_overlap(written, [asked.get(option)], f"give the output or {name} another name")
+        instead = f"give the output or {option_name(option)} another name"
+        refuse_overlap(written, [asked.get(option)], instead)
     return asked, settings
 
 

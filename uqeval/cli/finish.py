@@ -7,10 +7,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from uqeval.cli.messages import tell
-from uqeval.cli.options import Format, Shared
 from uqeval.cli.stdout import console, printing
 from uqeval.disk.files import stream_of
 from uqeval.disk.locks import lock
@@ -19,6 +18,9 @@ from uqeval.errors import UsageError
 from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
 from uqeval.stores.states_writer import partial_path
+
+if TYPE_CHECKING:
+    from uqeval.cli.shared import Shared
 
 
 def states_path(shared: Shared) -> str | None:
@@ -52,10 +54,10 @@ def _lies_beside(path: Path) -> bool:
 def refuse_other_format(shared: Shared) -> None:
     """Raise `UsageError` for a --format that cannot be printed where an output takes stdout."""
     for option, path, printed in (("-o", shared.output, "json"), ("--csv", shared.csv, "csv")):
-        if path == "-" and "format" in shared.typed and shared.format.value != printed:
+        if path == "-" and "format" in shared.typed and shared.format != printed:
             raise UsageError(
                 f"{option} - prints {printed.upper()} to stdout, where --format "
-                f"{shared.format.value} has no effect; give a file to {option}, or leave out "
+                f"{shared.format} has no effect; give a file to {option}, or leave out "
                 "--format."
             )
 
@@ -131,11 +133,11 @@ def deliver(report: Report, shared: Shared) -> None:
     with printing():
         if csv == "-":
             sys.stdout.write(csv_writer.to_csv(report))
-        elif output == "-" or shared.format is Format.json:
+        elif output == "-" or shared.format == "json":
             sys.stdout.write(report.to_json())
-        elif shared.format is Format.csv:
+        elif shared.format == "csv":
             sys.stdout.write(csv_writer.to_csv(report))
-        elif shared.format is Format.markdown:
+        elif shared.format == "markdown":
             sys.stdout.write(markdown.to_markdown(report))
         elif not shared.quiet:
             terminal.show(report, console())

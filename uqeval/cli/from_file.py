@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uqeval.engine.options import MachineOptions
 from uqeval.errors import UsageError
+from uqeval.statistics.options import CutOptions
 
 if TYPE_CHECKING:
     from uqeval.config import Config, Store
@@ -135,9 +137,4 @@ def _kind(store: Store) -> str:
 
 def _everywhere(config: Config) -> dict[str, Any]:
     """The options of the file that hold for all stores."""
-    same = ("ci", "group_by", "interval_method", "draws", "seed", "workers", "memory")
-    found: dict[str, Any] = {name: getattr(config, name) for name in same}
-    if config.slices is not None:
-        by = [one if isinstance(one, str) else ",".join(one) for one in config.slices.by]
-        found |= {"slices": config.slices.table, "slice_by": by}
-    return {name: value for name, value in found.items() if value is not None}
+    return config.given(CutOptions) | config.given(MachineOptions)

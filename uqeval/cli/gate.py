@@ -6,8 +6,6 @@ import os
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
-from enum import StrEnum
 from functools import cached_property
 from importlib import import_module
 from pathlib import Path
@@ -15,9 +13,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from uqeval.cli.declared import with_options
 from uqeval.cli.messages import tell, warn
 from uqeval.cli.stdout import console, printing
 from uqeval.errors import OutputError, StoreError, UsageError
+from uqeval.settings import Settings, shared_option
 
 if TYPE_CHECKING:
     from uqeval.gate import Address, Interval, Judgement, Mover, Resampler, Units
@@ -28,15 +28,50 @@ _OUT, _CI = "Output", "Continuous integration"
 _MOST_SUMMARY = 1 << 20
 
 
-class Format(StrEnum):
-    """What is printed to stdout."""
+@dataclass(frozen=True)
+class GateOptions(Settings):
+    """The options of `uqeval gate`."""
 
-    table = "table"
-    json = "json"
-    markdown = "markdown"
+    # fmt: off
+    baseline: str | None = shared_option(
+        None, "Report or folder of reports from which drops and rises are measured.",
+        metavar="REPORT")
+    output: str | None = shared_option(
+        None, "Write the verdicts as JSON; - is stdout.", flags=("-o", "--output"),
+        metavar="FILE", panel=_OUT)
+    format: str = shared_option(
+        "table", "Format of stdout.", choices=("table", "json", "markdown"), panel=_OUT)
+    quiet: bool = shared_option(
+        False, "Print no table and no warnings.", flags=("-q", "--quiet"), panel=_OUT)
+    junit: str | None = shared_option(
+        None, "Write the verdicts as JUnit XML.", metavar="FILE", panel=_CI)
+    markdown: str | None = shared_option(
+        None, "Write the verdicts as Markdown.", metavar="FILE", panel=_CI)
+    github: bool | None = shared_option(
+        None, "Write annotations to stderr, and append Markdown to $GITHUB_STEP_SUMMARY.",
+        flags=("--github/--no-github",), panel=_CI, shown="if GITHUB_ACTIONS is true")
+    today: str | None = shared_option(
+        None, "Check waivers against this day instead of today (UTC). To test rules, not to "
+        "release.", metavar="YYYY-MM-DD", panel=_CI)
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if "-" in (self.junit, self.markdown) and self.format != "table":
+            raise UsageError("two outputs go to stdout; give each a file of its own.")
+        if self.output == "-" and self.format == "markdown":
+            raise UsageError("-o - prints JSON; give --format markdown alone, or -o FILE.")
+
+    @property
+    def on_github(self) -> bool:
+        """Whether to write what GitHub shows."""
+        found = os.environ.get("GITHUB_ACTIONS") == "true"
+        return found if self.github is None else self.github
 
 
+@with_options(of=GateOptions)
 def gate(
+    settings: GateOptions,
     report: Annotated[str, typer.Argument(
         metavar="REPORT", show_default=False,
         help="A report, or a folder of reports. In a folder, each report has the name of its "
@@ -44,31 +79,6 @@ def gate(
     rules: Annotated[str | None, typer.Argument(
         metavar="RULES", show_default=False,
         help="YAML file of rules, or a uqeval.yaml with a `gate:` section (default: uqeval.yaml).")]
-        = None,
-    baseline: Annotated[str | None, typer.Option(
-        metavar="REPORT", show_default=False,
-        help="Report or folder of reports from which drops and rises are measured.")] = None,
-    output: Annotated[str | None, typer.Option(
-        "-o", "--output", metavar="FILE", show_default=False, rich_help_panel=_OUT,
-        help="Write the verdicts as JSON; - is stdout.")] = None,
-    format: Annotated[Format, typer.Option(
-        help="Format of stdout.", rich_help_panel=_OUT)] = Format.table,
-    quiet: Annotated[bool, typer.Option(
-        "-q", "--quiet", rich_help_panel=_OUT, help="Print no table and no warnings.")] = False,
-    junit: Annotated[str | None, typer.Option(
-        metavar="FILE", show_default=False, rich_help_panel=_CI,
-        help="Write the verdicts as JUnit XML.")] = None,
-    markdown: Annotated[str | None, typer.Option(
-        metavar="FILE", show_default=False, rich_help_panel=_CI,
-        help="Write the verdicts as Markdown.")] = None,
-    github: Annotated[bool | None, typer.Option(
-        "--github/--no-github", show_default=False, rich_help_panel=_CI,
-        help="Write annotations to stderr, and append Markdown to $GITHUB_STEP_SUMMARY "
-        "(default: if GITHUB_ACTIONS is true).")] = None,
-    today: Annotated[str | None, typer.Option(
-        metavar="YYYY-MM-DD", show_default=False, rich_help_panel=_CI,
-        help="Check waivers against this day instead of today (UTC). To test rules, not to "
-        "release.")]
         = None,
 ) -> None:  # fmt: skip
     """Check reports against rules. Status 0: all hold; 1: a rule fails; 2: not judged.
@@ -82,51 +92,44 @@ def gate(
     from uqeval.config import load_rules
     from uqeval.gate import judge
     from uqeval.gate.baseline import refuse_unused_baseline
-    from uqeval.gate.rules import refuse_unused_day
+    from uqeval.gate.rules import day_of, refuse_unused_day
     from uqeval.report.folder import digests_of, load_reports
     from uqeval.stores.overlap import refuse_overlap
 
     file = rules or _found()
     summary = os.environ.get("GITHUB_STEP_SUMMARY") or None
-    if "-" in (junit, markdown) and format is not Format.table:
-        raise UsageError("two outputs go to stdout; give each a file of its own.")
-    if output == "-" and format is Format.markdown:
-        raise UsageError("-o - prints JSON; give --format markdown alone, or -o FILE.")
-    day = day_of(today)
+    day = day_of(settings.today)
     demanded = load_rules(file)
     if day is not None:
         refuse_unused_day(day, demanded, file)
-    if baseline is not None:
+    if settings.baseline is not None:
         refuse_unused_baseline(demanded)
-    reports, before = load_reports(report), load_reports(baseline) if baseline is not None else []
+    reports = load_reports(report)
+    before = load_reports(settings.baseline) if settings.baseline is not None else []
     read_files = [path for named in (*reports, *before) for path in named.files]
-    check_outputs(output, junit, markdown, inputs=[file, *read_files])
+    check_outputs(settings.output, settings.junit, settings.markdown, inputs=[file, *read_files])
     refuse_overlap([summary], [file, *read_files], "give GITHUB_STEP_SUMMARY another file")
     judgement = judge(reports, demanded, before, _Tallies(), today=day).dated(day)
-
-    read: dict[str, Any] = {"report": report, "baseline": baseline, "rules": file}
+    read: dict[str, Any] = {"report": report, "baseline": settings.baseline, "rules": file}
     read["sha256"] = digests_of(reports, before, file)
-    texts = _Texts(judgement, read)
-    outputs = ((output, texts.json), (junit, texts.junit), (markdown, texts.markdown))
-    _write(outputs)
-    if github if github is not None else os.environ.get("GITHUB_ACTIONS") == "true":
-        _tell_github(texts)
-    warn(judgement.warnings, quiet)
-    with printing():
-        _print(texts, outputs, format, quiet)
+    _deliver(_Texts(judgement, read), settings)
     tell_not_evaluated(judgement)
     if not judgement.passed:
         raise typer.Exit(2 if judgement.not_evaluated else 1)
 
 
-def day_of(today: str | None) -> date | None:
-    """Return the day that --today names. Raises `UsageError`."""
-    from uqeval.gate import parse_day
-
-    try:
-        return None if today is None else parse_day(today)
-    except ValueError as error:
-        raise UsageError(f"--today {today}: {error}.") from None
+def _deliver(texts: _Texts, settings: GateOptions) -> None:
+    """Write the files, and print what was asked for."""
+    outputs = (
+        (settings.output, texts.json), (settings.junit, texts.junit),
+        (settings.markdown, texts.markdown),
+    )  # fmt: skip
+    _write(outputs)
+    if settings.on_github:
+        _tell_github(texts)
+    warn(texts.judgement.warnings, settings.quiet)
+    with printing():
+        _print(texts, outputs, settings)
 
 
 def tell_not_evaluated(judgement: Judgement) -> None:
@@ -171,13 +174,13 @@ def _write(outputs: _Outputs) -> None:
             write(path, text())
 
 
-def _print(texts: _Texts, outputs: _Outputs, format: Format, quiet: bool) -> None:
+def _print(texts: _Texts, outputs: _Outputs, settings: GateOptions) -> None:
     """Print what goes to stdout: an output, else the format."""
     to_stdout = [text for path, text in outputs if path == "-"]
-    forms = {Format.json: texts.json, Format.markdown: texts.markdown}
-    if to_stdout or format in forms:
-        sys.stdout.write((to_stdout or [forms[format]])[0]())
-    elif not quiet:
+    forms = {"json": texts.json, "markdown": texts.markdown}
+    if to_stdout or settings.format in forms:
+        sys.stdout.write((to_stdout or [forms[settings.format]])[0]())
+    elif not settings.quiet:
         show(texts.judgement)
 
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from enum import StrEnum
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from uqeval.cli import options as o
+from uqeval.cli.declared import with_options
 from uqeval.cli.messages import tell, warn
+from uqeval.cli.shared import Shared
 from uqeval.cli.stdout import console
-from uqeval.cli.taking import taking
 from uqeval.engine.sizes import parse_memory
 from uqeval.errors import UqevalError, UsageError, cut, listed
+from uqeval.settings import Settings, shared_option
 
 if TYPE_CHECKING:
     from uqeval.usecases.inspect import Inspection
@@ -23,23 +25,24 @@ if TYPE_CHECKING:
 _CLASSES = 40
 
 
-class Shown(StrEnum):
-    """How the findings are printed."""
+@dataclass(frozen=True)
+class InspectOptions(Settings):
+    """The options of `uqeval inspect`."""
 
-    table = "table"
-    json = "json"
+    # fmt: off
+    full: bool = shared_option(False, "Check the values of all items instead of three.")
+    format: str = shared_option("table", "Format of stdout.", choices=("table", "json"))
+    store: Sequence[str] = shared_option(
+        (), "Without paths: show only this store of uqeval.yaml. Repeat for more.",
+        metavar="NAME", panel="Input", list_by="repeat")
+    # fmt: on
 
 
-@taking("quiet", *o.READING, "invalid", *o.RUNNING)
+@with_options("quiet", *o.READING, "invalid", *o.RUNNING, of=InspectOptions)
 def inspect(
-    shared: o.Shared,
+    shared: Shared,
+    settings: InspectOptions,
     paths: o.Paths = None,
-    full: Annotated[bool, typer.Option(
-        "--full", help="Check the values of all items instead of three.")] = False,
-    format: Annotated[Shown, typer.Option(help="Format of stdout.")] = Shown.table,
-    store: Annotated[list[str] | None, typer.Option(
-        metavar="NAME", show_default=False, rich_help_panel="Input",
-        help="Without paths: show only this store of uqeval.yaml. Repeat for more.")] = None,
 ) -> None:  # fmt: skip
     """Check a store before you evaluate it: arrays, missing chunks, values, memory and time.
 
@@ -54,18 +57,22 @@ def inspect(
 
     given = shared.given(*o.READING, "invalid", *o.RUNNING)
     if paths:
-        if store:
+        if settings.store:
             raise UsageError("--store is for a store of uqeval.yaml; give it, or paths.")
         predictions, labels = o.split_paths(paths, labels_alone=True)
-        found = {"": _looked(given | {"predictions": predictions, "labels": labels}, full, shared)}
+        found = {
+            "": _looked(
+                given | {"predictions": predictions, "labels": labels}, settings.full, shared
+            )
+        }
     else:
-        found = _of_file(given, full, shared, store or [])
-    if format is Shown.json:
+        found = _of_file(given, settings.full, shared, settings.store)
+    if settings.format == "json":
         records: Any = {name: dataclasses.asdict(own) for name, own in found.items()}
         typer.echo(json.dumps(records[""] if paths else records, indent=2, allow_nan=False))
     for name, own in found.items():
         of = f"{name}: " if name else ""
-        if format is Shown.table and not shared.quiet:
+        if settings.format == "table" and not shared.quiet:
             _show(own, of)
         if not shared.quiet:
             warn((of + text for text in own.warnings), shared.quiet)
@@ -76,7 +83,7 @@ def inspect(
 
 
 def _of_file(
-    given: dict[str, Any], full: bool, shared: o.Shared, wanted: Sequence[str]
+    given: dict[str, Any], full: bool, shared: Shared, wanted: Sequence[str]
 ) -> dict[str, Inspection]:
     """What is found of the stores of uqeval.yaml; one that cannot be opened hides no other."""
     from uqeval.cli.from_file import looked_at, over
@@ -97,7 +104,7 @@ def _of_file(
     return found
 
 
-def _looked(asked: dict[str, Any], full: bool, shared: o.Shared) -> Inspection:
+def _looked(asked: dict[str, Any], full: bool, shared: Shared) -> Inspection:
     from uqeval.cli.progress import progress_for
     from uqeval.usecases.inspect import inspect as look
 

@@ -8,12 +8,13 @@ from typing import Annotated
 import typer
 
 from uqeval.cli import options as o
-from uqeval.cli.taking import taking
+from uqeval.cli.declared import with_options
+from uqeval.cli.shared import Shared
 
 
-@taking(*o.OUTPUTS, *o.CUTS)
+@with_options(*o.OUTPUTS, *o.CUTS)
 def merge(
-    shared: o.Shared,
+    shared: Shared,
     parts: Annotated[list[str], typer.Argument(
         metavar="STATES...", show_default=False,
         help="Reports with their saved states, states files, or folders of them: all shards of "

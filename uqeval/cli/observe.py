@@ -10,35 +10,100 @@ import sys
 from array import array
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
+from dataclasses import dataclass
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from uqeval.cli import options as o
+from uqeval.cli.declared import with_options
 from uqeval.cli.messages import tell, warn
-from uqeval.cli.taking import taking
+from uqeval.cli.shared import Shared
 from uqeval.disk.files import stream_of
 from uqeval.errors import OutputError, UsageError
+from uqeval.inputs.options import InputOptions
+from uqeval.metrics.temporal_settings import TemporalSettings
+from uqeval.settings import Settings, same_option, shared_option
 
 if TYPE_CHECKING:
     from uqeval.inputs.live import Live
-    from uqeval.metrics.temporal_settings import TemporalSettings
 
 _FLOW, _ALARM, _WAIT = "Optical flow", "Alarms", "Waiting for frames"
 
 
-class Occlusion(StrEnum):
-    """Whether occluded pixels are told apart."""
+@dataclass(frozen=True)
+class ObserveOptions(Settings):
+    """The options of `uqeval observe`."""
 
-    none = "none"
-    fb = "fb"
+    # fmt: off
+    flow: str = shared_option(
+        "dis:fast", "Optical flow: dis:ultrafast, dis:fast, dis (dis:medium), farneback or tvl1. "
+        "Parameters follow the name: farneback:winsize=21.", metavar="METHOD", panel=_FLOW)
+    flow_scale: float = same_option(TemporalSettings, "flow_scale", several=False)
+    occlusion: str = same_option(
+        TemporalSettings, "occlusion", help="With fb, also report `tc_visible`, without pixels "
+        "that a forward-backward check finds occluded; needs a second flow.")
+    alarm: float | None = shared_option(
+        None, "Raise an alarm if TC is below this value.", metavar="BELOW", panel=_ALARM)
+    alarm_from: str | None = shared_option(
+        None, "Take the alarm limit from a report of `uqeval tc` with the same flow: a quantile "
+        "of its TC_t.", metavar="REPORT", panel=_ALARM)
+    alarm_model: str | None = shared_option(
+        None, "The model to use if the report has several.", metavar="NAME", panel=_ALARM)
+    alarm_quantile: float = shared_option(
+        0.05, "The quantile: about this fraction of good frames raises an alarm.",
+        metavar="SHARE", panel=_ALARM)
+    follow: bool = shared_option(
+        False, "Wait for new frames and predictions until interrupted.", panel=_WAIT)
+    poll: float = shared_option(
+        0.2, "Time between two looks for new frames.", metavar="SECONDS", panel=_WAIT)
+    timeout: float | None = shared_option(
+        None, "Stop after this time without a new frame.", metavar="SECONDS", panel=_WAIT)
+    output: str | None = shared_option(
+        None, "Also write the lines to a file.", flags=("-o", "--output"), metavar="FILE",
+        panel="Output")
+    quiet: bool = shared_option(
+        False, "Print no summary.", flags=("-q", "--quiet"), panel="Output")
+    limit: int | None = same_option(InputOptions, "limit", help="Stop after N frames.")
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.poll != 0.2 and not self.follow:
+            raise UsageError("--poll is how often to look with --follow; give --follow too.")
+        if self.poll <= 0 or (self.timeout is not None and self.timeout < 0):
+            raise UsageError("--poll and --timeout; expected seconds, --poll more than 0.")
+        if self.timeout is not None and not self.follow:
+            raise UsageError("--timeout is how long to wait with --follow; give --follow too.")
+        if self.alarm_from is not None and self.alarm is not None:
+            raise UsageError("--alarm and --alarm-from both say when to raise an alarm; give one.")
+        if self.alarm_from is None and self.alarm_model is not None:
+            raise UsageError("--alarm-model is for --alarm-from REPORT; give that too.")
+        if self.alarm_from is None and self.alarm_quantile != 0.05:
+            raise UsageError("--alarm-quantile is of --alarm-from REPORT; give that too.")
+
+    def temporal(self) -> TemporalSettings:
+        """Return the settings of the flow and of the scores."""
+        return TemporalSettings(
+            flow=self.flow, flow_scale=self.flow_scale, occlusion=self.occlusion
+        )
+
+    def alarm_below(self) -> float | None:
+        """Return the TC below which a frame raises an alarm: given, or from a report."""
+        if self.alarm_from is None:
+            return self.alarm
+        from uqeval.report.schema import Report
+        from uqeval.usecases.alarms import alarm_from
+
+        report = Report.load(self.alarm_from)
+        return alarm_from(report, self.alarm_quantile, self.temporal(), self.alarm_model)
 
 
-@taking("ignore_index", "classes", "sum_tolerance", "missing_chunks", "limit")
+@with_options("ignore_index", "classes", "sum_tolerance", "missing_chunks", of=ObserveOptions)
 def observe(
-    shared: o.Shared,
+    shared: Shared,
+    settings: ObserveOptions,
     video: Annotated[str, typer.Argument(
         metavar="VIDEO", show_default=False,
         help="A folder with `frames/` and `predictions/`, a folder of images, a store with "
@@ -48,47 +113,6 @@ def observe(
         help="Predictions of the frames: a folder of PNGs of class ids, or a store with "
         "`predictions`, `probs` or `logits`. Matched by name; for a video file or a camera in "
         "natural order.")] = None,
-    flow: Annotated[str, typer.Option(
-        metavar="METHOD", rich_help_panel=_FLOW,
-        help="Optical flow: dis:ultrafast, dis:fast, dis (dis:medium), farneback or tvl1. "
-        "Parameters follow the name: farneback:winsize=21.")] = "dis:fast",
-    flow_scale: Annotated[float, typer.Option(
-        metavar="SCALE", rich_help_panel=_FLOW,
-        help="Estimate the flow on images scaled by this factor.")] = 1.0,
-    occlusion: Annotated[Occlusion, typer.Option(
-        rich_help_panel=_FLOW,
-        help="With fb, also report `tc_visible`, without pixels that a forward-backward check "
-        "finds occluded; needs a second flow.")] = Occlusion.none,
-    alarm: Annotated[float | None, typer.Option(
-        metavar="BELOW", show_default=False, rich_help_panel=_ALARM,
-        help="Raise an alarm if TC is below this value.")] = None,
-    alarm_from: Annotated[str | None, typer.Option(
-        metavar="REPORT", show_default=False, rich_help_panel=_ALARM,
-        help="Take the alarm limit from a report of `uqeval tc` with the same flow: a quantile "
-        "of its TC_t.")] = None,
-    alarm_model: Annotated[str | None, typer.Option(
-        metavar="NAME", show_default=False, rich_help_panel=_ALARM,
-        help="The model to use if the report has several.")] = None,
-    alarm_quantile: Annotated[float, typer.Option(
-        metavar="SHARE", rich_help_panel=_ALARM,
-        help="The quantile: about this fraction of good frames raises an alarm.")] = 0.05,
-    follow: Annotated[bool, typer.Option(
-        "--follow", rich_help_panel=_WAIT,
-        help="Wait for new frames and predictions until interrupted.")] = False,
-    poll: Annotated[float, typer.Option(
-        metavar="SECONDS", rich_help_panel=_WAIT,
-        help="Time between two looks for new frames.")] = 0.2,
-    timeout: Annotated[float | None, typer.Option(
-        metavar="SECONDS", show_default=False, rich_help_panel=_WAIT,
-        help="Stop after this time without a new frame.")] = None,
-    output: Annotated[str | None, typer.Option(
-        "-o", "--output", metavar="FILE", show_default=False, rich_help_panel="Output",
-        help="Also write the lines to a file.")] = None,
-    quiet: Annotated[bool, typer.Option(
-        "-q", "--quiet", rich_help_panel="Output", help="Print no summary.")] = False,
-    limit: Annotated[int | None, typer.Option(
-        metavar="N", show_default=False, rich_help_panel="Input",
-        help="Stop after N frames.")] = None,
 ) -> None:  # fmt: skip
     """Measure TC online: print one JSON line per new frame, and raise alarms.
 
@@ -99,53 +123,23 @@ def observe(
     """
     from uqeval.cli.finish import check_outputs
     from uqeval.engine.heap import keep_freed_memory
-    from uqeval.inputs.given import InputOptions
     from uqeval.inputs.live import Live
     from uqeval.inputs.patience import Patience
-    from uqeval.metrics.temporal_settings import TemporalSettings
 
     keep_freed_memory()
+    output, quiet = settings.output, settings.quiet
     if output is not None and output != "-":
-        check_outputs(output, inputs=[p for p in (video, predictions, alarm_from) if p])
-    if poll != 0.2 and not follow:
-        raise UsageError("--poll is how often to look with --follow; give --follow too.")
-    if poll <= 0 or (timeout is not None and timeout < 0):
-        raise UsageError("--poll and --timeout; expected seconds, --poll more than 0.")
-    if timeout is not None and not follow:
-        raise UsageError("--timeout is how long to wait with --follow; give --follow too.")
-    settings = TemporalSettings(flow=flow, flow_scale=flow_scale, occlusion=occlusion.value)
-    below = _alarm(alarm, alarm_from, alarm_model, alarm_quantile, settings)
-    options = InputOptions(video=video, limit=limit, **shared.given(*o.READING))
-    options.check()
+        check_outputs(output, inputs=[p for p in (video, predictions, settings.alarm_from) if p])
+    below = settings.alarm_below()
+    options = InputOptions(video=video, limit=settings.limit, **shared.given(*o.READING))
     waiting = (lambda _: None) if quiet else tell
-    live = Live(
-        predictions, options, Patience(follow, poll, timeout, waiting),
-        warn=lambda text: warn([text], quiet),
-    )  # fmt: skip
+    patience = Patience(settings.follow, settings.poll, settings.timeout, waiting)
+    live = Live(predictions, options, patience, warn=lambda text: warn([text], quiet))
     summary = _Summary(below)
     with _lines(output) as streams, summary.told(quiet):
-        for line in _observed(live, settings, below, limit):
+        for line in _observed(live, settings.temporal(), below, settings.limit):
             summary.add(line)
             _print(json.dumps(line, allow_nan=False), streams)
-
-
-def _alarm(
-    alarm: float | None, report: str | None, model: str | None, quantile: float,
-    settings: TemporalSettings,
-) -> float | None:  # fmt: skip
-    """The TC below which a frame raises an alarm: given, learnt from a report, or none."""
-    if report is None:
-        if model is not None:
-            raise UsageError("--alarm-model is for --alarm-from REPORT; give that too.")
-        if quantile != 0.05:
-            raise UsageError("--alarm-quantile is of --alarm-from REPORT; give that too.")
-        return alarm
-    if alarm is not None:
-        raise UsageError("--alarm and --alarm-from both say when to raise an alarm; give one.")
-    from uqeval.report.schema import Report
-    from uqeval.usecases.alarms import alarm_from
-
-    return alarm_from(Report.load(report), quantile, settings, model)
 
 
 def _observed(
@@ -168,7 +162,7 @@ def _observed(
         line = {"frame": found.pop("name"), "sequence": frame.sequence, "tc": found.pop("tc")}
         if (reason := found.pop("reason")) is not None:
             line["tc_reason"] = reason
-        if settings.occlusion != Occlusion.fb:
+        if settings.occlusion != "fb":
             del found["tc_visible"]
         yield line | found
 

@@ -7,15 +7,16 @@ from typing import Annotated
 import typer
 
 from uqeval.cli import options as o
+from uqeval.cli.declared import with_options
 from uqeval.cli.evaluating import completed, read_by
 from uqeval.cli.messages import tell, warn
-from uqeval.cli.taking import taking
+from uqeval.cli.shared import Shared
 from uqeval.engine.sizes import parse_memory
 
 
-@taking("quiet", "store", *o.READING, "class_names", *o.RUNNING)
+@with_options("quiet", "store", *o.READING, "class_names", *o.RUNNING)
 def reduce(
-    shared: o.Shared,
+    shared: Shared,
     output: Annotated[str, typer.Option(
         "-o", "--output", metavar="MAPS", help="The maps store to write (a Zarr folder).")],
     paths: o.Paths = None,

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uqeval.cli import options as o
+from uqeval.cli.declared import with_options
 from uqeval.cli.messages import tell, warn
 from uqeval.cli.stdout import printing
-from uqeval.cli.taking import taking
 from uqeval.errors import StoreError, UqevalError, UsageError
+from uqeval.inputs.options import InputOptions
+from uqeval.settings import Settings, same_option, shared_option
 
 if TYPE_CHECKING:
     from uqeval.compare import Comparison
@@ -26,54 +28,63 @@ if TYPE_CHECKING:
 _FIGURES, _GALLERY = "Figures", "Gallery"
 
 
-class FigureFormat(StrEnum):
-    """What a figure is written as."""
+@dataclass(frozen=True)
+class ReportOptions(Settings):
+    """The options of `uqeval report`."""
 
-    svg = "svg"
-    png = "png"
-    pdf = "pdf"
+    # fmt: off
+    output: str | None = shared_option(
+        None, "Write the page to FILE; - is stdout.", flags=("-o", "--output"), metavar="FILE",
+        panel="Output", shown="the report's name with .html")
+    verdicts: str | None = shared_option(
+        None, "Show the verdicts that `uqeval gate -o FILE` wrote for the report.", metavar="FILE")
+    figures: str | None = shared_option(
+        None, "Also write the figures to this folder.", metavar="DIR", panel=_FIGURES)
+    figure_format: Sequence[str] = shared_option(
+        (), "File format of the figures. Repeat for more.", choices=("svg", "png", "pdf"),
+        list_by="repeat", panel=_FIGURES, shown="svg")
+    gallery: int = shared_option(
+        0, "Show pictures of the N worst items, and of some good ones.", metavar="N", least=0,
+        panel=_GALLERY, common=True)
+    predictions: Sequence[str] = shared_option(
+        (), "The predictions of the report. Repeat for the members of an ensemble.",
+        metavar="STORE", list_by="repeat", panel=_GALLERY)
+    video: str | None = shared_option(
+        None, "The video of a `uqeval tc` report; it may contain the predictions.",
+        metavar="VIDEO", panel=_GALLERY)
+    model: str | None = shared_option(
+        None, "Show only this model of a `uqeval tc` report.", metavar="NAME", panel=_GALLERY,
+        shown="all")
+    labels: str | None = shared_option(
+        None, "Labels or target, if the store of predictions does not have them.",
+        flags=("--labels", "--target"), metavar="STORE", panel=_GALLERY)
+    images: str | None = shared_option(
+        None, "Folder of the input images, with files named as the items.", metavar="DIR",
+        panel=_GALLERY)
+    quiet: bool = shared_option(
+        False, "Print no messages.", flags=("-q", "--quiet"), panel="Output")
+    names: str | None = same_option(InputOptions, "names")
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.figure_format and self.figures is None:
+            raise UsageError("--figure-format is of the files of --figures DIR; give that too.")
+
+    @property
+    def files(self) -> list[str | None]:
+        """What is read beside the reports."""
+        return [
+            self.verdicts, self.video, self.labels, self.images, self.names, *self.predictions
+        ]  # fmt: skip
 
 
-@taking("names")
+@with_options(of=ReportOptions)
 def report(
-    shared: o.Shared,
+    settings: ReportOptions,
     paths: Annotated[list[str], typer.Argument(
         metavar="REPORT...", show_default=False,
         help="A report, or several to compare. A folder means all reports in it.")],
-    output: Annotated[str | None, typer.Option(
-        "-o", "--output", metavar="FILE", show_default=False, rich_help_panel="Output",
-        help="Write the page to FILE; - is stdout (default: the report's name with .html).")]
-        = None,
-    verdicts: Annotated[str | None, typer.Option(
-        metavar="FILE", show_default=False,
-        help="Show the verdicts that `uqeval gate -o FILE` wrote for the report.")] = None,
-    figures: Annotated[str | None, typer.Option(
-        metavar="DIR", show_default=False, rich_help_panel=_FIGURES,
-        help="Also write the figures to this folder.")] = None,
-    figure_format: Annotated[list[FigureFormat] | None, typer.Option(
-        show_default=False, rich_help_panel=_FIGURES,
-        help="File format of the figures (default: svg). Repeat for more.")] = None,
-    gallery: Annotated[int, typer.Option(
-        metavar="N", min=0, rich_help_panel=_GALLERY,
-        help="Show pictures of the N worst items, and of some good ones.")] = 0,
-    predictions: Annotated[list[str] | None, typer.Option(
-        metavar="STORE", show_default=False, rich_help_panel=_GALLERY,
-        help="The predictions of the report. Repeat for the members of an ensemble.")]
-        = None,
-    video: Annotated[str | None, typer.Option(
-        metavar="VIDEO", show_default=False, rich_help_panel=_GALLERY,
-        help="The video of a `uqeval tc` report; it may contain the predictions.")] = None,
-    model: Annotated[str | None, typer.Option(
-        metavar="NAME", show_default=False, rich_help_panel=_GALLERY,
-        help="Show only this model of a `uqeval tc` report (default: all).")] = None,
-    labels: Annotated[str | None, typer.Option(
-        "--labels", "--target", metavar="STORE", show_default=False, rich_help_panel=_GALLERY,
-        help="Labels or target, if the store of predictions does not have them.")] = None,
-    images: Annotated[str | None, typer.Option(
-        metavar="DIR", show_default=False, rich_help_panel=_GALLERY,
-        help="Folder of the input images, with files named as the items.")] = None,
-    quiet: Annotated[bool, typer.Option(
-        "-q", "--quiet", rich_help_panel="Output", help="Print no messages.")] = False,
 ) -> None:  # fmt: skip
     """Write one self-contained HTML page: scores, figures, tables and the worst items.
 
@@ -85,17 +96,15 @@ def report(
     from uqeval.report.folder import load_reports
     from uqeval.stores.overlap import refuse_overlap
 
-    if figure_format and figures is None:
-        raise UsageError("--figure-format is of the files of --figures DIR; give that too.")
+    quiet = settings.quiet
     loaded = [named for path in paths for named in load_reports(path)]
     reports = _named([(one.path, one.report) for one in loaded])
-    target = output or _beside(paths)
-    given = [*(path for one in loaded for path in one.files), verdicts, video, labels, images,
-             shared.names, *(predictions or [])]  # fmt: skip
+    target = settings.output or _beside(paths)
+    given = [*(path for one in loaded for path in one.files), *settings.files]
     check_outputs(target, inputs=given)
-    refuse_overlap([figures], given, "give --figures another folder", may_contain=True)
-    judgement = _judgement(verdicts, loaded) if verdicts else None
-    pictures = _gallery(reports, gallery, predictions, video, model, labels, images, shared.names)
+    refuse_overlap([settings.figures], given, "give --figures another folder", may_contain=True)
+    judgement = _judgement(settings.verdicts, loaded) if settings.verdicts else None
+    pictures = _gallery(reports, settings)
     if pictures is not None and pictures.note:
         warn([f"gallery: {pictures.note}"], quiet)
     piles = _behind(loaded[0], quiet) if len(loaded) == 1 else None
@@ -103,23 +112,21 @@ def report(
 
     from uqeval.report.html import to_html
 
-    html = to_html(reports, pictures, gallery, piles, judgement, differences)
-    drawn = _figures(reports, figures, figure_format or [FigureFormat.svg])
+    html = to_html(reports, pictures, settings.gallery, piles, judgement, differences)
+    drawn = _figures(reports, settings.figures, settings.figure_format or ("svg",))
     _page(html, target)
-    for told in [f"wrote {target}"] * (target != "-") + drawn:
+    for text in [f"wrote {target}"] * (target != "-") + drawn:
         if not quiet:
-            tell(told)
+            tell(text)
 
 
-def _figures(
-    reports: dict[str, Report], folder: str | None, forms: list[FigureFormat]
-) -> list[str]:
-    """Write the figures that are asked for; what there is to tell of that."""
+def _figures(reports: dict[str, Report], folder: str | None, forms: Sequence[str]) -> list[str]:
+    """Write the figures that are asked for; return the messages about them."""
     if folder is None:
         return []
     from uqeval.report.figures import write_figures
 
-    written = [path for form in forms for path in write_figures(reports, folder, form.value)]
+    written = [path for form in forms for path in write_figures(reports, folder, form)]
     return [f"wrote {len(written)} figures to {folder}"]
 
 
@@ -199,19 +206,13 @@ def _behind(one: Named, quiet: bool) -> Behind | None:
         return None
 
 
-def _gallery(
-    reports: dict[str, Report],
-    count: int,
-    predictions: list[str] | None,
-    video: str | None,
-    model: str | None,
-    labels: str | None,
-    images: str | None,
-    names: str | None,
-) -> Gallery | None:
+def _gallery(reports: dict[str, Report], settings: ReportOptions) -> Gallery | None:
     """The gallery that the options ask for. Raises `UsageError` for a part of it."""
-    if not count:
-        if predictions or video or model or labels or images or names:
+    predictions, video, model = settings.predictions, settings.video, settings.model
+    names = settings.names
+    if not settings.gallery:
+        others = (predictions, video, model, settings.labels, settings.images, names)
+        if any(others):
             raise UsageError(
                 "--predictions, --video, --model, --labels, --images and --names are for "
                 "--gallery N."
@@ -240,4 +241,5 @@ def _gallery(
             "sum_tolerance", "nan_samples", "invalid", "limit", "part", "resize")  # fmt: skip
     chosen = {name: said[name] for name in kept if said.get(name) is not None}
     options = input_options(chosen | {"names": names, "video": video})
-    return open_gallery(one, predictions, labels, images, options, model)
+    stores = list(predictions) or None
+    return open_gallery(one, stores, settings.labels, settings.images, options, model)

@@ -6,42 +6,57 @@ import csv
 import io
 import json
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from uqeval.cli.options import Format
+from uqeval.cli.declared import with_options
+from uqeval.cli.shared import OutputOptions
 from uqeval.cli.stdout import console, printing
 from uqeval.errors import UsageError
+from uqeval.settings import Settings, same_option, shared_option
 
 if TYPE_CHECKING:
     from uqeval.report.table import Table
     from uqeval.usecases.select import Selection
 
 
+@dataclass(frozen=True)
+class SelectOptions(Settings):
+    """The options of `uqeval select`."""
+
+    # fmt: off
+    count: int = shared_option(
+        20, "Number of images or frames to list.", flags=("-n", "--count"), metavar="N", least=1)
+    by: str | None = shared_option(
+        None, "Rank items by this score, such as pavpu.pavpu.", metavar="FIELD",
+        shown="temporal.tc for a video, else the first score with a better direction")
+    min_gap: int = shared_option(
+        1, "Video: skip frames within this distance of a worse one.", metavar="FRAMES", least=0)
+    per_sequence: int | None = shared_option(
+        None, "Video: list at most N frames per sequence.", metavar="N", least=1)
+    min_coverage: float = shared_option(
+        0.5, "Video: skip pairs with a smaller fraction of compared pixels.", metavar="SHARE",
+        least=0, most=1)
+    keep_cuts: bool = shared_option(False, "Video: include pairs that look like scene cuts.")
+    output: str | None = shared_option(
+        None, "Write the list as CSV; - is stdout.", flags=("-o", "--output"), metavar="FILE")
+    format: str = same_option(OutputOptions, "format", panel=None)
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.output == "-" and self.format in ("json", "markdown"):
+            raise UsageError(f"-o - prints CSV; give --format {self.format} alone, or -o FILE.")
+
+
+@with_options(of=SelectOptions)
 def select(
+    settings: SelectOptions,
     report: Annotated[str, typer.Argument(
         metavar="REPORT", show_default=False, help="A report, written by -o FILE.")],
-    count: Annotated[int, typer.Option("-n", "--count", metavar="N", help="Number of images or "
-    "frames to list.")] = 20,
-    by: Annotated[str | None, typer.Option(
-        metavar="FIELD", show_default=False,
-        help="Rank items by this score, such as pavpu.pavpu (default: temporal.tc for a video, "
-        "else the first score with a better direction).")] = None,
-    min_gap: Annotated[int, typer.Option(
-        metavar="FRAMES", help="Video: skip frames within this distance of a worse one.")] = 1,
-    per_sequence: Annotated[int | None, typer.Option(
-        metavar="N", show_default=False, help="Video: list at most N frames per sequence.")] = None,
-    min_coverage: Annotated[float, typer.Option(
-        metavar="SHARE",
-        help="Video: skip pairs with a smaller fraction of compared pixels.")] = 0.5,
-    keep_cuts: Annotated[bool, typer.Option(
-        "--keep-cuts", help="Video: include pairs that look like scene cuts.")] = False,
-    output: Annotated[str | None, typer.Option(
-        "-o", "--output", metavar="FILE", show_default=False,
-        help="Write the list as CSV; - is stdout.")] = None,
-    format: Annotated[Format, typer.Option(help="Format of stdout.")] = Format.table,
 ) -> None:  # fmt: skip
     """List the images or frames to label next: the worst first, without their neighbours.
 
@@ -54,24 +69,22 @@ def select(
     from uqeval.report.folder import Named
     from uqeval.usecases.select import select as choose
 
-    if output == "-" and format in (Format.json, Format.markdown):
-        raise UsageError(f"-o - prints CSV; give --format {format.value} alone, or -o FILE.")
+    output = settings.output
     loaded = Named.load(Path(report))
     check_outputs(output, inputs=loaded.files)
     found = choose(
-        loaded.report, count, field=by, min_gap=min_gap, per_sequence=per_sequence,
-        min_coverage=min_coverage, keep_cuts=keep_cuts,
+        loaded.report, settings.count, field=settings.by, min_gap=settings.min_gap,
+        per_sequence=settings.per_sequence, min_coverage=settings.min_coverage,
+        keep_cuts=settings.keep_cuts,
     )  # fmt: skip
-    if output == "-":
-        format = Format.csv
-    elif output is not None:
+    form = "csv" if output == "-" else settings.format
+    if output is not None and output != "-":
         write(output, _csv(found))
     with printing():
-        if format is Format.table:
+        if form == "table":
             _show(found)
         else:
-            writer = {Format.csv: _csv, Format.json: _json, Format.markdown: _markdown}[format]
-            sys.stdout.write(writer(found))
+            sys.stdout.write({"csv": _csv, "json": _json, "markdown": _markdown}[form](found))
 
 
 def _csv(found: Selection) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+import operator
 from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -20,14 +22,11 @@ from pydantic import (
 )
 
 from uqeval.config.options import commands, declared_options
+from uqeval.engine.options import MachineOptions
 from uqeval.gate import Limits
-
-if TYPE_CHECKING:
-    from uqeval.settings import Option
-
-IntervalMethod = Literal[
-    "auto", "korn-graubard", "jackknife-t", "expanded", "batch-means", "percentile"
-]
+from uqeval.inputs.options import InputOptions
+from uqeval.settings import Option, Settings, default_of, options_of, types_of
+from uqeval.statistics.options import CutOptions
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
 Name = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^/\\\x00-\x1f]+$")]
@@ -35,40 +34,62 @@ Name = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^/\\\x00-\x1f]
 FilePath = Annotated[str, StringConstraints(min_length=1)]
 
 
-class Store(BaseModel):
-    """One store and how it is read: the paths, and the input options of the commands."""
+class _Data(BaseModel):
+    """The paths of one store."""
 
     model_config = _STRICT
 
     predictions: FilePath | Annotated[list[FilePath], Field(min_length=1)] | None = Field(
         None, description="A store, or several: the members of one ensemble."
     )
-    labels: FilePath | None = Field(None, description="Labels, where the store holds none.")
-    target: FilePath | None = Field(None, description="Target of a regression, likewise.")
-    video: FilePath | None = Field(None, description="Frames: a folder, a store or a video file.")
-    reference: FilePath | None = Field(None, description="Predictions to diverge from.")
-    names: FilePath | None = Field(None, description="Item names, for stores that carry none.")
-    ignore_index: int | None = Field(None, description="Label that means void.")
-    classes: int | None = Field(None, description="Number of classes, where nothing says it.")
-    class_names: list[Name] | None = Field(None, description="A name for each class.")
-    kind: Literal["probs", "logits", "predictions"] | None = Field(
-        None, description="What predictions are whose arrays have no names (default: probs)."
+    labels: FilePath | None = Field(None, description="Labels, if the store does not have them.")
+    target: FilePath | None = Field(None, description="Target, if the store does not have it.")
+    reference: FilePath | None = Field(
+        None, description="Predictions to compute the divergence from."
     )
-    axes: str | None = Field(None, description="Order of their axes, as letters: NHWC.")
-    missing_chunks: Literal["error", "fill"] = "error"
-    label_map: str | None = Field(None, description="Turn label ids into train ids: cityscapes.")
-    sum_tolerance: float | None = Field(None, description="How far probabilities are from 1.")
-    nan_samples: Literal["error", "skip"] = "error"
-    invalid: float | str | list[float | str] | None = Field(
-        None, description="Targets that are no measurement: a number, or several."
-    )
-    limit: int | None = Field(None, description="Only the first items; makes a partial report.")
-    pseudo_labels: FilePath | None = Field(None, description="Predictions in place of labels.")
-    flow_path: FilePath | None = Field(None, description="Stored flow, for flow: file.")
-    flow_forward_path: FilePath | None = Field(None, description="The same the other way.")
-    flow_cache: FilePath | None = Field(None, description="Folder to keep estimated flow in.")
-    resize: Literal["none", "nearest"] = "none"
-    map_cache: FilePath | None = Field(None, description="Folder to keep maps in for other runs.")
+
+
+def _with_options(base: type[BaseModel], *declared: Any) -> Any:
+    """Return a model with a key for each option of these settings that a file may set."""
+    fields: dict[str, Any] = {
+        name: (_kind(settings, name) | None, Field(None, description=own.told(default)))
+        for settings in declared
+        for name, own in options_of(settings).items()
+        if own.in_file and name not in base.model_fields
+        for default in [default_of(settings, name)]
+    }
+    return create_model(base.__name__.lstrip("_"), __base__=base, **fields)
+
+
+def _kind(settings: Any, name: str) -> Any:
+    """The type of an option's value in a file, with its bounds."""
+    own, types = options_of(settings)[name], types_of(settings)[name]
+    if own.choices:
+        return Literal[own.choices]
+    if own.path:
+        return FilePath
+    if own.list_by == "commas":
+        return list[Name]
+    if str in types and not own.list_by:  # also of a number, such as bytes: "512MB" says the unit
+        return str
+    bounds = Field(ge=own.least, le=own.most, gt=own.above, lt=own.below)
+    plain = [kind for kind in (bool, int, float, str) if kind in types]
+    kinds = [kind if kind in (bool, str) else Annotated[kind, bounds] for kind in plain]
+    one: Any = functools.reduce(operator.or_, kinds)
+    return one | list[one] if own.list_by == "repeat" else one
+
+
+if TYPE_CHECKING:
+
+    class _StoreKeys(_Data):
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+    _StoreKeys = _with_options(_Data, InputOptions)
+
+
+class Store(_StoreKeys):
+    """One store and how it is read: the paths, and the input options of the commands."""
 
     @property
     def truth(self) -> str | None:
@@ -89,12 +110,13 @@ class Store(BaseModel):
 
     def options(self) -> dict[str, Any]:
         """The input options that are given, as `uqeval.evaluate` takes them."""
-        paths = {"predictions", "labels", "target", "reference"}
-        return self.model_dump(exclude=paths, exclude_unset=True)
+        return self.model_dump(exclude={*_Data.model_fields}, exclude_none=True)
 
 
-#: Fields of a store that hold paths.
-STORE_PATHS = tuple(name for name, kind in Store.__annotations__.items() if "FilePath" in kind)
+#: Keys of a store that hold paths.
+STORE_PATHS = (
+    *_Data.model_fields, *(name for name, own in options_of(InputOptions).items() if own.path),
+)  # fmt: skip
 
 #: A number is a text to options that take either, such as a threshold.
 Text = Annotated[str | int | float, AfterValidator(str)]
@@ -167,8 +189,8 @@ class Slices(BaseModel):
     )
 
 
-class Config(BaseModel):
-    """The whole of `uqeval.yaml`. Paths are those of the file until `load_config` anchors them."""
+class _Parts(BaseModel):
+    """The parts of `uqeval.yaml`."""
 
     model_config = _STRICT
 
@@ -179,26 +201,36 @@ class Config(BaseModel):
     output: FilePath | None = Field(None, description="Folder of the reports, one a store.")
     gate: dict[str, Limits] = Field({}, description="Rules by address, for `uqeval gate`.")
     slices: Annotated[Slices | None, BeforeValidator(_tabled)] = Field(
-        None, description="Parts of the items that are scored apart: a table, or its path alone."
+        None, description="Slices that are scored separately: a table, or its path alone."
     )
-    group_by: Name | None = Field(None, description="Column of the items that belong together.")
-    ci: Annotated[float, Field(gt=0, lt=1)] | None = Field(
-        None, description="Level of the intervals of every score, such as 0.95."
-    )
-    interval_method: IntervalMethod | None = Field(
-        None, description="Method of all intervals; auto takes the one of each score's kind."
-    )
-    draws: Annotated[int, Field(ge=100)] | None = Field(
-        None, description="Resamples of the intervals, 2000 if left out."
-    )
-    seed: Annotated[int, Field(ge=0)] | None = Field(None, description="Seed of the resamples.")
-    workers: Annotated[int, Field(ge=1)] | None = Field(None, description="Threads.")
-    memory: str | None = Field(None, description="Bytes of tiles and maps, such as 512MB.")
+
+
+if TYPE_CHECKING:
+
+    class _ConfigKeys(_Parts):
+        def __getattr__(self, name: str) -> Any: ...
+
+else:
+    _ConfigKeys = _with_options(_Parts, CutOptions, MachineOptions)
+
+
+class Config(_ConfigKeys):
+    """The whole of `uqeval.yaml`. Paths are those of the file until `load_config` anchors them."""
+
     _at: Callable[[tuple[str | int, ...]], str] | None = PrivateAttr(None)
 
     def at(self, *place: str) -> str:
         """What messages put before what is wrong at a place: file, line and key of a file."""
         return f"{self._at(place)}: " if self._at else ""
+
+    def given(self, settings: type[Settings]) -> dict[str, Any]:
+        """Return the options of these settings that the file sets for all stores."""
+        names = [name for name in options_of(settings) if name != "slices" and hasattr(self, name)]
+        found = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        if settings is CutOptions and self.slices is not None:
+            by = [one if isinstance(one, str) else ",".join(one) for one in self.slices.by]
+            found |= {"slices": self.slices.table, "slice_by": by}
+        return found
 
     def metrics_of(self, store: str) -> dict[str, dict[str, Any]] | None:
         """Commands and their options for a store; None where the file does not say."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 from uqeval.errors import UsageError
+from uqeval.settings import Settings, options_of, shared_option
 
 if TYPE_CHECKING:
     from uqeval.settings import Option
@@ -20,16 +21,29 @@ PATHS = ("threshold_from", "fit_on", "reference", "flow_path")
 
 
 @dataclass(frozen=True)
-class SweepOptions:
-    """The options of `uqeval sweep`, which is no metric; `sweep` says what they mean."""
+class SweepOptions(Settings):
+    """The options of `uqeval sweep`, which is no metric."""
 
-    metric: str = ""
-    reference: str = ""
-    samples: int | str = ""
-    repeats: int | str = 8
-    seed: int = 0
-    error: str = ""
-    clip: float = 0.0
+    # fmt: off
+    metric: Sequence[str] = shared_option(
+        (), "Metric family to evaluate. Repeat for more.", metavar="FAMILY", list_by="repeat",
+        flags=("--metric", "--metrics"), common=True,
+        shown="segmentation and pavpu for classes; regression, sparsification and nmerci for "
+        "regression")
+    reference: str | None = shared_option(
+        None, "Also compute the KL divergence from these predictions; without labels, only that.",
+        metavar="STORE", path=True, common=True)
+    samples: int | str | None = shared_option(
+        None, "Numbers of samples M.", metavar="1,2,4,…", shown="1, 2, 4, … and all", common=True)
+    repeats: int | str = shared_option(
+        "8", "Number of subsets for each M: one number, or one per M.", metavar="R", common=True)
+    seed: int = shared_option(0, "Seed of the subsets.")
+    error: str | None = shared_option(
+        None, "Error measure of sparsification: brier or zero-one; rmse, mse, mae or abs-rel.",
+        metavar="ERROR")
+    clip: float | None = shared_option(
+        None, "For divergence: raise both probabilities to at least EPS.", metavar="EPS")
+    # fmt: on
 
 
 def settings_of(family: str) -> Any:
@@ -48,16 +62,19 @@ def commands() -> dict[str, dict[str, Any]]:
 
 
 def declared_options(command: str) -> dict[str, Option]:
-    """What the settings of a family say of its options; nothing for other commands."""
+    """Return the declared options of a command."""
     from uqeval.metrics import FAMILIES
-    from uqeval.settings import options_of
 
-    return options_of(FAMILIES[command].settings_type) if command in FAMILIES else {}
+    return options_of(FAMILIES[command].settings_type if command in FAMILIES else SweepOptions)
 
 
 def _types(settings: Any) -> dict[str, Any]:
     hints = get_type_hints(settings)
-    return {field.name: hints[field.name] for field in dataclasses.fields(settings)}
+    lists = {name for name, own in options_of(settings).items() if own.list_by}
+    return {
+        field.name: str if field.name in lists else hints[field.name]
+        for field in dataclasses.fields(settings)
+    }
 
 
 def check_values(command: str, options: Mapping[str, Any]) -> None:

@@ -1,16 +1,19 @@
-"""How a run uses the machine, and whom it tells how far it is."""
+"""How a run uses the machine, and the listener to its progress."""
 
 from __future__ import annotations
 
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from uqeval.errors import UsageError
+from uqeval.engine.sizes import parse_memory
+from uqeval.settings import Settings, documented, shared_option
 
 if TYPE_CHECKING:
     from uqeval.statistics.options import CutOptions
+
+_RUN = "Running"
 
 
 class Progress(Protocol):
@@ -36,6 +39,44 @@ class Silent:
     def end(self) -> None: ...
 
 
+@documented
+@dataclass(frozen=True)
+class MachineOptions(Settings):
+    """How a run uses the machine. Raises `UsageError` for a value that is not allowed."""
+
+    # fmt: off
+    workers: int | None = shared_option(
+        None, "Number of threads.", panel=_RUN, least=1, shown="usable CPUs")
+    memory: int | str = shared_option(
+        "512MB", "Memory for tiles and maps, such as 512MB or 2GiB.", metavar="SIZE", panel=_RUN,
+        common=True)
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        parse_memory(self.memory)
+
+    def run(self, **others: Any) -> RunOptions:
+        """Return the options of a run on this machine, with the `others` of `RunOptions`."""
+        return RunOptions(self.workers, parse_memory(self.memory), **others)
+
+
+@documented
+@dataclass(frozen=True)
+class ResumableOptions(MachineOptions):
+    """The same for a run that can be resumed."""
+
+    # fmt: off
+    resume: bool = shared_option(
+        False, "Continue the same command after an interruption (with -o FILE).", panel=_RUN,
+        in_file=False)
+    # fmt: on
+
+    def run(self, **others: Any) -> RunOptions:
+        """Return the options of a run on this machine, with the `others` of `RunOptions`."""
+        return super().run(resume=self.resume, **others)
+
+
 @dataclass
 class RunOptions:
     """How a run uses the machine, and what it leaves behind."""
@@ -48,14 +89,8 @@ class RunOptions:
     cut: CutOptions | None = None
 
     def threads(self) -> int:
-        """How many threads are asked for. Raises `UsageError` for less than one."""
-        if self.workers is None:
-            return usable_cpus()
-        if type(self.workers) is not int or self.workers < 1:
-            raise UsageError(
-                f"--workers {self.workers!r}; expected a whole number of threads, at least 1."
-            )
-        return self.workers
+        """Return the number of threads."""
+        return usable_cpus() if self.workers is None else self.workers
 
 
 def usable_cpus() -> int:

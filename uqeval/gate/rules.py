@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from uqeval.errors import UsageError
 from uqeval.gate.addresses import Address
 from uqeval.gate.kinds import KINDS, Kind
-from uqeval.gate.waivers import Waiver, check_bounds
+from uqeval.gate.waivers import Waiver, check_bounds, parse_day
 
 Number = Annotated[float, Field(allow_inf_nan=False)]
 
@@ -87,6 +87,16 @@ class Rule:
     def place(self) -> str:
         """What messages call it."""
         return f"{self.file}:{self.line}: {self.address}"
+
+
+def day_of(today: str | date | None) -> date | None:
+    """Return the day that --today names. Raises `UsageError`."""
+    if not isinstance(today, str):
+        return today
+    try:
+        return parse_day(today)
+    except ValueError as error:
+        raise UsageError(f"--today {today}: {error}.") from None
 
 
 def refuse_unused_day(today: date, rules: Sequence[Rule], file: object) -> None:

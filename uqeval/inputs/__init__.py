@@ -6,7 +6,8 @@ import dataclasses
 from collections.abc import Sequence
 
 from uqeval.errors import UsageError
-from uqeval.inputs.given import Given, InputOptions, Inputs
+from uqeval.inputs.given import Given, Inputs
+from uqeval.inputs.options import InputOptions
 
 __all__ = ["Given", "InputOptions", "Inputs", "beside_reference", "open_inputs"]
 
@@ -71,7 +72,6 @@ def _opened(
     from uqeval.inputs.common import as_store, open_predictions
     from uqeval.inputs.regression import is_regression, open_regression
 
-    options.check()
     options.check_caches(predictions, truth)
     truth = None if truth is None else as_store(truth, "labels or target")
     if options.video is not None:

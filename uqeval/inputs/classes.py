@@ -16,7 +16,8 @@ from uqeval.inputs.common import (
     refuse_missing,
     watched,
 )
-from uqeval.inputs.given import Given, InputOptions, Inputs
+from uqeval.inputs.given import Given, Inputs
+from uqeval.inputs.options import InputOptions
 from uqeval.inputs.part import chosen_items, store_of
 from uqeval.maps.names import MOST_CLASSES
 from uqeval.stores.bfloat16 import warnings_of

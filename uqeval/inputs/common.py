@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import resolved
 from uqeval.errors import DataError, StoreError, UsageError, listed
-from uqeval.inputs.given import Given, InputOptions
+from uqeval.inputs.given import Given
+from uqeval.inputs.options import InputOptions
 from uqeval.stores.watch import Said, Watch
 
 if TYPE_CHECKING:

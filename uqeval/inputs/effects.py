@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
-    from uqeval.inputs.given import InputOptions, Inputs
+    from uqeval.inputs.given import Inputs
+from uqeval.inputs.options import InputOptions
 
 
 def _arrays(inputs: Inputs) -> set[str]:

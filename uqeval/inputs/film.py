@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.disk.files import resolved
 from uqeval.errors import StoreError, UsageError
-from uqeval.inputs.given import Given, InputOptions
+from uqeval.inputs.given import Given
 from uqeval.inputs.ids import Ids, open_ids
+from uqeval.inputs.options import InputOptions
 
 if TYPE_CHECKING:
     from uqeval.stores.flow_files import Flows

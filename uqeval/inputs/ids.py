@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from uqeval.errors import StoreError, UsageError
 from uqeval.inputs.classes import class_names, open_classes
 from uqeval.inputs.common import Opened, is_folder_of_files, open_predictions, record_of
-from uqeval.inputs.given import Given, InputOptions
+from uqeval.inputs.given import Given
+from uqeval.inputs.options import InputOptions
 
 if TYPE_CHECKING:
     from uqeval.maps.frame_ids import FrameIds

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError
-from uqeval.inputs.given import InputOptions
 from uqeval.inputs.live_frames import Listed, Stream, is_stream
 from uqeval.inputs.live_ids import Predictions
+from uqeval.inputs.options import InputOptions
 from uqeval.inputs.patience import Patience
 
 if TYPE_CHECKING:

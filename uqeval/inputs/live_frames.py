@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError
 from uqeval.inputs.film import FRAMES, PREDICTIONS, inside
-from uqeval.inputs.given import InputOptions
 from uqeval.inputs.like_ids import like_ids
+from uqeval.inputs.options import InputOptions
 from uqeval.stores.watch import read_whole
 
 if TYPE_CHECKING:

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UsageError
 from uqeval.inputs.common import refuse_missing, watch_of
 from uqeval.inputs.film import Film, open_film
-from uqeval.inputs.given import Given, InputOptions, Inputs
+from uqeval.inputs.given import Given, Inputs
 from uqeval.inputs.ids import Ids, classes_of, frame_ids, void_in
 from uqeval.inputs.like_ids import like_ids
+from uqeval.inputs.options import InputOptions
 from uqeval.inputs.part import chosen_items
 from uqeval.metrics._facts import VideoFacts
 from uqeval.stores.watch import Said

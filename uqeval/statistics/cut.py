@@ -15,7 +15,6 @@ from uqeval.report.schema import Report
 from uqeval.statistics.draws import GENERATOR, Resampling
 from uqeval.statistics.few import few_units
 from uqeval.statistics.intervals import (
-    check_method,
     debiased,
     intervals,
 )
@@ -64,7 +63,7 @@ def cut(report: Report, scoring: Scoring, options: CutOptions) -> Report:
     if options.ci is not None:
         resampling = resampling_for(scoring, options.draws, options.seed, groups)
         samples = Samples.of_run(scoring, resampling)
-        changes["intervals"] = intervals(samples, options.ci, check_method(options.interval_method))
+        changes["intervals"] = intervals(samples, options.ci, options.interval_method)
         changes["results"] = with_debiased(report.results, samples)
         warnings = with_intervals(warnings, report.results, changes["intervals"])
         settings["intervals"] = _settings(options, resampling, groups, by)

@@ -14,21 +14,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import UsageError
+from uqeval.settings import check_value, default_of
+from uqeval.statistics.options import CutOptions
 
-DRAWS = 2000
+DRAWS: int = default_of(CutOptions, "draws")
 GENERATOR = "PCG64"
-_MOST = 100_000
 #: Numbers of weights that are held at a time.
 _BLOCK = 1 << 21
-
-
-def check_draws(draws: int, seed: int) -> None:
-    """Raise `UsageError` for fewer than 100 draws, more than 100,000, or a negative seed."""
-    if not 100 <= draws <= _MOST:
-        raise UsageError(f"--draws {draws}; expected 100 to {_MOST}.")
-    if seed < 0:
-        raise UsageError(f"--seed {seed}; expected a whole number from 0 on.")
 
 
 def generator(seed: int) -> np.random.Generator:
@@ -44,7 +36,7 @@ class Resampling:
     video `lag1` is the autocorrelation of neighbouring pairs and `effective` the number of
     independent pairs that carry as much information; `problem` says why there can be no interval.
 
-    Raises `UsageError` as `check_draws` does.
+    Raises `UsageError` for draws or a seed that `CutOptions` does not allow.
     """
 
     unit_of: tuple[str, ...]
@@ -56,7 +48,8 @@ class Resampling:
     problem: str | None = None
 
     def __post_init__(self) -> None:
-        check_draws(self.draws, self.seed)
+        check_value(CutOptions, "draws", self.draws)
+        check_value(CutOptions, "seed", self.seed)
 
     @property
     def items(self) -> int:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +18,13 @@ from numpy.typing import NDArray
 from uqeval.errors import UsageError
 from uqeval.gate.addresses import Address
 from uqeval.metrics import Metric
+from uqeval.settings import options_of
 from uqeval.statistics import methods
 from uqeval.statistics.kinds import DRAWN, metric_at
 from uqeval.statistics.methods import Bounds, NoBounds
+from uqeval.statistics.options import CutOptions, Method
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
-
-Method = Literal["auto", "korn-graubard", "jackknife-t", "expanded", "batch-means", "percentile"]
-METHODS: tuple[Method, ...] = get_args(Method)
 
 #: There is no interval where more of the draws than this have no value.
 _UNDEFINED = 0.05
@@ -34,17 +33,9 @@ _FLIPS = 1000
 
 def check_level(level: float, option: str = "--ci") -> float:
     """Return the level. Raises `UsageError` for one outside [0.5, 1)."""
-    if not 0.5 <= level < 1:
+    if not options_of(CutOptions)["ci"].allows(level):
         raise UsageError(f"{option} {level:g}; expected a level from 0.5 to below 1, such as 0.95.")
     return level
-
-
-def check_method(method: str) -> Method:
-    """Return the method. Raises `UsageError` for one that does not exist."""
-    for known in METHODS:
-        if method == known:
-            return known
-    raise UsageError(f"--interval-method {method!r}; expected one of {', '.join(METHODS)}.")
 
 
 def measured(scoring: Scoring) -> tuple[str, ...]:

@@ -1,54 +1,68 @@
-"""What is asked of the states of a run: intervals, slices, groups."""
+"""Intervals, slices and groups: every option of what is computed from saved states."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal, get_args
 
 from uqeval.errors import UsageError
-from uqeval.statistics.draws import DRAWS, check_draws
-from uqeval.statistics.intervals import check_level, check_method
+from uqeval.settings import Settings, default_of, documented, option_name, shared_option
 
 #: What `group_by` calls the cases that a store's items are slices of.
 CASE = "case"
+#: Methods of intervals; "auto" takes the method of each score's kind.
+Method = Literal["auto", "korn-graubard", "jackknife-t", "expanded", "batch-means", "percentile"]
+METHODS: tuple[Method, ...] = get_args(Method)
+_CUT = "Intervals and slices"
 
 
+@documented
 @dataclass(frozen=True)
-class CutOptions:
-    """What is read off the states of a run beside its results.
+class CutOptions(Settings):
+    """What is computed from the states of a run beside its results.
 
-    `ci`: the level of intervals; `draws` and `seed` of the resamples. `slices`: a CSV of the items
-    with a column `name`; `slice_by`: the columns of each cut, several of one joined by commas
-    (default: each column of few values); `group_by`: the column of groups that are drawn whole
-    (default: "case" where items are slices of cases). `interval_method`: "auto" takes the method of
-    each score's kind.
-
-    Raises `UsageError` for what cannot be.
+    Raises `UsageError` for a value that is not allowed, and for options without an effect.
     """
 
-    ci: float | None = None
-    draws: int = DRAWS
-    seed: int = 0
-    slices: str | Path | None = None
-    slice_by: tuple[str, ...] = ()
-    group_by: str | None = None
-    interval_method: str = "auto"
+    # fmt: off
+    ci: float | None = shared_option(
+        None, "Compute intervals of all scores at this level, such as 0.95, by resampling items.",
+        metavar="LEVEL", panel=_CUT, least=0.5, below=1)
+    slices: str | Path | None = shared_option(
+        None, "Table of the items (columns: name, weather, city, …): compute the scores for each "
+        "value of a column.", metavar="FILE.csv", panel=_CUT, path=True)
+    slice_by: Sequence[str] = shared_option(
+        (), "Slice by this column, or by combinations. Repeat for more.",
+        metavar="COLUMN[,COLUMN]", panel=_CUT, list_by="repeat", in_file=False,
+        shown="every column with few values")
+    group_by: str | None = shared_option(
+        None, "Resample groups of related items (drive, city, patient) instead of items.",
+        metavar="COLUMN", panel=_CUT)
+    interval_method: Method = shared_option(
+        "auto", "Method for all intervals; auto: chosen by the kind of score.",
+        panel=_CUT, choices=METHODS)
+    draws: int = shared_option(
+        2000, "Number of bootstrap draws.", metavar="N", panel=_CUT, least=100, most=100_000)
+    seed: int = shared_option(0, "Seed of the bootstrap draws.", panel=_CUT, least=0)
+    # fmt: on
 
     def __post_init__(self) -> None:
-        if self.ci is not None:
-            check_level(self.ci)
-        check_draws(self.draws, self.seed)
-        check_method(self.interval_method)
+        super().__post_init__()
+        if isinstance(self.slice_by, str):
+            raise UsageError(f"slice_by={self.slice_by!r}; expected a list of columns.")
+        object.__setattr__(self, "slice_by", tuple(self.slice_by))
         if self.interval_method != "auto" and self.ci is None:
             raise UsageError("--interval-method says how intervals are computed; give --ci LEVEL.")
         for name in ("slice_by", "group_by"):
             alone = name == "group_by" and self.group_by == CASE
             if getattr(self, name) and self.slices is None and not alone:
                 raise UsageError(
-                    f"--{name.replace('_', '-')} names columns of the items' table; give it as "
+                    f"{option_name(name)} names columns of the items' table; give it as "
                     "--slices FILE.csv."
                 )
-        if self.ci is None and (self.draws, self.seed) != (DRAWS, 0):
+        if self.ci is None and any(getattr(self, n) != default_of(self, n) for n in _OF_DRAWS):
             raise UsageError(
                 "--draws and --seed say how intervals are drawn, and there are none without a "
                 "level; give --ci LEVEL, such as --ci 0.95, or leave them out."
@@ -58,5 +72,8 @@ class CutOptions:
 
     @property
     def wanted(self) -> bool:
-        """Whether there is anything to read off."""
+        """Whether there is anything to compute."""
         return self.ci is not None or self.slices is not None
+
+
+_OF_DRAWS = ("draws", "seed")

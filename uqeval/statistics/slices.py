@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UsageError
 from uqeval.gate.addresses import slice_key
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.intervals import check_method, intervals
+from uqeval.statistics.intervals import intervals
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.scoring import Scoring
 from uqeval.statistics.table import ItemTable
@@ -106,8 +106,6 @@ def slices(
         }
         if options.ci is not None:
             samples = Samples([scoring], [tuple(items)], resampling)
-            record["intervals"] = intervals(
-                samples, options.ci, check_method(options.interval_method)
-            )
+            record["intervals"] = intervals(samples, options.ci, options.interval_method)
         found[key] = record
     return found

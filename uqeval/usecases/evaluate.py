@@ -8,87 +8,63 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from uqeval.engine.options import Progress, RunOptions, Silent
-from uqeval.engine.sizes import parse_memory
-from uqeval.inputs import Given, Inputs, beside_reference, open_inputs
+from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
+from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.inputs.effects import refuse_flow_without_effect
 from uqeval.report.schema import Report
-from uqeval.usecases.plans import (
-    evaluations_of,
-    everything,
-    families_of,
-    input_options,
-    wants_tracks,
-)
+from uqeval.settings import made, takes
+from uqeval.statistics.options import CutOptions
+from uqeval.usecases.plans import evaluations_of, everything, families_of, wants_tracks
 from uqeval.usecases.report_of_run import collect, report_of
 from uqeval.usecases.saved_states import map_cache_of, stamps_of, states_index, states_of_run
 
-if TYPE_CHECKING:
-    from uqeval.statistics.options import CutOptions
 
-
+@takes(InputOptions, CutOptions, ResumableOptions)
 def evaluate(
     predictions: Given | Sequence[Given] | None = None,
     labels: Given | None = None,
     metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] = ("pavpu",),
     *,
-    workers: int | None = None,
-    memory: int | str = 512 * 10**6,
     states: str | Path | None = None,
     progress: Progress | None = None,
     reference: Given | None = None,
-    resume: bool = False,
-    ci: float | None = None,
-    draws: int = 2000,
-    seed: int = 0,
-    slices: str | Path | None = None,
-    slice_by: Sequence[str] = (),
-    group_by: str | None = None,
-    interval_method: str = "auto",
-    **inputs: Any,
+    **options: Any,
 ) -> Report:
-    """Evaluate saved predictions; the report is the one that the commands write.
+    """Evaluate saved predictions, and return the report that the commands write.
 
     `predictions`: a store (Zarr group, `.npy`, `.npz`, an array in memory [N, T, C, H, W] or
     [N, C], or a mapping of arrays: {"probs": …, "labels": …}, {"mean": …, "std": …}), or
-    several, the members of one ensemble; arrays and tensors of any framework may stand for both,
-    whatever has DLPack or `__array__`; `labels`: a store or a folder of label PNGs, where the
-    predictions' store holds none. `metrics`: families ("segmentation", "pavpu"), or families with
-    their options, each one value or a list (variants): `{"pavpu": {"window": [4, 8]}}`; or "all",
-    everything that applies to the data. `workers`:
-    threads (default: usable CPUs); `memory`: bytes of tiles and maps, or "2GB"; `states`: file for
-    the per-item tallies; `reference`: a store to compare with, for "divergence"; further options
-    are those of `InputOptions` (`names`, `ignore_index`, …; `part="2/3"` for one of three parts,
-    which `uqeval.merge` joins).
+    several, the members of one ensemble. Arrays and tensors of any framework with DLPack or
+    `__array__` are accepted.
+
+    `labels`: a store or a folder of label PNGs, if the store of predictions has no labels.
+
+    `metrics`: families ("segmentation", "pavpu"), or families with their options, each one value or
+    a list (variants): `{"pavpu": {"window": [4, 8]}}`; or "all" that apply to the data.
+
+    `states`: file for the tallies of each item; `progress`: listener to the progress of the run;
+    `reference`: a store to compare with, for "divergence".
 
     Raises `UqevalError` (`UsageError`, `StoreError`, `DataError`), which says what is wrong.
     """
     families = families_of(metrics)
-    given = input_options(inputs, evaluate)
+    declared = (InputOptions, CutOptions, ResumableOptions)
+    given, cut, machine = made(options, *declared, function=evaluate)
     if wants_tracks(families):
         given = dataclasses.replace(given, whole_sequences=True)
-    _check_states(states, [predictions, labels, reference, slices, *given.paths()], families)
+    _check_states(states, [predictions, labels, reference, cut.slices, *given.paths()], families)
     opened = open_inputs(predictions, labels, given, reference_follows=reference is not None)
     if reference is not None:
         opened = beside_reference(opened, reference, given)
     if metrics == "all":
         families, told = everything(opened)
         opened = dataclasses.replace(opened, warnings=[*opened.warnings, *told])
-    read_off = cut_options(
-        ci=ci,
-        draws=draws,
-        seed=seed,
-        slices=slices,
-        slice_by=tuple(slice_by),
-        group_by=group_by,
-        interval_method=interval_method,
+    run_options = machine.run(
+        states=states, progress=progress or Silent(), cut=cut if cut.wanted else None
     )
-    options = RunOptions(
-        workers, parse_memory(memory), states, progress or Silent(), resume, read_off
-    )
-    return run(opened, families, options)
+    return run(opened, families, run_options)
 
 
 def _check_states(
@@ -157,16 +133,9 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
 
 
 def cut_options(**given: Any) -> CutOptions | None:
-    """What is to be read off the states, if anything. Raises `UsageError`."""
-    defaults = {"draws": 2000, "seed": 0, "interval_method": "auto"}
-    drawn = any(given.get(name, own) != own for name, own in defaults.items())
-    if given["ci"] is None and not (
-        given["slices"] or given["slice_by"] or given["group_by"] or drawn
-    ):
-        return None  # NumPy and the rest of `statistics` are not needed
-    from uqeval.statistics.options import CutOptions
-
-    return CutOptions(**given)
+    """Return these options, or None if they ask for nothing. Raises `UsageError`."""
+    options = CutOptions(**given)
+    return options if options.wanted else None
 
 
 def _cut(report: Report, states: str | Path, options: CutOptions) -> Report:

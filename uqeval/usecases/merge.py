@@ -17,6 +17,8 @@ from uqeval.disk.json import content_of
 from uqeval.errors import StoreError, UsageError
 from uqeval.keys import Key
 from uqeval.report.schema import Report
+from uqeval.settings import made, takes
+from uqeval.statistics.options import CutOptions
 from uqeval.usecases.replay import counted, held, left_out
 
 if TYPE_CHECKING:
@@ -29,19 +31,14 @@ SUFFIX = ".states.zip"
 _UNKNOWN = "takes another look at the pixels of all items, which saved states do not hold"
 
 
+@takes(CutOptions)
 def merge(
     reports: str | Path | Sequence[str | Path],
     *,
     states: str | Path | None = None,
     allow_missing: bool = False,
-    ci: float | None = None,
-    draws: int = 2000,
-    seed: int = 0,
-    slices: str | Path | None = None,
-    slice_by: Sequence[str] = (),
-    group_by: str | None = None,
-    interval_method: str = "auto",
     threshold: str | float | None = None,
+    **options: Any,
 ) -> Report:
     """Join the saved states of parts of a run, or of runs over different items, into one report.
 
@@ -53,32 +50,23 @@ def merge(
     Raises `UsageError` for what cannot be joined, `StoreError` for files that are no states.
     """
     from uqeval.stores.overlap import refuse_overlap
-    from uqeval.usecases.evaluate import cut_options
 
     began = time.perf_counter()
-    options = cut_options(
-        ci=ci,
-        draws=draws,
-        seed=seed,
-        slices=slices,
-        slice_by=tuple(slice_by),
-        group_by=group_by,
-        interval_method=interval_method,
-    )
+    (cut_options,) = made(options, CutOptions, function=merge)
     given = [reports] if isinstance(reports, str | Path) else list(reports)
     files = states_of(given)
     if states is not None:
         own = [path for path in map(Path, given) if path.is_file()]  # not folders of states
-        refuse_overlap([states], [*own, *(file.path for file in files), slices])
+        refuse_overlap([states], [*own, *(file.path for file in files), cut_options.slices])
     with content_of(" + ".join(str(file.path) for file in files)):
         report, joined = _joined(files, allow_missing, threshold, states)
         report.timing["seconds"] = time.perf_counter() - began
-        if options is None:
+        if not cut_options.wanted:
             return report
         from uqeval.statistics.cut import cut
         from uqeval.statistics.scoring import Scoring
 
-        return cut(report, Scoring(joined), options)
+        return cut(report, Scoring(joined), cut_options)
 
 
 def _joined(

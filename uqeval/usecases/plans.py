@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import difflib
-import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import NegativeSigma, UqevalError, UsageError, check_numbers
 from uqeval.inputs import InputOptions, Inputs
 from uqeval.maps.names import lambda_of, sigma_of
 from uqeval.metrics._in_view import shared
+from uqeval.settings import made
 
 if TYPE_CHECKING:
     from uqeval.metrics import Family
@@ -19,22 +18,11 @@ if TYPE_CHECKING:
     from uqeval.metrics._facts import Facts
 
 
-def input_options(
-    given: Mapping[str, Any], function: Callable[..., Any] | None = None
-) -> InputOptions:
-    """Options of inputs by name. Raises `UsageError` for a name that is none.
-
-    `function`: what they were given to, which has options of its own beside them.
-    """
-    known = list(InputOptions.__dataclass_fields__)
-    strange = [name for name in given if name not in known]
-    if strange:
-        own = inspect.signature(function).parameters.values() if function else ()
-        known = [one.name for one in own if one.kind is one.KEYWORD_ONLY] + known
-        near = difflib.get_close_matches(strange[0], known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"expected some of {', '.join(known)}."
-        raise UsageError(f"unknown options {strange}; {hint}")
-    return InputOptions(**given)
+def input_options(given: Mapping[str, Any]) -> InputOptions:
+    """Return options of inputs by name. Raises `UsageError` for a name that is none."""
+    options: InputOptions
+    (options,) = made(given, InputOptions)
+    return options
 
 
 def families_of(

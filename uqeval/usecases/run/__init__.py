@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.config import FILE, Config, load_config, load_rules
 from uqeval.disk.locks import locked
-from uqeval.engine.options import RunOptions
-from uqeval.engine.sizes import parse_memory
+from uqeval.engine.options import MachineOptions
 from uqeval.errors import UsageError
+from uqeval.settings import options_of
+from uqeval.statistics.options import CutOptions
 from uqeval.usecases.evaluate import cut_options
 from uqeval.usecases.run.folder import (
     PAGE,
@@ -36,7 +37,7 @@ from uqeval.usecases.run.tasks import opened, with_cuts
 if TYPE_CHECKING:
     from uqeval.gate import FailedStore
     from uqeval.report.schema import Report
-    from uqeval.statistics.options import CutOptions
+    from uqeval.settings import Settings
     from uqeval.usecases.run.tasks import Task
 
 __all__ = ["FOLDER", "Listener", "Outcome", "RunSettings", "alone", "run_config", "run_stores"]
@@ -48,11 +49,11 @@ FOLDER = "uqeval-report"
 def run_config(path: str | Path = FILE, **settings: Any) -> Outcome:
     """Evaluate everything that a `uqeval.yaml` asks for, as `uqeval run` does.
 
-    `settings` are those of `RunSettings`: `stores`, `output`, `gate`, `baseline`, `workers`, … A
-    store that cannot be evaluated is in the outcome's `failed`; raises `UqevalError` for what
-    concerns all of them.
+    `settings`: options of `RunSettings` (`stores`, `output`, `gate`, `baseline`, …), `limit`,
+    `workers`, `memory`, and those of intervals and slices. The outcome's `failed` lists the stores
+    that cannot be evaluated; raises `UqevalError` for a problem of all of them.
     """
-    return run_stores(load_config(path), RunSettings(**settings), path)
+    return run_stores(load_config(path), RunSettings.of_keywords(settings), path)
 
 
 def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = None) -> Outcome:
@@ -62,17 +63,14 @@ def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = No
 
     names = _names(config, chosen, file)
     cut = _cut(config, chosen)
-    memory = next((m for m in (chosen.memory, config.memory) if m is not None), RunOptions.memory)
-    options = RunOptions(
-        config.workers if chosen.workers is None else chosen.workers, parse_memory(memory),
-        progress=chosen.progress, resume=chosen.resume,
-    )  # fmt: skip
-    options.threads()
+    memory = {} if chosen.memory is None else {"memory": chosen.memory}
+    machine = MachineOptions(**_over(config, chosen, MachineOptions) | memory)
+    options = machine.run(progress=chosen.progress, resume=chosen.resume)
     rules = load_rules(file) if file is not None and chosen.gate and config.gate else []
     if chosen.baseline is not None and not rules:
         raise UsageError("--baseline is for the rules under gate: of a file; there are none.")
-    if chosen.today is not None:
-        refuse_unused_day(chosen.today, rules, file)
+    if chosen.day is not None:
+        refuse_unused_day(chosen.day, rules, file)
     outcome = Outcome(Path(chosen.output or config.output or FOLDER))
     if chosen.baseline is not None:
         refuse_same_folder(chosen.baseline, outcome.folder)
@@ -152,16 +150,18 @@ def _names(config: Config, chosen: RunSettings, file: str | Path | None) -> list
 
 
 def _cut(config: Config, chosen: RunSettings) -> CutOptions | None:
-    table, by = chosen.slices, list(chosen.slice_by)
-    if table is None and config.slices is not None:
-        table = config.slices.table
-        by = by or [one if isinstance(one, str) else ",".join(one) for one in config.slices.by]
-    said = {
-        name: getattr(config, name) if getattr(chosen, name) is None else getattr(chosen, name)
-        for name in ("ci", "group_by", "interval_method", "draws", "seed")
+    return cut_options(**_over(config, chosen, CutOptions))
+
+
+def _over(config: Config, chosen: RunSettings, settings: type[Settings]) -> dict[str, Any]:
+    """Options of these settings: of the file, and over them those of the run."""
+    from_file = config.given(settings)
+    own = {
+        n: v for n, v in chosen.shared.items() if n in options_of(settings) and v not in ((), [])
     }
-    given = {name: v for name, v in said.items() if v is not None or name in ("ci", "group_by")}
-    return cut_options(slices=table, slice_by=tuple(by), **given)
+    if "slices" in own:  # columns of another table are not those of the file's
+        from_file.pop("slice_by", None)
+    return from_file | own
 
 
 def _files(cut: CutOptions | None, file: str | Path | None) -> list[str]:

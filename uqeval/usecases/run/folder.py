@@ -168,12 +168,12 @@ def judge_all(
     folder = outcome.folder
     reports = [Named(name, folder / f"{name}.json", r) for name, r in outcome.reports.items()]
     try:
-        judged = judge(reports, gate.judged, before, resampler(), failed, chosen.today)
+        judged = judge(reports, gate.judged, before, resampler(), failed, chosen.day)
     except UqevalError as error:
         outcome.ungated = str(error)
         return
     lost = (*gate.unjudged, *judged.not_evaluated)
-    outcome.judgement = replace(judged, not_evaluated=lost).dated(chosen.today)
+    outcome.judgement = replace(judged, not_evaluated=lost).dated(chosen.day)
     read = {"report": str(folder), "baseline": chosen.baseline and str(chosen.baseline)}
     said = {"rules": str(file), "sha256": digests_of(reports, before, file)}
     write(folder / VERDICTS, verdicts.to_json(outcome.judgement, read | said))

@@ -1,16 +1,18 @@
-"""What a run is asked for beside its file, what it has left, and who is told meanwhile."""
+"""Run settings, outcome and progress listener."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from uqeval.engine.options import Progress, Silent
-from uqeval.errors import UqevalError
+from uqeval.engine.options import MachineOptions, Progress, ResumableOptions, Silent
+from uqeval.errors import UqevalError, UsageError
 from uqeval.report.schema import Report
+from uqeval.settings import Settings, options_of, same_option, shared_option
+from uqeval.statistics.options import CutOptions
 
 if TYPE_CHECKING:
     from uqeval.gate import Judgement
@@ -55,35 +57,65 @@ class Listener:
 
 
 @dataclass(frozen=True)
-class RunSettings:
-    """How a run differs from what its file says; None is as the file says.
+class RunSettings(Settings):
+    """The options of a run beside its file. Raises `UsageError` for a value that is not allowed.
 
-    `stores`: only these; `gallery`: pictures of so many of the worst items of each store (None:
-    3, where that is cheap); `slice_by`: columns, several of one cut joined by commas;
-    `uncertainty`: what is evaluated of a store without metrics of its own; `today`: the day that
-    waivers are checked against (None: today in UTC).
+    `shared`: options over those of the file: `limit`, those of `CutOptions`, `workers` and
+    `memory`. `progress` and `listener` are called during the run.
     """
 
-    stores: Sequence[str] = ()
-    uncertainty: Sequence[str] = ()
-    output: str | Path | None = None
-    gate: bool = True
-    baseline: str | Path | None = None
-    today: date | None = None
-    gallery: int | None = None
-    limit: int | None = None
-    ci: float | None = None
-    draws: int | None = None
-    seed: int | None = None
-    slices: str | Path | None = None
-    slice_by: Sequence[str] = ()
-    group_by: str | None = None
-    interval_method: str | None = None
-    workers: int | None = None
-    memory: int | str | None = None
-    resume: bool = False
+    # fmt: off
+    output: str | Path | None = shared_option(
+        None, "Folder for the reports.", flags=("-o", "--output"), metavar="DIR", panel="Output",
+        shown="from the file, else uqeval-report")
+    gallery: int | None = shared_option(
+        None, "Show pictures of the N worst items on each page.", metavar="N", least=0,
+        panel="Output", shown="3 if that is cheap")
+    stores: Sequence[str] = shared_option(
+        (), "Evaluate only this store of the file. Repeat for more.", flags=("--store",),
+        metavar="NAME", list_by="repeat", panel="File")
+    baseline: str | Path | None = shared_option(
+        None, "Report or folder of reports from which drops and rises are measured.",
+        metavar="REPORT", panel="Gate")
+    gate: bool = shared_option(
+        True, "Judge the rules of the file.", panel="Gate", shown="if it has any")
+    today: date | str | None = shared_option(
+        None, "Check waivers against this day instead of today (UTC). To test rules, not to "
+        "release.", metavar="YYYY-MM-DD", panel="Gate")
+    uncertainty: Sequence[str] = shared_option(
+        (), "Without a file: use this uncertainty map for all metrics that need one. Repeat for "
+        "more.", metavar="NAME", list_by="repeat", panel="Input", shown="that of each metric")
+    resume: bool = same_option(
+        ResumableOptions, "resume", help="Continue the same command after an interruption.")
+    memory: int | str | None = same_option(
+        MachineOptions, "memory", None, shown="from the file, else 512MB")
+    # fmt: on
+    shared: Mapping[str, Any] = field(default_factory=dict)
     progress: Progress = field(default_factory=Silent)
     listener: Listener = field(default_factory=Listener)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        _ = self.day  # raises
+
+    @property
+    def day(self) -> date | None:
+        """Return the day that waivers are checked against. Raises `UsageError`."""
+        from uqeval.gate.rules import day_of
+
+        return day_of(self.today)
+
+    @classmethod
+    def of_keywords(cls, given: Mapping[str, Any]) -> RunSettings:
+        """Return settings of these options, and of shared ones. Raises `UsageError`."""
+        names = {own.name for own in fields(cls)}
+        own = {name: value for name, value in given.items() if name in names}
+        shared = {name: value for name, value in given.items() if name not in names}
+        known = {"limit", *options_of(CutOptions), *options_of(MachineOptions)}
+        if strange := sorted(shared.keys() - known):
+            expected = ", ".join(sorted(known | names))
+            raise UsageError(f"unknown options {strange}; expected some of {expected}.")
+        return cls(**own, shared={n: v for n, v in shared.items() if v is not None})
 
 
 class Failures:

@@ -135,9 +135,11 @@ def _check_sweep(
         raise UsageError(f"{inputs.source.where} holds video data; a sweep has none.")
     assert store.predictions is not None
     asked = {"reference": store.reference} | arguments(sweep)
-    asked_of(store.predictions, store.truth, **asked, **options_of(store, chosen))
+    asked_of(
+        store.predictions, store.truth, **asked, given=input_options(options_of(store, chosen))
+    )
 
 
 def options_of(store: Store, chosen: RunSettings) -> dict[str, Any]:
-    limit = {} if chosen.limit is None else {"limit": chosen.limit}
+    limit = {name: value for name, value in chosen.shared.items() if name == "limit"}
     return store.options() | limit

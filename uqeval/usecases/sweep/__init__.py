@@ -13,14 +13,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uqeval.engine.options import Progress, RunOptions, Silent
-from uqeval.engine.sizes import parse_memory
+from uqeval.engine.options import MachineOptions, Progress, Silent
 from uqeval.errors import UsageError
-from uqeval.inputs import Given, Inputs, beside_reference, open_inputs
+from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.maps.views import Subset
 from uqeval.metrics._driver import drive, renamed
 from uqeval.report.schema import Report
-from uqeval.usecases.plans import families_of, input_options, known_families
+from uqeval.settings import made, takes
+from uqeval.usecases.plans import families_of, known_families
 from uqeval.usecases.report_of_run import report_of
 from uqeval.usecases.sweep.draws import checked_repeats, checked_samples, default_samples, draw
 from uqeval.usecases.sweep.summary import lost_pixels, numerics_of, summary_of, warnings_of
@@ -43,6 +43,7 @@ _FIXED: dict[str, dict[str, Any]] = {"calibration": {"temperature": False}}
 _WITHOUT_SIGMA = {"regression": ("pixels", "rmse", "mae", "nmse")}
 
 
+@takes(InputOptions, MachineOptions)
 def sweep(
     predictions: Given | Sequence[Given],
     labels: Given | None = None,
@@ -53,10 +54,8 @@ def sweep(
     repeats: int | Sequence[int] = 8,
     seed: int = 0,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
-    workers: int | None = None,
-    memory: int | str = 512 * 10**6,
     progress: Progress | None = None,
-    **inputs: Any,
+    **options: Any,
 ) -> Report:
     """Evaluate families on subsets of the samples; the report's `results` have one key, `sweep`.
 
@@ -64,18 +63,18 @@ def sweep(
     without, one value an option; by default segmentation and pavpu, or regression, sparsification
     and nmerci. `settings`: options of these families. `reference`: a store from which the
     divergence is evaluated too; it alone where there are no labels and no `metrics`. `samples`: the
-    Ms (default 1, 2, 4, … T); `repeats`: subsets for each M, one number or one an M; `workers`,
-    `memory` and `inputs` as in `uqeval.evaluate`. Raises `UqevalError`: for more samples than
-    stored, for a maps store, and as `evaluate` does.
+    Ms (default 1, 2, 4, … T); `repeats`: subsets for each M, one number or one an M.
+
+    Raises `UqevalError`: for more samples than stored, for a maps store, and as `evaluate` does.
     """
     from uqeval.engine.scheduler import Scheduler
 
     began = time.perf_counter()
+    given, machine = made(options, InputOptions, MachineOptions, function=sweep)
     asked = asked_of(
-        predictions, labels, metrics, reference, samples, repeats, seed, settings, **inputs
+        predictions, labels, metrics, reference, samples, repeats, seed, settings, given
     )
-    options = RunOptions(workers, parse_memory(memory), progress=progress or Silent())
-    scheduler = Scheduler(asked.inputs, options)
+    scheduler = Scheduler(asked.inputs, machine.run(progress=progress or Silent()))
     sections = scheduler.run(asked.passes)
     place = itertools.count()
     groups = [[next(place) for _ in group] for group in asked.drawn]
@@ -119,7 +118,7 @@ def asked_of(
     repeats: int | Sequence[int] = 8,
     seed: int = 0,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
-    **inputs: Any,
+    given: InputOptions | None = None,
 ) -> Asked:
     """What `sweep` is asked for by these arguments of its, before any data are read.
 
@@ -127,7 +126,7 @@ def asked_of(
     """
     from uqeval.maps.subsets import subsets_of
 
-    given = input_options(inputs)
+    given = given or InputOptions()
     opened = open_inputs(predictions, labels, given, reference_follows=reference is not None)
     families = _families(opened, metrics, settings or {}, reference is not None)
     total = opened.source.samples or 1

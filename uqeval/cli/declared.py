@@ -1,0 +1,130 @@
+"""Options of commands, made from the settings that declare them (`uqeval.settings`)."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from enum import Enum
+from typing import Annotated, Any, Literal, TypeAlias, get_type_hints
+
+import typer
+
+from uqeval.cli.parsing import typed_options
+from uqeval.cli.shared import Shared, given, shared_options
+from uqeval.settings import Option, default_of, option_name, options_of, plain_type, types_of
+
+Command: TypeAlias = Callable[..., None]
+#: Order and defaults are for help alone; values come by name.
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
+
+
+def with_options(
+    *shared: str, of: Any = None, form: Literal["object", "values", "given"] = "object"
+) -> Callable[..., Command]:
+    """Add to a command the options of the settings `of`, then the shared ones named.
+
+    The command gets a `Shared` as `shared`, if it has that parameter, and `settings`: an object of
+    the class `of`; or a dict for settings of which `uqeval.yaml` may say a part: of all values
+    ("values"), or of those on the command line ("given").
+    """
+
+    def decorate(declared: Command) -> Command:
+        own = _parameters_of(declared)
+        takes_shared = own.pop("shared", None) is not None
+        own.pop("settings", None)
+        settings = options_of(of) if of is not None else {}
+        common = [
+            n for n in (shared_options() if shared else ()) if n in shared and n not in settings
+        ]
+        parameters = [
+            *own.values(),
+            *(_parameter(of, name, absent=form == "given") for name in settings),
+            *(_parameter(shared_options()[n], n) for n in common if n not in own),
+        ]
+
+        def command(context: typer.Context, **values: Any) -> None:
+            if takes_shared:
+                found = {n: _plain(shared_options()[n], n, values.pop(n))
+                         for n in common if n not in own}  # fmt: skip
+                values["shared"] = Shared(found, typed_options(context))
+            if of is not None:
+                chosen = {name: values.pop(name) for name in settings}
+                values["settings"] = _settings(of, chosen, form)
+            declared(**values)
+
+        context = inspect.Parameter("context", _KEYWORD, annotation=typer.Context)
+        return _signed(command, declared, [context, *parameters])
+
+    return decorate
+
+
+def _settings(of: Any, chosen: dict[str, Any], form: str) -> Any:
+    if form == "object":
+        return of(**{name: _plain(of, name, value) for name, value in chosen.items()})
+    if form == "values":
+        return given(**chosen)
+    # A flag that was not given has the value of its absence.
+    return given(**{n: value for n, value in chosen.items() if value is not _absent(of, n)})
+
+
+def _plain(settings: Any, name: str, value: Any) -> Any:
+    """The value of an option as its settings take it: choices by their text, lists as such."""
+    own = options_of(settings)[name]
+    if value is None or (value == [] and own.list_by):
+        return default_of(settings, name)
+    found = given(value=value)["value"]
+    return found.split(",") if own.list_by == "commas" else found
+
+
+def _absent(settings: Any, name: str) -> Any:
+    """The value of an option that was not given: None, or False of a flag without an opposite."""
+    flag = bool in types_of(settings)[name] and default_of(settings, name) is False
+    return False if flag else None
+
+
+def _parameter(settings: Any, name: str, absent: bool = False) -> inspect.Parameter:
+    """Return the parameter of a command that Typer reads as the option; `absent`: with None in
+    place of its default, to tell whether it was given."""
+    own, types = options_of(settings)[name], types_of(settings)[name]
+    declared = default_of(settings, name)
+    kind: Any = _enum(name, own.choices) if own.choices else plain_type(own, types)
+    one = kind is bool or own.list_by == "commas" or not (own.several or own.list_by)
+    default = _absent(settings, name) if absent else declared
+    default = None if isinstance(default, tuple | list) and not default else default
+    value: Any = kind if one else list[kind]
+    told = typer.Option(
+        *_flags(name, own, kind, declared), metavar=own.metavar, show_default=False,
+        rich_help_panel=own.panel, help=own.told(declared),
+    )  # fmt: skip
+    annotation: Any = Annotated[value if default is not None else value | None, told]
+    return inspect.Parameter(name, _KEYWORD, default=default, annotation=annotation)
+
+
+def _enum(name: str, choices: Iterable[str]) -> Any:
+    return Enum(name, {choice: choice for choice in choices}, type=str)
+
+
+def _flags(name: str, own: Option, kind: Any, declared: Any) -> list[str]:
+    """The names of an option on the command line; none where Typer makes the right one."""
+    if own.flags:
+        return list(own.flags)
+    flag = option_name(name)
+    if kind is bool:
+        return [flag if declared is False else f"{flag}/--no-{flag[2:]}"]
+    return []
+
+
+def _signed(function: Command, like: Command, parameters: list[inspect.Parameter]) -> Command:
+    """The function with these `parameters`, and with the name and the text of another."""
+    # Typer reads both: parameters and their defaults here, what they mean from the annotations.
+    function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    function.__annotations__ = {own.name: own.annotation for own in parameters}
+    function.__name__, function.__doc__ = like.__name__, like.__doc__
+    return function
+
+
+def _parameters_of(function: Command) -> dict[str, inspect.Parameter]:
+    """The parameters of a function by name, with what their annotations mean."""
+    hints = get_type_hints(function, include_extras=True)
+    found = inspect.signature(function).parameters
+    return {name: own.replace(kind=_KEYWORD, annotation=hints[name]) for name, own in found.items()}

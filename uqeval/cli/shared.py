@@ -1,0 +1,86 @@
+"""Options that several commands share, and their values in one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+from functools import cache
+from typing import Any
+
+from uqeval.settings import Settings, default_of, options_of, shared_option
+
+_IN, _OUT = "Input", "Output"
+FORMATS = ("table", "json", "csv", "markdown")
+
+
+@dataclass(frozen=True)
+class OutputOptions(Settings):
+    """Where a report goes, what is printed, and which store of `uqeval.yaml` is meant."""
+
+    # fmt: off
+    output: str | None = shared_option(
+        None, "Write the report as JSON. - is stdout.", metavar="FILE", panel=_OUT,
+        flags=("-o", "--output"), common=True)
+    csv: str | None = shared_option(
+        None, "Write one row per item as CSV.", metavar="FILE", panel=_OUT, common=True)
+    format: str = shared_option("table", "Format of stdout.", panel=_OUT, choices=FORMATS)
+    states: bool | None = shared_option(
+        None, "Save the per-item tallies next to the report, as FILE.states.zip.", panel=_OUT,
+        flags=("--states/--no-states",), shown="with -o FILE")
+    quiet: bool = shared_option(
+        False, "Print no progress, no warnings and no table.", panel=_OUT, flags=("-q", "--quiet"))
+    store: str | None = shared_option(
+        None, "Without paths: store of uqeval.yaml.", metavar="NAME", panel=_IN,
+        shown="the only one that fits")
+    # fmt: on
+
+
+@cache
+def shared_options() -> dict[str, Any]:
+    """The options that several commands share, in the order of help, and the settings of each."""
+    from uqeval.engine.options import ResumableOptions
+    from uqeval.inputs.options import InputOptions
+    from uqeval.statistics.options import CutOptions
+
+    declared = (OutputOptions, InputOptions, CutOptions, ResumableOptions)
+    return {name: settings for settings in declared for name in options_of(settings)}
+
+
+class Shared:
+    """The values of the shared options of a command; of those that it lacks, the defaults."""
+
+    def __init__(self, values: Mapping[str, Any], typed: frozenset[str]) -> None:
+        """`values` of the command's shared options; `typed`: all options on the command line."""
+        self._values, self.typed = values, typed
+
+    def __getattr__(self, name: str) -> Any:
+        """The value of an option."""
+        if name in self._values:
+            return self._values[name]
+        if (settings := shared_options().get(name)) is None:
+            raise AttributeError(name)
+        return default_of(settings, name)
+
+    @property
+    def taken(self) -> frozenset[str]:
+        """The shared options that the command has."""
+        return frozenset(self._values)
+
+    def given(self, *names: str) -> dict[str, Any]:
+        """Those of `names` that the command has and that have a value, for the library."""
+        return given(**{name: self._values[name] for name in names if name in self._values})
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that the user gave: not None, not an empty list; choices by their value."""
+    found = {}
+    for name, value in options.items():
+        if value is None or value in ([], ()):
+            continue
+        if isinstance(value, list):
+            plain: Any = [v.value if isinstance(v, Enum) else v for v in value]
+        else:
+            plain = value.value if isinstance(value, Enum) else value
+        found[name] = plain
+    return found

@@ -1,0 +1,183 @@
+"""How inputs are read: every option of stores, items and videos, declared once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from uqeval.errors import UsageError, check_numbers
+from uqeval.inputs.part import Part
+from uqeval.settings import Settings, documented, option_name, options_of, shared_option
+
+_IN, _RUN, _FLOW = "Input", "Running", "Optical flow"
+
+
+@documented
+@dataclass(frozen=True)
+class InputOptions(Settings):
+    """How inputs are read. Raises `UsageError` for a value that no input could be read with."""
+
+    # fmt: off
+    ignore_index: int | None = shared_option(
+        None, "Label of void pixels.", panel=_IN, shown="from the store, else 255", data="classes")
+    names: str | Path | Sequence[str] | None = shared_option(
+        None, "Item names for stores without names: a JSON list, or one name per line.",
+        metavar="FILE", panel=_IN, path=True)
+    classes: int | None = shared_option(
+        None, "Number of classes, for maps stores that do not have it.", panel=_IN, data="classes")
+    class_names: Sequence[str] | None = shared_option(
+        None, "Class names, separated by commas.", metavar="A,B,…", panel=_IN, list_by="commas",
+        data="classes")
+    kind: str | None = shared_option(
+        None, "Content of prediction arrays without names.", panel=_IN,
+        choices=("probs", "logits", "predictions"), shown="probs; integers: predicted ids",
+        data="classes")
+    axes: str | None = shared_option(
+        None, "Order of the axes, for predictions without axis names: items N (or slices Z), "
+        "samples T, classes C, H, W; such as NHWC.", metavar="NTCHW", panel=_IN)
+    label_map: str | None = shared_option(
+        None, "Convert label ids to train ids.", metavar="cityscapes", panel=_IN, data="classes")
+    sum_tolerance: float | None = shared_option(
+        None, "Allowed deviation of the sum of class probabilities from 1.", panel=_IN,
+        least=0, below=1,
+        shown="2e-3 for float16, 1e-4 for float32 and float64, classes × scale for integers",
+        data="classes")
+    missing_chunks: str = shared_option(
+        "error", "Missing chunks: stop with an error, or read the fill value.", panel=_IN,
+        choices=("error", "fill"))
+    nan_samples: str = shared_option(
+        "error", "NaN among the `samples` of a pixel: an error, or skipped.", panel=_IN,
+        choices=("error", "skip"), data="regression")
+    invalid: float | str | Sequence[float | str] | None = shared_option(
+        None, "Target value that means \"not measured\", such as 0 in sparse depth. Repeat for "
+        "more.", metavar="VALUE", panel=_IN, list_by="repeat", data="regression")
+    limit: int | None = shared_option(
+        None, "Evaluate only the first N items; the report is marked as partial.",
+        metavar="N", panel=_IN, least=1)
+    part: str | None = shared_option(
+        None, "Evaluate only the K-th of N shards of the items; `uqeval merge` joins them.",
+        metavar="K/N", panel=_IN, in_file=False)
+    region: str | Sequence[str] = shared_option(
+        (), "Also compute all scores in this region: boundary:R, the pixels at most R pixels from "
+        "another class, or interior:R, the others. Repeat for more.",
+        metavar="REGION", panel=_IN, list_by="repeat", data="classes")
+    #: Whether shards end only between the sequences of a video.
+    whole_sequences: bool = False
+    video: str | Path | None = shared_option(
+        None, "Frames: a folder, a store or a video file.", metavar="VIDEO", panel=_IN, path=True,
+        data="video")
+    pseudo_labels: Any = shared_option(
+        None, "Use the predictions of another model as labels.", metavar="PREDS", path=True,
+        data="video")
+    resize: str = shared_option(
+        "none", "Class ids whose size differs from their frames: an error, or resize by nearest "
+        "neighbour.", choices=("none", "nearest"), data="video")
+    flow_path: str | Path | None = shared_option(
+        None, "With --flow file: flow on the grid of frame t that points to t-1. A folder of "
+        ".flo, KITTI .png, .npy or .pfm files named as frame t, or an array [N-1, H, W, 2].",
+        metavar="PATH", panel=_FLOW, path=True, data="video")
+    flow_forward_path: str | Path | None = shared_option(
+        None, "The same on the grid of frame t-1, pointing to t; for --occlusion, --tracks and "
+        "--grid previous.", metavar="PATH", panel=_FLOW, path=True, data="video")
+    flow_cache: str | Path | None = shared_option(
+        None, "Cache the estimated flow here (8 bytes per pixel and pair), for other models on "
+        "the same frames.", metavar="DIR", panel=_FLOW, path=True, data="video")
+    map_cache: str | Path | None = shared_option(
+        None, "Cache the maps of each item here (6 bytes per pixel for pavpu, 4 more per class "
+        "for calibration). Later commands read the cached maps instead of the store.",
+        metavar="DIR", panel=_RUN, path=True)
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        self.invalid_targets()
+        check_numbers({name: getattr(self, name) for name in self.__dataclass_fields__})
+        super().__post_init__()
+        named = self.class_names
+        if named is not None and (isinstance(named, str) or not all(named) or not list(named)):
+            raise UsageError(f"--class-names {named!r}; expected a name for each class.")
+        folder = self.map_cache
+        local = isinstance(folder, str | Path) and str(folder) and "://" not in str(folder)
+        if folder is not None and not local:
+            raise UsageError(f"--map-cache {folder!r}; expected a folder of this machine.")
+        if self.part is not None:
+            Part.parse(self.part)
+            if self.limit is not None:
+                raise UsageError("--limit and --part exclude each other; give one of them.")
+
+    @property
+    def regions(self) -> tuple[str, ...]:
+        """Return the regions that are evaluated beside the whole image, as they were given."""
+        return (self.region,) if isinstance(self.region, str) else tuple(self.region)
+
+    def invalid_targets(self) -> tuple[float, ...]:
+        """Return the targets that are no measurement. Raises `UsageError` for no numbers."""
+        given = self.invalid
+        listed = isinstance(given, Iterable) and not isinstance(given, str)
+        several: list[Any] = list(given) if listed else [given]  # type: ignore[arg-type]
+        found = []
+        for value in several if given is not None else ():
+            try:
+                if isinstance(value, bool) or value is None:
+                    raise ValueError
+                found.append(float(value))
+            except (TypeError, ValueError, OverflowError):
+                raise UsageError(
+                    f"--invalid {str(value)[:100]!r}; expected a number, such as 0, -1 or nan: a "
+                    "target that is no measurement."
+                ) from None
+        return tuple(found)
+
+    def refuse_invalid(self, where: str) -> None:
+        """Raise `UsageError` for `invalid` beside data that have no target."""
+        if self.invalid is not None:
+            raise UsageError(
+                f"--invalid is for targets of a regression, which {where} has not. Leave it out; "
+                "labels that do not count are those of --ignore-index."
+            )
+
+    def paths(self) -> list[Any]:
+        """Return what is read beside predictions and labels."""
+        read = (self.names, self.video, self.pseudo_labels, self.flow_path, self.flow_forward_path)
+        return [given for given in read if isinstance(given, str | Path)]
+
+    def check_caches(self, *inputs: Any) -> None:
+        """Raise `UsageError` for a cache that is, contains or lies in one of the inputs."""
+        from uqeval.stores.overlap import paths_in, refuse_overlap
+
+        caches = (("--map-cache", self.map_cache), ("--flow-cache", self.flow_cache))
+        for option, folder in caches:
+            refuse_overlap([folder], paths_in([*inputs, *self.paths()]), f"give another {option}")
+
+    def refuse_video(self) -> None:
+        """Raises `UsageError` for an option that only a video has."""
+        for name in OF_VIDEO:
+            value = getattr(self, name)
+            if value is not None and not (isinstance(value, str) and value == "none"):
+                raise UsageError(f"{option_name(name)} is for a video (`uqeval tc`).")
+
+    def said(self) -> dict[str, Any]:
+        """What a report says of them: all that results depend on but names, and what is of a video
+        only for one."""
+        hidden = {"names", "whole_sequences", "map_cache"}
+        hidden |= set() if self.video is not None else {*OF_VIDEO}
+        hidden |= set() if self.region else {"region"}
+        found = {
+            name: str(value) if isinstance(value, Path) else value
+            for name in self.__dataclass_fields__
+            if name not in hidden and not hasattr(value := getattr(self, name), "__array__")
+        }
+        if self.invalid is not None:  # as JSON can hold it
+            found["invalid"] = [v if math.isfinite(v) else str(v) for v in self.invalid_targets()]
+        return found
+
+    @property
+    def fill(self) -> bool:
+        """Whether chunks that are not there read as the fill value."""
+        return self.missing_chunks == "fill"
+
+
+#: Options that only a video has.
+OF_VIDEO = tuple(name for name, own in options_of(InputOptions).items() if own.data == "video")
