@@ -34,7 +34,8 @@ EFFECT = {
     "names": ANY, "classes": CHECKED, "class_names": ANY, "label_map": "label PNGs",
     "kind": CHECKED, "axes": CHECKED, "missing_chunks": "Zarr (permission)",
     "sum_tolerance": "probs (permission)", "nan_samples": "samples (permission)",
-    "invalid": "a target", "limit": ANY, "part": ANY, "map_cache": "predictions, not a video",
+    "invalid": "a target", "limit": ANY, "part": ANY, "region": ANY,
+    "map_cache": "predictions, not a video",
     "labels": ANY, "reference": ANY, "video": ANY, "pseudo_labels": "no labels beside",
     "resize": PERMISSION, "flow_path": "--flow file", "flow_cache": "estimated flow",
     "flow_forward_path": "--flow file and both directions",
@@ -59,7 +60,8 @@ EFFECT = {
 }  # fmt: skip
 OF_COMMAND = {
     "run": {
-        "stores": ANY, "baseline": "rules", "gate": PERMISSION, "gallery": ANY, "quiet": ANY,
+        "stores": ANY, "today": ANY, "baseline": "rules", "gate": PERMISSION, "gallery": ANY,
+        "quiet": ANY,
         "uncertainty": "no file", "reference": "no file", "video": "no file", "resume": ANY,
     },
     "sweep": {

@@ -43,7 +43,7 @@ INPUTS = tuple(n for n, own in options_of(InputOptions).items() if own.data != "
 #: The same without what concerns items and targets: how any store is read.
 READING = tuple(
     n for n in INPUTS
-    if n not in ("class_names", "nan_samples", "invalid", "limit", "part", "map_cache")
+    if n not in ("class_names", "nan_samples", "invalid", "limit", "part", "region", "map_cache")
 )  # fmt: skip
 #: What is computed from the states.
 CUTS = tuple(options_of(CutOptions))
