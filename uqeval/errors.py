@@ -8,116 +8,48 @@ from __future__ import annotations
 
 import math
 import re
-import sys
-from collections.abc import Iterable, Iterator, Mapping
-from types import CodeType
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 #: More of what a file or a user said is not repeated in a message.
-MOST_REPEATED = 200
-#: Characters of a part that is too long: those at its beginning, and at its end.
-_HEAD, _TAIL = 120, 60
-#: What messages repeat: texts in quotes, lists, and words. A quote that is not closed is no text.
-_PARTS = re.compile(
-    r"""
-    (?P<command>python\ -c\ "[^"]{0,900}")  # a line to paste is kept whole
-    | (?P<again>.{1,60}?)(?P=again){20,}  # the same over and over
-    | '(?:[^'\\]|\\.)*' | "(?:[^"\\]|\\.)*" | \[[^\[\]]*\] | \{[^{}]*\}
-    | [^.,;:()\[\]{}'"]{201,}  # no sentence of ours goes on for so long
-    | \S+
-    """,
-    re.VERBOSE | re.DOTALL,
+_MOST = 200
+#: Control characters, those that turn the direction of what follows, and halves of characters,
+#: which UTF-8 cannot say.
+_CONTROLS = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
 )
-#: What stands before a colon and is longer is the name of a file, with spaces in it.
-_MOST_PLACE = 400
-#: No message of ours is longer than this.
-_MOST, _MOST_READ = 1500, 1 << 16
-#: Characters of a phrase of ours that no other text holds by chance, and of its beginning.
-_PHRASE, _BEGIN = 10, 8
-#: What a template has a value in place of.
-_FIELD = re.compile(r"\{\w*(?:![rs])?\}")
-#: Phrases in the code of uqeval by their beginning, and the modules that have been looked through.
-_phrases: dict[str, set[str]] = {}
-_seen: set[str] = set()
 
 
-def shortened(text: str) -> str:
-    """Return a message in which nothing is repeated at more than 200 characters.
+def printable(text: str) -> str:
+    """Return a text with its control characters spelled out, so that it is one plain line."""
+    return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
-    Both ends are kept of a longer word, text in quotes, list, text without punctuation or text that
-    repeats itself, of the part before the first colon, which names a file, of whatever stands
-    between two phrases of ours, and of the whole.
+
+def cut(text: object, most: int = _MOST) -> str:
+    """Return a text for a message: with its two ends only if it is longer than `most` characters.
+
+    For names of files and messages of libraries; values are `quoted`.
     """
-    if len(text) <= MOST_REPEATED:
-        return text
-    if len(text) > _MOST_READ:
-        text = f"{text[: _MOST_READ // 2]} … {text[-_MOST_READ // 2 :]}"
-    place, colon, rest = text.partition(": ")
-    sentence = len(place) <= _MOST_PLACE or ". " in place or "; " in place
-    if not colon or sentence:  # not a name, but a sentence of ours
-        place, colon, rest = "", "", text
-    short = (
-        cut(place)
-        + colon
-        + _PARTS.sub(lambda part: part[0] if part["command"] else cut(part[0]), rest)
-    )
-    short = "".join(part if ours else cut(part) for part, ours in _told_apart(short))
-    if len(short) > _MOST:
-        short = f"{short[: _MOST // 2]} … {short[-_MOST // 4 :]}"
-    return short
+    whole = printable(str(text))
+    if len(whole) <= most:
+        return whole
+    head, tail = most * 3 // 5, most * 3 // 10
+    return f"{whole[:head]}…({len(whole) - head - tail} more)…{whole[-tail:]}"
 
 
-def cut(text: str) -> str:
-    """Keep both ends of a text that is too long."""
-    if len(text) <= MOST_REPEATED:
-        return text
-    return f"{text[:_HEAD]}…({len(text) - _HEAD - _TAIL} more)…{text[-_TAIL:]}"
-
-
-def _told_apart(text: str) -> Iterator[tuple[str, bool]]:
-    """Split a message into phrases that stand in the code of uqeval, and what it repeats."""
-    if len(text) > MOST_REPEATED:
-        _look_through_code()
-    start = at = 0
-    while at + _PHRASE <= len(text):
-        known = _phrases.get(text[at : at + _BEGIN], ())
-        size = max((len(own) for own in known if text.startswith(own, at)), default=0)
-        if size:
-            yield text[start:at], False
-            yield text[at : at + size], True
-            start = at + size
-        at += size or 1
-    yield text[start:], False
-
-
-def _look_through_code() -> None:
-    """Collect the phrases of all modules of uqeval that are loaded."""
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == "uqeval" and name not in _seen:
-            _seen.add(name)
-            loader: Any = getattr(module.__spec__, "loader", None)
-            if hasattr(loader, "get_code"):
-                _collect(loader.get_code(name))
-
-
-def _collect(constant: object) -> None:
-    """Collect the phrases in a constant of the compiler: a text, a tuple, a function's code."""
-    if isinstance(constant, CodeType):
-        constant = constant.co_consts
-    if isinstance(constant, tuple):
-        for own in constant:
-            _collect(own)
-    elif isinstance(constant, str):
-        for phrase in _FIELD.split(constant):  # of a template, too
-            if len(phrase) >= _PHRASE and " " in phrase:
-                _phrases.setdefault(phrase[:_BEGIN], set()).add(phrase)
+def quoted(value: object) -> str:
+    """Return a value for a message: in quotes, control characters spelled out, cut if too long."""
+    return cut(repr(value))
 
 
 class UqevalError(Exception):
-    """Base of all errors that a user can cause and mend; a message is `shortened`."""
+    """Base of all errors that a user can cause and mend; no message acts on a terminal.
+
+    What a file or a user said is `quoted`, `listed` or `cut` where a message is made.
+    """
 
     def __init__(self, *arguments: object) -> None:
-        super().__init__(*(shortened(a) if isinstance(a, str) else a for a in arguments))
+        super().__init__(*(printable(a) if isinstance(a, str) else a for a in arguments))
 
 
 class UsageError(UqevalError):
@@ -174,9 +106,9 @@ class OutputError(UqevalError):
 
 
 def listed(names: Iterable[object], most: int = 5) -> str:
-    """The first few of `names` for a message, and that there are more."""
-    shown = [str(name) for name in names]
-    return ", ".join(shown[:most]) + (" …" if len(shown) > most else "")
+    """Return the first few of `names` for a message, and that there are more; cut if too long."""
+    texts = [str(name) for name in names]
+    return cut(", ".join(texts[:most])) + (" …" if len(texts) > most else "")
 
 
 def number_of(count: int, noun: str) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any, ClassVar, Literal, Self, TypeVar, get_type_hints
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, quoted
 
 S = TypeVar("S")
 F = TypeVar("F", bound=Callable[..., Any])
@@ -151,7 +151,9 @@ def made(
         own = inspect.signature(function).parameters.values() if function else ()
         known = sorted({*known, *(one.name for one in own if one.kind is _KEYWORD)})
         near = difflib.get_close_matches(strange[0], known, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"expected some of {', '.join(known)}."
+        hint = (
+            f"did you mean {quoted(near[0])}?" if near else f"expected some of {', '.join(known)}."
+        )
         raise UsageError(f"unknown options {strange}; {hint}")
     return tuple(
         own(**{name: value for name, value in given.items() if name in names})
@@ -177,7 +179,7 @@ class Settings:
         definition = given.get("definition", "paper")
         if definition not in cls.definitions:
             known = ", ".join(cls.definitions)
-            raise UsageError(f"--definition {definition!r}; expected one of {known}.")
+            raise UsageError(f"--definition {quoted(definition)}; expected one of {known}.")
         return cls(**{**cls.definitions[definition], **given})
 
 
@@ -244,7 +246,7 @@ def check_value(settings: Any, name: str, value: Any) -> None:
     own = settings.__dataclass_fields__[name].metadata["option"]
     types = types_of(settings)[name]
     if (expected := _expected(own, types, value)) is not None:
-        raise UsageError(f"{option_name(name)} {value!r}; expected {expected}.")
+        raise UsageError(f"{option_name(name)} {quoted(value)}; expected {expected}.")
 
 
 def _expected(own: Option, types: tuple[type, ...], value: Any) -> str | None:

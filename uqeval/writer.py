@@ -12,7 +12,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import DataError, UsageError
+from uqeval.errors import DataError, UsageError, cut, quoted
 from uqeval.stores import bfloat16
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.draft import Draft
@@ -135,13 +135,13 @@ class PredictionWriter:
         logits), or that were written already; `OutputError` if the disk refuses.
         """
         index = self._place(name)
-        return self._add(index, as_array(values, f"item {name!r}"), sample)
+        return self._add(index, as_array(values, f"item {quoted(name)}"), sample)
 
     def add_batch(self, names: Sequence[str], values: Any, *, sample: int | None = None) -> int:
         """Writes one `sample` of several items [item, class, y, x], or all of theirs [item, sample,
         class, y, x]. Gives how many items it wrote; raises as `add` does."""
         places = [self._place(name) for name in names]
-        batch = as_array(values, f"batch from item {names[0]!r} on" if places else "batch")
+        batch = as_array(values, f"batch from item {quoted(names[0])} on" if places else "batch")
         if batch.ndim not in (4, 5) or len(batch) != len(places):
             raise DataError(
                 f"batch of {len(places)} items: has the shape {list(batch.shape)}, expected "
@@ -155,7 +155,7 @@ class PredictionWriter:
 
         False if they were there and are kept; raises as `add` does.
         """
-        index, what = self._place(name), f"labels of item {name!r}"
+        index, what = self._place(name), f"labels of item {quoted(name)}"
         ids = as_array(labels, what)
         if ids.ndim != 2 or self.size not in (None, ids.shape):
             size = list(self.size or ("H", "W"))
@@ -187,13 +187,13 @@ class PredictionWriter:
 
     def _place(self, name: str) -> int:
         if not self._draft.open:
-            raise UsageError(f"{self.path}: the writer is closed.")
+            raise UsageError(f"{cut(self.path)}: the writer is closed.")
         if name not in self._index:
-            raise DataError(f"item {name!r}: is not among the {len(self.names)} names given.")
+            raise DataError(f"item {quoted(name)}: is not among the {len(self.names)} names given.")
         return self._index[name]
 
     def _add(self, index: int, values: NDArray[Any], sample: int | None) -> bool:
-        where = f"item {self.names[index]!r}"
+        where = f"item {quoted(self.names[index])}"
         stack = as_stack(values, (self.samples, self.classes), self.size, sample, where)
         first, together = sample or 0, len(stack) == self.samples
         self._note_coarse(stack, where)
@@ -238,12 +238,12 @@ class PredictionWriter:
         """A stack [sample, class, y, x] as it is stored, each sample found good."""
         checked = np.empty(stack.shape, self.dtype)
         for k, values in enumerate(stack):
-            where = f"item {self.names[index]!r}, sample {first + k}"
+            where = f"item {quoted(self.names[index])}, sample {first + k}"
             checked[k] = checked_floats(values, self.dtype, self.kind, where)
         return checked
 
     def _add_to_maps(self, index: int, stack: NDArray[Any], first: int) -> bool:
-        part, where = f"{index}.all", f"item {self.names[index]!r}"
+        part, where = f"{index}.all", f"item {quoted(self.names[index])}"
         if len(stack) == self.samples and index not in self._gathered:
             return self._draft.once(part, where, partial(self._write_whole, index, stack))
         if index not in self._gathered:
@@ -295,4 +295,4 @@ class PredictionWriter:
 
 def _one_of(option: str, value: object, *allowed: str) -> None:
     if value not in allowed:
-        raise UsageError(f"{option}={value!r}: expected one of {', '.join(allowed)}.")
+        raise UsageError(f"{option}={quoted(value)}: expected one of {', '.join(allowed)}.")

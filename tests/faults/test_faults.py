@@ -24,7 +24,7 @@ SAMPLE = {
         "write ENOSPC 0", "write KILL -1 0", "open EIO 0", "rename EIO 0", "rename KILL -1 0",
         "fsync EIO 0", "fsync KILL 0", "unlink EIO 0",
     ),
-    "gate": ("write ENOSPC 0", "rename KILL 0"),
+    "gate": ("write ENOSPC 0", "rename KILL 0", "rename TERM 1"),
     # A report and its states are the older ones or the new ones, whichever rename is met.
     "pavpu": ("rename KILL -3 -2 -1 0", "fsync EIO -1 0", "rename EIO 0", "unlink TERM 1"),
 }  # fmt: skip

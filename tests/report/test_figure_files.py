@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -17,6 +19,10 @@ BEGINS = {"svg": b"<?xml", "png": b"\x89PNG", "pdf": b"%PDF"}
 @pytest.mark.parametrize("form", FORMATS)
 def test_figures_are_files_and_always_the_same(form: str, tmp_path: Path) -> None:
     reports = {"r": of_classes(family="calibration")}
+    with subprocess.Popen([sys.executable, "-c", ""]) as killed:
+        killed.wait()
+    (tmp_path / "a").mkdir()  # what a killed process has left goes
+    (tmp_path / "a" / f".reliability.{form}.{killed.pid}-0").write_text("half a figure")
     first = write_figures(reports, tmp_path / "a", form)
     second = write_figures(reports, tmp_path / "b" / "c", form)
     assert {path.name for path in first} >= {f"reliability.{form}", f"segmentation-classes.{form}"}

@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 from small_report import report, scores
 
-from uqeval.report.safe import printable
+from uqeval.errors import printable
 from uqeval.report.table import shown
 from uqeval.report.tables import tables_of
 from uqeval.report.terminal import show, show_warnings

@@ -24,11 +24,11 @@ import typer.main
 from typer.core import TyperCommand, TyperGroup
 
 from uqeval import __version__
-from uqeval.cli.messages import silence, tell, told
+from uqeval.cli.messages import silence, tell
 from uqeval.cli.parsing import Command
 from uqeval.cli.stdout import BROKEN_PIPE, guard_streams, lost_output
 from uqeval.disk.locks import release_all
-from uqeval.errors import UqevalError
+from uqeval.errors import UqevalError, cut, quoted
 
 #: In the order in which help lists them, with the first line of their help, so that the list loads
 #: none. Each is in the module of its name; where there is none, it is a family's, which
@@ -76,7 +76,7 @@ def _short_mistakes() -> Iterator[None]:
     try:
         yield
     except _Mistake as error:
-        error.message = told(error.message)
+        error.message = cut(error.message, 400)
         raise
 
 
@@ -113,7 +113,7 @@ class _Commands(TyperGroup):
             from difflib import get_close_matches
 
             if near := get_close_matches(args[0], COMMANDS, 1):
-                ctx.fail(f"No such command {args[0]!r}; did you mean {near[0]!r}?")
+                ctx.fail(f"No such command {quoted(args[0])}; did you mean {near[0]!r}?")
         return super().resolve_command(ctx, args)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
@@ -221,8 +221,8 @@ def _run() -> None:
         tell("uqeval: an input is nested too deeply for any file of uqeval; check it.")
         sys.exit(2)
     except OSError as error:  # the disk, or the working folder
-        where = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
-        tell(f"uqeval: {where}{error.strerror or error}.")
+        where = "" if error.filename is None else f"{cut(os.fsdecode(error.filename))}: "
+        tell(f"uqeval: {where}{error.strerror or cut(error)}.")
         sys.exit(2)
     except MemoryError:
         typer.echo("uqeval: out of memory; give a lower --memory or fewer --workers.", err=True)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.engine.options import MachineOptions
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, cut
 from uqeval.statistics.options import CutOptions
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def _config(needs: str, wanted: Sequence[str]) -> Config:
     for name in wanted:
         if name not in config.stores:
             known = ", ".join(config.stores) or "none"
-            raise UsageError(f"--store {name}: is no store of {FILE}; it has {known}.")
+            raise UsageError(f"--store {name}: is no store of {FILE}; it has {cut(known)}.")
     return config
 
 

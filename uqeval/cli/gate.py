@@ -16,7 +16,7 @@ import typer
 from uqeval.cli.declared import with_options
 from uqeval.cli.messages import tell, warn
 from uqeval.cli.stdout import console, printing
-from uqeval.errors import OutputError, StoreError, UsageError
+from uqeval.errors import OutputError, StoreError, UsageError, cut
 from uqeval.settings import Settings, shared_option
 
 if TYPE_CHECKING:
@@ -229,7 +229,7 @@ def _tell_github(texts: _Texts) -> None:
             with Path(path).open("ab") as file:
                 file.write(text)
         except OSError as error:
-            raise OutputError(f"{path}: cannot be written: {error.strerror}.") from error
+            raise OutputError(f"{cut(path)}: cannot be written: {error.strerror}.") from error
 
 
 class _Tallies:

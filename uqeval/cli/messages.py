@@ -6,19 +6,12 @@ from collections.abc import Iterable
 
 import typer
 
-from uqeval.errors import shortened
+from uqeval.errors import printable
 
 
 def tell(text: str) -> None:
-    """Print one line on stderr; what it repeats is short and cannot act on the terminal."""
-    typer.echo(told(text), err=True)
-
-
-def told(text: str) -> str:
-    """Return a message as it is shown: `shortened`, control characters spelled out."""
-    from uqeval.report.safe import printable
-
-    return printable(shortened(text))
+    """Print one line on stderr, which cannot act on the terminal."""
+    typer.echo(printable(text), err=True)
 
 
 def silence() -> None:

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperOption
 
 from uqeval.disk.json import content_of
-from uqeval.errors import number_flaw
+from uqeval.errors import number_flaw, quoted
 
 #: What asks for all options.
 _HELP_ALL = "--help-all"
@@ -119,4 +119,6 @@ def _plain(error: typer.BadParameter) -> str:
     details = getattr(error.__cause__, "errors", None)
     if expected == text or details is None:
         return text
-    return f"{details()[0]['input']!r}; expected {expected.partition(', unable to parse')[0]}."
+    return (
+        f"{quoted(details()[0]['input'])}; expected {expected.partition(', unable to parse')[0]}."
+    )

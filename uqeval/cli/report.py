@@ -13,7 +13,7 @@ import typer
 from uqeval.cli.declared import with_options
 from uqeval.cli.messages import tell, warn
 from uqeval.cli.stdout import printing
-from uqeval.errors import StoreError, UqevalError, UsageError
+from uqeval.errors import StoreError, UqevalError, UsageError, cut
 from uqeval.inputs.options import InputOptions
 from uqeval.settings import Settings, same_option, shared_option
 
@@ -155,7 +155,7 @@ def _named(loaded: list[tuple[Path, Report]]) -> dict[str, Report]:
     for path, one in loaded:
         name = path.stem if stems.count(path.stem) == 1 else str(path.with_suffix(""))
         if name in found:
-            raise UsageError(f"{path} is given twice.")
+            raise UsageError(f"{cut(path)} is given twice.")
         found[name] = one
     return found
 
@@ -187,8 +187,8 @@ def _judgement(path: str, loaded: list[Named]) -> Judgement:
     if not own.verdicts:
         stores = ", ".join(dict.fromkeys(str(v.address.store) for v in found.verdicts))
         raise UsageError(
-            f"--verdicts {path}: are of {stores or 'nothing'}, not of "
-            f"{', '.join(one.name for one in loaded)}."
+            f"--verdicts {cut(path)}: are of {stores or 'nothing'}, not of "
+            f"{cut(', '.join(one.name for one in loaded))}."
         )
     return own
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from uqeval.cli.stdout import console, printing
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, printable
 
 if TYPE_CHECKING:
     from uqeval.usecases.verify import Verification
@@ -60,8 +60,6 @@ def verify(
 
 def _show(found: Verification) -> None:
     from rich.markup import escape
-
-    from uqeval.report.safe import printable
 
     stdout = console(120)
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from uqeval.errors import UsageError, listed
+from uqeval.errors import UsageError, cut, listed
 from uqeval.report.folder import Named, load_reports
 
 
@@ -54,7 +54,7 @@ def load_models(
     if len(chosen) != len(groups):
         raise UsageError(f"--name is given {len(names)} times for {len(groups)} models; name all.")
     if len(set(chosen)) < len(chosen) or "" in chosen:
-        raise UsageError(f"--name {', '.join(chosen)}: the names are not all different.")
+        raise UsageError(f"--name {cut(', '.join(chosen))}: the names are not all different.")
     return [Model(name, tuple(own)) for name, own in zip(chosen, groups, strict=True)]
 
 
@@ -93,7 +93,7 @@ def _short_names(paths: Sequence[Path]) -> list[str]:
     steps = [path.parts if path.is_dir() else path.with_suffix("").parts for path in whole]
     for path, own in zip(paths, whole, strict=True):
         if whole.count(own) > 1:
-            raise UsageError(f"{path} is given twice.")
+            raise UsageError(f"{cut(path)} is given twice.")
     deepest = max(map(len, steps))
     single = [[own[-k] if k <= len(own) else "" for own in steps] for k in range(1, deepest + 1)]
     ends = [["/".join(own[-k:]) for own in steps] for k in range(1, deepest + 1)]

@@ -12,7 +12,7 @@ from uqeval.compare.found import Choice, Comparison, Difference, Rank, Row
 from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, common_stores, report_of
 from uqeval.compare.trainings import cell_of
-from uqeval.errors import UsageError, number_of
+from uqeval.errors import UsageError, cut, number_of, quoted
 from uqeval.gate.addresses import Address
 from uqeval.gate.baseline import other_setting, truth_of
 from uqeval.gate.lookup import Absent, Found, addresses_in, find, suggestion
@@ -33,7 +33,7 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
     names = [model.name for model in models]
     if choice.baseline is not None and choice.baseline not in names:
         raise UsageError(
-            f"--baseline {choice.baseline!r} is none of the models: {', '.join(names)}."
+            f"--baseline {quoted(choice.baseline)} is none of the models: {cut(', '.join(names))}."
         )
     base = 0 if choice.baseline is None else names.index(choice.baseline)
     stores, warnings = common_stores(models)
@@ -62,11 +62,11 @@ def _missed(text: str, models: Sequence[Model], warnings: Sequence[str]) -> str:
     address = Address.parse(text)
     for warning in warnings:
         if address.key in warning.partition(": left out")[0].split(", "):
-            return f"--metrics {text}: {warning}."
+            return f"--metrics {cut(text)}: {warning}."
     reports = [own.report for m in models for t in m.trainings for own in t.reports.values()]
     near = suggestion(reports, address)
     hint = f"; the nearest is {near}" if near and near != text else ""
-    return f"--metrics {text}: no two models have it{hint}."
+    return f"--metrics {cut(text)}: no two models have it{hint}."
 
 
 class _OneStore:
@@ -156,7 +156,8 @@ class _OneStore:
                 if (differs := other_setting(first.report, other.report, key)) is not None:
                     name, mine, theirs = differs
                     found[key] = (
-                        f"{name} is {mine!r} in {first.path} and {theirs!r} in {other.path}; "
+                        f"{name} is {quoted(mine)} in {first.path} and {quoted(theirs)} in "
+                        f"{other.path}; "
                         "numbers of different settings cannot be compared, evaluate both alike"
                     )
                     break

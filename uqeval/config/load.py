@@ -13,7 +13,7 @@ from uqeval.config.model import STORE_PATHS, Config, Slices, Store, options_mode
 from uqeval.config.options import PATHS, check_values, commands
 from uqeval.config.paths import anchored
 from uqeval.config.yaml12 import Document, Place, read_yaml
-from uqeval.errors import UsageError, number_flaw
+from uqeval.errors import UsageError, cut, number_flaw, quoted
 from uqeval.gate import Address, Limits, Rule, Waiver
 
 #: The file that commands look for in the working folder.
@@ -33,7 +33,7 @@ def load_rules(path: str | Path) -> list[Rule]:
     document = _mapping(read_yaml(path))
     if str(document.data.get("schema")).startswith("uqeval.report/"):
         raise UsageError(
-            f"{path}: is a report, not rules; give a file of rules, such as pavpu.pavpu: "
+            f"{cut(path)}: is a report, not rules; give a file of rules, such as pavpu.pavpu: "
             "{min: 0.8}. Another report is what changes are measured from: --baseline FILE; to "
             "see two side by side: uqeval compare."
         )
@@ -103,7 +103,7 @@ def _check_keys(document: Document, data: dict[str, Any], above: Place) -> None:
         near = difflib.get_close_matches(key, Config.model_fields, 1)
         if "." not in key and near:
             raise UsageError(
-                f"{document.at((*above, key))}: unknown key; did you mean {near[0]!r}?"
+                f"{document.at((*above, key))}: unknown key; did you mean {quoted(near[0])}?"
             )
 
 
@@ -221,10 +221,12 @@ def _told(document: Document, error: ValidationError, above: Place = ()) -> Usag
         known = _known_keys(place)
         return UsageError(f"{document.at(inside)}: unknown key{_nearest(str(place[-1]), known)}")
     if first["type"] == "missing":
-        return UsageError(f"{document.at(inside)}: lacks the key {str(place[-1])!r}; give it.")
+        return UsageError(
+            f"{document.at(inside)}: lacks the key {quoted(str(place[-1]))}; give it."
+        )
     same = [e for e in errors if _in_document(document.data, e["loc"]) == inside]
     value = first.get("input")
-    shown = f" {value!r};" if isinstance(value, str | int | float | bool | None) else ""
+    shown = f" {quoted(value)};" if isinstance(value, str | int | float | bool | None) else ""
     shown = shown if len(shown) <= 100 else ""
     said = " or ".join(dict.fromkeys(map(_expected, same or [first])))
     return UsageError(f"{document.at(inside)}:{shown} {said}.")
@@ -290,5 +292,5 @@ def _known_keys(place: Place) -> list[str]:
 
 def _nearest(name: str, known: list[str]) -> str:
     if near := difflib.get_close_matches(name, known, 1, 0.5):
-        return f"; did you mean {near[0]!r}?"
+        return f"; did you mean {quoted(near[0])}?"
     return f"; expected one of {', '.join(known)}." if known else "; there is none."

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path, PureWindowsPath
 
+from uqeval.errors import quoted
+
 
 def is_url(path: str) -> bool:
     """Return whether a path is a URL, which is taken as it stands."""
@@ -19,13 +21,15 @@ def anchored(path: str, folder: Path) -> str:
     if is_url(path):
         return path
     if "\0" in path:
-        raise ValueError(f"{path!r} holds a zero character, which no path can")
+        raise ValueError(f"{quoted(path)} holds a zero character, which no path can")
     if "://" in path:
         plain = path.partition("://")[2]
-        raise ValueError(f"{path!r} is neither a path nor a URL that is read; write {plain!r}")
+        raise ValueError(
+            f"{quoted(path)} is neither a path nor a URL that is read; write {quoted(plain)}"
+        )
     if PureWindowsPath(path).drive:
-        raise ValueError(f"{path!r} is a path of Windows; write it as this machine has it")
+        raise ValueError(f"{quoted(path)} is a path of Windows; write it as this machine has it")
     try:
         return str(folder / Path(path).expanduser())
     except RuntimeError:
-        raise ValueError(f"{path!r} is in the home of a user who is not known here") from None
+        raise ValueError(f"{quoted(path)} is in the home of a user who is not known here") from None

@@ -14,7 +14,7 @@ from typing import Any
 import yaml
 
 from uqeval.disk.files import read_bytes
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, cut, quoted
 
 #: Where a value stands: keys and numbers from the top.
 Place = tuple[str | int, ...]
@@ -44,7 +44,7 @@ class _Loader(yaml.SafeLoader):
         event = self.peek_event()  # type: ignore[no-untyped-call]
         if getattr(event, "tag", None) is not None:
             raise yaml.MarkedYAMLError(
-                problem=f"the tag {event.tag!r}; write plain values without tags",
+                problem=f"the tag {quoted(event.tag)}; write plain values without tags",
                 problem_mark=event.start_mark,
             )
         return super().compose_node(parent, index)
@@ -82,9 +82,9 @@ def read_yaml(path: str | Path) -> Document:
     try:
         text = read_bytes(place, MOST_BYTES).decode("utf-8-sig")
     except OSError as error:
-        raise UsageError(f"{path}: cannot be read: {error.strerror}.") from None
+        raise UsageError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise UsageError(f"{path}: is not text in UTF-8; expected YAML.") from None
+        raise UsageError(f"{cut(path)}: is not text in UTF-8; expected YAML.") from None
     try:
         node = _Loader(text).get_single_node()
         lines: dict[Place, int] = {}
@@ -92,11 +92,13 @@ def read_yaml(path: str | Path) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line = "" if mark is None else f"{mark.line + 1}: "
-        raise UsageError(f"{path}:{line or ' '}{error.problem or error.context}.") from None
+        raise UsageError(
+            f"{cut(path)}:{line or ' '}{cut(error.problem or error.context)}."
+        ) from None
     except yaml.YAMLError as error:
-        raise UsageError(f"{path}: is no YAML: {' '.join(str(error).split())}.") from None
+        raise UsageError(f"{cut(path)}: is no YAML: {cut(' '.join(str(error).split()))}.") from None
     except RecursionError:
-        raise UsageError(f"{path}: is nested too deeply.") from None
+        raise UsageError(f"{cut(path)}: is nested too deeply.") from None
     return Document(place, data, lines)
 
 
@@ -128,7 +130,8 @@ class _Reader:
             line = key.start_mark.line + 1
             if key.value in seen:
                 self._refuse(
-                    key, f"the key {key.value!r} is given twice, first on line {seen[key.value]}"
+                    key,
+                    f"the key {quoted(key.value)} is given twice, first on line {seen[key.value]}",
                 )
             seen[key.value] = line
             self.lines[(*place, key.value)] = line

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.disk.files import MOST_REPORT, open_file, read_text
-from uqeval.errors import StoreError, UqevalError
+from uqeval.errors import StoreError, UqevalError, cut
 
 #: What the comment of a states file begins with, and its bytes with the digest.
 DIGEST_MARK = b"sha256:"
@@ -36,7 +36,8 @@ def content_of(where: object) -> Iterator[None]:
         raise
     except _UNEXPECTED as error:
         raise StoreError(
-            f"{where}: the content is not as uqeval writes it ({type(error).__name__}: {error}). "
+            f"{where}: the content is not as uqeval writes it ({type(error).__name__}: "
+            f"{cut(error)}). "
             "Evaluate again; if uqeval wrote it and nobody changed it, please report this."
         ) from error
 
@@ -62,7 +63,7 @@ def noted_digest(path: Path) -> str | None:
             file.seek(max(os.fstat(file.fileno()).st_size - DIGEST_BYTES, 0))
             comment = file.read(DIGEST_BYTES)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from None
+        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
     if not comment.startswith(DIGEST_MARK):
         return None
     return comment.removeprefix(DIGEST_MARK).decode("ascii", "replace")

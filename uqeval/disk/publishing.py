@@ -21,7 +21,7 @@ from typing import IO, Any
 from uqeval.disk.files import resolved
 from uqeval.disk.json import noted_digest
 from uqeval.disk.leftovers import hidden, hold
-from uqeval.errors import OutputError
+from uqeval.errors import OutputError, cut
 
 #: What a file system answers that cannot sync folders.
 _NO_FOLDER_SYNC = frozenset({errno.EINVAL, errno.ENOTSUP, errno.EBADF, errno.EACCES})
@@ -42,7 +42,7 @@ def refusals(path: str | Path, hint: str = "Check the disk and the permissions."
     except OSError as error:
         place = path if error.filename is None else error.filename
         raise OutputError(
-            f"{place}: cannot be written: {error.strerror or error}. {hint}"
+            f"{cut(place)}: cannot be written: {error.strerror or error}. {hint}"
         ) from error
 
 
@@ -86,17 +86,18 @@ def put_file(
     os.fsync(file.fileno())
     older = older_file(path) if keep_older else beside(path)
     is_new = revert and not os.path.lexists(path)
-    has_older = revert and link_aside(path, older, rename=keep_older)
+    has_older = False
     try:
+        has_older = revert and link_aside(path, older, rename=keep_older)
         temporary.replace(path)
         sync_folder(path.parent)
         if has_older and not keep_older:
             older.unlink()
     except BaseException:  # an interrupt, too
         with suppress(OSError):
-            if has_older and temporary.exists() and os.path.lexists(path):
-                older.unlink()  # nothing was renamed
-            elif has_older:
+            if temporary.exists() and os.path.lexists(path):
+                older.unlink(missing_ok=True)  # nothing was renamed
+            elif has_older or temporary.exists():
                 _move_back(older, path)
             elif is_new and not temporary.exists():
                 path.unlink()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, quoted
 
 _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
           "KIB": 2**10, "MIB": 2**20, "GIB": 2**30, "TIB": 2**40}  # fmt: skip
@@ -15,7 +15,7 @@ def parse_memory(size: str | int) -> int:
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([A-Za-z]*)\s*", str(size))
     unit = _UNITS.get(match[2].upper()) if match else None
     if match is None or unit is None:
-        raise UsageError(f"--memory {size!r}; expected a size such as 512MB, 2GB or 1GiB.")
+        raise UsageError(f"--memory {quoted(size)}; expected a size such as 512MB, 2GB or 1GiB.")
     return int(float(match[1]) * unit) if match[2] or "." in match[1] else int(match[1])
 
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, quoted
 from uqeval.keys import Key
 
 _QUOTED = r'"(?:[^"\\]|\\.)*"'
@@ -49,7 +49,7 @@ class Address:
         if match := _STORE.match(rest):
             store, rest = _plain(match[1]), rest[match.end() :]
         if not (match := _METRIC.match(rest)):
-            raise UsageError(f"{text!r} is no address of a value: {_EXPECTED}.")
+            raise UsageError(f"{quoted(text)} is no address of a value: {_EXPECTED}.")
         metric, rest = match[0], rest[match.end() :]
         if match := _VARIANT.match(rest):
             variant, rest = _plain(match[1]), rest[match.end() :]
@@ -62,11 +62,11 @@ class Address:
             where.append((_plain(match[1]), _plain(match[2])))
             rest = rest[match.end() :]
         if rest or not fields:
-            at = f", at {rest!r}" if rest else ", it names no field"
-            raise UsageError(f"{text!r} is no address of a value{at}: {_EXPECTED}.")
+            at = f", at {quoted(rest)}" if rest else ", it names no field"
+            raise UsageError(f"{quoted(text)} is no address of a value{at}: {_EXPECTED}.")
         columns = [column for column, _ in where]
         if len(set(columns)) < len(columns):
-            raise UsageError(f"{text!r} names a column of its slice twice.")
+            raise UsageError(f"{quoted(text)} names a column of its slice twice.")
         return cls(metric, tuple(fields), variant, store, tuple(where), region)
 
     def __str__(self) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, cut, quoted
 from uqeval.gate.rules import Rule
 from uqeval.report.folder import Named
 from uqeval.report.schema import Report
@@ -53,8 +53,8 @@ def pairs_of(reports: Sequence[Named], baseline: Sequence[Named]) -> dict[str, P
         matched = {named.name: there[named.name] for named in reports if named.name in there}
         if baseline and not matched:
             raise UsageError(
-                f"no report has a baseline of its name: {', '.join(n.name for n in reports)} "
-                f"against {', '.join(there)}. Give a folder of reports of the same names."
+                f"no report has a baseline of its name: {cut(', '.join(n.name for n in reports))} "
+                f"against {cut(', '.join(there))}. Give a folder of reports of the same names."
             )
     now = {named.name: named.report for named in reports}
     return {name: Pair(base, _difference(now[name], base.report)) for name, base in matched.items()}
@@ -86,8 +86,8 @@ def refuse_other_settings(place: str, now: Named, baseline: Named, key: str) -> 
     if (other := other_setting(now.report, baseline.report, key)) is not None:
         name, mine, theirs = other
         raise UsageError(
-            f"{place}: {name} is {mine!r} here and {theirs!r} in {baseline.path}; numbers of "
-            "different settings cannot be compared. Evaluate both alike."
+            f"{cut(place)}: {name} is {quoted(mine)} here and {quoted(theirs)} in {baseline.path}; "
+            "numbers of different settings cannot be compared. Evaluate both alike."
         )
 
 

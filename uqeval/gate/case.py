@@ -9,7 +9,7 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
-from uqeval.errors import StoreError, UsageError, number_of
+from uqeval.errors import StoreError, UsageError, number_of, quoted
 from uqeval.gate.baseline import Pair, refuse_other_settings
 from uqeval.gate.enough import more_units
 from uqeval.gate.kinds import Kind
@@ -115,7 +115,7 @@ class Case:
             where = self.rule.place
             if not self.baseline_given:
                 raise UsageError(f"{where}: {self.kind} needs a baseline; give --baseline REPORT.")
-            raise UsageError(f"{where}: the baseline has no report {self.named.name!r}.")
+            raise UsageError(f"{where}: the baseline has no report {quoted(self.named.name)}.")
         return self.pair.baseline
 
     def _base(self) -> Found:

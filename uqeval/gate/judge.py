@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
 
-from uqeval.errors import StoreError, UqevalError, UsageError
+from uqeval.errors import StoreError, UqevalError, UsageError, quoted
 from uqeval.gate.addresses import Address
 from uqeval.gate.baseline import Pair, compares, pairs_of
 from uqeval.gate.case import Case
@@ -130,7 +130,9 @@ def _answers(
         return
     if not asked:
         names = ", ".join(named.name for named in reports)
-        raise UsageError(f"{rule.place}: there is no report {address.store!r}; there are {names}.")
+        raise UsageError(
+            f"{rule.place}: there is no report {quoted(address.store)}; there are {names}."
+        )
     answers = [(named, _find(named, address)) for named in asked]
     held = [named for named, answer in answers if isinstance(answer, Found)]
     if not held:

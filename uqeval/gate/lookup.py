@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.errors import StoreError, listed
+from uqeval.errors import StoreError, listed, quoted
 from uqeval.gate.addresses import Address
 from uqeval.report.schema import Report
 
@@ -57,7 +57,7 @@ def find(report: Report, address: Address) -> Found | Absent:
             return _absent(0, "slice", next(address.slice_keys), report.slices)
         part = report.slices[key]
         if not isinstance(part, dict) or not isinstance(part.get("results"), dict):
-            raise StoreError(f"slice {key!r} has no results; evaluate again.")
+            raise StoreError(f"slice {quoted(key)} has no results; evaluate again.")
         results, intervals = part["results"], part.get("intervals") or {}
         count, small = part.get("items"), bool(part.get("small"))
         items = count if isinstance(count, int) else 0
@@ -84,7 +84,7 @@ def find(report: Report, address: Address) -> Found | Absent:
         elif isinstance(value, dict):
             return _absent(depth, f"field of {address.key}", name, _fields(value))
         else:
-            return Absent(depth, f"{address.within}: there is nothing below {names[-1]!r}")
+            return Absent(depth, f"{address.within}: there is nothing below {quoted(names[-1])}")
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float)):
         return _no_number(address, value)
     if value is not None and not abs(value) < _MOST:
@@ -130,10 +130,10 @@ def _fields(record: dict[str, Any]) -> list[str]:
 def _absent(depth: int, noun: str, name: str, there: Iterable[str]) -> Absent:
     names = [str(n) for n in there]
     if near := difflib.get_close_matches(name, names, 1):
-        return Absent(depth, f"there is no {noun} {name!r}; the nearest is {near[0]!r}")
+        return Absent(depth, f"there is no {noun} {quoted(name)}; the nearest is {quoted(near[0])}")
     if not names:
-        return Absent(depth, f"there is no {noun} {name!r}, nor any other")
-    return Absent(depth, f"there is no {noun} {name!r}; there are {listed(names, 12)}")
+        return Absent(depth, f"there is no {noun} {quoted(name)}, nor any other")
+    return Absent(depth, f"there is no {noun} {quoted(name)}; there are {listed(names, 12)}")
 
 
 def _no_number(address: Address, value: Any) -> Absent:
@@ -143,7 +143,7 @@ def _no_number(address: Address, value: Any) -> Absent:
         return Absent(depth, f"{address.within} holds several values; name one of {inner}")
     if isinstance(value, list):
         return Absent(depth, f"{address.within} is a list of {len(value)}; name one row of it")
-    return Absent(depth, f"{address.within} is {value!r}, which is no number")
+    return Absent(depth, f"{address.within} is {quoted(value)}, which is no number")
 
 
 def suggestion(reports: Iterable[Report], address: Address) -> str | None:

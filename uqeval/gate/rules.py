@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, cut
 from uqeval.gate.addresses import Address
 from uqeval.gate.kinds import KINDS, Kind
 from uqeval.gate.waivers import Waiver, check_bounds, parse_day
@@ -103,8 +103,8 @@ def refuse_unused_day(today: date, rules: Sequence[Rule], file: object) -> None:
     """Raise `UsageError` for a day that is given where no rule carries a waiver."""
     if all(rule.limits.waive is None for rule in rules):
         raise UsageError(
-            f"--today {today} has no effect: no rule of {file} carries a waiver (waive:). Leave it "
-            "out."
+            f"--today {today} has no effect: no rule of {cut(file)} carries a waiver (waive:). "
+            "Leave it out."
             if rules else
             f"--today {today} is for the rules under gate: of a file; there are none."
         )  # fmt: skip

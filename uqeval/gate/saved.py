@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from uqeval.disk.json import read_json
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.gate.addresses import Address
 from uqeval.gate.rules import Limits, Rule
 from uqeval.gate.unjudged import NotEvaluated
@@ -26,13 +26,15 @@ def load_verdicts(path: str | Path) -> Judgement:
         record = read_json(path)
     except OSError as error:
         raise StoreError(
-            f"{path}: {error.strerror}; expected verdicts of uqeval gate -o."
+            f"{cut(path)}: {error.strerror}; expected verdicts of uqeval gate -o."
         ) from None
     except ValueError as error:
-        raise StoreError(f"{path}: is no JSON: {error}.") from None
+        raise StoreError(f"{cut(path)}: is no JSON: {error}.") from None
     schema = record.get("schema") if isinstance(record, dict) else None
     if schema != _SCHEMA:
-        raise StoreError(f"{path}: schema {schema!r}; expected {_SCHEMA!r}, of uqeval gate -o.")
+        raise StoreError(
+            f"{cut(path)}: schema {quoted(schema)}; expected {_SCHEMA!r}, of uqeval gate -o."
+        )
     try:
         verdicts = tuple(_verdict(own) for own in record["verdicts"])
         unjudged = tuple(_not_evaluated(own) for own in record.get("not_evaluated", ()))
@@ -40,7 +42,7 @@ def load_verdicts(path: str | Path) -> Judgement:
         today = None if day is None else parse_day(day)
         return Judgement(verdicts, tuple(map(str, record["warnings"])), unjudged, today)
     except (KeyError, TypeError, AttributeError, ValueError, UsageError) as error:
-        raise StoreError(f"{path}: are no verdicts: {error}.") from None
+        raise StoreError(f"{cut(path)}: are no verdicts: {cut(error)}.") from None
 
 
 def of_stores(judgement: Judgement, names: set[str]) -> Judgement:

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import StoreError, UsageError, listed
+from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.inputs.common import (
     Opened,
     in_order_of,
@@ -65,7 +65,7 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
     )  # fmt: skip
     if found is not None:
         for item, name in enumerate(source.names):
-            told = f"{found.planes.where(item)}, item {name}"
+            told = f"{found.planes.where(item)}, item {cut(name)}"
             check_size(
                 found.planes.size(item), classes, told, source.size(item),
                 volume=own[0].groups is not None,
@@ -137,8 +137,8 @@ def _labels(
     folder = labels is not None and is_folder_of_files(labels)
     if options.label_map is not None and not folder:
         raise UsageError(
-            f"--label-map {options.label_map} turns the ids of a folder of label PNGs; the labels "
-            f"here are an array of {predictions.path if labels is None else labels}."
+            f"--label-map {cut(options.label_map)} turns the ids of a folder of label PNGs; the "
+            f"labels here are an array of {predictions.path if labels is None else labels}."
         )
     if labels is None:
         parts = predictions.arrays.get("labels")
@@ -216,7 +216,9 @@ def _shared_names(names: Sequence[str], where: str) -> list[str]:
     ids: dict[str, list[int]] = defaultdict(list)
     for c, name in enumerate(names):
         ids[name].append(c)
-    shared = [f"{name!r} of the classes {listed(own)}" for name, own in ids.items() if len(own) > 1]
+    shared = [
+        f"{quoted(name)} of the classes {listed(own)}" for name, own in ids.items() if len(own) > 1
+    ]
     if not shared:
         return []
     return [

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import resolved
-from uqeval.errors import DataError, StoreError, UsageError, listed
+from uqeval.errors import DataError, StoreError, UsageError, cut, listed
 from uqeval.inputs.given import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.watch import Said, Watch
@@ -115,8 +115,8 @@ def _item_names(stores: Sequence[Store]) -> tuple[str, ...] | None:
             )
             raise StoreError(
                 f"{store.path} and {named[0].path} name their items differently, first item {i}: "
-                f"{store.names[i : i + 1]} and {named[0].names[i : i + 1]}; members of one "
-                "ensemble hold the same items in the same order."
+                f"{cut(store.names[i : i + 1])} and {cut(named[0].names[i : i + 1])}; members of "
+                "one ensemble hold the same items in the same order."
             )
     return named[0].names if named else None
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.disk.files import resolved
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.given import Given
 from uqeval.inputs.ids import Ids, open_ids
 from uqeval.inputs.options import InputOptions
@@ -115,8 +115,8 @@ def _models(
         own = inside(video, PREDICTIONS)
         if own is None and not is_zarr(str(video)) and Path(video).suffix != ".npz":
             raise UsageError(
-                f"{video}: has no folder `{PREDICTIONS}`; give the predictions after the video: a "
-                "folder of PNGs of class ids, or a store."
+                f"{cut(video)}: has no folder `{PREDICTIONS}`; give the predictions after the "
+                "video: a folder of PNGs of class ids, or a store."
             )
         given: list[Any] = [own or video]
     else:

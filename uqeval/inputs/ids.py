@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.classes import class_names, open_classes
 from uqeval.inputs.common import Opened, is_folder_of_files, open_predictions, record_of
 from uqeval.inputs.given import Given
@@ -100,7 +100,7 @@ def open_ids(
             return Ids(store, (array,), tuple(parts[i] for i in places), None, (), given)
     if not probabilities:
         raise StoreError(
-            f"{store.path}: holds {', '.join(sorted(store.arrays))}; expected `predictions` "
+            f"{store.path}: holds {cut(', '.join(sorted(store.arrays)))}; expected `predictions` "
             "[N, H, W], or `probs` or `logits`, of the frames."
         )
     alone = replace(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.live_frames import Listed, Stream, is_stream
 from uqeval.inputs.live_ids import Predictions
 from uqeval.inputs.options import InputOptions
@@ -57,13 +57,13 @@ class Live:
         if is_stream(video):
             if predictions is None:
                 raise UsageError(
-                    f"{video}: give the predictions after the video: a folder of PNGs of class "
-                    "ids, the k-th for frame k, or a store."
+                    f"{cut(video)}: give the predictions after the video: a folder of PNGs of "
+                    "class ids, the k-th for frame k, or a store."
                 )
             self._shots = Stream(video)
         else:
             if patience.follow and "://" not in video and not Path(video).exists():
-                raise StoreError(f"{video}: there is nothing here to follow. Check the path.")
+                raise StoreError(f"{cut(video)}: there is nothing here to follow. Check the path.")
             self._shots = Listed(video, predictions is None, options, patience.follow)
         self._predictions = Predictions(video, predictions, options, patience.follow)
 

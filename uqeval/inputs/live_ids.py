@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.common import is_folder_of_files
 from uqeval.inputs.film import PREDICTIONS, inside
 from uqeval.inputs.ids import UNKNOWN_CLASSES, classes_of, frame_ids, open_ids, void_in
@@ -60,15 +60,15 @@ class Predictions:
         if self._options.sum_tolerance is not None:
             raise UsageError(
                 f"--sum-tolerance {self._options.sum_tolerance} needs class probabilities, an "
-                f"array `probs`; {path} holds none. Leave it out."
+                f"array `probs`; {cut(path)} holds none. Leave it out."
             )
 
     def _refuse_chunks_of(self, path: str) -> None:
         zarr = any("://" in one or is_zarr(one) for one in (path, self._video))
         if self._options.fill and not zarr:
             raise UsageError(
-                f"--missing-chunks fill needs a Zarr store; {path} and {self._video} are none. "
-                "Leave it out."
+                f"--missing-chunks fill needs a Zarr store; {cut(path)} and {self._video} are "
+                "none. Leave it out."
             )
 
     def _look(self) -> None:
@@ -124,7 +124,7 @@ class Predictions:
         folder, files, _ = self._files
         if found is None:
             raise StoreError(
-                f"{folder}: holds no prediction for the frame {shot.name} "
+                f"{cut(folder)}: holds no prediction for the frame {shot.name} "
                 f"({len(files)} PNG files). Add it, or --follow to wait for it."
             )
         array = PngArray(Path(folder) / found)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from uqeval.errors import UsageError, check_numbers
+from uqeval.errors import UsageError, check_numbers, quoted
 from uqeval.inputs.part import Part
 from uqeval.settings import Settings, documented, option_name, options_of, shared_option
 
@@ -97,11 +97,11 @@ class InputOptions(Settings):
         super().__post_init__()
         named = self.class_names
         if named is not None and (isinstance(named, str) or not all(named) or not list(named)):
-            raise UsageError(f"--class-names {named!r}; expected a name for each class.")
+            raise UsageError(f"--class-names {quoted(named)}; expected a name for each class.")
         folder = self.map_cache
         local = isinstance(folder, str | Path) and str(folder) and "://" not in str(folder)
         if folder is not None and not local:
-            raise UsageError(f"--map-cache {folder!r}; expected a folder of this machine.")
+            raise UsageError(f"--map-cache {quoted(folder)}; expected a folder of this machine.")
         if self.part is not None:
             Part.parse(self.part)
             if self.limit is not None:
@@ -125,8 +125,8 @@ class InputOptions(Settings):
                 found.append(float(value))
             except (TypeError, ValueError, OverflowError):
                 raise UsageError(
-                    f"--invalid {str(value)[:100]!r}; expected a number, such as 0, -1 or nan: a "
-                    "target that is no measurement."
+                    f"--invalid {quoted(str(value)[:100])}; expected a number, such as 0, -1 or "
+                    "nan: a target that is no measurement."
                 ) from None
         return tuple(found)
 

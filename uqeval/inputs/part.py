@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, cut
 
 if TYPE_CHECKING:
     from uqeval.stores.array import Store
@@ -26,7 +26,7 @@ class Part:
         found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", str(text).strip())
         number, of = (int(found[1]), int(found[2])) if found else (0, 0)
         if not 1 <= number <= of:
-            raise UsageError(f"--part {text}; expected K/N, the K-th of N parts, such as 2/3.")
+            raise UsageError(f"--part {cut(text)}; expected K/N, the K-th of N parts, such as 2/3.")
         return cls(number, of)
 
     def of_items(self, count: int, ends: Sequence[int] | None = None) -> range:

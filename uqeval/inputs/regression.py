@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.common import (
     Opened,
     in_order_of,
@@ -59,7 +59,9 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
                     "of one shape."
                 )
     if options.nan_samples == "skip" and "samples" not in held:
-        raise UsageError(f"--nan-samples skip is for `samples`; {where} holds {', '.join(held)}.")
+        raise UsageError(
+            f"--nan-samples skip is for `samples`; {where} holds {cut(', '.join(held))}."
+        )
     extra = _extra_maps(stores)
     target_store, target_parts, valid = _target(stores[0], target, opened.names, options)
     invalid = options.invalid_targets()
@@ -129,8 +131,8 @@ def _parts(stores: list[Store]) -> list[str]:
         held = [name for name in _PARTS if name in store.arrays]
         if "samples" in held and len(held) > 1:
             raise StoreError(
-                f"{store.path} holds samples and {', '.join(held[:-1])}; keep one of them: the "
-                "mean and the standard deviation are computed from the samples."
+                f"{store.path} holds samples and {cut(', '.join(held[:-1]))}; keep one of them: "
+                "the mean and the standard deviation are computed from the samples."
             )
         spreads = [name for name in held if name in SPREADS]
         if len(spreads) > 1:

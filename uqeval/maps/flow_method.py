@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import NamedTuple
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, quoted
 
 Number = int | float
 
@@ -122,7 +122,7 @@ def flow_method(text: str, scale: float = 1.0) -> FlowMethod:
         base = "dis:medium"
     if base not in _METHODS or bare.endswith((":", ",")):
         raise UsageError(
-            f"--flow {text!r}; expected one of {', '.join(CHOICES)}.{_nearest(base, CHOICES)}"
+            f"--flow {quoted(text)}; expected one of {', '.join(CHOICES)}.{_nearest(base, CHOICES)}"
         )
     known = {p.name: p for p in _METHODS[base]}
     values = {p.name: p.default for p in known.values()}
@@ -131,13 +131,14 @@ def flow_method(text: str, scale: float = 1.0) -> FlowMethod:
         if name not in known:
             what = f"one of {', '.join(known)}" if known else "none"
             raise UsageError(
-                f"--flow {text!r}: parameter {name!r}; expected {what}.{_nearest(name, known)}"
+                f"--flow {quoted(text)}: parameter {quoted(name)}; expected "
+                f"{what}.{_nearest(name, known)}"
             )
         values[name] = _number(text, known[name], value)
     if values.get("flags") not in (None, 0, 256):
-        raise UsageError(f"--flow {text!r}: flags; expected 0, or 256 for a Gaussian window.")
+        raise UsageError(f"--flow {quoted(text)}: flags; expected 0, or 256 for a Gaussian window.")
     if values.get("patch_stride", 0) > values.get("patch_size", 0):
-        raise UsageError(f"--flow {text!r}: patch_stride; expected at most patch_size.")
+        raise UsageError(f"--flow {quoted(text)}: patch_stride; expected at most patch_size.")
     if not 0.01 <= scale <= 1:
         raise UsageError(f"--flow-scale {scale}; expected 0.01 to 1.")
     if base == "file" and scale != 1:
@@ -154,8 +155,8 @@ def _number(text: str, parameter: _Parameter, value: str) -> Number:
         found = math.nan
     if not parameter.least <= found <= parameter.most:
         raise UsageError(
-            f"--flow {text!r}: {parameter.name}={value}; expected a {'whole ' if whole else ''}"
-            f"number from {parameter.least} to {parameter.most}."
+            f"--flow {quoted(text)}: {parameter.name}={value}; expected a "
+            f"{'whole ' if whole else ''}number from {parameter.least} to {parameter.most}."
         )
     return found
 
@@ -164,9 +165,11 @@ def _scale_of(text: str, written: str, scale: float) -> float:
     try:
         found = float(written)
     except ValueError:
-        raise UsageError(f"--flow {text!r}: expected a number behind @.") from None
+        raise UsageError(f"--flow {quoted(text)}: expected a number behind @.") from None
     if scale not in (1.0, found):
-        raise UsageError(f"--flow {text!r} and --flow-scale {scale} differ; give one of them.")
+        raise UsageError(
+            f"--flow {quoted(text)} and --flow-scale {scale} differ; give one of them."
+        )
     return found
 
 

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut
 from uqeval.maps.labels import label_map
 from uqeval.maps.sources import Source
 from uqeval.stores.planes import Planes
@@ -52,7 +52,7 @@ class StoredIds:
         place = self.places[frame]
         assert place is not None
         plane = self.planes.read(place)
-        where = f"{self.planes.where(place)}, frame {self.names[frame]}"
+        where = f"{self.planes.where(place)}, frame {cut(self.names[frame])}"
         if plane.ndim == 2:
             plane = fitted(plane, size, where, self.noun, self.resize)
         return label_map(
@@ -88,7 +88,7 @@ class ReducedIds:
                     while len(self._read) > _KEPT:
                         self._read.popitem(last=False)
                 ids = self._read[batch.start][item - batch.start]
-        where = f"{self.where}, item {self.source.names[item]}"
+        where = f"{self.where}, item {cut(self.source.names[item])}"
         return fitted(ids, size, where, "predictions", self.resize)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, quoted
 
 if TYPE_CHECKING:
     from uqeval.stores.array import StoredArray
@@ -28,8 +28,8 @@ def invalid_of(array: StoredArray) -> list[float]:
         return [float(value) for value in found]  # "NaN" and "Infinity", as JSON cannot say them
     except (TypeError, ValueError, OverflowError):
         raise StoreError(
-            f"{array.where}: attribute invalid is {str(given)[:100]!r}; expected a number or a "
-            "list of numbers: targets that are no measurement."
+            f"{array.where}: attribute invalid is {quoted(str(given)[:100])}; expected a number or "
+            "a list of numbers: targets that are no measurement."
         ) from None
 
 

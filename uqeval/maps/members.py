@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import DataError
+from uqeval.errors import DataError, cut
 from uqeval.maps.contract import Heartbeat
 from uqeval.stores.kinds import SPREADS
 from uqeval.stores.spare import Spare
@@ -286,7 +286,7 @@ class Members:
             before += samples
         whose = f" of member {member}" if stack.samples > 1 else ""
         return (
-            f"{where}, item {self.names[item]}: {int(bad[0])} of {count} evaluated values are "
+            f"{where}, item {cut(self.names[item])}: {int(bad[0])} of {count} evaluated values are "
             f"{what}, first {_value(stack, item, member, *divmod(place, width)):.6g} at row "
             f"{place // width}, column {place % width}{whose}. {hint}"
         )
@@ -312,8 +312,8 @@ class Members:
             if bad[0]:
                 y, x = divmod(int(bad[1]), found.label.shape[1])
                 raise DataError(
-                    f"{self.means.members[0][item].source.array.where}, item {self.names[item]}: "
-                    f"{int(bad[0])} evaluated pixels {what}, first "
+                    f"{self.means.members[0][item].source.array.where}, item "
+                    f"{cut(self.names[item])}: {int(bad[0])} evaluated pixels {what}, first "
                     f"at row {y}, column {x}. Mask them with `valid`."
                 )
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut, quoted
 from uqeval.maps.names import of_reference
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ class WithReference:
         for item, name in enumerate(one.names):
             if one.size(item) != other.size(item):
                 raise StoreError(
-                    f"{other.where}: item {name} is {other.size(item)} (height, width), in "
+                    f"{other.where}: item {cut(name)} is {other.size(item)} (height, width), in "
                     f"{one.where} {one.size(item)}; they must have the same size."
                 )
 
@@ -101,7 +101,7 @@ def _other_items(one: MapSource, other: MapSource) -> str:
             if tuple(nameless.names) == tuple(map(str, range(nameless.items))):
                 return (
                     f"{said}, as far as can be told: {nameless.where} gives its items no names, "
-                    f"while {named.where} does (the first is {named.names[0]!r}). Name them with "
-                    "--names FILE."
+                    f"while {named.where} does (the first is {quoted(named.names[0])}). Name them "
+                    "with --names FILE."
                 )
     return f"{said}; names must agree."

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, quoted
 from uqeval.maps.names import UNMASKED_LABEL
 from uqeval.maps.views import View
 
@@ -84,7 +84,7 @@ def region_of(text: str) -> View:
         radius = math.nan
     if kind not in ("boundary", "interior") or not 0 < radius < math.inf:
         raise UsageError(
-            f"--region {text[:100]!r}; expected boundary:R or interior:R, with a distance R above "
-            "0 in pixels, such as boundary:8."
+            f"--region {quoted(text[:100])}; expected boundary:R or interior:R, with a distance R "
+            "above 0 in pixels, such as boundary:8."
         )
     return Boundary(radius, kind == "boundary")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import DataError, NegativeSigma, StoreError, UsageError
+from uqeval.errors import DataError, NegativeSigma, StoreError, UsageError, cut, quoted
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.invalid import as_stored, invalid_of
 from uqeval.maps.labels import SWAPPED
@@ -109,7 +109,7 @@ class RegressionSource:
                         f"{self.where} has one mean a pixel and no standard deviation. Store one "
                         f"of {', '.join(SPREADS)}; or members or samples; or name a map of the "
                         "store that is a standard deviation with --uncertainty "
-                        f"({', '.join(sorted(self.extra)) or 'it holds none'})."
+                        f"({cut(', '.join(sorted(self.extra)) or 'it holds none')})."
                     )
             elif own in self.members.kinds:
                 raise StoreError(
@@ -118,7 +118,7 @@ class RegressionSource:
                 )
             elif own not in self.extra:
                 held = ", ".join(sorted({"sigma", *self.extra}))
-                raise StoreError(f"{self.where} has no map {own!r}; it has {held}.")
+                raise StoreError(f"{self.where} has no map {quoted(own)}; it has {held}.")
         self.wanted = self._needed = frozenset(names) | {"label"}
 
     def need(self, names: Collection[str]) -> None:
@@ -254,7 +254,7 @@ class RegressionSource:
             label[...] = 0
         else:
             plane = self.target.read(item)
-            where = f"{self.target.where(item)}, item {self.names[item]}"
+            where = f"{self.target.where(item)}, item {cut(self.names[item])}"
             self._check_size(plane, where, item, "the target is")
             target = _plain(plane)
             array = self.target.parts[item].array
@@ -262,7 +262,7 @@ class RegressionSource:
             set_label(target, as_stored(invalid, array.dtype, target.dtype), VOID, label)
         for mask in self.valid:
             values = mask.read(item)
-            where = f"{mask.where(item)}, item {self.names[item]}"
+            where = f"{mask.where(item)}, item {cut(self.names[item])}"
             self._check_size(values, where, item, "valid is")
             label[(values == 0) | (values != values)] = VOID
         return label, target
@@ -279,7 +279,9 @@ class RegressionSource:
     def _extra_map(self, name: str, item: int, label: NDArray[Any]) -> NDArray[Any]:
         planes = self.extra[name]
         plane = planes.read(item)
-        self._check_size(plane, f"{planes.where(item)}, item {self.names[item]}", item, "it is")
+        self._check_size(
+            plane, f"{planes.where(item)}, item {cut(self.names[item])}", item, "it is"
+        )
         return self._copied(name, _plain(plane), label, planes, item, "values")
 
     def _copied(
@@ -300,7 +302,8 @@ class RegressionSource:
                 bad = ~np.isfinite(copied.astype(np.float32))
             y, x = (int(k[0]) for k in np.nonzero(bad))
             raise DataError(
-                f"{planes.where(item)}, item {self.names[item]}: {int(bad.sum())} evaluated {what} "
+                f"{planes.where(item)}, item {cut(self.names[item])}: {int(bad.sum())} evaluated "
+                f"{what} "
                 f"are NaN, infinite or beyond float32, first {float(values[y, x]):.6g} at row {y}, "
                 f"column {x}. Mask them with `valid`, or write them again."
             )
@@ -330,7 +333,7 @@ class RegressionSource:
         if (count := int((values < 0).sum())) > 0:
             y, x = (int(k[0]) for k in np.nonzero(values < 0))
             raise NegativeSigma(
-                f"{self.extra[name].where(item)}, item {self.names[item]}: {count} evaluated "
+                f"{self.extra[name].where(item)}, item {cut(self.names[item])}: {count} evaluated "
                 f"values are negative, first {values[y, x]:.6g} at row {y}, column {x}; "
                 f"--uncertainty {name} stands for σ here, which is not negative. Store a natural "
                 "logarithm as log_variance, log_std or log_b. For scores of its ranks: "

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import DataError, StoreError, UsageError
+from uqeval.errors import DataError, StoreError, UsageError, cut
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.labels import label_map
@@ -203,7 +203,7 @@ class Source:
         planes = self.labels.planes
         return label_map(
             planes.read(item), self.classes, self.labels.ignore_index,
-            f"{planes.where(item)}, item {self.names[item]}", self.size(item),
+            f"{planes.where(item)}, item {cut(self.names[item])}", self.size(item),
         )  # fmt: skip
 
     def _form(self) -> Form:

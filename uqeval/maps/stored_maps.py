@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import DataError, StoreError
+from uqeval.errors import DataError, StoreError, cut, quoted
 from uqeval.maps.names import COMPUTED, NO_UNCERTAINTY, UNCERTAINTIES, id_dtype, void_of
 from uqeval.stores.planes import Planes
 
@@ -32,7 +32,7 @@ class StoredMaps:
         """Predicted class ids [y, x]."""
         planes = self.planes["predictions"]
         plane = planes.read(item)
-        where = f"{planes.where(item)}, item {self.names[item]}"
+        where = f"{planes.where(item)}, item {cut(self.names[item])}"
         if plane.dtype.kind not in "iu":
             raise StoreError(f"{where}: predictions of dtype {plane.dtype}; expected class ids.")
         low, high = int(plane.min()), int(plane.max())
@@ -46,7 +46,7 @@ class StoredMaps:
         """A stored plane of this size, and its name for messages."""
         planes = self.planes[name]
         plane = planes.read(item)
-        where = f"{planes.where(item)}, item {self.names[item]}"
+        where = f"{planes.where(item)}, item {cut(self.names[item])}"
         if plane.shape[-2:] != size:
             raise StoreError(f"{where}: shape {plane.shape}, but predictions are {size}.")
         return plane, where
@@ -93,14 +93,14 @@ def lacking(where: str, name: str, stored: list[str], samples: bool) -> str:
     """
     if not samples and stored == ["predictions"]:
         return (
-            f"{where} holds predicted ids and no uncertainty, which {name!r} would need. Ids give "
-            "the segmentation scores (`uqeval run PREDS LABELS`) and `uqeval tc`; store class "
+            f"{where} holds predicted ids and no uncertainty, which {quoted(name)} would need. Ids "
+            "give the segmentation scores (`uqeval run PREDS LABELS`) and `uqeval tc`; store class "
             "probabilities or a map for the rest."
         )
     held = f"It holds {', '.join(stored) or 'no maps'}"
     if samples:
         known = ", ".join(n for n in COMPUTED if n not in ("prediction", "mean_probs"))
-        return f"{where} has no map {name!r}. {held}; samples give {known}."
+        return f"{where} has no map {quoted(name)}. {held}; samples give {known}."
     hint = "`uqeval reduce` writes the usual ones from samples."
     others = [own for own in stored if own not in NO_UNCERTAINTY]
     if name in UNCERTAINTIES and others:
@@ -111,4 +111,4 @@ def lacking(where: str, name: str, stored: list[str], samples: bool) -> str:
             " Sparsification of wrong pixels needs none: uqeval sparsification "
             f"{where} LABELS --error zero-one{ranked}"
         )
-    return f"{where} has no map {name!r}. {held}; {hint}"
+    return f"{where} has no map {quoted(name)}. {held}; {hint}"

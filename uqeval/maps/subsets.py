@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.errors import cut
 from uqeval.maps.checks import SumCheck
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.members import Members
@@ -78,7 +79,7 @@ class ClassSubsets(Source):
             for item, values in zip(batch, held, strict=True):
                 check = SumCheck(
                     form.classes, form.tolerance, form.sum_unit, form.total_dtype,
-                    f"{self.where}, item {self.names[item]}", box.x1 - box.x0, box.y0, box.x0,
+                    f"{self.where}, item {cut(self.names[item])}", box.x1 - box.x0, box.y0, box.x0,
                 )  # fmt: skip
                 label = labels[item - batch[0]]
                 region = (slice(box.y0, box.y1), slice(box.x0, box.x1))

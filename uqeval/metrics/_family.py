@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, cut
 from uqeval.keys import Key
 from uqeval.maps.regions import region_of
 from uqeval.metrics._contract import Metric
@@ -101,7 +101,8 @@ def variants(
     strange = [name for name in options if name not in known]
     if strange:
         raise UsageError(
-            f"unknown {family} options {', '.join(strange)}; expected some of {', '.join(known)}."
+            f"unknown {family} options {cut(', '.join(strange))}; expected some of "
+            f"{', '.join(known)}."
         )
     lists = {k: list(v) if isinstance(v, list | tuple) else [v] for k, v in options.items()}
     for name, values in lists.items():

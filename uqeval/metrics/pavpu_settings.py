@@ -8,7 +8,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, cut, quoted
 from uqeval.keys import family_of
 from uqeval.maps.names import IN_NATS, NO_UNCERTAINTY, UNCERTAINTIES
 from uqeval.metrics._facts import Facts
@@ -182,7 +182,8 @@ def threshold_in(report: dict[str, Any], settings: PavpuSettings, path: str) -> 
         return _threshold_in(said, results, settings, path)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UsageError(
-            f"--threshold-from {path}: its PAvPU is not as `uqeval pavpu` writes it ({error!r})."
+            f"--threshold-from {path}: its PAvPU is not as `uqeval pavpu` writes it "
+            f"({quoted(error)})."
         ) from None
 
 
@@ -198,7 +199,7 @@ def _threshold_in(
         held = sorted({f"{own['uncertainty']}" for own in said.values()})
         raise UsageError(
             f"--threshold-from {path}: it has no threshold for {settings.uncertainty} with log "
-            f"base {settings.log_base}; it has PAvPU for {', '.join(held) or 'nothing'}."
+            f"base {settings.log_base}; it has PAvPU for {cut(', '.join(held) or 'nothing')}."
         )
     size = (settings.window, settings.stride)
     best = next((k for k in fitting if (said[k]["window"], said[k]["stride"]) == size), fitting[0])

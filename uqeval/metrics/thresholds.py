@@ -11,7 +11,7 @@ from collections.abc import Generator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from uqeval.errors import DataError, UsageError
+from uqeval.errors import DataError, UsageError, quoted
 
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import Counted
@@ -50,7 +50,7 @@ class Rule:
                     return cls(kind, value)
         value = _number(word)
         if value is None:
-            raise UsageError(f"--threshold {text!r} cannot be; expected {SPELLINGS}.")
+            raise UsageError(f"--threshold {quoted(text)} cannot be; expected {SPELLINGS}.")
         return cls("value", value)
 
 

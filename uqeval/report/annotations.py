@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from uqeval.report.safe import printable
+from uqeval.errors import printable
 from uqeval.report.verdicts import message, outcome, title, unjudged_title
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from uqeval.disk.files import stream_of, write_stream
 from uqeval.disk.publishing import write_file
-from uqeval.errors import OutputError
+from uqeval.errors import OutputError, cut
 
 
 def check_writable(path: str | Path) -> None:
@@ -19,15 +19,17 @@ def check_writable(path: str | Path) -> None:
         try:
             os.fstat(stream)
         except OSError as error:
-            raise OutputError(f"{path}: cannot be written: {error.strerror}.") from None
+            raise OutputError(f"{cut(path)}: cannot be written: {error.strerror}.") from None
         return
     if target.is_dir():
-        raise OutputError(f"{path}: is a folder; give the name of a file.")
+        raise OutputError(f"{cut(path)}: is a folder; give the name of a file.")
     folder = target.parent
     if not folder.is_dir():
-        raise OutputError(f"{path}: the folder {folder} does not exist; make it, or name another.")
+        raise OutputError(
+            f"{cut(path)}: the folder {cut(folder)} does not exist; make it, or name another."
+        )
     if not os.access(folder, os.W_OK):
-        raise OutputError(f"{path}: the folder {folder} cannot be written to.")
+        raise OutputError(f"{cut(path)}: the folder {cut(folder)} cannot be written to.")
 
 
 def write(path: str | Path, content: str | bytes) -> None:
@@ -43,4 +45,4 @@ def write(path: str | Path, content: str | bytes) -> None:
         else:
             write_file(target, data)
     except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror or error}.") from error
+        raise OutputError(f"{cut(path)}: cannot be written: {error.strerror or error}.") from error

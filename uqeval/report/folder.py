@@ -9,10 +9,10 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from uqeval.disk.files import MOST_REPORT, read_bytes
+from uqeval.disk.files import MOST_REPORT, is_file, read_bytes
 from uqeval.disk.json import noted_digest, read_json
 from uqeval.disk.publishing import older_file
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut
 from uqeval.report.schema import Report
 
 
@@ -34,7 +34,7 @@ class Named:
         named = cls(path.stem, path, Report.load(path))
         digest = named.report.states_digest
         for states in named.files[1:]:
-            if digest is not None and states.is_file() and noted_digest(states) != digest:
+            if digest is not None and is_file(states) and noted_digest(states) != digest:
                 raise foreign_states(states, path, digest)
         return named
 
@@ -73,7 +73,9 @@ def load_reports(path: str | Path) -> list[Named]:
         return [Named.load(place)]
     files = sorted(file for file in place.glob("*.json") if file.is_file() and _is_report(file))
     if not files:
-        raise StoreError(f"{path}: no report in this folder; expected what -o FILE.json writes.")
+        raise StoreError(
+            f"{cut(path)}: no report in this folder; expected what -o FILE.json writes."
+        )
     return [Named.load(file) for file in files]
 
 
@@ -92,15 +94,15 @@ def _sha256(path: str | Path) -> str:
     try:
         return hashlib.sha256(read_bytes(path, most=MOST_REPORT)).hexdigest()
     except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from None
+        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
 
 
 def _is_report(path: Path) -> bool:
     try:
         record: Any = read_json(path)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from None
+        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
     except ValueError as error:
-        raise StoreError(f"{path}: is no JSON: {error}. Move it, or write it again.") from None
+        raise StoreError(f"{cut(path)}: is no JSON: {error}. Move it, or write it again.") from None
     schema = record.get("schema") if isinstance(record, dict) else None
     return isinstance(schema, str) and schema.startswith("uqeval.report/")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+from uqeval.errors import printable
 from uqeval.keys import family_of
 from uqeval.report import verdicts
 from uqeval.report.behind import Behind, Pile, piles
@@ -20,7 +21,6 @@ from uqeval.report.gallery import Gallery
 from uqeval.report.grids import Cell, Grid, cell, grid_of
 from uqeval.report.item_grids import Column, columns_of, items, worst_first
 from uqeval.report.record_grids import tables
-from uqeval.report.safe import printable
 from uqeval.report.schema import Report
 from uqeval.report.score_grids import families, scores, slices
 from uqeval.report.setting_grids import pairs, resampling, settings

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from uqeval.errors import printable
 from uqeval.report.comparison_tables import notes_on_trainings, reach_of
 from uqeval.report.glossary import label
-from uqeval.report.safe import plain
 from uqeval.report.table import shown
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _SPECIAL = {
 def to_latex(comparison: Comparison) -> str:
     """A tabular of scores and models: the best bold, * where it differs from the baseline."""
     lines = ["% uqeval compare; \\usepackage{booktabs}"]
-    lines += [f"% warning: {plain(text)}" for text in comparison.warnings]
+    lines += [f"% warning: {printable(text)}" for text in comparison.warnings]
     lines += [f"% {text}" for text in _notes(comparison)]
     names = " & ".join(escaped(name) for name in comparison.names)
     lines += [f"\\begin{{tabular}}{{l{'r' * len(comparison.models)}}}", "\\toprule",
@@ -36,19 +36,19 @@ def to_latex(comparison: Comparison) -> str:
 
 def escaped(text: str) -> str:
     """Text that LaTeX prints as it is."""
-    return re.sub(r'[\\~^<>|"&%$#_{}]', lambda found: _SPECIAL[found[0]], plain(text))
+    return re.sub(r'[\\~^<>|"&%$#_{}]', lambda found: _SPECIAL[found[0]], printable(text))
 
 
 def _notes(comparison: Comparison) -> list[str]:
     found = []
     if any(c.difference and c.difference.interval for row in comparison.rows for c in row.cells):
-        base = plain(comparison.names[comparison.baseline])
+        base = printable(comparison.names[comparison.baseline])
         found.append(
             f"*: differs from {base} at level {comparison.choice.level}: by the p-value of "
             "swapping the models, adjusted for all comparisons (Holm); of several trainings, "
             "because the interval of the difference leaves 0 out."
         )
-    found += [plain(text) for text in notes_on_trainings(comparison)]
+    found += [printable(text) for text in notes_on_trainings(comparison)]
     return found
 
 

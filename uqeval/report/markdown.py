@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from uqeval.report.safe import printable
+from uqeval.errors import printable
 from uqeval.report.schema import Report
 from uqeval.report.table import Table
 from uqeval.report.tables import tables_of

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, quoted
 from uqeval.keys import family_of
 
 #: MLflow's rules for a name: its characters, and a path that is in order; its longest.
@@ -63,8 +63,8 @@ def for_trackers(
     steps = prefix.removesuffix("/").split("/")
     if not _PREFIX.fullmatch(prefix) or (prefix and not {"", ".", ".."}.isdisjoint(steps)):
         raise UsageError(
-            f"the prefix {prefix!r} is no beginning of a name that experiment trackers take; use "
-            "letters, digits, _ and single slashes, such as 'val/'."
+            f"the prefix {quoted(prefix)} is no beginning of a name that experiment trackers take; "
+            "use letters, digits, _ and single slashes, such as 'val/'."
         )
     found: dict[str, float] = {}
     for key, record in results.items():

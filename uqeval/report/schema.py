@@ -13,7 +13,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
 from uqeval.disk.json import read_json
-from uqeval.errors import StoreError, number_of
+from uqeval.errors import StoreError, cut, number_of, quoted
 
 SCHEMA: Literal["uqeval.report/1"] = "uqeval.report/1"
 
@@ -59,7 +59,7 @@ class Report(BaseModel):
         said = _record(settings.get("intervals", {}))
         for name, kind in (("draws", int), ("seed", int), ("level", float)):
             if name in said and type(said[name]) is not kind:
-                raise ValueError(f"intervals.{name} is {said[name]!r}")
+                raise ValueError(f"intervals.{name} is {quoted(said[name])}")
         _texts(said.get("groups") or [])
         return settings
 
@@ -85,9 +85,9 @@ class Report(BaseModel):
             _texts([own.get("unit", ""), own.get("reference", "")])
             ends = _list(own.get("range", [None, None]))
             if len(ends) != 2 or any(type(e) not in (int, float, type(None)) for e in ends):
-                raise ValueError(f"a range has two ends, numbers or null; found {ends!r:.60}")
+                raise ValueError(f"a range has two ends, numbers or null; found {quoted(ends)}")
             if own.get("direction") not in (None, "higher", "lower"):
-                raise ValueError(f"a direction is {own['direction']!r:.60}")
+                raise ValueError(f"a direction is {quoted(own['direction'])}")
         return metrics
 
     def __repr__(self) -> str:
@@ -113,18 +113,20 @@ class Report(BaseModel):
             record = read_json(path, _refuse)
             schema = record.get("schema") if isinstance(record, dict) else None
             if schema != SCHEMA:
-                raise StoreError(f"{path}: schema {schema!r}; this uqeval reads {SCHEMA!r}.")
+                raise StoreError(
+                    f"{cut(path)}: schema {quoted(schema)}; this uqeval reads {SCHEMA!r}."
+                )
             return cls.model_validate(record)
         except OSError as error:
             raise StoreError(
-                f"{path}: {error.strerror}; expected a report, as -o writes it."
+                f"{cut(path)}: {error.strerror}; expected a report, as -o writes it."
             ) from None
         except ValidationError as error:
             first = error.errors()[0]
             place = ".".join(str(k) for k in first["loc"])
-            raise StoreError(f"{path}: is no report: {place}: {first['msg']}.") from None
+            raise StoreError(f"{cut(path)}: is no report: {cut(place)}: {first['msg']}.") from None
         except (ValueError, RecursionError) as error:
-            raise StoreError(f"{path}: is no JSON report: {error}.") from None
+            raise StoreError(f"{cut(path)}: is no JSON report: {error}.") from None
 
     def to_frame(self) -> list[dict[str, Any]]:
         """One flat row an item, ready for `pandas.DataFrame(report.to_frame())`.
@@ -162,20 +164,20 @@ class Report(BaseModel):
 
 def _record(value: Any) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise ValueError(f"expected a record, found {value!r:.60}")
+        raise ValueError(f"expected a record, found {quoted(value)}")
     return value
 
 
 def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
-        raise ValueError(f"expected a list, found {value!r:.60}")
+        raise ValueError(f"expected a list, found {quoted(value)}")
     return value
 
 
 def _texts(value: Any) -> None:
     for own in _list(value):
         if not isinstance(own, str):
-            raise ValueError(f"expected a text, found {own!r:.60}")
+            raise ValueError(f"expected a text, found {quoted(own)}")
 
 
 def _sweep_rows(sweep: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -7,7 +7,7 @@ from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table as RichTable
 
-from uqeval.report.safe import printable
+from uqeval.errors import printable
 from uqeval.report.schema import Report
 from uqeval.report.table import Table
 from uqeval.report.tables import tables_of

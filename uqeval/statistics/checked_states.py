@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, quoted
 
 if TYPE_CHECKING:
     import numpy as np
@@ -84,4 +84,6 @@ def _check_counts(saved: StatesSource, tally: Tally, item: int, state: State) ->
 def _message(saved: StatesSource, item: int, why: str) -> str:
     """Name the file, the item and the reason, and what to do."""
     name = saved.index["items"][item]
-    return f"{saved.path}: the states of {name!r} are damaged or forged: {why}. Evaluate again."
+    return (
+        f"{saved.path}: the states of {quoted(name)} are damaged or forged: {why}. Evaluate again."
+    )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut
 from uqeval.gate.addresses import Address
 from uqeval.gate.resampling import Interval, Mover, NoInterval, Units
 from uqeval.report.folder import foreign_states
@@ -241,12 +241,16 @@ def states_of(report: Path, loaded: Report) -> SavedStates:
     # By its name alone: what a report says may not lead out of its folder.
     path = report.parent / Path(loaded.states).name
     if not path.is_file():
-        raise StoreError(f"{path}: the states of {report} are gone; evaluate again with --states.")
+        raise StoreError(
+            f"{cut(path)}: the states of {report} are gone; evaluate again with --states."
+        )
     saved = SavedStates(path)
     if loaded.states_digest not in (None, saved.digest):
         raise foreign_states(path, report, loaded.states_digest)
     if not _is_of(saved, loaded):
-        raise StoreError(f"{path}: are not the states of {report}; evaluate again with --states.")
+        raise StoreError(
+            f"{cut(path)}: are not the states of {report}; evaluate again with --states."
+        )
     return saved
 
 

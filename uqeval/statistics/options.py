@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, quoted
 from uqeval.settings import Settings, default_of, documented, option_name, shared_option
 
 #: What `group_by` calls the cases that a store's items are slices of.
@@ -51,7 +51,7 @@ class CutOptions(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if isinstance(self.slice_by, str):
-            raise UsageError(f"slice_by={self.slice_by!r}; expected a list of columns.")
+            raise UsageError(f"slice_by={quoted(self.slice_by)}; expected a list of columns.")
         object.__setattr__(self, "slice_by", tuple(self.slice_by))
         if self.interval_method != "auto" and self.ci is None:
             raise UsageError("--interval-method says how intervals are computed; give --ci LEVEL.")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut, quoted
 from uqeval.gate.addresses import Address
 from uqeval.keys import Key
 from uqeval.statistics.checked_states import checked_states
@@ -56,7 +56,7 @@ class Scoring:
             self.evaluations = evaluations_of(self.index)
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
             raise StoreError(
-                f"{states.path}: is damaged: its index cannot be scored ({error!r}). "
+                f"{states.path}: is damaged: its index cannot be scored ({quoted(error)}). "
                 "Evaluate again."
             ) from None
         self._stacks: dict[Tally, Stacked] = {}
@@ -102,8 +102,8 @@ class Scoring:
                 self._addresses[key] = dict(addresses_of(results))
             except (AttributeError, KeyError, TypeError, ValueError) as error:
                 raise StoreError(
-                    f"{self.path}: is damaged: its results of {key} cannot be read ({error!r}). "
-                    "Evaluate again."
+                    f"{cut(self.path)}: is damaged: its results of {key} cannot be read "
+                    f"({quoted(error)}). Evaluate again."
                 ) from None
         return self._addresses[key]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, cut
 from uqeval.gate.addresses import slice_key
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.intervals import intervals
@@ -33,14 +33,14 @@ def slice_items(table: ItemTable, by: Sequence[Sequence[str]]) -> dict[str, list
     found: dict[str, list[int]] = {}
     for columns in dict.fromkeys(map(tuple, by)):
         if len(set(columns)) < len(columns):
-            raise UsageError(f"--slice-by {','.join(columns)} names a column twice.")
+            raise UsageError(f"--slice-by {cut(','.join(columns))} names a column twice.")
         values = [table.column(column) for column in columns]
         for item, own in enumerate(zip(*values, strict=True)):
             found.setdefault(slice_key(zip(columns, own, strict=True)), []).append(item)
         if len(found) > _MOST:
             raise UsageError(
-                f"{table.path}: the column {' and '.join(columns)} makes more than {_MOST} slices; "
-                "name columns of few values with --slice-by."
+                f"{table.path}: the column {cut(' and '.join(columns))} makes more than {_MOST} "
+                "slices; name columns of few values with --slice-by."
             )
     return dict(sorted(found.items()))
 
@@ -58,7 +58,7 @@ def default_cuts(table: ItemTable) -> list[tuple[str, ...]]:
     if not chosen:
         raise UsageError(
             f"{table.path}: no column cuts the items into slices; its columns are "
-            f"{', '.join(table.columns) or 'none'}. Name some with --slice-by."
+            f"{cut(', '.join(table.columns) or 'none')}. Name some with --slice-by."
         )
     return chosen
 

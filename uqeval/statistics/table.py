@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from uqeval.disk.files import read_bytes
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, cut, quoted
 
 _MOST_BYTES = 1 << 28
 
@@ -26,7 +26,8 @@ class ItemTable:
         """The values of a column. Raises `UsageError` for one that is not there."""
         if name not in self.columns:
             raise UsageError(
-                f"{self.path}: has no column {name!r}; it has {', '.join(self.columns)}."
+                f"{cut(self.path)}: has no column {quoted(name)}; it has "
+                f"{cut(', '.join(self.columns))}."
             )
         return self.columns[name]
 
@@ -42,7 +43,8 @@ def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
     if absent:
         shown = ", ".join(absent[:5]) + (" …" if len(absent) > 5 else "")
         raise StoreError(
-            f"{path}: {len(absent)} of {len(names)} items have no row: {shown}. Its column `name` "
+            f"{cut(path)}: {len(absent)} of {len(names)} items have no row: {shown}. Its column "
+            "`name` "
             "holds the names of items as reports list them: add a row for each, with nothing in "
             "the columns that are not known."
         )
@@ -66,24 +68,26 @@ def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
             columns = [column for column in reader.fieldnames or () if column]
             if "name" not in columns:
                 raise StoreError(
-                    f"{path}: has the columns {', '.join(columns) or 'none'}; expected `name`, the "
-                    "items' names, and what they are of."
+                    f"{cut(path)}: has the columns {cut(', '.join(columns) or 'none')}; expected "
+                    "`name`, the items' names, and what they are of."
                 )
             if twice := [c for c, count in Counter(columns).items() if count > 1]:
-                raise StoreError(f"{path}: has two columns {twice[0]!r}.")
+                raise StoreError(f"{cut(path)}: has two columns {quoted(twice[0])}.")
             rows: dict[str, dict[str, str]] = {}
             for row in reader:
                 if None in row:
                     raise StoreError(
-                        f"{path}: line {reader.line_num} has more values than columns; a value "
-                        "with a comma stands in quotes."
+                        f"{cut(path)}: line {reader.line_num} has more values than columns; a "
+                        "value with a comma stands in quotes."
                     )
                 if row["name"] in rows:
-                    raise StoreError(f"{path}: the item {row['name']!r} has two rows.")
+                    raise StoreError(f"{cut(path)}: the item {quoted(row['name'])} has two rows.")
                 rows[row["name"]] = row
     except FileNotFoundError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}. Check the path.") from None
+        raise StoreError(
+            f"{cut(path)}: cannot be read: {error.strerror}. Check the path."
+        ) from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         why = error.strerror if isinstance(error, OSError) else error
-        raise StoreError(f"{path}: cannot be read as CSV: {why}.") from None
+        raise StoreError(f"{cut(path)}: cannot be read as CSV: {why}.") from None
     return columns, rows

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, quoted
 from uqeval.statistics import video
 from uqeval.statistics.draws import DRAWS, Resampling
 from uqeval.statistics.scoring import Scoring
@@ -97,7 +97,7 @@ def _refuse_cut_sequences(groups: Sequence[str], sequences: Sequence[str] | None
     for group, sequence in zip(groups, sequences or (), strict=False):
         if group_of.setdefault(sequence, group) != group:
             raise UsageError(
-                f"--group-by puts pairs of the sequence {sequence!r} into the groups "
-                f"{group_of[sequence]!r} and {group!r}; neighbouring pairs of a video are not "
-                "independent. Use groups of whole sequences."
+                f"--group-by puts pairs of the sequence {quoted(sequence)} into the groups "
+                f"{quoted(group_of[sequence])} and {quoted(group)}; neighbouring pairs of a video "
+                "are not independent. Use groups of whole sequences."
             )

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut
 
 Region = tuple[slice, ...]
 
@@ -39,8 +39,8 @@ def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:
     axes = tuple(known.get((name or "").lower(), "") for name in names)
     if "" in axes or len(set(axes)) != len(axes):
         raise StoreError(
-            f"{where}: dimension_names are {list(names)}; expected each of item, sample, class, "
-            "y, x at most once. Rename the dimensions, or leave the names out."
+            f"{where}: dimension_names are {cut(list(names))}; expected each of item, sample, "
+            "class, y, x at most once. Rename the dimensions, or leave the names out."
         )
     return axes
 
@@ -53,7 +53,7 @@ def file_digest(path: Path, *more: object) -> str:
     try:
         stat = path.stat()
     except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from error
+        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from error
     told = (path.name, stat.st_size, stat.st_mtime_ns, *more)
     return hashlib.sha256(repr(told).encode()).hexdigest()
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from uqeval.disk.files import MOST_BYTES
-from uqeval.errors import StoreError, listed
+from uqeval.errors import StoreError, cut, listed, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.declared import Declared, kind_of_bare, not_one_of, with_scale
 from uqeval.stores.kinds import (
@@ -57,7 +57,10 @@ def store_of_named(
     for kind, array in members.items():
         known = known_as(kind, array)
         if known in arrays:
-            raise StoreError(f"{path}: holds {known!r} twice, once as {kind!r}. Keep one of them.")
+            raise StoreError(
+                f"{cut(path)}: holds {quoted(known)} twice, once as {quoted(kind)}. Keep one of "
+                "them."
+            )
         if array.dtype.kind != "U" and kind != "names":
             arrays[known] = array
     arrays = how.declared.of_named(with_scale(arrays), path)
@@ -140,7 +143,7 @@ def assemble(
             parts[kind] = (ItemArray(array, None),)
     if not parts:
         found = f"only {listed(sorted(held))}" if held else "no arrays"
-        raise StoreError(f"{path}: holds {found}; expected {PREDICTIONS_EXPECTED}.")
+        raise StoreError(f"{cut(path)}: holds {found}; expected {PREDICTIONS_EXPECTED}.")
     count = _count(parts, path)
     if given is not None:
         names: tuple[str, ...] | None = checked_names(list(given), f"{path}: --names", count)
@@ -158,11 +161,11 @@ def _count(parts: Mapping[str, tuple[ItemArray, ...]], path: str) -> int:
     for kind, other in counts.items():
         if other != count:
             raise StoreError(
-                f"{path}: {first!r} has {count} items and {kind!r} has {other}. Write both for the "
-                "same items, in the same order."
+                f"{cut(path)}: {quoted(first)} has {count} items and {quoted(kind)} has {other}. "
+                "Write both for the same items, in the same order."
             )
     if count == 0:
-        raise StoreError(f"{path}: {first!r} has no items. Was anything written?")
+        raise StoreError(f"{cut(path)}: {quoted(first)} has no items. Was anything written?")
     return count
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut, quoted
 
 _VERSION = 1
 
@@ -16,23 +16,27 @@ def check_attributes(attributes: Mapping[str, Any], path: str) -> None:
     ours = attributes.get("uqeval")
     if ours is not None:
         if not isinstance(ours, dict):
-            raise StoreError(f"{path}: attribute uqeval is {ours!r}, expected an object.")
+            raise StoreError(
+                f"{cut(path)}: attribute uqeval is {quoted(ours)}, expected an object."
+            )
         version = ours.get("version", _VERSION)
         if version != _VERSION:
             raise StoreError(
-                f"{path}: is of version {version!r} of the format; this uqeval reads version "
-                f"{_VERSION}. Install a newer uqeval, or write the store with this one."
+                f"{cut(path)}: is of version {quoted(version)} of the format; this uqeval reads "
+                f"version {_VERSION}. Install a newer uqeval, or write the store with this one."
             )
         if ours.get("complete") is False:
             raise StoreError(
-                f"{path}: is unfinished: the job that writes it has not closed it. Wait for it, "
-                "or run it again with resume=True (or overwrite=True)."
+                f"{cut(path)}: is unfinished: the job that writes it has not closed it. Wait for "
+                "it, or run it again with resume=True (or overwrite=True)."
             )
     classes = attributes.get("class_names")
     if classes is not None and not (
         isinstance(classes, list) and all(isinstance(name, str) for name in classes)
     ):
-        raise StoreError(f"{path}: attribute class_names must be a list of texts.")
+        raise StoreError(f"{cut(path)}: attribute class_names must be a list of texts.")
     ignored = attributes.get("ignore_index")
     if ignored is not None and type(ignored) is not int:
-        raise StoreError(f"{path}: attribute ignore_index is {ignored!r}, expected an integer.")
+        raise StoreError(
+            f"{cut(path)}: attribute ignore_index is {quoted(ignored)}, expected an integer."
+        )

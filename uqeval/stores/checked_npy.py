@@ -17,7 +17,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from uqeval.disk.files import open_file
 from uqeval.disk.publishing import beside, new_file
-from uqeval.errors import OutputError
+from uqeval.errors import OutputError, cut
 
 #: Disk that is left free for others.
 SPARE = 1 << 30
@@ -34,7 +34,7 @@ def folder_for(what: str, folder: str | Path) -> Path:
     except OSError as error:
         why = "it is no folder" if made.exists() and not made.is_dir() else error.strerror
         raise OutputError(
-            f"{folder}: {what} cannot be kept there: {why}. Name another folder."
+            f"{cut(folder)}: {what} cannot be kept there: {why}. Name another folder."
         ) from error
     return made
 

@@ -19,7 +19,7 @@ from typing import Any
 
 from uqeval.disk.leftovers import clear_beside
 from uqeval.disk.publishing import beside, sync_tree
-from uqeval.errors import OutputError
+from uqeval.errors import OutputError, cut, quoted
 from uqeval.stores.processes import HINT
 from uqeval.stores.zarr_writer import (
     HIDDEN,
@@ -66,8 +66,8 @@ def begin(
             claims.leave(clean=False)
         if not restart and is_complete(root) is not False:
             raise OutputError(
-                f"{root}: is a finished store. Say overwrite=True to replace it, or choose another "
-                "path."
+                f"{cut(root)}: is a finished store. Say overwrite=True to replace it, or choose "
+                "another path."
             )
         claims = Claims(root)
         parts = claims.join(
@@ -77,8 +77,8 @@ def begin(
             return claims, parts
         if is_complete(root) is False and not (root / HIDDEN).exists():
             raise OutputError(
-                f"{root}: is unfinished, and not of this kind of writer. Choose another path, or "
-                "say overwrite=True."
+                f"{cut(root)}: is unfinished, and not of this kind of writer. Choose another path, "
+                "or say overwrite=True."
             )
 
 
@@ -129,7 +129,7 @@ class Claims:
                     return None
                 if (dead or idle) and not resume:
                     raise OutputError(
-                        f"{self.root}: is unfinished: the job that wrote it ended early. Say "
+                        f"{cut(self.root)}: is unfinished: the job that wrote it ended early. Say "
                         "resume=True to go on, or overwrite=True to begin again."
                         + ("" if shared else f" {HINT}")
                     )
@@ -252,15 +252,19 @@ class Claims:
             theirs = json.loads((self.folder / "settings.json").read_text(encoding="utf-8"))
         except (OSError, ValueError) as error:
             raise OutputError(
-                f"{self.root}: is unfinished, and not of this kind of writer. Choose another path, "
-                "or say overwrite=True."
+                f"{cut(self.root)}: is unfinished, and not of this kind of writer. Choose another "
+                "path, or say overwrite=True."
             ) from error
         for key, value in json.loads(json.dumps(settings)).items():
             if theirs.get(key) != value:
-                shown = "differ" if key == "names" else f"{theirs.get(key)!r} there, {value!r} here"
+                shown = (
+                    "differ"
+                    if key == "names"
+                    else f"{quoted(theirs.get(key))} there, {quoted(value)} here"
+                )
                 raise OutputError(
-                    f"{self.root}: was begun with other settings: {key}: {shown}. All writers of "
-                    "one store need the same."
+                    f"{cut(self.root)}: was begun with other settings: {key}: {shown}. All writers "
+                    "of one store need the same."
                 )
 
     def _writers(self) -> tuple[set[str], set[str]]:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.disk.files import MOST_BYTES
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.decompress import DamagedChunk, check_length, decompress
 from uqeval.stores.source import Buffer
 
@@ -178,7 +178,7 @@ def _decode_text(data: Buffer, expected: int) -> NDArray[Any]:
             texts.append(text.decode("utf-8"))
             position += 4 + length
     except UnicodeDecodeError as error:
-        raise DamagedChunk(f"its strings are not UTF-8 ({error})") from error
+        raise DamagedChunk(f"its strings are not UTF-8 ({cut(error)})") from error
     return np.array(texts, dtype=object)
 
 
@@ -199,7 +199,7 @@ def _decode_with_zarr(metadata: Mapping[str, Any], data: Buffer) -> NDArray[Any]
         )
         values: NDArray[Any] = np.asarray(zarr.open_array(store, mode="r")[...])
     except Exception as error:  # whatever a codec that nobody here knows may raise
-        raise DamagedChunk(f"cannot be unpacked ({error})") from error
+        raise DamagedChunk(f"cannot be unpacked ({cut(error)})") from error
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
@@ -315,15 +315,17 @@ def _step(name: str, config: Mapping[str, Any], size: Size, where: str) -> Step:
                 raise ValueError(f"{key} is not of numbers")
         width = config.get("elementsize", 1)
         if type(width) is not int or not 1 <= width <= 2**10:
-            raise ValueError(f"elementsize {width!r:.40}, expected 1 to 1024")
+            raise ValueError(f"elementsize {quoted(width)}, expected 1 to 1024")
         return Step(name, config, size, numcodecs.get_codec({"id": name, **config}))
     except Exception as error:  # numcodecs raises whatever the codec's constructor raises
-        raise StoreError(f"{where}: the codec {name!r} cannot be set up ({error}).") from error
+        raise StoreError(
+            f"{where}: the codec {quoted(name)} cannot be set up ({cut(error)})."
+        ) from error
 
 
 def _unknown(name: str, where: str) -> StoreError:
     return StoreError(
-        f"{where}: is stored with the codec {name!r:.60}, which is not read: it may run code, or "
+        f"{where}: is stored with the codec {quoted(name)}, which is not read: it may run code, or "
         "nothing bounds what it unpacks to. Write the array again with zstd, blosc or no "
         "compression."
     )

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
 from uqeval.disk.publishing import beside
-from uqeval.errors import DataError, OutputError, StoreError, UsageError
+from uqeval.errors import DataError, OutputError, StoreError, UsageError, cut, quoted
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.array import ItemArray
 from uqeval.stores.bfloat16 import SOURCE, FromBfloat16
@@ -70,13 +70,13 @@ def convert(
     target = resolved(destination)
     if "://" in str(destination) or target.suffix == ".zip":
         raise OutputError(
-            f"{destination}: stores are written to local folders. Copy or zip it then."
+            f"{cut(destination)}: stores are written to local folders. Copy or zip it then."
         )
     refuse_overlap([destination], [source, labels], "choose another path")
     zw.check_replaceable(target)
     if zw.is_taken(target) and not overwrite:
         raise OutputError(
-            f"{destination}: exists already. Choose another path, or give --overwrite "
+            f"{cut(destination)}: exists already. Choose another path, or give --overwrite "
             "(overwrite=True)."
         )
     _refuse_without_effect(os.fspath(source), kind, axes, key, fill_missing, labels)
@@ -90,7 +90,9 @@ def convert(
     if class_names is not None:
         pieces.attributes["class_names"] = list(class_names)
     if not target.parent.is_dir():
-        raise OutputError(f"{destination}: the folder {target.parent} does not exist; make it.")
+        raise OutputError(
+            f"{cut(destination)}: the folder {target.parent} does not exist; make it."
+        )
     new = beside(target)
     with locked(target):
         try:
@@ -112,26 +114,26 @@ def _refuse_without_effect(
     paths = [source, *([] if labels is None else [os.fspath(labels)])]
     if fill_missing and not any(is_url(path) or is_zarr(path) for path in paths):
         raise UsageError(
-            f"--missing-chunks fill is for Zarr stores, which alone have chunks; {source} is none. "
-            "Leave it out."
+            f"--missing-chunks fill is for Zarr stores, which alone have chunks; {cut(source)} is "
+            "none. Leave it out."
         )
     local = Path(source)
     images = local.is_dir() and not is_zarr(source) and not kinds_in_folder(source)
     if key is not None and (images or local.suffix == ".npy"):
         raise UsageError(
-            f"--key {key} names an array of a .npz file or a Zarr group; {source} has no names. "
-            "Leave it out."
+            f"--key {key} names an array of a .npz file or a Zarr group; {cut(source)} has no "
+            "names. Leave it out."
         )
     if images and png_files(source):
         if kind not in (None, "labels", "predictions"):
             raise UsageError(
-                f"--kind {kind}: {source} is a folder of PNGs of class ids; expected labels or "
-                "predictions."
+                f"--kind {kind}: {cut(source)} is a folder of PNGs of class ids; expected labels "
+                "or predictions."
             )
         if axes is not None and kind != "predictions":
             raise UsageError(
-                f"--axes {axes}: {source} is a folder of label PNGs, one [H, W] an item. Leave it "
-                "out."
+                f"--axes {axes}: {cut(source)} is a folder of label PNGs, one [H, W] an item. "
+                "Leave it out."
             )
 
 
@@ -178,7 +180,7 @@ def _write(
         )
     for kind, found in forms.items():
         if len(found) != pieces.items and kind != "flow":
-            raise StoreError(f"{len(found)} items have {kind!r}, of {pieces.items} in all.")
+            raise StoreError(f"{len(found)} items have {quoted(kind)}, of {pieces.items} in all.")
     known = dict(pieces.attributes.pop("uqeval", None) or {})
     default = "labels" if set(forms) == {"labels"} else "predictions"
     known = {"format": default} | known | {"version": zw.VERSION, "complete": False}
@@ -290,7 +292,7 @@ def _check_scaled(values: NDArray[Any], scale: object, where: str, row: int) -> 
     """Integer probabilities [class, y, x]; raises as `_Checks.check` does."""
     if not isinstance(scale, int | float) or not 0 < scale <= 1:
         raise StoreError(
-            f"{where}: {values.dtype} with scale {scale!r} in the attributes, expected the "
+            f"{where}: {values.dtype} with scale {quoted(scale)} in the attributes, expected the "
             "probability of one unit. Convert the values to floating point, or store a scale."
         )
     off = np.abs(values.sum(axis=0, dtype=np.int64) * scale - 1.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.stores.array import StoredArray, canonical_axes
 
 #: Each letter of `axes`; a medical volume's slices Z are its items.
@@ -34,8 +34,8 @@ class Declared:
         names = tuple(LETTERS.get(letter, "") for letter in letters)
         if not letters or "" in names or len(set(names)) != len(names):
             raise UsageError(
-                f"axes {self.axes!r}: expected letters of NTCHW, each at most once (items N or Z, "
-                "samples T, classes C, rows H or Y, columns W or X), such as --axes NHWC."
+                f"axes {quoted(self.axes)}: expected letters of NTCHW, each at most once (items N "
+                "or Z, samples T, classes C, rows H or Y, columns W or X), such as --axes NHWC."
             )
         return names
 
@@ -45,7 +45,7 @@ class Declared:
             return
         if len(names) != len(array.shape):
             raise UsageError(
-                f"axes {self.axes!r} are {len(names)}, but {array.where} has the shape "
+                f"axes {quoted(self.axes)} are {len(names)}, but {array.where} has the shape "
                 f"{array.shape}; give one letter an axis."
             )
         array.dimension_names = names
@@ -60,8 +60,8 @@ class Declared:
         if self.kind is not None and self.kind not in found:
             if len(found) != 1 or {"probs", "logits"} & found.keys():
                 raise UsageError(
-                    f"--kind {self.kind}: {path} names its arrays ({', '.join(sorted(found))}). "
-                    "Leave out --kind."
+                    f"--kind {self.kind}: {cut(path)} names its arrays "
+                    f"({cut(', '.join(sorted(found)))}). Leave out --kind."
                 )
             found = {self.kind: next(iter(found.values()))}
         if (names := self.names) is not None:
@@ -73,8 +73,8 @@ class Declared:
             if not fits:
                 shapes = ", ".join(f"{kind} {array.shape}" for kind, array in found.items())
                 raise UsageError(
-                    f"--axes {self.axes}: {path} has no predictions with {len(names)} axes; it "
-                    f"holds {shapes}."
+                    f"--axes {self.axes}: {cut(path)} has no predictions with {len(names)} axes; "
+                    f"it holds {shapes}."
                 )
             for array in fits:
                 self.name_axes(array)

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from uqeval.errors import cut
 from uqeval.stores.source import Buffer
 
 #: Memory that unpacking lzma may take for its dictionary.
@@ -46,7 +47,7 @@ def decompress(name: str, codec: Any, data: Buffer, size: int | None, most: int)
     except DamagedChunk:
         raise
     except Exception as error:  # each compressor has its own
-        raise DamagedChunk(f"its {name} data cannot be unpacked ({error})") from error
+        raise DamagedChunk(f"its {name} data cannot be unpacked ({cut(error)})") from error
 
 
 def check_claim(claimed: int, size: int | None, most: int) -> None:

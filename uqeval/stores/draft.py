@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from uqeval.disk.files import resolved
-from uqeval.errors import DataError, OutputError, listed
+from uqeval.errors import DataError, OutputError, cut, listed
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.claims import Claims, begin
 from uqeval.stores.new_store import NewStore
@@ -47,7 +47,9 @@ class Draft:
         overwrite: bool,
     ) -> None:
         if "://" in path:
-            raise OutputError(f"{path}: stores are written to local folders. Copy it there then.")
+            raise OutputError(
+                f"{cut(path)}: stores are written to local folders. Copy it there then."
+            )
         self.path, self.names, self.open = path, names, True
         self._samples, self._skip, self._ranks = samples, skip, ranks
         self._final = resolved(path)
@@ -160,7 +162,8 @@ class Draft:
                 self._complete()
             elif self._ranks == 1 and self._claims.alone():
                 raise OutputError(
-                    f"{self.path}: {len(missing)} of {len(self.names)} items are not all there: "
+                    f"{cut(self.path)}: {len(missing)} of {len(self.names)} items are not all "
+                    "there: "
                     f"{listed(missing)}. The store stays unfinished; go on with resume=True. {HINT}"
                 )
             clean = True

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from uqeval.disk.files import open_file, read_bytes
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.stamps import file_stamp, file_state
 
@@ -24,7 +24,7 @@ class FileArray(StoredArray):
     """An array that is all of one file, which is decoded whole: its one chunk."""
 
     def __init__(self, path: Path, shape: tuple[int, ...]) -> None:
-        self.where = str(path)
+        self.where = cut(path)
         self.shape = self.chunks = shape
         self.attributes = {}
         self._path = path
@@ -57,9 +57,9 @@ class FileArray(StoredArray):
                 size = file.readinto(values.view(np.uint8).data)
                 whole = size == values.nbytes and not file.read(1)
         except OSError as error:
-            raise StoreError(f"{self._path}: cannot be read: {error.strerror}.") from error
+            raise StoreError(f"{cut(self._path)}: cannot be read: {error.strerror}.") from error
         if not whole:
-            raise StoreError(f"{self._path}: changed while it was read. Start again.")
+            raise StoreError(f"{cut(self._path)}: changed while it was read. Start again.")
         return values.reshape(shape)
 
 
@@ -68,8 +68,8 @@ def check_pixels(path: str | Path, width: int, height: int, bytes_each: int) -> 
     most = min(MOST_PIXELS, MOST_IMAGE // max(bytes_each, 1))
     if not 0 < width * height <= most or min(width, height) < 1:
         raise StoreError(
-            f"{path}: claims to be {width} × {height} pixels of {bytes_each} bytes; expected 1 to "
-            f"{most:,} pixels. If it is not damaged, cut it into tiles or store it as Zarr."
+            f"{cut(path)}: claims to be {width} × {height} pixels of {bytes_each} bytes; expected "
+            f"1 to {most:,} pixels. If it is not damaged, cut it into tiles or store it as Zarr."
         )
 
 
@@ -78,7 +78,7 @@ def bytes_of(path: Path) -> bytes:
     try:
         return read_bytes(path)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from error
+        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from error
 
 
 def head_of(path: Path, count: int) -> tuple[bytes, int]:
@@ -87,4 +87,4 @@ def head_of(path: Path, count: int) -> tuple[bytes, int]:
         with open_file(path) as file:
             return file.read(count), file.seek(0, 2)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from error
+        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from error

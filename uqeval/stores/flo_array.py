@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Region
 from uqeval.stores.file_array import FileArray, head_of
 
@@ -31,14 +31,14 @@ class FloArray(FileArray):
         if len(head) < _HEADER or head[:4] != _MAGIC:
             what = "cut short" if _MAGIC.startswith(head[:4]) else "not a .flo file"
             raise StoreError(
-                f"{path}: is {what}; expected PIEH, width and height in its first 12 bytes. Copy "
-                "it again, or take it out of the folder."
+                f"{cut(path)}: is {what}; expected PIEH, width and height in its first 12 bytes. "
+                "Copy it again, or take it out of the folder."
             )
         width, height = (int(n) for n in np.frombuffer(head, "<i4", 2, 4))
         expected = _HEADER + 8 * width * height
         if width < 1 or height < 1 or size != expected:
             raise StoreError(
-                f"{path}: is {size} bytes, but the flow of {width} × {height} pixels takes "
+                f"{cut(path)}: is {size} bytes, but the flow of {width} × {height} pixels takes "
                 f"{expected}. Copy it again."
             )
         super().__init__(path, (height, width, 2))

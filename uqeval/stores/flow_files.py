@@ -9,7 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError, listed
+from uqeval.errors import StoreError, cut, listed
 from uqeval.stores.array import ItemArray, StoredArray
 from uqeval.stores.flo_array import FloArray
 from uqeval.stores.kitti_flow import KittiFlow
@@ -89,7 +89,7 @@ def open_flows(
         if not local.is_file() or local.suffix not in (".npy", ".npz"):
             what = "is none of these" if local.exists() else "there is nothing here"
             raise StoreError(
-                f"{path}: {what}; expected optical flow as a folder of {', '.join(SUFFIXES)} "
+                f"{cut(path)}: {what}; expected optical flow as a folder of {', '.join(SUFFIXES)} "
                 f"files, or as a Zarr store, .npy or .npz file of `{kind}`. Check the path."
             )
     store = open_store(path, role=kind, fill_missing=fill_missing)
@@ -122,8 +122,8 @@ def _open_folder(
     files = files_below(folder, SUFFIXES)
     if not files:
         raise StoreError(
-            f"{folder}: holds no optical flow; expected {', '.join(SUFFIXES)} files. Check the "
-            "path."
+            f"{cut(folder)}: holds no optical flow; expected {', '.join(SUFFIXES)} files. Check "
+            "the path."
         )
     if names is not None:
         later = [names[pair.after] for pair in pairs]
@@ -134,7 +134,7 @@ def _open_folder(
         chosen = [ordered[pair.before] for pair in pairs]
     else:
         raise StoreError(
-            f"{folder}: has {len(files)} files of optical flow, expected {frames - 1} for "
+            f"{cut(folder)}: has {len(files)} files of optical flow, expected {frames - 1} for "
             f"{frames} frames without names: they are taken in order. Add or remove files, or "
             "give the frames names with --names FILE."
         )
@@ -152,7 +152,7 @@ def _open(path: Path) -> StoredArray:
     array = open_npy(str(path))
     if len(array.shape) != 3:
         raise StoreError(
-            f"{path}: has the shape {array.shape}, expected the flow [H, W, 2] of one pair."
+            f"{cut(path)}: has the shape {array.shape}, expected the flow [H, W, 2] of one pair."
         )
     array.axes = ("y", "x", "class")
     _check(array)

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut
 from uqeval.stores.array import StoredArray
 from uqeval.stores.image_folder import IMAGES, ImageFolder
 from uqeval.stores.source import is_url
@@ -91,7 +91,8 @@ def open_frames(path: str | Path | NDArray[Any], *, fill_missing: bool = False) 
         if not local.is_file() or local.suffix not in (".npy", ".npz"):
             what = "is none of these" if local.exists() else "there is nothing here"
             raise StoreError(
-                f"{path}: {what}; expected a folder of images ({', '.join(IMAGES)}), a Zarr store, "
+                f"{cut(path)}: {what}; expected a folder of images ({', '.join(IMAGES)}), a Zarr "
+                "store, "
                 f".npy or .npz file of `frames`, or a video file ({', '.join(VIDEOS)}). Check the "
                 "path."
             )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.disk.files import open_descriptor
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, cut
 from uqeval.stores.array import Region, StoredArray, file_digest
 from uqeval.stores.stamps import file_stamp, file_state, joined
 
@@ -33,7 +33,7 @@ class Hdf5Array(StoredArray):
     """A dataset of an HDF5 file that is open; h5py lets one thread read at a time."""
 
     def __init__(self, path: str, dataset: Any, fill_missing: bool) -> None:
-        self.where = f"{path}::{dataset.name}"
+        self.where = f"{cut(path)}::{cut(dataset.name)}"
         self.shape = tuple(dataset.shape)
         self.dtype = dataset.dtype.newbyteorder("=")
         stored = dataset.chunks or self.shape
@@ -81,7 +81,7 @@ class Hdf5Array(StoredArray):
             return np.require(self._dataset[region], self.dtype, ["C"])
         except (OSError, RuntimeError, ValueError) as error:
             raise StoreError(
-                f"{self.where}: cannot be read ({str(error)[:200]}). Copy or save it again."
+                f"{self.where}: cannot be read ({cut(error)}). Copy or save it again."
             ) from error
 
     def missing(self) -> list[tuple[int, ...]]:
@@ -124,7 +124,9 @@ class Hdf5Group:
         self.warnings: list[str] = []
         for name in group:
             if not isinstance(group.get(name, getlink=True), h5py.HardLink):
-                self.warnings.append(f"left out: {path}::{name} is a link, which is not followed.")
+                self.warnings.append(
+                    f"left out: {cut(path)}::{cut(name)} is a link, which is not followed."
+                )
                 continue
             member = group[name]
             if not isinstance(member, h5py.Dataset):
@@ -145,14 +147,14 @@ def open_hdf5(path: str, inside: str, fill_missing: bool) -> Hdf5Array | Hdf5Gro
         import h5py
     except ImportError:
         raise UsageError(
-            f"{path}: HDF5 files need h5py; install it with: pip install h5py."
+            f"{cut(path)}: HDF5 files need h5py; install it with: pip install h5py."
         ) from None
     try:
         os.close(open_descriptor(path))  # a regular file, never a pipe
         file = h5py.File(path, "r", locking="best-effort")
     except OSError as error:
         raise StoreError(
-            f"{path}: cannot be opened as an HDF5 file ({str(error)[:200]}). Check the path, or "
+            f"{cut(path)}: cannot be opened as an HDF5 file ({cut(error)}). Check the path, or "
             "copy it again."
         ) from error
     place = inside.strip("/")
@@ -162,13 +164,13 @@ def open_hdf5(path: str, inside: str, fill_missing: bool) -> Hdf5Array | Hdf5Gro
         if not isinstance(link, h5py.HardLink):
             held = ", ".join(sorted(map(str, found))[:10]) if isinstance(found, h5py.Group) else ""
             raise StoreError(
-                f"{path}::{inside}: there is nothing here; {found.name} holds {held or 'nothing'}. "
-                "Give the place of an array or a group after `::`."
+                f"{cut(path)}::{inside}: there is nothing here; {found.name} holds "
+                f"{held or 'nothing'}. Give the place of an array or a group after `::`."
             )
         found = found[name]
     if isinstance(found, h5py.Dataset):
         if found.shape is None or found.dtype.kind not in "biuf":
-            raise StoreError(f"{path}::{inside}: holds {found.dtype}, which are no numbers.")
+            raise StoreError(f"{cut(path)}::{inside}: holds {found.dtype}, which are no numbers.")
         return Hdf5Array(path, found, fill_missing)
     return Hdf5Group(path, found, fill_missing)
 

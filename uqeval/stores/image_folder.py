@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.disk.files import open_file
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.file_array import check_pixels
 from uqeval.stores.matching import files_below
@@ -42,15 +42,16 @@ class ImageFolder:
             name = file[: -len(Path(file).suffix)]
             if (other := by_name.setdefault(name, file)) != file:
                 raise StoreError(
-                    f"{folder}: {other} and {file} are both the frame {name!r}. Take one away."
+                    f"{cut(folder)}: {other} and {cut(file)} are both the frame {quoted(name)}. "
+                    "Take one away."
                 )
         if not by_name:
             raise StoreError(
-                f"{folder}: holds no images; expected frames as {', '.join(IMAGES)} files. Check "
-                "the path."
+                f"{cut(folder)}: holds no images; expected frames as {', '.join(IMAGES)} files. "
+                "Check the path."
             )
         names = tuple(sorted(by_name, key=natural))
-        self.where = str(folder)
+        self.where = cut(folder)
         self.names: tuple[str, ...] | None = names
         self._files = [folder / by_name[name] for name in names]
 
@@ -91,7 +92,8 @@ class ImageFolder:
             raise
         except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
             raise StoreError(
-                f"{self._files[i]}: is not an image, damaged or cut short ({error}). Copy it again."
+                f"{self._files[i]}: is not an image, damaged or cut short ({cut(error)}). Copy it "
+                "again."
             ) from error
 
     def kept_bytes(self) -> int:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import DataError
+from uqeval.errors import DataError, cut
 from uqeval.stores import bfloat16
 from uqeval.stores.halves import to_half, to_single
 
@@ -38,8 +38,8 @@ def as_array(values: Any, where: str) -> NDArray[Any]:
             return array.view(bfloat16.FromBfloat16) if coarse else array
     except (BufferError, RuntimeError, TypeError, ValueError) as error:
         raise DataError(
-            f"{where}: {type(values).__name__} cannot be read as a NumPy array ({error}). Copy it "
-            "to the CPU first."
+            f"{where}: {type(values).__name__} cannot be read as a NumPy array ({cut(error)}). "
+            "Copy it to the CPU first."
         ) from error
     raise DataError(
         f"{where}: is a {type(values).__name__}; expected an array of NumPy, PyTorch, JAX, or "

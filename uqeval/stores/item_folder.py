@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from uqeval.errors import StoreError, listed
+from uqeval.errors import StoreError, cut, listed, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.assembled import Opening
 from uqeval.stores.declared import Declared, kind_of_file, with_scale
@@ -72,22 +72,22 @@ def open_item_folder(path: str, how: Opening) -> Store:
             for name, part in _cut(file.item, array):
                 if name in parts[kind]:
                     raise StoreError(
-                        f"{path}: the item {name!r} has {kind!r} in {file.path} and in another "
-                        "file. Keep one of them."
+                        f"{cut(path)}: the item {quoted(name)} has {quoted(kind)} in {file.path} "
+                        "and in another file. Keep one of them."
                     )
                 parts[kind][name] = part
                 groups[name] = file.item
     if how.role in ("labels", "target"):
         if how.role not in parts:
             held = ", ".join(sorted(parts)) or "nothing"
-            raise StoreError(f"{path}: holds {held}, but no {how.role!r}.")
+            raise StoreError(f"{cut(path)}: holds {held}, but no {quoted(how.role)}.")
         parts = {kind: of for kind, of in parts.items() if kind in (how.role, "valid")}
     names = tuple(dict.fromkeys(name for of in parts.values() for name in of))
     for kind, of in parts.items():
         if lost := [name for name in names if name not in of]:
             raise StoreError(
-                f"{path}: only {len(of)} of {len(names)} items have {kind!r}; {listed(lost)} have "
-                "none. Write it for all of them or for none."
+                f"{cut(path)}: only {len(of)} of {len(names)} items have {quoted(kind)}; "
+                f"{listed(lost)} have none. Write it for all of them or for none."
             )
     volumes = any(groups[name] != name for name in names)
     warnings: list[str] = []
@@ -115,8 +115,8 @@ def _refuse_cut(
     lost = sorted(n for n in set(names) - set(places) if groups[n] in evaluated)
     if lost:
         raise StoreError(
-            f"{path}: {len(lost)} slices have no predictions, though other slices of the same case "
-            f"have: {listed(lost)}. nnU-Net's saved probabilities may be resampled but not "
+            f"{cut(path)}: {len(lost)} slices have no predictions, though other slices of the same "
+            f"case have: {listed(lost)}. nnU-Net's saved probabilities may be resampled but not "
             "uncropped; crop the labels alike, or put the probabilities back into the whole volume."
         )
 
@@ -153,7 +153,8 @@ def _refuse_loose(folder: str | Path, files: Sequence[str]) -> None:
     names = [_stem(file) for file in files]
     given = ", ".join(f"{name}={name}" for name in names)
     raise StoreError(
-        f"{folder}: holds {listed(list(files))}, whose names are those of arrays and not of items. "
+        f"{cut(folder)}: holds {listed(list(files))}, whose names are those of arrays and not of "
+        "items. "
         "A folder of arrays has one file an item. Put yours into one store, with numpy.savez("
         f'"preds.npz", {given}) of the loaded arrays, and give preds.npz.'
     )
@@ -170,12 +171,12 @@ def _arrays_of(folder: str | Path, file: _File, declared: Declared) -> dict[str,
         return {"": open_npy(path)}
     members = {name: a for name, a in open_npz(path).items() if a.dtype.kind != "U"}
     if not members:
-        raise StoreError(f"{path}: holds no arrays of numbers. Save it with numpy.savez.")
+        raise StoreError(f"{cut(path)}: holds no arrays of numbers. Save it with numpy.savez.")
     if declared.key is not None:
         if declared.key not in members:
             raise StoreError(
-                f"{path}: holds {', '.join(sorted(members))}, but no {declared.key!r}. Give the "
-                "name of one of them as --key."
+                f"{cut(path)}: holds {cut(', '.join(sorted(members)))}, but no "
+                f"{quoted(declared.key)}. Give the name of one of them as --key."
             )
         return {"": members[declared.key]}
     if set(members) == {"arr_0"}:
@@ -184,7 +185,10 @@ def _arrays_of(folder: str | Path, file: _File, declared: Declared) -> dict[str,
     for name, array in members.items():
         kind = known_as(name, array)
         if kind in found:
-            raise StoreError(f"{path}: holds {kind!r} twice, once as {name!r}. Keep one of them.")
+            raise StoreError(
+                f"{cut(path)}: holds {quoted(kind)} twice, once as {quoted(name)}. Keep one of "
+                "them."
+            )
         found[kind] = array
         if name in _VOLUMES and len(array.shape) == 4 and declared.axes is None:
             array.dimension_names = ("class", "item", "y", "x")
@@ -198,11 +202,12 @@ def _arrays_of(folder: str | Path, file: _File, declared: Declared) -> dict[str,
 def _read_headers(folder: str, file: _File, how: Opening) -> Iterator[tuple[str, StoredArray]]:
     """The arrays of a file with their kinds and axes; maps of other names too."""
     arrays = _arrays_of(folder, file, how.declared)
-    where = f"{folder}/{file.path}"
+    where = cut(f"{folder}/{file.path}")
     if file.kind is not None:
         if len(arrays) != 1:
             raise StoreError(
-                f"{where}: holds {', '.join(sorted(arrays))}; expected one array of {file.kind!r}."
+                f"{where}: holds {cut(', '.join(sorted(arrays)))}; expected one array of "
+                f"{quoted(file.kind)}."
             )
         arrays = {file.kind: next(iter(arrays.values()))}
     if set(arrays) == {""}:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.array import StoredArray, canonical_axes
 
 _PROBABILITIES = (("item", "sample", "class", "y", "x"), ("item", "class", "y", "x"))
@@ -94,8 +94,8 @@ def axes_of(array: StoredArray, kind: str, *, single: bool = False) -> tuple[str
         if len(form) == len(array.shape):
             return form
     raise StoreError(
-        f"{array.where}: has the shape {array.shape}, expected {expected}. Store {kind!r} with "
-        "these axes, or name the axes in dimension_names."
+        f"{array.where}: has the shape {array.shape}, expected {expected}. Store {quoted(kind)} "
+        "with these axes, or name the axes in dimension_names."
     )
 
 
@@ -113,7 +113,7 @@ def resolve(array: StoredArray, kind: str, *, single: bool = False) -> None:
     empty = [a for a, n in zip(array.axes, array.shape, strict=True) if n == 0 and a != "item"]
     if empty:
         raise StoreError(
-            f"{array.where}: has the shape {array.shape}, with nothing along {', '.join(empty)}. "
-            "Write it again with the shape that the data have."
+            f"{array.where}: has the shape {array.shape}, with nothing along "
+            f"{cut(', '.join(empty))}. Write it again with the shape that the data have."
         )
     array.suit(array.axes)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Region
 from uqeval.stores.file_array import FileArray, bytes_of
 from uqeval.stores.png_array import png_header
@@ -33,7 +33,8 @@ class KittiFlow(FileArray):
         if (header.kind, header.depth) != (_RGB, 16):
             kind = _KINDS.get(header.kind, "unknown")
             raise StoreError(
-                f"{path}: is a PNG of {header.depth}-bit {kind}; optical flow is a 16-bit RGB PNG "
+                f"{cut(path)}: is a PNG of {header.depth}-bit {kind}; optical flow is a 16-bit RGB "
+                "PNG "
                 "as KITTI's (64 · dx + 2^15, 64 · dy + 2^15, known), .flo, .npy or .pfm. Take it "
                 "out of the folder, or convert it."
             )
@@ -48,9 +49,9 @@ class KittiFlow(FileArray):
         if _is_whole(data):
             image = cv2.imdecode(np.frombuffer(data, np.uint8), cv2.IMREAD_UNCHANGED)
         if image is None:
-            raise StoreError(f"{self._path}: is damaged or cut short. Copy it again.")
+            raise StoreError(f"{cut(self._path)}: is damaged or cut short. Copy it again.")
         if image.shape != (*self.shape[:2], 3) or image.dtype != np.uint16:
-            raise StoreError(f"{self._path}: changed while it was read. Start again.")
+            raise StoreError(f"{cut(self._path)}: changed while it was read. Start again.")
         flow = (image[..., :0:-1].astype(np.float32) - np.float32(2**15)) / np.float32(64)
         flow[image[..., 0] == 0] = np.nan
         return np.ascontiguousarray(flow[region])

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, cut
 from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.declared import Declared
 from uqeval.stores.matching import files_below, match_files, match_some, named, unused
@@ -61,7 +61,7 @@ def open_predicted_ids(path: str | Path, names: Sequence[str] | None, declared: 
     """
     if declared.kind not in (None, "predictions") or declared.axes is not None:
         option = "--axes" if declared.axes is not None else f"--kind {declared.kind}"
-        raise UsageError(f"{option}: {path} holds PNGs of predicted class ids. Leave it out.")
+        raise UsageError(f"{option}: {cut(path)} holds PNGs of predicted class ids. Leave it out.")
     own = [file[: -len(PurePosixPath(file).suffix)] for file in _label_files(path, None)[0]]
     return open_label_folder(path, own if names is None else names, kind="predictions")
 
@@ -99,7 +99,8 @@ def open_ordered_folder(
     files, warnings = _label_files(path, label_map)
     if len(files) != count:
         raise StoreError(
-            f"{path}: {len(files)} {kind} for {count} frames, which have no names: the k-th file "
+            f"{cut(path)}: {len(files)} {kind} for {count} frames, which have no names: the k-th "
+            "file "
             "in natural order is the k-th frame's. Give one file a frame, or give the frames names "
             "with --names FILE."
         )
@@ -118,7 +119,7 @@ def _label_files(path: str | Path, label_map: str | None) -> tuple[list[str], li
     if label_map == "cityscapes":
         if trained and not ids:
             raise StoreError(
-                f"{path}: has only labelTrainIds files, which need no label map. Leave out "
+                f"{cut(path)}: has only labelTrainIds files, which need no label map. Leave out "
                 "--label-map, or add the labelIds files."
             )
         return [file for file in files if endings[file] != _TRAIN_IDS], []
@@ -126,7 +127,7 @@ def _label_files(path: str | Path, label_map: str | None) -> tuple[list[str], li
     warnings = []
     if ids - trained:
         warnings.append(
-            f"{path}: Cityscapes labelIds are read as they are, ids 0 to 33. Say --label-map "
+            f"{cut(path)}: Cityscapes labelIds are read as they are, ids 0 to 33. Say --label-map "
             "cityscapes if the model predicts the 19 train ids."
         )
     return kept, warnings

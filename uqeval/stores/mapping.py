@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from uqeval.errors import quoted
 from uqeval.stores.array import Store, StoredArray
 from uqeval.stores.assembled import Opening, store_of_named
 from uqeval.stores.attributes import check_attributes
@@ -32,7 +33,7 @@ def open_mapping(given: Mapping[str, Any], how: Opening) -> Store:
         else:
             if isinstance(values, bool | int | float):
                 values = np.asarray(values)
-            array = as_array(values, f"{_WHERE}, {kind!r}")
+            array = as_array(values, f"{_WHERE}, {quoted(kind)}")
             members[str(kind)] = in_memory(array, f"{kind} in memory")
     check_attributes(attributes, _WHERE)
     return store_of_named(_WHERE, members, attributes, how)

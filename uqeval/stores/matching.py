@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from uqeval.errors import StoreError, listed
+from uqeval.errors import StoreError, cut, listed, quoted
 from uqeval.stores.names import checked_names
 
 #: What may end the name of an item that is called after a file.
@@ -63,7 +63,7 @@ def match_files(
     chosen = _matches(path, files, names, noun, endings)
     if absent := [name for name in names if name not in chosen]:
         raise StoreError(
-            f"{path}: {len(absent)} of {len(names)} items have no {noun}: {listed(absent)} "
+            f"{cut(path)}: {len(absent)} of {len(names)} items have no {noun}: {listed(absent)} "
             f"({_looks(files)}). Add the files, or give the names that match them with --names."
         )
     return chosen
@@ -76,7 +76,7 @@ def match_some(
     chosen = _matches(path, files, names, noun)
     if not chosen:
         raise StoreError(
-            f"{path}: none of the {len(names)} items has a {noun}: they are called "
+            f"{cut(path)}: none of the {len(names)} items has a {noun}: they are called "
             f"{listed(names, 2)} ({_looks(files)}). Add the files, or give the names that match "
             "them with --names."
         )
@@ -88,8 +88,8 @@ def named(path: str | Path, names: Sequence[str] | None, noun: str) -> tuple[str
     if names is None:
         whose = "frames" if noun == "prediction" else "predictions"
         raise StoreError(
-            f"{path}: {noun} files are matched with items by name, but the {whose} carry no names. "
-            "Give --names FILE (a JSON list or one name a line), or store an array `names`."
+            f"{cut(path)}: {noun} files are matched with items by name, but the {whose} carry no "
+            "names. Give --names FILE (a JSON list or one name a line), or store an array `names`."
         )
     return checked_names(list(names), "item names")
 
@@ -170,8 +170,8 @@ def file_of(name: str, by_stem: dict[str, list[str]], path: str | Path, noun: st
         candidates = exact or near or candidates
     if len(candidates) > 1:
         raise StoreError(
-            f"{path}: item {name!r} could have the {noun} {candidates[0]} or {candidates[1]}. "
-            "Take one away, or name the items by their path in the folder."
+            f"{cut(path)}: item {quoted(name)} could have the {noun} {candidates[0]} or "
+            f"{candidates[1]}. Take one away, or name the items by their path in the folder."
         )
     return candidates[0] if candidates else None
 
@@ -187,7 +187,7 @@ def _refuse_shared(chosen: dict[str, str], path: str | Path, noun: str) -> None:
     for name, file in chosen.items():
         if file in owners:
             raise StoreError(
-                f"{path}: the items {owners[file]!r} and {name!r} both match {file}. Put their "
-                f"{noun}s into folders that are named as the items are."
+                f"{cut(path)}: the items {quoted(owners[file])} and {quoted(name)} both match "
+                f"{cut(file)}. Put their {noun}s into folders that are named as the items are."
             )
         owners[file] = name

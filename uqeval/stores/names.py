@@ -9,7 +9,7 @@ from pathlib import Path
 
 from uqeval.disk.files import read_text
 from uqeval.disk.json import parse_json
-from uqeval.errors import StoreError, listed
+from uqeval.errors import StoreError, cut, listed, quoted
 
 
 def read_names_file(path: str | Path) -> tuple[str, ...]:
@@ -20,14 +20,16 @@ def read_names_file(path: str | Path) -> tuple[str, ...]:
     try:
         text = read_text(path, "utf-8-sig")
     except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}. Check the path.") from error
+        raise StoreError(
+            f"{cut(path)}: cannot be read: {error.strerror}. Check the path."
+        ) from error
     except UnicodeDecodeError as error:
-        raise StoreError(f"{path}: is not text in UTF-8. Save the names as UTF-8.") from error
+        raise StoreError(f"{cut(path)}: is not text in UTF-8. Save the names as UTF-8.") from error
     if text.lstrip().startswith(("[", "{")):
         try:
             values = parse_json(text)
         except ValueError as error:
-            raise StoreError(f"{path}: is not valid JSON: {error}.") from error
+            raise StoreError(f"{cut(path)}: is not valid JSON: {error}.") from error
         return checked_names(values, str(path))
     return checked_names([line.strip() for line in text.splitlines() if line.strip()], str(path))
 
@@ -61,9 +63,10 @@ def refuse_reordered(names: Sequence[str], own: Sequence[str] | None, where: str
         return
     i = next(k for k, (a, b) in enumerate(zip(names, own, strict=True)) if a != b)
     raise StoreError(
-        f"{where}: --names gives the names of the store in another order; item {i} is {own[i]!r} "
-        f"in the store and {names[i]!r} in --names. Names do not change the order of items: leave "
-        "--names out."
+        f"{where}: --names gives the names of the store in another order; item {i} is "
+        f"{quoted(own[i])} "
+        f"in the store and {quoted(names[i])} in --names. Names do not change the order of items: "
+        "leave --names out."
     )
 
 

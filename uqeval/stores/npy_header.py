@@ -9,7 +9,7 @@ from typing import IO, Any
 
 import numpy as np
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, quoted
 from uqeval.stores.file_values import FileValues
 
 #: Bytes of the header of an array of numbers: more is no such header.
@@ -58,9 +58,9 @@ def read_header(file: IO[bytes], where: str) -> Header:
         head.seek(8)
         shape, fortran, dtype = read(head)
         if not all(type(size) is int and 0 <= size < 2**63 for size in shape):
-            raise ValueError(f"its shape is {shape!r:.80}")
+            raise ValueError(f"its shape is {quoted(shape)}")
         if not dtype.itemsize or (0 in shape and max(shape) > 2**31):
-            raise ValueError(f"its shape {shape!r:.80} of {dtype.str} holds no values")
+            raise ValueError(f"its shape {quoted(shape)} of {dtype.str} holds no values")
     except OSError:
         raise
     except Exception as error:  # NumPy's parser raises SyntaxError, tokenize.TokenError, and more

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.disk.files import open_file
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.bfloat16 import SOURCE, is_coarse
 from uqeval.stores.file_values import FileValues, stamp_of
@@ -194,12 +194,12 @@ def open_npy(path: str) -> NumpyArray:
             stamp = stamp_of(file.fileno())
             size = file.seek(0, 2)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from error
+        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from error
     if size != head.expected:
         word = "cut short" if size < head.expected else "too long"
         raise StoreError(
-            f"{path}: is {word}: {size} bytes where its header, {head}, needs {head.expected}. "
-            "Copy or save it again."
+            f"{cut(path)}: is {word}: {size} bytes where its header, {head}, needs "
+            f"{head.expected}. Copy or save it again."
         )
     return NumpyArray(
         path, head.shape, head.dtype, lambda: head.values(path, path, len(head.data), stamp),
@@ -223,7 +223,7 @@ def open_npz(path: str) -> dict[str, NumpyArray]:
 
 
 def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> NumpyArray:
-    where = f"{path}[{info.filename.removesuffix('.npy')}]"
+    where = cut(f"{path}[{info.filename.removesuffix('.npy')}]")
     try:
         check_method(info)
         with archive.open(info) as file:
@@ -231,7 +231,9 @@ def _member(path: str, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> Numpy
     except StoreError:
         raise
     except Exception as error:  # zlib.error, BadZipFile, RuntimeError (encrypted), OSError
-        raise StoreError(f"{where}: cannot be read ({error}). Copy or save it again.") from error
+        raise StoreError(
+            f"{where}: cannot be read ({cut(error)}). Copy or save it again."
+        ) from error
     if info.file_size != head.expected:
         raise StoreError(
             f"{where}: is {info.file_size} bytes where its header, {head}, needs "
@@ -271,8 +273,8 @@ def _unpacked(path: str, info: zipfile.ZipInfo, where: str) -> IO[bytes]:
     except Exception as error:  # zlib.error, BadZipFile, EOFError
         file.close()
         raise StoreError(
-            f"{where}: cannot be unpacked ({error}): it is damaged or cut short. Copy or save it "
-            "again."
+            f"{where}: cannot be unpacked ({cut(error)}): it is damaged or cut short. Copy or save "
+            "it again."
         ) from error
     return file
 

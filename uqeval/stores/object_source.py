@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from uqeval.disk.files import MOST_BYTES
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut
 from uqeval.stores.object_marks import Marks
 from uqeval.stores.source import Buffer, Entry, Source, clip
 
@@ -27,7 +27,7 @@ class ObjectSource(Source):
             import obstore.store
         except ImportError as error:
             raise StoreError(
-                f"{path}: reading from a URL needs obstore: pip install obstore."
+                f"{cut(path)}: reading from a URL needs obstore: pip install obstore."
             ) from error
         self._obstore: Any = obstore
         self.listable = not path.lower().startswith(("http://", "https://"))
@@ -35,12 +35,14 @@ class ObjectSource(Source):
         try:
             self._store: Any = obstore.store.from_url(path, **options)
         except Exception as error:  # see `_fail`
-            raise StoreError(f"{path}: cannot be opened: {_reason(error)}. Check it.") from error
+            raise StoreError(
+                f"{cut(path)}: cannot be opened: {_reason(error)}. Check it."
+            ) from error
 
     def _fail(self, what: str, error: Exception) -> StoreError:
         # Of any `Exception` that obstore raises: its errors share no base class across versions.
         return StoreError(
-            f"{self.path}: cannot {what}: {_reason(error)}. "
+            f"{cut(self.path)}: cannot {what}: {_reason(error)}. "
             "Check the URL, the network and the credentials in the environment."
         )
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import Any
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, cut
 
 #: Device and inode of a file or folder.
 _Key = tuple[int, int]
@@ -40,7 +40,7 @@ def refuse_overlap(
     for path in written:
         relation = places.relation(path, may_contain)
         if relation is not None:
-            raise UsageError(f"{path} {relation}; {instead}.")
+            raise UsageError(f"{cut(path)} {relation}; {instead}.")
 
 
 def local_path(given: Any) -> Path | None:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Region, file_digest
 from uqeval.stores.file_array import FileArray, bytes_of, head_of
 
@@ -39,23 +39,23 @@ class PfmArray(FileArray):
         found = _HEADER.match(head)
         if found is None:
             raise StoreError(
-                f"{path}: is not a PFM file: expected Pf, width and height, and a scale in its "
-                "first lines. Copy it again, or take it out of the folder."
+                f"{cut(path)}: is not a PFM file: expected Pf, width and height, and a scale in "
+                "its first lines. Copy it again, or take it out of the folder."
             )
         if found[1] != self._magic:
-            raise StoreError(f"{path}: {self._other}.")
+            raise StoreError(f"{cut(path)}: {self._other}.")
         width, height, scale = int(found[2]), int(found[3]), float(found[4])
         if scale == 0 or not math.isfinite(scale):
             raise StoreError(
-                f"{path}: has the scale {scale:g}, whose sign says the byte order; expected a "
+                f"{cut(path)}: has the scale {scale:g}, whose sign says the byte order; expected a "
                 "number other than 0."
             )
         self._file_shape = (height, width, *self._channels)
         expected = found.end() + 4 * math.prod(self._file_shape)
         if size != expected or not width or not height:
             raise StoreError(
-                f"{path}: is {size} bytes, but {width} × {height} pixels after its header make "
-                f"{expected}. Copy it again."
+                f"{cut(path)}: is {size} bytes, but {width} × {height} pixels after its header "
+                f"make {expected}. Copy it again."
             )
         super().__init__(path, (height, width))
         self.dtype = np.dtype(np.float32)

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from uqeval.errors import StoreError, UsageError, listed
+from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.assembled import Opening, Role
 from uqeval.stores.declared import Declared
@@ -79,7 +79,8 @@ def find_pieces(
         _needs_key(kind, axes)
     elif path.is_file() and path.suffix != ".zip":
         raise StoreError(
-            f"{source}: is none of what can be converted: {CONVERTIBLE}.{how_to_convert(source)}"
+            f"{cut(source)}: is none of what can be converted: "
+            f"{CONVERTIBLE}.{how_to_convert(source)}"
         )
     elif (array := _zarr_array(source, key, fill_missing)) is not None:
         return _bare(array, kind, names, axes)
@@ -121,7 +122,7 @@ def _zarr_array(source: str, key: str | None, fill_missing: bool) -> StoredArray
     if isinstance(opened, ZarrArray):
         return opened
     if key is not None:
-        raise StoreError(f"{source}: holds no array called {key!r}.")
+        raise StoreError(f"{cut(source)}: holds no array called {quoted(key)}.")
     return None
 
 
@@ -130,8 +131,8 @@ def _member(source: str, members: dict[str, Any], key: str | None) -> StoredArra
     if key is None:
         key = next(iter(members)) if len(members) == 1 else known[0] if len(known) == 1 else None
     if key is None or key not in members:
-        what = "no one array that is known" if key is None else f"no {key!r}"
-        raise StoreError(f"{source}: holds {listed(sorted(members))}; {what}. Say key=NAME.")
+        what = "no one array that is known" if key is None else f"no {quoted(key)}"
+        raise StoreError(f"{cut(source)}: holds {listed(sorted(members))}; {what}. Say key=NAME.")
     array: StoredArray = members[key]
     return array
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.disk.files import open_file
-from uqeval.errors import DataError, StoreError
+from uqeval.errors import DataError, StoreError, cut, quoted
 from uqeval.stores.array import Region
 from uqeval.stores.file_array import FileArray, bytes_of, check_pixels, head_of
 from uqeval.stores.sources import MOST_DEFLATED
@@ -40,7 +40,9 @@ def label_table(label_map: str | None) -> NDArray[np.int16] | None:
     if label_map is None:
         return None
     if label_map != "cityscapes":
-        raise StoreError(f"label map {label_map!r} is not known; the known one is 'cityscapes'.")
+        raise StoreError(
+            f"label map {quoted(label_map)} is not known; the known one is 'cityscapes'."
+        )
     table = np.full(2**16, _UNDEFINED, np.int16)
     table[:34] = [_CITYSCAPES.get(label, _VOID) for label in range(34)]
     return table
@@ -65,7 +67,7 @@ class PngArray(FileArray):
         header = png_header(path)
         if header.kind not in (_GREY, _PALETTE):
             raise StoreError(
-                f"{path}: is {_KINDS.get(header.kind, 'of unknown kind')}, which does not say "
+                f"{cut(path)}: is {_KINDS.get(header.kind, 'of unknown kind')}, which does not say "
                 "which class a pixel has. Save class ids as grey (8 or 16 bit) or palette PNG."
             )
         super().__init__(path, (header.height, header.width))
@@ -107,14 +109,14 @@ class PngArray(FileArray):
                 values = np.asarray(image)
         except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
             raise StoreError(
-                f"{self._path}: is too large to be a label image ({error})."
+                f"{cut(self._path)}: is too large to be a label image ({cut(error)})."
             ) from error
         except Exception as error:  # Pillow raises OSError, SyntaxError, ValueError, struct.error …
             raise StoreError(
-                f"{self._path}: is damaged or cut short ({error}). Copy it again."
+                f"{cut(self._path)}: is damaged or cut short ({cut(error)}). Copy it again."
             ) from error
         if values.shape != self.shape:
-            raise StoreError(f"{self._path}: changed while it was read. Start again.")
+            raise StoreError(f"{cut(self._path)}: changed while it was read. Start again.")
         # Pillow stretches grey of 2 and 4 bits to 0 … 255; ids are the values before.
         values = values.astype(self._stored_dtype(), copy=False)
         if self._depth in (2, 4):
@@ -124,8 +126,8 @@ class PngArray(FileArray):
         mapped: NDArray[np.int16] = self._table[values]
         if (wrong := values[mapped == _UNDEFINED]).size:
             raise DataError(
-                f"{self._path}: {wrong.size} pixels have ids that Cityscapes does not define, the "
-                f"first is {int(wrong[0])}. Are these labelIds? Train ids need no label map."
+                f"{cut(self._path)}: {wrong.size} pixels have ids that Cityscapes does not define, "
+                f"the first is {int(wrong[0])}. Are these labelIds? Train ids need no label map."
             )
         return np.asarray(mapped, np.uint8)
 
@@ -135,14 +137,14 @@ def png_header(path: Path) -> PngHeader:
     head, size = head_of(path, 33)
     if len(head) < 33 or head[:8] != _SIGNATURE or head[12:16] != b"IHDR":
         what = "cut short" if _SIGNATURE.startswith(head[:8]) else "not a PNG file"
-        raise StoreError(f"{path}: is {what}. Copy it again, or take it out of the folder.")
+        raise StoreError(f"{cut(path)}: is {what}. Copy it again, or take it out of the folder.")
     width, height = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))
     depth, kind = head[24], head[25]
     values = _CHANNELS.get(kind, 4)
     check_pixels(path, width, height, values * max(depth // 8, 1))
     if size * MOST_DEFLATED < height * (width * depth * values // 8):
         raise StoreError(
-            f"{path}: claims to be {width} × {height} pixels, for which its {size} bytes are too "
-            "few. Copy it again."
+            f"{cut(path)}: claims to be {width} × {height} pixels, for which its {size} bytes are "
+            "too few. Copy it again."
         )
     return PngHeader(width, height, depth, kind)

@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, quoted
 
 #: What to say where one process expects to be alone and may not be.
 HINT = "If several processes write into this store, give each of them ranks=N, their number."
@@ -20,7 +20,7 @@ def process_count(ranks: int | None) -> int:
     for what is no whole number from 1 on.
     """
     if ranks is not None:
-        return _checked(ranks, f"ranks={ranks!r}")
+        return _checked(ranks, f"ranks={quoted(ranks)}")
     if (size := _group_size()) is not None:
         return size
     text = os.environ.get("WORLD_SIZE") or "1"

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import PurePosixPath
 
-from uqeval.errors import StoreError, listed
+from uqeval.errors import StoreError, listed, quoted
 from uqeval.stores.matching import plain_name
 from uqeval.stores.names import checked_names, natural
 
@@ -102,8 +102,9 @@ def _numbered(names: Sequence[str], where: str) -> dict[str, list[tuple[int, int
             without.append(name)
         elif (other := owners.setdefault(split, name)) != name:
             raise StoreError(
-                f"{where}: {other!r} and {name!r} are both frame {split[1]} of the sequence "
-                f"{split[0]!r}. Number the frames of a sequence in order, or take one away."
+                f"{where}: {quoted(other)} and {quoted(name)} are both frame {split[1]} of the "
+                "sequence "
+                f"{quoted(split[0])}. Number the frames of a sequence in order, or take one away."
             )
         else:
             numbered[split[0]].append((split[1], index))
@@ -147,8 +148,8 @@ class Neighbours:
         split = split_name(name)
         if split is None:
             raise StoreError(
-                f"{where}: the frame {name!r} has no number in its name. Expected {_EXPECTED}: it "
-                "says which frames are neighbours. Rename the frames."
+                f"{where}: the frame {quoted(name)} has no number in its name. Expected "
+                f"{_EXPECTED}: it says which frames are neighbours. Rename the frames."
             )
         (sequence, number), last, self._last = split, self._last, split
         if last is None or last[0] != sequence:

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from uqeval.disk.files import MOST_BYTES, is_file, open_descriptor, open_file, read_into
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut
 from uqeval.stores.object_source import ObjectSource
 from uqeval.stores.source import Buffer, Entry, Source, clip, is_url
 from uqeval.stores.spare import Spare
@@ -33,10 +33,10 @@ def open_source(path: str) -> Source:
         return ZipSource(path)
     if Path(path).exists():
         raise StoreError(
-            f"{path}: is neither a folder nor a readable zip file, so it cannot hold a Zarr store. "
-            "If it was copied here, copy it again."
+            f"{cut(path)}: is neither a folder nor a readable zip file, so it cannot hold a Zarr "
+            "store. If it was copied here, copy it again."
         )
-    raise StoreError(f"{path}: there is nothing here. Check the path.")
+    raise StoreError(f"{cut(path)}: there is nothing here. Check the path.")
 
 
 class FolderSource(Source):
@@ -54,7 +54,7 @@ class FolderSource(Source):
         except (FileNotFoundError, NotADirectoryError):
             return None
         except OSError as error:
-            raise StoreError(f"{self.path}: cannot open {key}: {error.strerror}.") from error
+            raise StoreError(f"{cut(self.path)}: cannot open {key}: {error.strerror}.") from error
         try:
             size = os.fstat(descriptor).st_size
             # Clipped to the file: a length read from a damaged index must not be allocated.
@@ -62,7 +62,7 @@ class FolderSource(Source):
             room = _BUFFERS.empty((count,), np.uint8).data
             return read_into(descriptor, room, begin).toreadonly()
         except OSError as error:
-            raise StoreError(f"{self.path}: cannot read {key}: {error.strerror}.") from error
+            raise StoreError(f"{cut(self.path)}: cannot read {key}: {error.strerror}.") from error
         finally:
             os.close(descriptor)
 
@@ -74,7 +74,7 @@ class FolderSource(Source):
             return []
         except OSError as error:
             raise StoreError(
-                f"{self.path}: cannot list {prefix or '.'}: {error.strerror}."
+                f"{cut(self.path)}: cannot list {prefix or '.'}: {error.strerror}."
             ) from error
 
     def entries(self, prefix: str) -> dict[str, Entry]:
@@ -91,7 +91,7 @@ class FolderSource(Source):
                             found[folder + entry.name] = Entry(entry.stat().st_size)
             except OSError as error:
                 raise StoreError(
-                    f"{self.path}: cannot list {prefix}/{folder}: {error.strerror}."
+                    f"{cut(self.path)}: cannot list {prefix}/{cut(folder)}: {error.strerror}."
                 ) from error
         return found
 
@@ -133,12 +133,13 @@ class ZipSource(Source):
             return data
         except (OSError, EOFError, RuntimeError, ValueError, zipfile.BadZipFile) as error:
             raise StoreError(
-                f"{self.path}: cannot read {key} ({error or type(error).__name__}): the zip file "
-                "is damaged or cut short. Copy or write it again."
+                f"{cut(self.path)}: cannot read {key} ({cut(error or type(error).__name__)}): the "
+                "zip file is damaged or cut short. Copy or write it again."
             ) from error
         except Exception as error:  # zlib.error has no common base with the others
             raise StoreError(
-                f"{self.path}: cannot unpack {key} ({error}). Copy or write the zip file again."
+                f"{cut(self.path)}: cannot unpack {key} ({cut(error)}). Copy or write the zip file "
+                "again."
             ) from error
 
     def children(self, prefix: str) -> list[str]:

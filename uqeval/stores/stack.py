@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError, number_of
+from uqeval.errors import StoreError, number_of, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray
 
 TILE_AXES = ("sample", "class", "y", "x")
@@ -148,7 +148,8 @@ class Stack:
         scale = array.attributes.get("scale")
         if not isinstance(scale, int | float) or not 0 < scale <= 1:
             raise StoreError(
-                f"{array.where}: {array.dtype} {self.kind} with scale {scale!r} in the attributes; "
+                f"{array.where}: {array.dtype} {self.kind} with scale {quoted(scale)} in the "
+                "attributes; "
                 f"expected a number in (0, 1], such as {1 / np.iinfo(array.dtype).max:.6g}."
             )
         return float(scale)

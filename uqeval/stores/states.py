@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import open_file
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.states_entries import (
     INDEX,
     check_seal,
@@ -76,19 +76,21 @@ class SavedStates:
             index = json.loads(self._read(INDEX))
         except FileNotFoundError as error:
             raise StoreError(
-                f"{path}: {error.strerror}; expected the states that a run leaves beside its "
+                f"{cut(path)}: {error.strerror}; expected the states that a run leaves beside its "
                 "report, as -o FILE.json writes it."
             ) from None
         except DAMAGED as error:
-            raise StoreError(f"{path}: is no states file: {error}.") from None
+            raise StoreError(f"{cut(path)}: is no states file: {cut(error)}.") from None
         if not isinstance(index, dict) or index.get("schema") != SCHEMA:
             said = index.get("schema") if isinstance(index, dict) else None
-            raise StoreError(f"{path}: states of schema {said!r}; this uqeval reads {SCHEMA!r}.")
+            raise StoreError(
+                f"{cut(path)}: states of schema {quoted(said)}; this uqeval reads {SCHEMA!r}."
+            )
         if index.get("sealed") and self.digest is None:  # files of earlier versions have none
-            raise StoreError(f"{path}: is no states file: it lacks its checksum, cut short.")
+            raise StoreError(f"{cut(path)}: is no states file: it lacks its checksum, cut short.")
         for key, kind in _KINDS.items():
             if key in index and not isinstance(index[key], kind):
-                raise StoreError(f"{path}: is damaged: `{key}` is {index[key]!r:.60}.")
+                raise StoreError(f"{cut(path)}: is damaged: `{key}` is {quoted(index[key])}.")
         self.index: dict[str, Any] = index
         #: Of items whose states were checked: the evaluated pixels, and the tally that said so.
         self.evaluated: dict[tuple[int, str], tuple[int, str]] = {}
@@ -100,9 +102,9 @@ class SavedStates:
             }
             self._known = [json.loads(key) for key in self._numbers]
         except DAMAGED as error:
-            raise StoreError(f"{path}: is no states file: {error}.") from None
+            raise StoreError(f"{cut(path)}: is no states file: {cut(error)}.") from None
         if not all(isinstance(own, dict) for own in self._known):
-            raise StoreError(f"{path}: is no states file: a tally's parameters are no object.")
+            raise StoreError(f"{cut(path)}: is no states file: a tally's parameters are no object.")
 
     def holds(self, parameters: Mapping[str, Any]) -> bool:
         """Whether there are states of a tally of these parameters."""
@@ -113,15 +115,16 @@ class SavedStates:
         number = self._numbers.get(tally_key(parameters))
         if number is None:
             raise StoreError(
-                f"{self.path}: holds no states of {parameters.get('id')} with these settings; run "
-                "the evaluation again."
+                f"{cut(self.path)}: holds no states of {parameters.get('id')} with these settings; "
+                "run the evaluation again."
             )
         for item in range(len(self.index["items"])):
             try:
                 yield self._read(f"{number}/{item}")
             except DAMAGED as error:
                 raise StoreError(
-                    f"{self.path}: has no state {number}/{item}: {error}. Run the evaluation again."
+                    f"{cut(self.path)}: has no state {number}/{item}: {cut(error)}. Run the "
+                    "evaluation again."
                 ) from None
 
     def state(self, key: str, item: int) -> bytes:

@@ -17,7 +17,7 @@ from typing import BinaryIO, TypeVar
 
 from uqeval.disk.files import open_file
 from uqeval.disk.json import DIGEST_BYTES, DIGEST_MARK
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut
 
 _Key = TypeVar("_Key")
 INDEX = "index.json"
@@ -50,8 +50,8 @@ def check_seal(file: BinaryIO, path: Path) -> str | None:
     digest = _digest_of(file, size - DIGEST_BYTES)
     if comment.removeprefix(DIGEST_MARK) != digest.encode():
         raise StoreError(
-            f"{path}: the states were changed or damaged after they were written: their checksum "
-            "does not fit. Run the evaluation again."
+            f"{cut(path)}: the states were changed or damaged after they were written: their "
+            "checksum does not fit. Run the evaluation again."
         )
     return digest
 
@@ -84,7 +84,7 @@ def entries_of(path: Path) -> Iterator[tuple[str, bytes]]:
                     return
                 yield name, data
     except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}.") from None
+        raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from None
 
 
 def read_entry(file: int, info: zipfile.ZipInfo) -> bytes:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.disk.leftovers import clear, hold, own_name
 from uqeval.disk.locks import held_beside, lock, release
 from uqeval.disk.publishing import mend_states, put_file
-from uqeval.errors import OutputError, UsageError
+from uqeval.errors import OutputError, UsageError, cut
 from uqeval.stores.resuming import taken_over
 from uqeval.stores.states_entries import (
     INDEX,
@@ -158,7 +158,7 @@ class StatesWriter:
         Older states whose report this process replaces are kept until it has (`put_file`).
         """
         if not self._is_mine():
-            raise OutputError(f"{self.path}: another run writes to it; give each its own -o.")
+            raise OutputError(f"{cut(self.path)}: another run writes to it; give each its own -o.")
         with _writing(self.path):
             put_file(self._file, self.partial, self.path, keep_older=bool(self._reports()))
             self._file.close()
@@ -237,4 +237,4 @@ def _writing(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise OutputError(f"{path}: cannot be written: {error.strerror}.") from error
+        raise OutputError(f"{cut(path)}: cannot be written: {error.strerror}.") from error

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.assembled import (
     Opening,
@@ -105,14 +105,14 @@ def _open_zarr(path: str, how: Opening) -> Store:
     source = open_source(path)
     opened = open_zarr(source, fill_missing=how.fill_missing)
     if opened is None:
-        raise StoreError(f"{path}: holds no Zarr metadata at its root; expected {_EXPECTED}.")
+        raise StoreError(f"{cut(path)}: holds no Zarr metadata at its root; expected {_EXPECTED}.")
     if isinstance(opened, ZarrArray):
         one = store_of_one(opened, how)
         return replace(one, warnings=(*one.warnings, *source.warnings()))
     check_attributes(opened.attributes, path)
     if "items" in opened.groups:
         if how.declared != Declared():
-            raise UsageError(f"{path}: names its arrays; leave out --kind and --axes.")
+            raise UsageError(f"{cut(path)}: names its arrays; leave out --kind and --axes.")
         return _open_items(opened, path, how.names, how.fill_missing)
     for kind in sorted(opened.unreadable):
         if kind in KNOWN or kind == "names":
@@ -138,13 +138,15 @@ def _open_items(
     # A writer quotes what a folder's name may not hold; other people's names are taken as they are.
     folders = {name: q if (q := item_folder(name)) in found else name for name in order}
     if unknown := sorted(set(folders.values()) - set(found)):
-        raise StoreError(f"{path}: there is no group items/{unknown[0]} for the item named so.")
+        raise StoreError(
+            f"{cut(path)}: there is no group items/{unknown[0]} for the item named so."
+        )
     parts: dict[str, list[ItemArray]] = {}
     for name in order:
         folder = f"items/{folders[name]}"
         group = open_zarr_group(root.source, folder, fill_missing=fill_missing)
         if group is None or not (group.arrays or group.unreadable):
-            raise StoreError(f"{path}: {folder} holds no arrays. Write it again.")
+            raise StoreError(f"{cut(path)}: {cut(folder)} holds no arrays. Write it again.")
         for error in group.unreadable.values():
             raise error
         for kind, array in group.arrays.items():
@@ -155,11 +157,11 @@ def _open_items(
     for kind, members in parts.items():
         if len(members) != len(order):
             raise StoreError(
-                f"{path}: only {len(members)} of {len(order)} items have {kind!r}. Write it for "
-                "all of them or for none."
+                f"{cut(path)}: only {len(members)} of {len(order)} items have {quoted(kind)}. "
+                "Write it for all of them or for none."
             )
     if not order or not parts:
-        raise StoreError(f"{path}: items/ is empty. Was anything written?")
+        raise StoreError(f"{cut(path)}: items/ is empty. Was anything written?")
     told = tuple(root.source.warnings())
     return Store(path, {k: tuple(v) for k, v in parts.items()}, order, root.attributes, told)
 
@@ -178,7 +180,7 @@ def _open_folder(path: str, how: Opening) -> Store:
     files = Counter(file.suffix.lower() or "plain" for file in Path(path).iterdir())
     what = ", ".join(f"{count} {kind}" for kind, count in files.most_common(3))
     raise StoreError(
-        f"{path}: is a folder with {f'{what} files' if what else 'nothing in it'}; expected "
+        f"{cut(path)}: is a folder with {f'{what} files' if what else 'nothing in it'}; expected "
         f"{_EXPECTED}." + how_to_convert(path)
     )
 
@@ -187,7 +189,9 @@ def _open_hdf5(path: str, inside: str, how: Opening) -> Store:
     from uqeval.stores.hdf5_array import Hdf5Group, open_hdf5
 
     if not Path(path).exists():
-        raise StoreError(f"{path}: there is nothing here; expected {_EXPECTED}. Check the path.")
+        raise StoreError(
+            f"{cut(path)}: there is nothing here; expected {_EXPECTED}. Check the path."
+        )
     opened = open_hdf5(path, inside, how.fill_missing)
     shown = f"{path}::{inside}" if inside != "/" else path
     if not isinstance(opened, Hdf5Group):
@@ -200,7 +204,7 @@ def _open_hdf5(path: str, inside: str, how: Opening) -> Store:
 def _open_npz(path: str, how: Opening) -> Store:
     members = open_npz(path)
     if not members:
-        raise StoreError(f"{path}: holds no arrays. Save it with numpy.savez.")
+        raise StoreError(f"{cut(path)}: holds no arrays. Save it with numpy.savez.")
     if set(members) == {"arr_0"}:
         return replace(store_of_one(members["arr_0"], how), path=path)
     return store_of_named(path, members, {}, how)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut
 from uqeval.stores.array import ItemArray, Region, Store, StoredArray
 from uqeval.stores.matching import files_below, match_files, named, unused
 from uqeval.stores.numpy_array import open_npy
@@ -29,8 +29,8 @@ class KittiPng(PngArray):
         super().__init__(path)
         if self.dtype != np.uint16:
             raise StoreError(
-                f"{path}: is an 8-bit PNG; a target is a 16-bit grey PNG as KITTI's (value / 256, "
-                "0 where it is unknown), .npy or .pfm."
+                f"{cut(path)}: is an 8-bit PNG; a target is a 16-bit grey PNG as KITTI's (value / "
+                "256, 0 where it is unknown), .npy or .pfm."
             )
         self.dtype = np.dtype(np.float32)
 
@@ -76,8 +76,8 @@ def _open(path: Path) -> StoredArray:
         array = array.reshaped(array.shape[1:])
     if len(array.shape) != 2 or array.dtype.kind not in "biuf":
         raise StoreError(
-            f"{path}: has the shape {array.shape} of {array.dtype}; expected the numbers [H, W] of "
-            "one item."
+            f"{cut(path)}: has the shape {array.shape} of {array.dtype}; expected the numbers [H, "
+            "W] of one item."
         )
     array.axes = ("y", "x")
     return array

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from uqeval.errors import OutputError, StoreError
+from uqeval.errors import OutputError, StoreError, cut
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.sources import FolderSource
 from uqeval.stores.zarr_array import ZarrArray
@@ -113,7 +113,8 @@ def check_same_settings(
         differences = ["kind, keep, size or mean_probs"]
     if differences:
         raise OutputError(
-            f"{root}: is a finished store with other settings ({', '.join(differences)}). Give "
+            f"{cut(root)}: is a finished store with other settings "
+            f"({cut(', '.join(differences))}). Give "
             "the settings that it was written with, say overwrite=True alone to replace it, or "
             "choose another path."
         )

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.disk.files import open_descriptor
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.file_array import check_pixels
 from uqeval.stores.source import is_url
@@ -54,11 +54,12 @@ class VideoFile:
         )
         if not 1 <= count < 2**31:
             raise StoreError(
-                f"{path}: does not say how many frames it has, as raw streams do not; {_REMUX}."
+                f"{cut(path)}: does not say how many frames it has, as raw streams do not; "
+                f"{_REMUX}."
             )
         if count > path.stat().st_size:
             raise StoreError(
-                f"{path}: claims {int(count)} frames in {path.stat().st_size} bytes; {_REMUX}."
+                f"{cut(path)}: claims {int(count)} frames in {path.stat().st_size} bytes; {_REMUX}."
             )
         check_pixels(path, int(width), int(height), 3)
         self._count, self._size = int(count), (int(height), int(width))
@@ -149,8 +150,8 @@ def _check_regular(path: str | Path) -> None:
         os.close(open_descriptor(path))
     except OSError as error:
         raise StoreError(
-            f"{path}: cannot be read: {error.strerror}; expected a video file, a URL as rtsp://…, "
-            "or the number of a camera."
+            f"{cut(path)}: cannot be read: {error.strerror}; expected a video file, a URL as "
+            "rtsp://…, or the number of a camera."
         ) from error
 
 
@@ -171,7 +172,7 @@ def _opened(source: str | int) -> cv2.VideoCapture:
     try:
         capture = cv2.VideoCapture(source)
     except cv2.error as error:
-        raise StoreError(f"{source}: cannot be opened: {error}.") from error
+        raise StoreError(f"{cut(source)}: cannot be opened: {cut(error)}.") from error
     finally:
         logging.setLogLevel(level)
     if not capture.isOpened():

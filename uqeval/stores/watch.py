@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from uqeval.errors import UqevalError
+from uqeval.errors import UqevalError, cut
 from uqeval.stores.changed import ChangedError
 from uqeval.stores.stamps import GONE, file_state
 
@@ -123,8 +123,8 @@ class Watch:
     def _refuse(self, item: int) -> None:
         for (path, state), before in zip(self._states(item), self._before[item], strict=False):
             if hash((path, state)) != before:
-                raise _error(path, f" (item {self._names[item]})", state == GONE)
-        raise _error(f"the files of item {self._names[item]}", "", False)
+                raise _error(path, f" (item {cut(self._names[item])})", state == GONE)
+        raise _error(f"the files of item {cut(self._names[item])}", "", False)
 
 
 @contextmanager
@@ -138,14 +138,15 @@ def read_whole(part: Watched, what: str) -> Iterator[None]:
     for path, state in part.states().items():
         if before.get(path) != state:
             raise ChangedError(
-                f"{path}: changed while {what} was read. Write each file under another name, then "
-                "rename it."
+                f"{cut(path)}: changed while {what} was read. Write each file under another name, "
+                "then rename it."
             )
 
 
 def _error(path: str, item: str, gone: bool) -> ChangedError:
     return ChangedError(
-        f"{path}{item}: {'was removed' if gone else 'changed'} after this run had begun, so its "
+        f"{cut(path)}{item}: {'was removed' if gone else 'changed'} after this run had begun, so "
+        "its "
         "results would mix old and new data. Nothing was kept. Start again once nobody writes to "
         "it any more."
     )

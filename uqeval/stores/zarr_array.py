@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Region, StoredArray
 from uqeval.stores.bfloat16 import widened
 from uqeval.stores.codecs import checked_crc32c
@@ -342,4 +342,4 @@ class ZarrArray(StoredArray):
 
 def array_place(source: Source, name: str) -> str:
     """How an array or group called `name` in `source` is named in messages."""
-    return f"{source.path.rstrip('/')}/{name}" if name else source.path
+    return cut(f"{source.path.rstrip('/')}/{name}" if name else source.path)

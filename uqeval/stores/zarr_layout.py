@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.disk.json import parse_json
-from uqeval.errors import StoreError
+from uqeval.errors import StoreError, cut, quoted
 from uqeval.stores.bfloat16 import SOURCE, widened
 from uqeval.stores.codecs import ChunkCodec, codec_v2, codec_v3
 from uqeval.stores.source import Source, TooLong
@@ -124,8 +124,8 @@ def load_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
     attributes = document.get("attributes")
     if attributes is not None and not isinstance(attributes, dict):
         raise StoreError(
-            f"{source.path}: attributes in {key} is {attributes!r}, expected an object. Write the "
-            "store again."
+            f"{source.path}: attributes in {key} is {quoted(attributes)}, expected an object. "
+            "Write the store again."
         )
     return document, raw
 
@@ -143,7 +143,7 @@ def load_layout(source: Source, name: str, where: str) -> Layout | None:
             attributes = load_json(source, f"{start}.zattrs") or ({}, b"")
             return _v2(found[0], attributes[0], found[1] + attributes[1], where)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
-        problem = f"{type(error).__name__}: {error}"
+        problem = f"{type(error).__name__}: {cut(error)}"
         raise StoreError(
             f"{where}: its Zarr metadata are damaged or of an unknown form ({problem}). "
             "Write the array again."
@@ -153,18 +153,24 @@ def load_layout(source: Source, name: str, where: str) -> Layout | None:
 
 def _v3(document: dict[str, Any], raw: bytes, where: str) -> Layout:
     if document.get("zarr_format") != 3:
-        raise StoreError(f"{where}: zarr_format is {document.get('zarr_format')!r}, expected 3.")
+        raise StoreError(
+            f"{where}: zarr_format is {quoted(document.get('zarr_format'))}, expected 3."
+        )
     shape = _sizes(document["shape"], 0, "shape", where)
     dtype, text = _dtype_v3(document["data_type"], where)
     coarse = document["data_type"] == _BFLOAT16
     grid = document["chunk_grid"]
     if grid["name"] != "regular":
-        raise StoreError(f"{where}: a {grid['name']!r} chunk grid is not read; use a regular one.")
+        raise StoreError(
+            f"{where}: a {quoted(grid['name'])} chunk grid is not read; use a regular one."
+        )
     chunks = _sizes(grid["configuration"]["chunk_shape"], 1, "chunk_shape", where, len(shape))
     encoding = document["chunk_key_encoding"]
     default = encoding["name"] == "default"
     if not default and encoding["name"] != "v2":
-        raise StoreError(f"{where}: chunk keys of the kind {encoding['name']!r} are not read.")
+        raise StoreError(
+            f"{where}: chunk keys of the kind {quoted(encoding['name'])} are not read."
+        )
     settings = encoding.get("configuration") or {}
     separator = _separator(settings.get("separator", "/" if default else "."), where)
     codecs = document["codecs"]
@@ -207,8 +213,8 @@ def _v2(document: dict[str, Any], attributes: dict[str, Any], raw: bytes, where:
     dtype = np.dtype(object) if text else numbers
     if dtype is None or (not text and dtype.kind not in "biufU"):
         raise StoreError(
-            f"{where}: holds {spelled!r}, neither numbers nor text. Store float, integer or bool "
-            "values (names: fixed-length or vlen-utf8 text); pickled objects are never read."
+            f"{where}: holds {quoted(spelled)}, neither numbers nor text. Store float, integer or "
+            "bool values (names: fixed-length or vlen-utf8 text); pickled objects are never read."
         )
     names = attributes.get("_ARRAY_DIMENSIONS")
     return Layout(
@@ -232,7 +238,9 @@ def _v2(document: dict[str, Any], attributes: dict[str, Any], raw: bytes, where:
 def _separator(given: Any, where: str) -> str:
     """Return what stands between the numbers of a chunk's key."""
     if given not in ("/", ".") or not isinstance(given, str):
-        raise StoreError(f"{where}: the separator of chunk keys is {given!r}; expected '/' or '.'.")
+        raise StoreError(
+            f"{where}: the separator of chunk keys is {quoted(given)}; expected '/' or '.'."
+        )
     return given
 
 
@@ -241,7 +249,7 @@ def _dimension_names(given: Any, rank: int, where: str) -> tuple[str, ...] | Non
     if not given:
         return None
     if not isinstance(given, list) or not all(isinstance(own, str | None) for own in given):
-        raise StoreError(f"{where}: dimension_names is {given!r}; expected a list of names.")
+        raise StoreError(f"{where}: dimension_names is {quoted(given)}; expected a list of names.")
     if len(given) != rank:
         raise StoreError(f"{where}: {len(given)} dimension_names for {rank} axes; name each.")
     return tuple(given)
@@ -258,7 +266,9 @@ def _sizes(
         type(value) is int and least <= value < 2**63 for value in values
     )
     if not good or (rank is not None and len(values) != rank):
-        raise StoreError(f"{where}: {what} is {values!r} in its Zarr metadata. Write it again.")
+        raise StoreError(
+            f"{where}: {what} is {quoted(values)} in its Zarr metadata. Write it again."
+        )
     return tuple(values)
 
 
@@ -288,7 +298,7 @@ def _dtype_v3(spelled: Any, where: str) -> tuple[np.dtype[Any], bool]:
     if isinstance(spelled, dict) and spelled.get("name") == "fixed_length_utf32":
         return np.dtype(f"<U{int(spelled['configuration']['length_bytes']) // 4}"), False
     raise StoreError(
-        f"{where}: holds {spelled!r}, neither numbers nor text. Store float, integer or bool "
+        f"{where}: holds {quoted(spelled)}, neither numbers nor text. Store float, integer or bool "
         "values; names as text."
     )
 

@@ -24,7 +24,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from uqeval.disk.leftovers import clear_beside
 from uqeval.disk.publishing import publish_folder, restore_folder, sync_tree, write_file
-from uqeval.errors import OutputError
+from uqeval.errors import OutputError, cut
 
 #: How often, and how many seconds apart, it is looked whether an unfinished store has gone.
 _TRIES, _MOMENT = 40, 0.05
@@ -54,7 +54,7 @@ def writing(path: str | Path) -> Iterator[None]:
         elif error.errno == errno.ENAMETOOLONG:
             hint = "Give the items shorter names."
         raise OutputError(
-            f"{path}: cannot be written: {error.strerror or error}. {hint}"
+            f"{cut(path)}: cannot be written: {error.strerror or error}. {hint}"
         ) from error
 
 
@@ -201,7 +201,7 @@ def check_replaceable(path: Path) -> None:
     stores = ("zarr.json", ".zgroup", ".zarray", ".zattrs")
     if is_taken(path) and not any((path / name).is_file() for name in stores):
         raise OutputError(
-            f"{path}: is not a Zarr store, so it is not overwritten. Choose another path, or "
+            f"{cut(path)}: is not a Zarr store, so it is not overwritten. Choose another path, or "
             "remove it."
         )
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import resolved
 from uqeval.disk.json import content_of
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, cut
 from uqeval.keys import Key
 from uqeval.report.schema import Report
 from uqeval.settings import made, takes
@@ -117,7 +117,7 @@ def states_of(given: Sequence[str | Path]) -> list[SavedStates]:
         if path.is_dir():
             own = sorted(p for p in path.glob(f"*{SUFFIX}") if not p.name.startswith("."))
             if not own:
-                raise StoreError(f"{path}: holds no states files (*{SUFFIX}).")
+                raise StoreError(f"{cut(path)}: holds no states files (*{SUFFIX}).")
             found += map(SavedStates, own)
         elif path.suffix == ".zip":
             found.append(SavedStates(path))
@@ -128,7 +128,7 @@ def states_of(given: Sequence[str | Path]) -> list[SavedStates]:
     seen: dict[Path, Path] = {}
     for path in (file.path for file in found):
         if (same := resolved(path)) in seen:
-            raise UsageError(f"{path} is given twice.")
+            raise UsageError(f"{cut(path)} is given twice.")
         seen[same] = path
     return found
 
@@ -213,8 +213,8 @@ def _refuse_other_thresholds(joined: Joined, evaluations: Mapping[str, Evaluatio
             said = " ".join(f"--{name.replace('_', '-')} {v}" for name, v in pooled.items())
             how = f"Evaluate each of them again with the numbers of all items: {said}"
         raise UsageError(
-            f"{key}: {', '.join(str(file.path) for file in joined.files)} have thresholds that "
-            f"were fitted on their own items; what was counted at them cannot be added. {how}."
+            f"{key}: {cut(', '.join(str(file.path) for file in joined.files))} have thresholds "
+            f"that were fitted on their own items; what was counted at them cannot be added. {how}."
         )
 
 

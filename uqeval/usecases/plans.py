@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import NegativeSigma, UqevalError, UsageError, check_numbers
+from uqeval.errors import NegativeSigma, UqevalError, UsageError, check_numbers, cut
 from uqeval.inputs import InputOptions, Inputs
 from uqeval.maps.names import lambda_of, sigma_of
 from uqeval.metrics._in_view import shared
@@ -122,7 +122,7 @@ def known_families(families: Mapping[str, Any], facts: Facts) -> list[Family]:
     unknown = [name for name in families if name not in FAMILIES]
     if unknown or not families:
         raise UsageError(
-            f"metrics {', '.join(unknown) or 'none'}; expected some of {', '.join(FAMILIES)}."
+            f"metrics {cut(', '.join(unknown) or 'none')}; expected some of {', '.join(FAMILIES)}."
         )
     known = [FAMILIES[name] for name in families]
     for options in families.values():

@@ -11,7 +11,7 @@ from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
 from uqeval.disk.publishing import beside
 from uqeval.engine.options import RunOptions
-from uqeval.errors import OutputError, UsageError
+from uqeval.errors import OutputError, UsageError, cut
 from uqeval.inputs import Inputs
 from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, UNCERTAINTIES, void_of
 from uqeval.maps.sources import Source, with_samples
@@ -56,15 +56,21 @@ def reduce(
     source = with_samples(inputs.source, "reduce")
     target = resolved(destination)
     if "://" in str(destination):
-        raise OutputError(f"{destination}: stores are written to local folders; copy it there.")
+        raise OutputError(
+            f"{cut(destination)}: stores are written to local folders; copy it there."
+        )
     if not target.parent.is_dir():
-        raise OutputError(f"{destination}: the folder {target.parent} does not exist; make it.")
+        raise OutputError(
+            f"{cut(destination)}: the folder {target.parent} does not exist; make it."
+        )
     zw.check_replaceable(target)
     given = [*inputs.record["predictions"], *filter(None, [inputs.record["labels"]])]
     read = [*(store["path"] for store in given), inputs.options.get("names")]
     refuse_overlap([destination], read, "give the maps another path")
     if zw.is_taken(target) and not overwrite:
-        raise OutputError(f"{destination}: is there already; give --overwrite or another path.")
+        raise OutputError(
+            f"{cut(destination)}: is there already; give --overwrite or another path."
+        )
     wanted = default_maps(source, mean_probs)
     if maps is not None:
         unknown = [name for name in maps if name not in UNCERTAINTIES]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, cut, quoted
 from uqeval.keys import family_of
 from uqeval.report.schema import Report
 from uqeval.stores.sequences import split_name
@@ -182,7 +182,9 @@ def _split(report: Report, field: str) -> tuple[str, str]:
     key, _, name = field.rpartition(".")
     if (key, name) not in known:
         choices = ", ".join(".".join(own) for own in known) or "none, for it has no scores of items"
-        raise UsageError(f"--by {field!r}: no item has this score; expected one of {choices}.")
+        raise UsageError(
+            f"--by {quoted(field)}: no item has this score; expected one of {cut(choices)}."
+        )
     return key, name
 
 

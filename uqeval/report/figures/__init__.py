@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
-from uqeval.errors import OutputError
+from uqeval.disk.leftovers import clear_beside
+from uqeval.errors import OutputError, cut
 from uqeval.report.figures import (
     accuracy_by_uncertainty,
     classes,
@@ -68,11 +69,12 @@ def write_figures(reports: Mapping[str, Report], folder: str | Path, form: str) 
     try:
         Path(folder).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be made: {error.strerror}.") from error
+        raise OutputError(f"{cut(folder)}: cannot be made: {error.strerror}.") from error
     written = []
     for figures in figures_of(reports).values():
         for figure in figures:
             path = Path(folder) / f"{figure.name}.{form}"
+            clear_beside(path)  # what a killed process has left
             write(path, render(figure, form))
             written.append(path)
     return written

@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from uqeval.errors import printable
 from uqeval.keys import Key, family_of
 from uqeval.report.intervals import class_of, interval
-from uqeval.report.safe import plain
 from uqeval.report.schema import Report
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def lines_of(reports: Mapping[str, Report]) -> dict[str, list[Line]]:
             if not parts or not alone:
                 parts.append(_variant(key, report))
             found.setdefault(family_of(key), []).append(
-                Line(plain(" · ".join(parts)), key, report.results[key], report)
+                Line(printable(" · ".join(parts)), key, report.results[key], report)
             )
     return found
 

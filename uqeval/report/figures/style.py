@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from uqeval.report.safe import plain
+from uqeval.errors import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,7 +66,7 @@ def _longest(labels: list[str]) -> int:
 
 def short(text: str, most: int = 24) -> str:
     """A name that fits beside an axis."""
-    text = plain(text)
+    text = printable(text)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
@@ -77,7 +77,7 @@ def render(figure: Figure, form: str) -> bytes:
     from matplotlib.figure import Figure as Canvas
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
-    alt = plain(figure.alt)
+    alt = printable(figure.alt)
     metadata: dict[str, Any] = {
         "svg": {"Date": None, "Creator": None, "Title": figure.title, "Description": alt},
         "pdf": {"CreationDate": None, "Creator": None, "Producer": None, "Title": figure.title},

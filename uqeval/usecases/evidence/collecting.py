@@ -12,7 +12,7 @@ from typing import Any
 
 from uqeval.disk.files import MOST_REPORT, open_file, read_bytes
 from uqeval.disk.json import parse_json
-from uqeval.errors import StoreError, UsageError, listed
+from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.report.folder import load_reports
 from uqeval.report.schema import Report
 
@@ -100,7 +100,9 @@ def _read(path: Path) -> bytes:
     try:
         return read_bytes(path, MOST_REPORT)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}. Check the path.") from None
+        raise StoreError(
+            f"{cut(path)}: cannot be read: {error.strerror}. Check the path."
+        ) from None
 
 
 def _stated(name: str, report: Report) -> list[str]:
@@ -139,7 +141,7 @@ def _add_states(found: Evidence, name: str, report: Report) -> None:
     digest = SavedStates(path).digest
     if digest != report.states_digest:
         raise UsageError(
-            f"{path}: are the states of another report: their digest is {str(digest)[:12]}…, "
+            f"{cut(path)}: are the states of another report: their digest is {str(digest)[:12]}…, "
             f"{found.report_files[name].path} names {report.states_digest[:12]}…. Put the report's "
             "own states beside it, or evaluate again."
         )
@@ -154,7 +156,9 @@ def sha256_of(path: Path) -> str:
             while data := file.read(_BLOCK):
                 digest.update(data)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be read: {error.strerror}. Check the path.") from None
+        raise StoreError(
+            f"{cut(path)}: cannot be read: {error.strerror}. Check the path."
+        ) from None
     return digest.hexdigest()
 
 
@@ -166,10 +170,13 @@ def record_of(path: Path, schema: str, made_by: str) -> tuple[dict[str, Any], by
         said = record.get("schema") if isinstance(record, dict) else None
     except ValueError as error:
         raise StoreError(
-            f"{path}: is not JSON ({error}); expected what {made_by} writes."
+            f"{cut(path)}: is not JSON ({error}); expected what {made_by} writes."
         ) from None
     if said != schema:
-        raise StoreError(f"{path}: schema {said!r}; expected {schema!r}, as {made_by} writes it.")
+        raise StoreError(
+            f"{cut(path)}: schema {quoted(said)}; expected {quoted(schema)}, as {made_by} writes "
+            "it."
+        )
     return record, data
 
 
@@ -178,15 +185,15 @@ def _add_verdicts(found: Evidence, path: Path) -> None:
     digests = record.get("sha256")
     if not isinstance(digests, dict) or not isinstance(digests.get("reports"), dict):
         raise UsageError(
-            f"{path}: does not say by SHA-256 which reports it judges. Judge them again with this "
-            "version: uqeval gate REPORT RULES -o verdicts.json"
+            f"{cut(path)}: does not say by SHA-256 which reports it judges. Judge them again with "
+            "this version: uqeval gate REPORT RULES -o verdicts.json"
         )
     ours = {own.sha256: name for name, own in found.report_files.items()}
     judged: Mapping[str, Any] = digests["reports"]
     lost = [name for name, digest in judged.items() if digest not in ours]
     if lost:
         raise UsageError(
-            f"{path}: judges {listed(lost)}, whose SHA-256 is that of no given report: the "
+            f"{cut(path)}: judges {listed(lost)}, whose SHA-256 is that of no given report: the "
             "verdicts are of other reports, or a report was written again. Judge these reports "
             "again with uqeval gate -o, or give the reports that were judged."
         )
@@ -196,7 +203,7 @@ def _add_verdicts(found: Evidence, path: Path) -> None:
     if not isinstance(record.get("verdicts"), list) or not all(
         isinstance(own, dict) for own in record["verdicts"]
     ):
-        raise StoreError(f"{path}: holds no list of verdicts; write it with uqeval gate -o.")
+        raise StoreError(f"{cut(path)}: holds no list of verdicts; write it with uqeval gate -o.")
     found.verdicts = record
     found.statements += _stated_verdicts(record)
     rules = digests.get("rules")
@@ -225,12 +232,12 @@ def _add_rules(found: Evidence, path: Path, judged: bool) -> None:
     digest = hashlib.sha256(data).hexdigest()
     if not judged:
         raise UsageError(
-            f"--rules {path}: rules without verdicts say nothing; give the verdicts as well: "
-            f"uqeval gate REPORT {path} -o verdicts.json, then --verdicts verdicts.json."
+            f"--rules {cut(path)}: rules without verdicts say nothing; give the verdicts as well: "
+            f"uqeval gate REPORT {cut(path)} -o verdicts.json, then --verdicts verdicts.json."
         )
     if found.rules_sha256 != digest:
         raise UsageError(
-            f"{path}: are not the rules of the verdicts: their SHA-256 is {digest[:12]}…, the "
+            f"{cut(path)}: are not the rules of the verdicts: their SHA-256 is {digest[:12]}…, the "
             f"verdicts name {str(found.rules_sha256)[:12]}…. Give the file that was judged by, or "
             "judge again with uqeval gate -o."
         )

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from uqeval.errors import UqevalError, UsageError
+from uqeval.errors import UqevalError, UsageError, cut
 from uqeval.usecases.evidence.collecting import Evidence, is_merged, record_of
 
 
@@ -42,8 +42,8 @@ def add_verifications(found: Evidence, paths: Sequence[str | Path], items: int |
         names = [name for name, own in found.report_files.items() if own.sha256 == digest]
         if not names:
             raise UsageError(
-                f"{path}: verifies a report whose SHA-256 is that of no given report. Verify these "
-                "reports again with uqeval verify -o, or give the report that was verified."
+                f"{cut(path)}: verifies a report whose SHA-256 is that of no given report. Verify "
+                "these reports again with uqeval verify -o, or give the report that was verified."
             )
         found.verifications[names[0]] = record
     left = [name for name in found.report_files if name not in found.verifications]
@@ -65,8 +65,8 @@ def _verify(found: Evidence, name: str, path: Path, items: int) -> None:
     except UqevalError as error:
         if not is_merged(report) and report.uqeval_version == version("uqeval"):
             raise UsageError(
-                f"{path}: cannot be verified here: {error} Where its stores are, run uqeval verify "
-                f"{path} -o verification.json; then give --verify verification.json."
+                f"{cut(path)}: cannot be verified here: {error} Where its stores are, run uqeval "
+                f"verify {cut(path)} -o verification.json; then give --verify verification.json."
             ) from None
         found.statements.append(f"{name}: is not verified: {error}")
         return

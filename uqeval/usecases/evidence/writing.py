@@ -11,7 +11,7 @@ from pathlib import Path
 
 from uqeval.disk.files import resolved
 from uqeval.disk.publishing import beside, publish_folder, sync_tree
-from uqeval.errors import OutputError, UsageError
+from uqeval.errors import OutputError, UsageError, cut
 from uqeval.usecases.evidence.collecting import Evidence
 from uqeval.usecases.evidence.environment import environment
 from uqeval.usecases.evidence.readme import STATEMENT, readme
@@ -24,19 +24,19 @@ def check_folder(path: str | Path, inputs: list[Path]) -> None:
     for source in inputs:
         own = resolved(source)
         if own == target or target in own.parents:
-            raise UsageError(f"{path}: holds the input {source}; give -o another folder.")
+            raise UsageError(f"{cut(path)}: holds the input {cut(source)}; give -o another folder.")
     if not target.parent.is_dir():
         raise OutputError(
-            f"{path}: the folder {target.parent} does not exist; make it, or name another."
+            f"{cut(path)}: the folder {target.parent} does not exist; make it, or name another."
         )
     if target.is_dir():
         if any(target.iterdir()) and not (target / STATEMENT).is_file():
             raise OutputError(
-                f"{path}: holds other files; give -o an empty folder, or one that an earlier "
+                f"{cut(path)}: holds other files; give -o an empty folder, or one that an earlier "
                 "uqeval evidence has written."
             )
     elif target.exists():
-        raise OutputError(f"{path}: is a file; give the name of a folder.")
+        raise OutputError(f"{cut(path)}: is a file; give the name of a folder.")
 
 
 def write_evidence(found: Evidence, folder: str | Path) -> list[str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from uqeval.errors import UsageError, listed, number_of
+from uqeval.errors import UsageError, listed, number_of, quoted
 
 if TYPE_CHECKING:
     from uqeval.inputs import Given, InputOptions, Inputs
@@ -51,8 +51,8 @@ def open_gallery(
     if list(inputs.source.names) != named:
         raise UsageError(
             f"{inputs.source.where} holds {number_of(len(inputs.source.names), 'item')}, the first "
-            f"{inputs.source.names[0]!r}; the report is of {len(named)}, the first "
-            f"{named[0] if named else '-'!r}. Give the stores that it was made of."
+            f"{quoted(inputs.source.names[0])}; the report is of {len(named)}, the first "
+            f"{quoted(named[0] if named else '-')}. Give the stores that it was made of."
         )
     kinds: dict[str, Callable[[Report, Inputs, dict[str, Path]], Painter]]
     kinds = {"classes": Classes, "regression": Numbers, "video": Pairs}
@@ -62,8 +62,8 @@ def open_gallery(
     if images is not None and not any(photo_of(files, name) for name in named):
         raise UsageError(
             f"--images {images}: none of its {len(files)} images is named as an item of the "
-            f"report; the first item is {named[0] if named else '-'!r}. Name the files as the "
-            "items, or leave --images."
+            f"report; the first item is {quoted(named[0] if named else '-')}. Name the files as "
+            "the items, or leave --images."
         )
     note = other_data(report.inputs, inputs.record)
     if model is not None:

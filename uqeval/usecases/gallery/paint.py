@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import open_file
-from uqeval.errors import StoreError, UsageError
+from uqeval.errors import StoreError, UsageError, cut
 from uqeval.report.gallery import Picture
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def photo(images: dict[str, Path], name: str) -> list[Picture]:
         with open_file(path) as file, Image.open(file) as stored:
             image = stored.convert("RGB")
     except (OSError, ValueError) as error:
-        raise StoreError(f"{path}: cannot be read as an image: {error}.") from None
+        raise StoreError(f"{cut(path)}: cannot be read as an image: {cut(error)}.") from None
     image.thumbnail((_WIDEST, 4 * _WIDEST))
     return [Picture("image", _png(image), f"The image {name}.")]
 
@@ -111,7 +111,7 @@ def files_of(folder: str | Path | None) -> dict[str, Path]:
     if folder is None:
         return {}
     if not Path(folder).is_dir():
-        raise UsageError(f"--images {folder}: is no folder of images.")
+        raise UsageError(f"--images {cut(folder)}: is no folder of images.")
     return {p.stem: p for p in sorted(Path(folder).iterdir()) if p.suffix.lower() in _IMAGES}
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, cut
 from uqeval.keys import family_of
 from uqeval.maps.names import void_of
 from uqeval.report.gallery import Picture
@@ -52,15 +52,16 @@ class Pairs:
         variants = [o for k, o in report.settings.items() if family_of(k) == "temporal"]
         models = list(dict.fromkeys(str(own["model"]) for own in variants))
         if model is not None and model not in models:
-            raise UsageError(f"--model {model}: the report is of {', '.join(models)}.")
+            raise UsageError(f"--model {model}: the report is of {cut(', '.join(models))}.")
         shown = models if model is None else [model]
         if lacking := [name for name in shown if name not in places]:
             several = "s" if len(shown) > 1 else ""
-            choose = f", or choose one with --model: {', '.join(models)}" if several else ""
+            choose = f", or choose one with --model: {cut(', '.join(models))}" if several else ""
             raise UsageError(
-                f"the report is of the model{several} {', '.join(map(repr, shown))}; the given "
-                f"predictions are of {', '.join(places)}, not of {', '.join(lacking)}. Give the "
-                f"predictions that it was made of{choose}."
+                f"the report is of the model{several} {cut(', '.join(map(repr, shown)))}; the "
+                "given "
+                f"predictions are of {cut(', '.join(places))}, not of {cut(', '.join(lacking))}. "
+                f"Give the predictions that it was made of{choose}."
             )
         self._variants = [(places[own["model"]], own) for own in variants if own["model"] in shown]
 

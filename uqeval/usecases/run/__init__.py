@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.config import FILE, Config, load_config, load_rules
 from uqeval.disk.locks import locked
 from uqeval.engine.options import MachineOptions
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, cut
 from uqeval.settings import options_of
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.evaluate import cut_options
@@ -131,11 +131,12 @@ def _keep(task: Task, report: Report, outcome: Outcome, chosen: RunSettings) -> 
 def _names(config: Config, chosen: RunSettings, file: str | Path | None) -> list[str]:
     """The stores to evaluate."""
     if not config.stores:
-        raise UsageError(f"{file}: names no stores; give one under stores:.")
+        raise UsageError(f"{cut(file)}: names no stores; give one under stores:.")
     strange = [name for name in chosen.stores if name not in config.stores]
     if strange:
         raise UsageError(
-            f"--store {strange[0]}: is no store of {file}; it has {', '.join(config.stores)}."
+            f"--store {strange[0]}: is no store of {cut(file)}; it has "
+            f"{cut(', '.join(config.stores))}."
         )
     names = [name for name in config.stores if not chosen.stores or name in chosen.stores]
     taken = {Path(PAGE).stem, Path(VERDICTS).stem}

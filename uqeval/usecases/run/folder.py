@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Store
 from uqeval.disk.publishing import link_aside, mend_states, new_file, refusals
-from uqeval.errors import OutputError, UqevalError
+from uqeval.errors import OutputError, UqevalError, cut
 from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
 from uqeval.stores.changed import ChangedError
@@ -48,7 +48,7 @@ def make_folder(
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise OutputError(f"{folder}: cannot be made a folder: {error.strerror}.") from error
+        raise OutputError(f"{cut(folder)}: cannot be made a folder: {error.strerror}.") from error
     check_writable(folder / PAGE)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import resolved
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, cut, quoted
 from uqeval.gate import NotEvaluated, Rule
 from uqeval.gate.baseline import refuse_unused_baseline
 from uqeval.inputs import Inputs
@@ -26,7 +26,8 @@ def refuse_same_folder(baseline: str | Path, folder: Path) -> None:
     goals = {resolved(where) for where in (place, *(resolved(file).parent for file in files))}
     if resolved(folder) in goals or any(_same(goal, folder) for goal in goals):
         raise UsageError(
-            f"--baseline {baseline} and the output, {folder}, are the same folder: the run would "
+            f"--baseline {baseline} and the output, {cut(folder)}, are the same folder: the run "
+            "would "
             "write over its baseline; name another with -o DIR, or keep the baseline elsewhere."
         )
 
@@ -107,12 +108,14 @@ def _why_not(
     if store is not None and store not in names:
         if store in stores:
             return (
-                f"is of the store {store!r}, which --store leaves out; take it too, or give "
+                f"is of the store {quoted(store)}, which --store leaves out; take it too, or give "
                 "--no-gate."
             )
         near = difflib.get_close_matches(store, stores, 1)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(stores)}."
-        return f"there is no store {store!r}; {hint}"
+        hint = (
+            f"did you mean {quoted(near[0])}?" if near else f"there are {cut(', '.join(stores))}."
+        )
+        return f"there is no store {quoted(store)}; {hint}"
     if rule.address.where and not sliced:
         return "is of a slice, and there are none; give a table of the items under slices:."
     return None
@@ -127,9 +130,10 @@ def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool)
     if not asked or address.key in known:
         return None
     near = difflib.get_close_matches(address.key, known, 1)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
+    hint = f"did you mean {quoted(near[0])}?" if near else f"there are {cut(', '.join(known))}."
     where = ", ".join(asked)
-    return f"names nothing in this file: no metric {address.key!r} is evaluated of {where}; {hint}"
+    what = f"no metric {quoted(address.key)} is evaluated of {where}"
+    return f"names nothing in this file: {what}; {hint}"
 
 
 def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> set[str]:

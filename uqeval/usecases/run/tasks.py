@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Config, Store
-from uqeval.errors import StoreError, UqevalError, UsageError
+from uqeval.errors import StoreError, UqevalError, UsageError, cut
 from uqeval.inputs import Inputs, beside_reference, open_inputs
 from uqeval.usecases.plans import check_family, everything, input_options
 from uqeval.usecases.run.outcome import Failures, Outcome, RunSettings
@@ -82,7 +82,7 @@ def _refuse_missing(store: Store) -> None:
     local = [path for path in store.paths() if path not in caches and "://" not in path]
     gone = [path for path in local if not Path(path.partition("::")[0]).exists()]
     if len(gone) > 1:
-        raise StoreError(f"there is nothing at {', '.join(gone)}. Check the paths.")
+        raise StoreError(f"there is nothing at {cut(', '.join(gone))}. Check the paths.")
 
 
 def with_cuts(

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.engine.options import MachineOptions, Progress, Silent
-from uqeval.errors import UsageError
+from uqeval.errors import UsageError, quoted
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.maps.views import Subset
 from uqeval.metrics._driver import drive, renamed
@@ -164,7 +164,7 @@ def _numbers(option: str, given: Any) -> list[int]:
         return [int(part) for part in parts]
     except ValueError:
         raise UsageError(
-            f"--{option} {given!r}; expected whole numbers with commas between."
+            f"--{option} {quoted(given)}; expected whole numbers with commas between."
         ) from None
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
-from uqeval.errors import UsageError, listed
+from uqeval.errors import UsageError, cut, listed
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
@@ -61,8 +61,8 @@ def with_paths(roles: Sequence[Role], stores: Sequence[str], report: str) -> lis
         if len(stores) != len(roles):
             raise UsageError(
                 f"{len(stores)} stores for the report {report}, which is of {len(roles)}: "
-                f"{', '.join(f'{own.name} {own.path}' for own in roles)}. Give them all in this "
-                "order, or none."
+                f"{cut(', '.join(f'{own.name} {own.path}' for own in roles))}. Give them all in "
+                "this order, or none."
             )
         pairs = zip(roles, stores, strict=True)
         return [Role(own.name, path, own.fingerprint) for own, path in pairs]
@@ -125,7 +125,8 @@ def _checked_names(names: Any, report: str) -> list[str]:
     if isinstance(names, list) and all(isinstance(own, str) for own in names):
         return names
     raise UsageError(
-        f"{report}: inputs.frame_names is not a list of strings; expected a report as -o writes it."
+        f"{cut(report)}: inputs.frame_names is not a list of strings; expected a report as -o "
+        "writes it."
     )
 
 
