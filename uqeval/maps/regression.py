@@ -254,18 +254,19 @@ class RegressionSource:
             label[...] = 0
         else:
             plane = self.target.read(item)
-            where = f"{self.target.where(item)}, item {cut(self.names[item])}"
-            self._check_size(plane, where, item, "the target is")
+            self._check_size(plane, self._place(self.target, item), item, "the target is")
             target = _plain(plane)
             array = self.target.parts[item].array
             invalid = [*self.invalid, *invalid_of(array)]
             set_label(target, as_stored(invalid, array.dtype, target.dtype), VOID, label)
         for mask in self.valid:
             values = mask.read(item)
-            where = f"{mask.where(item)}, item {cut(self.names[item])}"
-            self._check_size(values, where, item, "valid is")
+            self._check_size(values, self._place(mask, item), item, "valid is")
             label[(values == 0) | (values != values)] = VOID
         return label, target
+
+    def _place(self, planes: Planes, item: int) -> str:
+        return f"{planes.where(item)}, item {cut(self.names[item])}"
 
     def _check_size(self, plane: NDArray[Any], where: str, item: int, what: str) -> None:
         size, expected = plane.shape, self.size(item)
@@ -279,9 +280,7 @@ class RegressionSource:
     def _extra_map(self, name: str, item: int, label: NDArray[Any]) -> NDArray[Any]:
         planes = self.extra[name]
         plane = planes.read(item)
-        self._check_size(
-            plane, f"{planes.where(item)}, item {cut(self.names[item])}", item, "it is"
-        )
+        self._check_size(plane, self._place(planes, item), item, "it is")
         return self._copied(name, _plain(plane), label, planes, item, "values")
 
     def _copied(
@@ -302,8 +301,7 @@ class RegressionSource:
                 bad = ~np.isfinite(copied.astype(np.float32))
             y, x = (int(k[0]) for k in np.nonzero(bad))
             raise DataError(
-                f"{planes.where(item)}, item {cut(self.names[item])}: {int(bad.sum())} evaluated "
-                f"{what} "
+                f"{self._place(planes, item)}: {int(bad.sum())} evaluated {what} "
                 f"are NaN, infinite or beyond float32, first {float(values[y, x]):.6g} at row {y}, "
                 f"column {x}. Mask them with `valid`, or write them again."
             )
@@ -333,7 +331,7 @@ class RegressionSource:
         if (count := int((values < 0).sum())) > 0:
             y, x = (int(k[0]) for k in np.nonzero(values < 0))
             raise NegativeSigma(
-                f"{self.extra[name].where(item)}, item {cut(self.names[item])}: {count} evaluated "
+                f"{self._place(self.extra[name], item)}: {count} evaluated "
                 f"values are negative, first {values[y, x]:.6g} at row {y}, column {x}; "
                 f"--uncertainty {name} stands for σ here, which is not negative. Store a natural "
                 "logarithm as log_variance, log_std or log_b. For scores of its ranks: "
