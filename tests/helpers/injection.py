@@ -368,7 +368,7 @@ def _content(path: Path) -> Any:
         ".svg": lambda own: own.read_text().rstrip()[-6:],
         ".xml": lambda own: own.read_text().rstrip()[-13:],
     }
-    return read.get(path.suffix, lambda own: own.read_text().rstrip())(path)
+    return read.get(path.suffix, lambda own: own.read_bytes().rstrip())(path)
 
 
 def _timeless(value: Any) -> Any:

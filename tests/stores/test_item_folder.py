@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import resource
 from collections.abc import Callable
 from pathlib import Path
@@ -154,6 +155,8 @@ def test_predicted_ids(tmp_path: Path) -> None:
         assert report.results["segmentation"]["pixel_accuracy"] == pytest.approx(right)
         with pytest.raises(StoreError, match="no uncertainty"):
             uqeval.evaluate(folder, labels, metrics=("pavpu",), classes=C)
+        with pytest.raises(UsageError, match=rf"uqeval run {re.escape(str(folder))} LABELS"):
+            uqeval.evaluate(folder, labels, metrics=("pavpu",))
         everything = uqeval.evaluate(folder, labels, metrics="all", classes=C)
         assert list(everything.results) == ["segmentation"]
         assert any("no uncertainty" in text for text in everything.warnings)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
@@ -170,8 +171,9 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
         classes = options.classes or len(options.class_names or ())
     else:
         raise UsageError(
-            f"{where} holds predicted ids but does not say how many classes there are, as "
-            "class_names in its attributes would; give --classes or --class-names."
+            f"{where} holds predicted ids and no uncertainty, and does not say how many classes "
+            "there are. Ids give the segmentation scores: "
+            f"uqeval run {quote(where)} LABELS --classes N. All else needs class probabilities."
         )
     if classes > MOST_CLASSES:
         raise StoreError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -94,8 +95,8 @@ def lacking(where: str, name: str, stored: list[str], samples: bool) -> str:
     if not samples and stored == ["predictions"]:
         return (
             f"{where} holds predicted ids and no uncertainty, which {quoted(name)} would need. Ids "
-            "give the segmentation scores (`uqeval run PREDS LABELS`) and `uqeval tc`; store class "
-            "probabilities or a map for the rest."
+            f"give the segmentation scores (uqeval run {quote(where)} LABELS) and `uqeval tc`; "
+            "store class probabilities or a map for the rest."
         )
     held = f"It holds {', '.join(stored) or 'no maps'}"
     if samples:
