@@ -104,7 +104,7 @@ def _config(needs: str, wanted: Sequence[str]) -> Config:
     for name in wanted:
         if name not in config.stores:
             known = ", ".join(config.stores) or "none"
-            raise UsageError(f"--store {name}: is no store of {FILE}; it has {cut(known)}.")
+            raise UsageError(f"--store {cut(name)}: is no store of {FILE}; it has {cut(known)}.")
     return config
 
 

@@ -16,7 +16,7 @@ import typer
 from uqeval.cli.declared import with_options
 from uqeval.cli.messages import tell, warn
 from uqeval.cli.stdout import console, printing
-from uqeval.errors import OutputError, StoreError, UsageError, cut
+from uqeval.errors import OutputError, StoreError, UsageError, cut, printable
 from uqeval.settings import Settings, shared_option
 
 if TYPE_CHECKING:
@@ -201,7 +201,6 @@ def show(judgement: Judgement) -> None:
     from rich.markup import escape
 
     from uqeval.report import verdicts as words
-    from uqeval.report.safe import printable
     from uqeval.report.terminal import print_table, split
 
     stdout = console()

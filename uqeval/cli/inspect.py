@@ -14,7 +14,7 @@ from uqeval.cli.messages import tell, warn
 from uqeval.cli.shared import Shared
 from uqeval.cli.stdout import console
 from uqeval.engine.sizes import parse_memory
-from uqeval.errors import UqevalError, UsageError, cut, listed
+from uqeval.errors import UqevalError, UsageError, cut
 from uqeval.settings import Settings, shared_option
 
 if TYPE_CHECKING:
@@ -112,11 +112,9 @@ def _looked(asked: dict[str, Any], full: bool, shared: Shared) -> Inspection:
     return look(full=full, memory=memory, progress=progress_for(shared.quiet), **asked)
 
 
-def _short(value: object) -> str:
-    """Return a text of a store as it is shown: not long, and no control characters."""
-    from uqeval.report.safe import printable
-
-    return printable(cut(str(value)))
+def _first(names: Sequence[object], most: int) -> str:
+    """Return the first of many names, each cut if too long, and that there are more."""
+    return ", ".join(map(cut, names[:most])) + (" …" if len(names) > most else "")
 
 
 def _show(found: Inspection, of: str) -> None:
@@ -125,7 +123,7 @@ def _show(found: Inspection, of: str) -> None:
     from rich.table import Table
 
     stdout = console(120)
-    path = escape(_short(of + found.path))
+    path = escape(cut(of + found.path))
     stdout.print(f"[bold]{path}[/]  {found.items:,} items", soft_wrap=True)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in ("array", "axes", "shape", "dtype", "chunk", "a chunk", "on disk", "missing"):
@@ -135,19 +133,18 @@ def _show(found: Inspection, of: str) -> None:
     for array in found.arrays:
         shape = array.shape if isinstance(array.shape, str) else "×".join(map(str, array.shape))
         table.add_row(
-            escape(_short(array.name)), escape(_short(", ".join(array.axes))), _short(shape),
-            escape(_short(array.dtype)),
+            escape(cut(array.name)), escape(cut(", ".join(array.axes))), cut(shape),
+            escape(cut(array.dtype)),
             "×".join(map(str, array.chunks)), filesize.decimal(array.chunk_bytes),
             f"{filesize.decimal(array.stored_bytes)} "
             f"({array.stored_bytes / max(array.logical_bytes, 1):.0%})",
             f"{array.missing_chunks:,}",
         )  # fmt: skip
     stdout.print(table)
-    names = "none" if found.names is None else listed(map(_short, found.names), most=3)
+    names = "none" if found.names is None else _first(found.names, 3)
     for key, value in (found.facts | {"names": names} | found.values).items():
         is_list = isinstance(value, list)
-        text = listed(map(_short, value), most=_CLASSES) if is_list else str(value)
-        text = text if is_list or key == "names" else _short(text)
+        text = _first(value, _CLASSES) if is_list else value if key == "names" else cut(value)
         stdout.print(f"  {key.replace('_', ' '):<18} {escape(text)}", soft_wrap=True)
     if found.cost:
         stdout.print(

@@ -135,7 +135,7 @@ def _names(config: Config, chosen: RunSettings, file: str | Path | None) -> list
     strange = [name for name in chosen.stores if name not in config.stores]
     if strange:
         raise UsageError(
-            f"--store {strange[0]}: is no store of {cut(file)}; it has "
+            f"--store {cut(strange[0])}: is no store of {cut(file)}; it has "
             f"{cut(', '.join(config.stores))}."
         )
     names = [name for name in config.stores if not chosen.stores or name in chosen.stores]
