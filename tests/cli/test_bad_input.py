@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import zarr
-from command import fails
+from command import pavpu_refused
 from PIL import Image
 from small_stores import (
     NAMES,
@@ -43,24 +43,28 @@ def stored(
 
 
 def test_there_is_nothing(tmp_path: Path) -> None:
-    fails(tmp_path, tmp_path / "no.zarr", says=["no.zarr: there is nothing here", "Check the path"])
+    pavpu_refused(
+        tmp_path, tmp_path / "no.zarr", says=["no.zarr: there is nothing here", "Check the path"]
+    )
 
 
 def test_an_empty_folder(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
-    fails(tmp_path, tmp_path / "empty", says=["empty: is a folder with nothing in it", "expected"])
+    pavpu_refused(
+        tmp_path, tmp_path / "empty", says=["empty: is a folder with nothing in it", "expected"]
+    )
 
 
 def test_a_store_whose_writer_has_not_ended(tmp_path: Path) -> None:
     mark = {"format": "predictions", "version": 1, "complete": False}
     store = save_complete(tmp_path / "half.zarr", uqeval=mark)
-    fails(tmp_path, store, says=["half.zarr: is unfinished", "run it again"])
+    pavpu_refused(tmp_path, store, says=["half.zarr: is unfinished", "run it again"])
 
 
 def test_metadata_that_are_no_json(tmp_path: Path) -> None:
     store = save_complete(tmp_path / "s.zarr")
     (store / "probs/zarr.json").write_text('{"zarr_format": 3,')
-    fails(tmp_path, store, says=["s.zarr", "is not valid JSON"])
+    pavpu_refused(tmp_path, store, says=["s.zarr", "is not valid JSON"])
 
 
 @pytest.mark.parametrize(
@@ -72,12 +76,14 @@ def test_metadata_that_are_no_json(tmp_path: Path) -> None:
 )
 def test_a_file_that_is_something_else(tmp_path: Path, stores: Path, name: str, says: str) -> None:
     (tmp_path / name).write_bytes(b"hello")
-    fails(tmp_path, tmp_path / name, stores / "labels", says=[name, says])
+    pavpu_refused(tmp_path, tmp_path / name, stores / "labels", says=[name, says])
 
 
 def test_pickles_are_never_read(tmp_path: Path, stores: Path) -> None:
     np.save(tmp_path / "p.npy", np.array([{}], dtype=object), allow_pickle=True)
-    fails(tmp_path, tmp_path / "p.npy", stores / "labels", says=["p.npy", "pickled objects"])
+    pavpu_refused(
+        tmp_path, tmp_path / "p.npy", stores / "labels", says=["p.npy", "pickled objects"]
+    )
 
 
 # ---- chunks
@@ -86,7 +92,7 @@ def test_pickles_are_never_read(tmp_path: Path, stores: Path) -> None:
 def test_a_chunk_that_is_missing(tmp_path: Path) -> None:
     store = stored(tmp_path)
     (store / "probs/c/1/0/0/0/0").unlink()
-    fails(
+    pavpu_refused(
         tmp_path, store, "--limit", "1",
         says=["bad.zarr/probs: 1 of 3 chunks are missing", "[1, 0, 0, 0, 0]", "--missing-chunks"],
     )  # fmt: skip
@@ -94,7 +100,7 @@ def test_a_chunk_that_is_missing(tmp_path: Path) -> None:
 
 def test_label_chunks_that_zarr_left_out(tmp_path: Path) -> None:
     store = stored(tmp_path, planes=labels() * 0, config={"write_empty_chunks": False})
-    fails(
+    pavpu_refused(
         tmp_path, store,
         says=["bad.zarr/labels: 3 of 3 chunks are missing", "write_empty_chunks=True"],
     )  # fmt: skip
@@ -110,7 +116,7 @@ def test_an_inner_chunk_of_a_shard_that_is_missing(tmp_path: Path) -> None:
     values = probs()
     values[1, 2] = 0
     array[...] = values
-    fails(
+    pavpu_refused(
         tmp_path, store,
         says=["bad.zarr/probs: 1 of 12 chunks are missing, first chunk [1, 2, 0, 0, 0]"],
     )  # fmt: skip
@@ -124,7 +130,9 @@ def test_a_shard_that_is_cut(tmp_path: Path) -> None:
     array[...] = probs()
     shard = store / "probs/c/2/0/0/0/0"
     shard.write_bytes(shard.read_bytes()[:-100])
-    fails(tmp_path, store, says=["bad.zarr/probs: shard c/2/0/0/0/0 is damaged", "Copy it again"])
+    pavpu_refused(
+        tmp_path, store, says=["bad.zarr/probs: shard c/2/0/0/0/0 is damaged", "Copy it again"]
+    )
 
 
 @pytest.mark.parametrize("left", [0, 100])
@@ -132,7 +140,7 @@ def test_a_blosc_chunk_that_is_cut(tmp_path: Path, left: int) -> None:
     store = stored(tmp_path, compressors=[BloscCodec(cname="lz4")])
     chunk = store / "probs/c/1/0/0/0/0"
     chunk.write_bytes(chunk.read_bytes()[:left])
-    fails(tmp_path, store, says=["bad.zarr/probs: chunk c/1/0/0/0/0 is damaged: cut short"])
+    pavpu_refused(tmp_path, store, says=["bad.zarr/probs: chunk c/1/0/0/0/0 is damaged: cut short"])
 
 
 def test_a_chunk_whose_bits_have_changed(tmp_path: Path) -> None:
@@ -141,14 +149,14 @@ def test_a_chunk_whose_bits_have_changed(tmp_path: Path) -> None:
     data = bytearray(chunk.read_bytes())
     data[40:60] = bytes(20)
     chunk.write_bytes(data)
-    fails(tmp_path, store, says=["bad.zarr/probs: chunk c/1/0/0/0/0 is damaged", "zstd"])
+    pavpu_refused(tmp_path, store, says=["bad.zarr/probs: chunk c/1/0/0/0/0 is damaged", "zstd"])
 
 
 def test_an_uncompressed_chunk_that_is_cut(tmp_path: Path) -> None:
     store = stored(tmp_path, compressors=None)
     chunk = store / "labels/c/2/0/0"
     chunk.write_bytes(chunk.read_bytes()[:-1])
-    fails(tmp_path, store, says=["bad.zarr/labels: chunk c/2/0/0 is damaged", "767"])
+    pavpu_refused(tmp_path, store, says=["bad.zarr/labels: chunk c/2/0/0 is damaged", "767"])
 
 
 # ---- shapes
@@ -156,7 +164,7 @@ def test_an_uncompressed_chunk_that_is_cut(tmp_path: Path) -> None:
 
 def test_wrong_rank(tmp_path: Path) -> None:
     store = save(tmp_path / "bad.zarr", {"probs": probs()[0, 0], "labels": labels()})
-    fails(tmp_path, store, says=["bad.zarr: 'labels' has 3 items and 'probs' has 5"])
+    pavpu_refused(tmp_path, store, says=["bad.zarr: 'labels' has 3 items and 'probs' has 5"])
 
 
 def test_wrong_order_of_axes(tmp_path: Path) -> None:
@@ -164,7 +172,7 @@ def test_wrong_order_of_axes(tmp_path: Path) -> None:
     for number, window in enumerate(("4", "8")):  # one that fits into the 5 classes, and one not
         folder = tmp_path / str(number)
         folder.mkdir()
-        fails(
+        pavpu_refused(
             folder, store, "--window", window,
             says=["bad.zarr/labels", "labels are 24×32", "predictions are 32×5", "class axis last",
                   "dimension_names"],
@@ -173,7 +181,7 @@ def test_wrong_order_of_axes(tmp_path: Path) -> None:
 
 def test_samples_and_classes_swapped(tmp_path: Path) -> None:
     store = stored(tmp_path, probs().transpose(0, 2, 1, 3, 4), labels() % 4)
-    fails(
+    pavpu_refused(
         tmp_path, store, says=["bad.zarr/probs, item aachen", "sum to 1", "Check the order of axes"]
     )
 
@@ -182,13 +190,15 @@ def test_axes_that_nobody_knows(tmp_path: Path) -> None:
     store = save(
         tmp_path / "bad.zarr", {"probs": probs()}, dimension_names=["n", "t", "c", "u", "v"]
     )
-    fails(tmp_path, store, says=["bad.zarr/probs: dimension_names are ['n', 't', 'c', 'u', 'v']"])
+    pavpu_refused(
+        tmp_path, store, says=["bad.zarr/probs: dimension_names are ['n', 't', 'c', 'u', 'v']"]
+    )
 
 
 def test_fewer_classes_than_the_labels_have(tmp_path: Path) -> None:
     four = probs()[:, :, :4]
     store = stored(tmp_path, four / four.sum(axis=2, keepdims=True))
-    fails(
+    pavpu_refused(
         tmp_path, store,
         says=["bad.zarr/labels, item aachen", "outside the 4 classes 0 … 3", "--ignore-index"],
     )  # fmt: skip
@@ -196,16 +206,18 @@ def test_fewer_classes_than_the_labels_have(tmp_path: Path) -> None:
 
 def test_another_size_of_labels(tmp_path: Path, stores: Path) -> None:
     store = stored(tmp_path, planes=labels()[:, :20])
-    fails(tmp_path, store, says=["bad.zarr/labels, item aachen: labels are 20×32", "24×32"])
+    pavpu_refused(tmp_path, store, says=["bad.zarr/labels, item aachen: labels are 20×32", "24×32"])
     again = tmp_path / "png"
     planes = [*labels()[:2], labels()[2, :, :30]]
     folder = save_label_folder(again / "labels", planes)
-    fails(again, stores / "preds.zarr", folder, says=["celle.png, item celle: labels are 24×30"])
+    pavpu_refused(
+        again, stores / "preds.zarr", folder, says=["celle.png, item celle: labels are 24×30"]
+    )
 
 
 def test_height_and_width_swapped(tmp_path: Path) -> None:
     store = stored(tmp_path, planes=labels().transpose(0, 2, 1))
-    told = fails(
+    told = pavpu_refused(
         tmp_path, store,
         says=["labels are 32×24", "predictions are 24×32", "look swapped", "dimension_names",
               "transpose it"],
@@ -215,11 +227,11 @@ def test_height_and_width_swapped(tmp_path: Path) -> None:
 
 def test_another_number_of_labels(tmp_path: Path, stores: Path) -> None:
     store = stored(tmp_path, planes=labels()[:2])
-    fails(tmp_path, store, says=["bad.zarr: 'labels' has 2 items and 'probs' has 3"])
+    pavpu_refused(tmp_path, store, says=["bad.zarr: 'labels' has 2 items and 'probs' has 3"])
     again = tmp_path / "npy"
     again.mkdir()
     np.save(again / "two.npy", labels()[:2])
-    fails(
+    pavpu_refused(
         again, stores / "preds.zarr", again / "two.npy", says=["two.npy holds 2 labels", "3 items"]
     )
 
@@ -228,7 +240,7 @@ def test_another_number_of_labels(tmp_path: Path, stores: Path) -> None:
 
 
 def test_items_without_names_and_label_files(tmp_path: Path, stores: Path) -> None:
-    fails(
+    pavpu_refused(
         tmp_path, stores / "anonymous.zarr", stores / "labels",
         says=["labels: label files are matched", "anonymous.zarr gives its 3 items no names",
               "--names FILE"],
@@ -237,7 +249,7 @@ def test_items_without_names_and_label_files(tmp_path: Path, stores: Path) -> No
 
 def test_names_without_label_files(tmp_path: Path, stores: Path) -> None:
     folder = save_label_folder(tmp_path / "labels", labels()[:1], ["bonn"])
-    fails(
+    pavpu_refused(
         tmp_path, stores / "preds.zarr", folder,
         says=["labels: 2 of 3 items have no label: aachen, celle", "look like bonn.png"],
     )  # fmt: skip
@@ -245,7 +257,7 @@ def test_names_without_label_files(tmp_path: Path, stores: Path) -> None:
 
 def test_a_label_store_that_lacks_an_item(tmp_path: Path, stores: Path) -> None:
     other = save(tmp_path / "l.zarr", {"labels": labels()}, {"names": ["aachen", "x", "celle"]})
-    fails(
+    pavpu_refused(
         tmp_path, stores / "preds.zarr", other,
         says=["l.zarr: 1 of 3 items of", "preds.zarr have no label: bonn"],
     )  # fmt: skip
@@ -267,7 +279,7 @@ def test_a_names_file_that_does_not_fit(
     file = tmp_path / "names.txt"
     if text is not None:
         file.write_bytes(text.encode() if isinstance(text, str) else text)
-    fails(
+    pavpu_refused(
         tmp_path,
         stores / "anonymous.zarr",
         stores / "labels.zarr",
@@ -279,12 +291,12 @@ def test_a_names_file_that_does_not_fit(
 
 def test_names_of_the_store_that_cannot_be(tmp_path: Path) -> None:
     store = save_complete(tmp_path / "bad.zarr", names=["a", "a", "b"])
-    fails(tmp_path, store, says=["bad.zarr: attribute names: a stand there more than once"])
+    pavpu_refused(tmp_path, store, says=["bad.zarr: attribute names: a stand there more than once"])
 
 
 def test_class_names_that_cannot_be(tmp_path: Path) -> None:
     store = save_complete(tmp_path / "bad.zarr", class_names=["road", "car"])
-    fails(tmp_path, store, says=["bad.zarr: 2 class_names for 5 classes"])
+    pavpu_refused(tmp_path, store, says=["bad.zarr: 2 class_names for 5 classes"])
 
 
 # ---- label values
@@ -294,7 +306,7 @@ def test_labels_that_are_numbered_from_1(tmp_path: Path) -> None:
     planes = labels()
     planes[planes != 255] += 1
     store = stored(tmp_path, planes=planes)
-    told = fails(tmp_path, store, says=["numbered from 1 to 5", "start at 0: subtract 1"])
+    told = pavpu_refused(tmp_path, store, says=["numbered from 1 to 5", "start at 0: subtract 1"])
     assert "--ignore-index" not in told
 
 
@@ -303,7 +315,7 @@ def test_labels_never_wrap_around(tmp_path: Path, value: int) -> None:
     planes = labels().astype("i8")
     planes[1, 10, 11] = value
     store = stored(tmp_path, planes=planes)
-    fails(
+    pavpu_refused(
         tmp_path, store,
         says=["bad.zarr/labels, item bonn: 1 of 768 pixels have labels outside the 5 classes",
               f"{value} (first at row 10, column 11)", "ignore_index 255"],
@@ -314,20 +326,22 @@ def test_a_label_that_is_no_class(tmp_path: Path, stores: Path) -> None:
     planes = labels()
     planes[2, 5, 6] = 5
     folder = save_label_folder(tmp_path / "labels", planes)
-    fails(
+    pavpu_refused(
         tmp_path, stores / "preds.zarr", folder,
         says=["celle.png, item celle: 1 of 768 pixels", "0 … 4", "5 (first at row 5, column 6)"],
     )  # fmt: skip
 
 
 def test_void_that_is_not_named_as_such(tmp_path: Path, complete: Path) -> None:
-    fails(tmp_path, complete, "--ignore-index", "254", says=["other than ignore_index 254: 255"])
+    pavpu_refused(
+        tmp_path, complete, "--ignore-index", "254", says=["other than ignore_index 254: 255"]
+    )
 
 
 @pytest.mark.parametrize("options", [(), ("--threshold-scope", "item")])
 def test_a_set_that_is_all_void(tmp_path: Path, options: tuple[str, ...]) -> None:
     store = stored(tmp_path, planes=np.full((N, H, W), 255, "u1"))
-    fails(
+    pavpu_refused(
         tmp_path, store, *options,
         says=["bad.zarr: nothing is left to evaluate", "3 items are ignore_index 255 (void)"],
     )  # fmt: skip
@@ -336,20 +350,24 @@ def test_a_set_that_is_all_void(tmp_path: Path, options: tuple[str, ...]) -> Non
 def test_label_files_that_are_no_ids(tmp_path: Path, stores: Path) -> None:
     folder = save_label_folder(tmp_path / "labels")
     Image.fromarray(np.zeros((H, W, 3), np.uint8)).save(folder / "bonn.png")
-    fails(tmp_path, stores / "preds.zarr", folder, says=["bonn.png: is RGB", "grey", "palette"])
+    pavpu_refused(
+        tmp_path, stores / "preds.zarr", folder, says=["bonn.png: is RGB", "grey", "palette"]
+    )
     again = tmp_path / "cut"
     folder = save_label_folder(again / "labels")
     file = folder / "celle.png"
     file.write_bytes(file.read_bytes()[:-30])
-    fails(again, stores / "preds.zarr", folder, says=["celle.png: is damaged or cut short"])
+    pavpu_refused(again, stores / "preds.zarr", folder, says=["celle.png: is damaged or cut short"])
 
 
 def test_labels_of_another_kind(tmp_path: Path, stores: Path) -> None:
     store = stored(tmp_path, planes=labels().astype("f4"))
-    fails(tmp_path, store, says=["bad.zarr/labels: holds float32, expected class ids as integers"])
+    pavpu_refused(
+        tmp_path, store, says=["bad.zarr/labels: holds float32, expected class ids as integers"]
+    )
     again = tmp_path / "map"
     again.mkdir()
-    fails(
+    pavpu_refused(
         again, stores / "preds.zarr", stores / "labels.zarr", "--label-map", "cityscapes",
         says=["--label-map cityscapes", "labels.zarr"],
     )  # fmt: skip
@@ -367,7 +385,7 @@ def test_what_is_no_probability(tmp_path: Path, value: float, kind: str) -> None
     values[1, 2, 3, 4, 5] = value
     values[1, 2, 0, 4, 5] += 0.5 if value == -0.5 else 0.0
     store = stored(tmp_path, values)
-    fails(
+    pavpu_refused(
         tmp_path, store,
         says=["bad.zarr/probs, item bonn: 1 of 15360 probabilities", f"are {kind}, first in",
               "sample 2, class 3, row 4, column 5"],
@@ -377,7 +395,7 @@ def test_what_is_no_probability(tmp_path: Path, value: float, kind: str) -> None
 def test_a_negative_value_that_the_sum_does_not_show(tmp_path: Path) -> None:
     values = probs()
     values[0, 1, :, 7, 8] = [-0.25, 0.5, 0.25, 0.5, 0.0]
-    fails(
+    pavpu_refused(
         tmp_path, stored(tmp_path, values), says=["item aachen", "are negative", "row 7, column 8"]
     )
 
@@ -389,7 +407,7 @@ def test_sums_that_are_not_1(tmp_path: Path, chunks: tuple[int, ...]) -> None:
     store = save(tmp_path / "labels.zarr", {"labels": labels()})
     group = zarr.create_group(str(tmp_path / "bad.zarr"), attributes={"names": NAMES})
     group.create_array("probs", shape=values.shape, dtype="f4", chunks=chunks)[...] = values
-    fails(
+    pavpu_refused(
         tmp_path, tmp_path / "bad.zarr", store,
         says=["bad.zarr/probs, item bonn: the class probabilities of 1 of", "do not sum to 1",
               "first 0.99 in sample 2, row 9, column 20 (tolerance 0.0001)"],
@@ -398,14 +416,16 @@ def test_sums_that_are_not_1(tmp_path: Path, chunks: tuple[int, ...]) -> None:
 
 def test_logits_that_are_called_probs(tmp_path: Path) -> None:
     store = stored(tmp_path, abs(logits()))
-    fails(tmp_path, store, says=["bad.zarr/probs", "do not sum to 1", "store them as `logits`"])
+    pavpu_refused(
+        tmp_path, store, says=["bad.zarr/probs", "do not sum to 1", "store them as `logits`"]
+    )
 
 
 def test_logits_that_are_no_numbers(tmp_path: Path, stores: Path) -> None:
     values = logits()
     values[2, 0, 0, 0, 0] = np.nan
     store = save(tmp_path / "bad.zarr", {"logits": values}, {"names": NAMES})
-    fails(
+    pavpu_refused(
         tmp_path, store, stores / "labels",
         says=["bad.zarr/logits, item celle: 1 of 15360 logits", "NaN or infinite"],
     )  # fmt: skip
@@ -413,7 +433,9 @@ def test_logits_that_are_no_numbers(tmp_path: Path, stores: Path) -> None:
 
 def test_integers_without_a_scale(tmp_path: Path) -> None:
     store = stored(tmp_path, (probs() * 255).round().astype("u1"))
-    fails(tmp_path, store, says=["bad.zarr/probs: uint8 probs with scale None", "0.00392157"])
+    pavpu_refused(
+        tmp_path, store, says=["bad.zarr/probs: uint8 probs with scale None", "0.00392157"]
+    )
 
 
 # ---- maps stores
@@ -426,12 +448,14 @@ def maps_store(path: Path, **changes: np.ndarray) -> Path:
 
 def test_maps_that_are_not_there(tmp_path: Path) -> None:
     store = maps_store(tmp_path)
-    message = fails(tmp_path, store, says=["maps.zarr has no map 'entropy'", "energy, predictions"])
+    message = pavpu_refused(
+        tmp_path, store, says=["maps.zarr has no map 'entropy'", "energy, predictions"]
+    )
     assert "uqeval reduce" in message
 
 
 def test_top_k_of_a_maps_store(tmp_path: Path) -> None:
-    fails(
+    pavpu_refused(
         tmp_path, maps_store(tmp_path), "--uncertainty", "energy", "--top-k", "2",
         says=["maps.zarr: --top-k needs `mean_probs` or `label_rank`"],
     )  # fmt: skip
@@ -441,13 +465,13 @@ def test_maps_with_values_that_cannot_be(tmp_path: Path) -> None:
     energy = abs(logits()[:, 0, 0])
     energy[1, 2, 3] = np.nan
     store = maps_store(tmp_path, energy=energy)
-    fails(
+    pavpu_refused(
         tmp_path, store, "--uncertainty", "energy",
         says=["maps.zarr/energy, item 1: 1 of 768 values are NaN", "row 2, column 3"],
     )  # fmt: skip
     again = tmp_path / "ids"
     again.mkdir()
-    fails(
+    pavpu_refused(
         again, maps_store(again, predictions=labels()), "--uncertainty", "energy",
         says=["maps.zarr/predictions, item 0: predicted ids run from 0 to 255; expected 0 … 4"],
     )  # fmt: skip
@@ -458,14 +482,14 @@ def test_ids_without_a_number_of_classes(tmp_path: Path) -> None:
     document = json.loads((store / "zarr.json").read_text())
     document["attributes"] = {}
     (store / "zarr.json").write_text(json.dumps(document))
-    fails(tmp_path, store, "--uncertainty", "energy", says=["maps.zarr", "give --classes"])
+    pavpu_refused(tmp_path, store, "--uncertainty", "energy", says=["maps.zarr", "give --classes"])
 
 
 def test_samples_that_are_not_there(tmp_path: Path) -> None:
     for name in ("mutual_information", "std"):
         folder = tmp_path / name
         store = stored(folder, probs()[:, :1])
-        fails(
+        pavpu_refused(
             folder, store, "--uncertainty", name,
             says=["bad.zarr holds one sample", f"{name} is undefined"],
         )  # fmt: skip
@@ -477,7 +501,9 @@ def test_samples_that_are_not_there(tmp_path: Path) -> None:
 def test_members_that_do_not_belong_together(tmp_path: Path, stores: Path) -> None:
     predictions, planes = stores / "preds.zarr", stores / "labels"
     few = save(tmp_path / "few.zarr", {"probs": probs()[:2]})
-    fails(tmp_path, predictions, few, planes, says=["few.zarr holds 2 items", "preds.zarr holds 3"])
+    pavpu_refused(
+        tmp_path, predictions, few, planes, says=["few.zarr holds 2 items", "preds.zarr holds 3"]
+    )
     others = {
         "named": save(tmp_path / "o.zarr", {"probs": probs()}, {"names": ["aachen", "x", "celle"]}),
         "kind": save(tmp_path / "k.zarr", {"logits": logits()}),
@@ -488,4 +514,4 @@ def test_members_that_do_not_belong_together(tmp_path: Path, stores: Path) -> No
     }
     for name, other in others.items():
         (tmp_path / name).mkdir()
-        fails(tmp_path / name, predictions, other, planes, says=says[name])
+        pavpu_refused(tmp_path / name, predictions, other, planes, says=says[name])

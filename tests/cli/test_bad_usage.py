@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import EXECUTABLE, environment, fails, refused, run_uqeval, run_well
+from command import EXECUTABLE, environment, pavpu_refused, refused, run_uqeval, run_well
 from small_stores import labels
 
 # ---- options
@@ -44,13 +44,13 @@ from small_stores import labels
 def test_options_that_cannot_be(
     tmp_path: Path, complete: Path, options: str, says: list[str]
 ) -> None:
-    fails(tmp_path, complete, *options.split(), says=says)
+    pavpu_refused(tmp_path, complete, *options.split(), says=says)
 
 
 @pytest.mark.parametrize("rule", ["p101", "range:2", "nan", "foo", ""])
 def test_thresholds_that_cannot_be(tmp_path: Path, complete: Path, rule: str) -> None:
     says = [f"--threshold {rule!r} cannot be; expected mean, median, pNN (p0 … p100), range:T"]
-    fails(tmp_path, complete, f"--threshold={rule}", says=says)
+    pavpu_refused(tmp_path, complete, f"--threshold={rule}", says=says)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,9 @@ def test_what_the_parser_refuses(tmp_path: Path, complete: Path, options: str, s
 
 
 def test_a_memory_that_is_too_small_says_which_would_do(tmp_path: Path, complete: Path) -> None:
-    message = fails(tmp_path, complete, "--memory", "1500B", says=["--memory 1500B does not hold"])
+    message = pavpu_refused(
+        tmp_path, complete, "--memory", "1500B", says=["--memory 1500B does not hold"]
+    )
     assert "one decoded chunk of" in message and "complete.zarr" in message
     needed = re.search(r"Give --memory (\w+)", message)
     assert needed
@@ -96,7 +98,7 @@ def test_labels_in_the_wrong_place(tmp_path: Path, stores: Path, complete: Path)
     for number, (paths, says) in enumerate(cases):
         folder = tmp_path / str(number)
         folder.mkdir()
-        fails(folder, *paths, says=says)
+        pavpu_refused(folder, *paths, says=says)
 
 
 # ---- thresholds from a report
@@ -133,7 +135,7 @@ def test_files_that_are_no_report(tmp_path: Path, complete: Path, report: dict[s
         file = folder / f"{name}.json"
         if text is not None:
             file.write_text(text)
-        fails(folder, complete, "--threshold-from", file, says=says)
+        pavpu_refused(folder, complete, "--threshold-from", file, says=says)
 
 
 def test_a_report_that_lacks_the_uncertainty(
@@ -141,7 +143,7 @@ def test_a_report_that_lacks_the_uncertainty(
 ) -> None:
     file = tmp_path / "r.json"
     file.write_text(json.dumps(report))
-    fails(
+    pavpu_refused(
         tmp_path, complete, "--threshold-from", file, "--uncertainty", "std",
         says=["r.json: it has no threshold for std", "it has PAvPU for entropy"],
     )  # fmt: skip
@@ -151,7 +153,7 @@ def test_a_report_that_lacks_the_uncertainty(
     file.write_text(json.dumps(report))
     third = tmp_path / "items"
     third.mkdir()
-    fails(
+    pavpu_refused(
         third, complete, "--threshold-from", file,
         says=["pavpu has no single threshold: fitted for each item apart"],
     )  # fmt: skip

@@ -481,8 +481,8 @@ BAD: dict[str, tuple[Damage, tuple[str, ...], tuple[str, ...]]] = {
 }  # fmt: skip
 
 
-def fails(path: Path, *arguments: str | Path) -> Outcome:
-    """A run with outputs into an empty folder; they stay away."""
+def leaves_nothing(path: Path, *arguments: str | Path) -> Outcome:
+    """Assert that `uqeval tc ARGUMENTS` writes none of its outputs; returns how it ended."""
     out = path / "out"
     out.mkdir()
     outcome = run_uqeval(
@@ -498,7 +498,7 @@ def test_it_says_what_is_wrong(tmp_path: Path, what: str) -> None:
     own = video()
     save_folder(tmp_path / "v", own)
     damage(tmp_path, own)
-    message = refused(fails(tmp_path, "v", *options), *words)
+    message = refused(leaves_nothing(tmp_path, "v", *options), *words)
     assert message.startswith("uqeval: ") and message.count("uqeval: ") == 1
 
 
@@ -544,7 +544,7 @@ def test_video_that_ends_early(tmp_path: Path) -> None:
     preds = save_store(tmp_path / "p.zarr", predictions=own.stack("predictions"))
     run_well("tc", path, preds)
     path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
-    refused(fails(tmp_path, path, preds), "film.avi")
+    refused(leaves_nothing(tmp_path, path, preds), "film.avi")
 
 
 def test_chunks_that_are_not_there(tmp_path: Path) -> None:
@@ -576,7 +576,7 @@ def test_a_folder_that_cannot_be_written(tmp_path: Path) -> None:
         pytest.skip("root writes everywhere")
     save_folder(tmp_path / "v", video())
     (tmp_path / "cache").mkdir(mode=0o500)
-    refused(fails(tmp_path, "v", "--flow-cache", "cache"), "cannot be kept")
+    refused(leaves_nothing(tmp_path, "v", "--flow-cache", "cache"), "cannot be kept")
 
 
 def test_names_come_from_the_store(tmp_path: Path) -> None:

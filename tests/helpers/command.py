@@ -12,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import forked
+import pytest
+
+from uqeval.errors import UqevalError
 
 EXECUTABLE = Path(sys.executable).parent / "uqeval"
 
@@ -109,19 +112,32 @@ def run_well(*arguments: str | Path, **options: Any) -> Outcome:
     return outcome
 
 
-def refused(outcome: Outcome, *words: str) -> str:
-    """The message of a command that could not do it: on stderr, with all the words in it."""
-    assert outcome.status == 2, outcome
-    assert outcome.stdout == ""
-    assert "Traceback" not in outcome.stderr
-    message = " ".join(outcome.stderr.split())
+def refused(
+    act: Outcome | Callable[[], object], *words: str, error: type[Exception] = UqevalError,
+    printed: bool = False,
+) -> str:  # fmt: skip
+    """Assert that a command or a call was refused with a message that has all the words.
+
+    A command ends with status 2, without a traceback, and prints nothing to stdout, unless
+    `printed`; a call raises `error`. Returns the message, that of a command on one line.
+    """
+    if isinstance(act, Outcome):
+        assert act.status == 2, act
+        assert printed or act.stdout == ""
+        assert "Traceback" not in act.stderr
+        message = " ".join(act.stderr.split())
+    else:
+        with pytest.raises(error) as caught:
+            act()
+        message = str(caught.value)
     for word in words:
         assert word in message, f"{word!r} is not in {message!r}"
     return message
 
 
-def fails(folder: Path, *arguments: str | Path, says: Sequence[str] = ()) -> str:
-    """Run `uqeval pavpu ARGUMENTS` with outputs into `folder`; it has to fail and leave nothing.
+def pavpu_refused(folder: Path, *arguments: str | Path, says: Sequence[str] = ()) -> str:
+    """Assert that `uqeval pavpu ARGUMENTS` is refused and writes nothing, neither its outputs nor
+    temporary files; both would be in `folder`.
 
     Returns the message, in which all words of `says` stand.
     """

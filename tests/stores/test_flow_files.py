@@ -11,6 +11,7 @@ from typing import Any
 import cv2
 import numpy as np
 import pytest
+from command import refused
 from group_files import group
 from hypothesis import given
 from hypothesis import strategies as st
@@ -67,13 +68,13 @@ def is_flow(found: Flows, expected: Any = FLOW) -> None:
     assert found.fingerprint() == found.fingerprint()
 
 
-def refused(path: Any, *words: str, read: bool = False, **options: Any) -> None:
-    with pytest.raises(StoreError) as caught:
+def flow_refused(path: Any, *words: str, read: bool = False, **options: Any) -> None:
+    def open_it() -> None:
         found = flows(path, **options)
         if read:
             found.read(0)
-    for word in words:
-        assert word in str(caught.value)
+
+    refused(open_it, *words, error=StoreError)
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
@@ -114,18 +115,20 @@ def test_frames_without_names_take_files_in_order(tmp_path: Path) -> None:
     is_flow(flows(tmp_path, None))
     pairs = sequences_of(None, 3, "here").pairs[1:]
     is_flow(open_flows(tmp_path, pairs, None, 3), FLOW[1:])
-    refused(tmp_path, "has 2 files", "expected 3 for 4 frames", "--names", names=None, frames=4)
+    flow_refused(
+        tmp_path, "has 2 files", "expected 3 for 4 frames", "--names", names=None, frames=4
+    )
 
 
 def test_files_are_never_guessed(tmp_path: Path) -> None:
-    refused(tmp_path, "holds no optical flow", ".flo")
+    flow_refused(tmp_path, "holds no optical flow", ".flo")
     flo(tmp_path / "s_2.flo", FLOW[0])
     flo(tmp_path / "other_3.flo", FLOW[1])
-    refused(tmp_path, "1 of 2 items have no optical flow: s_3")
+    flow_refused(tmp_path, "1 of 2 items have no optical flow: s_3")
     flo(tmp_path / "s_3.flo", FLOW[1])
     is_flow(flows(tmp_path))
     npy(tmp_path / "s_3_flow.npy", FLOW[1])
-    refused(tmp_path, "'s_3' could have the optical flow")
+    flow_refused(tmp_path, "'s_3' could have the optical flow")
 
 
 def test_unknown_flow(tmp_path: Path) -> None:
@@ -194,7 +197,7 @@ FLO = b"PIEH" + struct.pack("<ii", 5, 4)
 )
 def test_bad_files(tmp_path: Path, file: str, data: bytes, words: str) -> None:
     (tmp_path / file).write_bytes(data)
-    refused(tmp_path, file, words, names=("1", "2"), frames=2)
+    flow_refused(tmp_path, file, words, names=("1", "2"), frames=2)
 
 
 @pytest.mark.parametrize(
@@ -213,15 +216,15 @@ def test_bad_files(tmp_path: Path, file: str, data: bytes, words: str) -> None:
 )
 def test_bad_arrays_in_files(tmp_path: Path, values: Any, words: str) -> None:
     np.save(tmp_path / "2.npy", values)
-    refused(tmp_path, "2.npy", words, names=("1", "2"), frames=2)
+    flow_refused(tmp_path, "2.npy", words, names=("1", "2"), frames=2)
 
 
 def test_pictures_of_flow_are_refused(tmp_path: Path) -> None:
     for k, ids in enumerate([np.zeros((4, 5, 3), "u1"), np.zeros((4, 5), "u1")]):
         save(tmp_path / f"{k}/2.png", ids)
-        refused(tmp_path / str(k), "8-bit", "16-bit RGB", names=("1", "2"), frames=2)
+        flow_refused(tmp_path / str(k), "8-bit", "16-bit RGB", names=("1", "2"), frames=2)
     save(tmp_path / "16/2.png", np.zeros((4, 5), "u2"))
-    refused(tmp_path / "16", "16-bit grey", names=("1", "2"), frames=2)
+    flow_refused(tmp_path / "16", "16-bit grey", names=("1", "2"), frames=2)
 
 
 @given(st.data())
@@ -236,7 +239,7 @@ def test_a_damaged_kitti_png_never_reads_as_other_flow(data: st.DataObject) -> N
             at = data.draw(st.integers(0, len(good) - 1))
             flipped = bytes([good[at] ^ data.draw(st.integers(1, 255))])
             path.write_bytes(good[:at] + flipped + good[at + 1 :])
-        refused(folder, "2.png", read=True, names=("1", "2"), frames=2)
+        flow_refused(folder, "2.png", read=True, names=("1", "2"), frames=2)
 
 
 def test_a_kitti_png_of_too_few_rows(tmp_path: Path) -> None:
@@ -248,7 +251,7 @@ def test_a_kitti_png_of_too_few_rows(tmp_path: Path) -> None:
     rows = zlib.compress(bytes(31 * 2))
     data = block(b"IHDR", header) + block(b"IDAT", rows) + block(b"IEND", b"")
     (tmp_path / "2.png").write_bytes(b"\x89PNG\r\n\x1a\n" + data)
-    refused(tmp_path, "damaged", read=True, names=("1", "2"), frames=2)
+    flow_refused(tmp_path, "damaged", read=True, names=("1", "2"), frames=2)
 
 
 @pytest.mark.parametrize("suffix", WRITERS)
@@ -298,22 +301,22 @@ def test_rows_are_those_of_neighbours_in_the_store() -> None:
     is_flow(found, flow[[0, 2]])  # row 1 lies between two sequences
     pairs = sequences_of(NAMES, 3, "here").pairs
     is_flow(open_flows(FLOW, pairs[1:], NAMES, 3), FLOW[1:])
-    refused(FLOW, "frame 0 follows frame 1", "in the order of their numbers",
+    flow_refused(FLOW, "frame 0 follows frame 1", "in the order of their numbers",
             names=("s_2", "s_1", "s_3"))  # fmt: skip
-    refused(FLOW, "the flow of 2 pairs, expected 3 of 4 frames", names=None, frames=4)
-    refused(np.concatenate([FLOW, FLOW])[:3], "3 pairs, expected 2", names=None)
+    flow_refused(FLOW, "the flow of 2 pairs, expected 3 of 4 frames", names=None, frames=4)
+    flow_refused(np.concatenate([FLOW, FLOW])[:3], "3 pairs, expected 2", names=None)
 
 
 def test_stores_that_hold_no_flow(tmp_path: Path) -> None:
     path = group(tmp_path / "v.zarr", {"frames": np.ones((3, 4, 5, 3), "u1")})
-    refused(path, "holds frames, but no array `flow`", "--flow-path")
-    refused(group(tmp_path / "f.zarr", {"flow": FLOW}), "`flow_forward`", kind="flow_forward")
-    refused(FLOW.transpose(0, 3, 1, 2), "dx and dy seem to come first")
-    refused(FLOW.astype("i2"), "int16", "pixels")
-    refused(FLOW[0], "[N-1, H, W, 2]")
-    refused(tmp_path / "none", "there is nothing here")
+    flow_refused(path, "holds frames, but no array `flow`", "--flow-path")
+    flow_refused(group(tmp_path / "f.zarr", {"flow": FLOW}), "`flow_forward`", kind="flow_forward")
+    flow_refused(FLOW.transpose(0, 3, 1, 2), "dx and dy seem to come first")
+    flow_refused(FLOW.astype("i2"), "int16", "pixels")
+    flow_refused(FLOW[0], "[N-1, H, W, 2]")
+    flow_refused(tmp_path / "none", "there is nothing here")
     (tmp_path / "f.flo5").write_bytes(b"HDF")
-    refused(tmp_path / "f.flo5", "is none of these")
+    flow_refused(tmp_path / "f.flo5", "is none of these")
 
 
 def test_missing_chunks(tmp_path: Path) -> None:

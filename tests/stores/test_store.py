@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from group_files import SIZES, C, H, N, T, W, axes, group, ids, items, probs, refused
+from group_files import SIZES, C, H, N, T, W, axes, group, ids, items, probs, store_refused
 from PIL import Image
 
 from uqeval.stores.store import looks_like_labels, open_store
@@ -30,28 +30,28 @@ def test_order_of_items_is_that_of_the_names(tmp_path: Path) -> None:
     path = items(tmp_path / "s", SIZES, names=["b", "a"])
     assert open_store(path, role="predictions").names == ("b", "a")
     assert open_store(path, role="predictions", names=["a", "b"]).names == ("a", "b")
-    refused(path, "items/c", names=["a", "c"])
-    refused(path, "1 names for 2 items", names=["a"])
+    store_refused(path, "items/c", names=["a", "c"])
+    store_refused(path, "1 names for 2 items", names=["a"])
 
 
 def test_an_item_without_an_array(tmp_path: Path) -> None:
     path = items(tmp_path / "s", SIZES)
     root = zarr.open_group(str(path), mode="a")
     del root["items/a/labels"]
-    refused(path, "only 1 of 2 items have 'labels'")
+    store_refused(path, "only 1 of 2 items have 'labels'")
     del root["items/a/probs"]
-    refused(path, "items/a holds no arrays")
+    store_refused(path, "items/a holds no arrays")
 
 
 def test_an_item_of_the_wrong_rank(tmp_path: Path) -> None:
     path = items(tmp_path / "s", SIZES)
     zarr.open_group(str(path), mode="a").create_array("items/a/mean", shape=(3,), dtype="f4")
-    refused(path, "items/a/mean", "(3,)")
+    store_refused(path, "items/a/mean", "(3,)")
 
 
 def test_no_items_at_all(tmp_path: Path) -> None:
     zarr.create_group(str(tmp_path / "s")).create_group("items")
-    refused(tmp_path / "s", "items/ is empty")
+    store_refused(tmp_path / "s", "items/ is empty")
 
 
 @pytest.mark.parametrize("form", ["zarr", "npy", "npz", "memory"])
@@ -95,7 +95,7 @@ def test_bare_arrays(tmp_path: Path, form: str, data: np.ndarray, role: Any, kin
 )
 def test_bare_arrays_of_the_wrong_rank(tmp_path: Path, data: np.ndarray, role: Any) -> None:
     np.save(tmp_path / "a.npy", data)
-    refused(tmp_path / "a.npy", str(data.shape), "expected [N", role=role)
+    store_refused(tmp_path / "a.npy", str(data.shape), "expected [N", role=role)
 
 
 @pytest.mark.parametrize("key", ["probs", "softmax", "probabilities", "pred"])
@@ -109,32 +109,32 @@ def test_npz_members_by_name(tmp_path: Path, key: str) -> None:
 
 def test_npz_with_the_same_thing_twice(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", probs=probs(), softmax=probs())
-    refused(tmp_path / "a.npz", "'probs' twice", "'softmax'")
+    store_refused(tmp_path / "a.npz", "'probs' twice", "'softmax'")
 
 
 def test_npz_with_nothing(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz")
-    refused(tmp_path / "a.npz", "holds no arrays")
+    store_refused(tmp_path / "a.npz", "holds no arrays")
 
 
 def test_label_folder(tmp_path: Path) -> None:
     Image.fromarray(ids(H, W)).save(tmp_path / "a.png")
     store = open_store(tmp_path, role="labels", names=["a"])
     assert store.arrays["labels"][0].array.read((slice(None),) * 2).tolist() == ids(H, W).tolist()
-    refused(tmp_path, "--names", role="labels")
+    store_refused(tmp_path, "--names", role="labels")
     predicted = open_store(tmp_path, role="predictions")
     assert predicted.names == ("a",) and list(predicted.arrays) == ["predictions"]
 
 
 def test_what_is_no_store(tmp_path: Path) -> None:
-    refused(tmp_path / "nothing", "nothing here", "expected a Zarr store")
+    store_refused(tmp_path / "nothing", "nothing here", "expected a Zarr store")
     (tmp_path / "preds.txt").write_text("x")
-    refused(tmp_path / "preds.txt", ".txt file", "expected a Zarr store")
+    store_refused(tmp_path / "preds.txt", ".txt file", "expected a Zarr store")
     (tmp_path / "empty").mkdir()
-    refused(tmp_path / "empty", "nothing in it")
+    store_refused(tmp_path / "empty", "nothing in it")
     for name in "abc":
         (tmp_path / f"empty/{name}.jpg").write_text("x")
-    refused(tmp_path / "empty", "a folder with 3 .jpg files", "folder of label PNGs")
+    store_refused(tmp_path / "empty", "a folder with 3 .jpg files", "folder of label PNGs")
 
 
 def test_looks_like_labels(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
-from group_files import C, H, N, T, W, axes, group, ids, probs, refused
+from group_files import C, H, N, T, W, axes, group, ids, probs, store_refused
 
 from uqeval.errors import StoreError
 from uqeval.stores.store import open_store, read_names_file
@@ -69,12 +69,14 @@ def test_named_array_of_one_item(tmp_path: Path) -> None:
 @pytest.mark.parametrize("names", [["n", "item", "c", "h", "w"], ["n", "q", "c", "h", "w"]])
 def test_dimension_names_that_are_wrong(tmp_path: Path, names: list[str]) -> None:
     named = (probs(), {"dimension_names": names})
-    refused(group(tmp_path / "s", {"probs": named}), "dimension_names", "probs")
+    store_refused(group(tmp_path / "s", {"probs": named}), "dimension_names", "probs")
 
 
 def test_dimension_names_of_another_kind(tmp_path: Path) -> None:
     named = (ids(), {"dimension_names": ["item", "class", "y"]})
-    refused(group(tmp_path / "s", {"labels": named}), "labels", "[item, class, y]", "[item, y, x]")
+    store_refused(
+        group(tmp_path / "s", {"labels": named}), "labels", "[item, class, y]", "[item, y, x]"
+    )
 
 
 @pytest.mark.parametrize(
@@ -82,16 +84,18 @@ def test_dimension_names_of_another_kind(tmp_path: Path) -> None:
     [("probs", probs(H)), ("labels", ids(N, 1, H, W)), ("mean", probs(N, H))],
 )
 def test_wrong_rank(tmp_path: Path, kind: str, data: np.ndarray) -> None:
-    refused(group(tmp_path / "s", {kind: data}), kind, str(data.shape), "[item, ", "y, x]")
+    store_refused(group(tmp_path / "s", {kind: data}), kind, str(data.shape), "[item, ", "y, x]")
 
 
 def test_labels_that_are_no_integers(tmp_path: Path) -> None:
-    refused(group(tmp_path / "s", {"labels": probs(N, H, W)}), "float16", "class ids as integers")
+    store_refused(
+        group(tmp_path / "s", {"labels": probs(N, H, W)}), "float16", "class ids as integers"
+    )
 
 
 def test_counts_must_agree(tmp_path: Path) -> None:
     path = group(tmp_path / "s", {"probs": probs(), "labels": ids(2, H, W)})
-    refused(path, "'probs'", "'labels'", " 3", " 2")
+    store_refused(path, "'probs'", "'labels'", " 3", " 2")
 
 
 def test_flow_lies_between_items(tmp_path: Path) -> None:
@@ -101,12 +105,12 @@ def test_flow_lies_between_items(tmp_path: Path) -> None:
 
 
 def test_no_items(tmp_path: Path) -> None:
-    refused(group(tmp_path / "s", {"labels": ids(0, H, W)}), "no items")
+    store_refused(group(tmp_path / "s", {"labels": ids(0, H, W)}), "no items")
 
 
 @pytest.mark.parametrize("arrays", [{}, {"lat": np.ones(4)}])
 def test_groups_with_nothing_to_evaluate(tmp_path: Path, arrays: dict[str, Any]) -> None:
-    refused(group(tmp_path / "s", arrays), *(arrays or ["no arrays"]), "expected probs")
+    store_refused(group(tmp_path / "s", arrays), *(arrays or ["no arrays"]), "expected probs")
 
 
 def test_arrays_that_nobody_needs_do_not_matter(tmp_path: Path) -> None:
@@ -125,7 +129,7 @@ def test_arrays_that_nobody_needs_do_not_matter(tmp_path: Path) -> None:
 
 def test_arrays_that_are_needed_must_be_sound(tmp_path: Path) -> None:
     arrays = {"probs": probs(), "labels": np.ones((N, H, W), "c8")}
-    refused(group(tmp_path / "s", arrays), "s/labels", "neither numbers nor text")
+    store_refused(group(tmp_path / "s", arrays), "s/labels", "neither numbers nor text")
 
 
 def test_zip(tmp_path: Path) -> None:
@@ -142,7 +146,7 @@ def test_zip(tmp_path: Path) -> None:
 def test_zip_of_something_else(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "s.zip", "w") as archive:
         archive.writestr("a.txt", "x")
-    refused(tmp_path / "s.zip", "no Zarr metadata")
+    store_refused(tmp_path / "s.zip", "no Zarr metadata")
 
 
 def test_missing_chunks(tmp_path: Path) -> None:
@@ -177,9 +181,9 @@ def test_no_names(tmp_path: Path) -> None:
 def test_given_names_stand_before_the_stored(tmp_path: Path) -> None:
     path = group(tmp_path / "s", {"labels": ids()}, names=["a", "b", "c"])
     assert open_store(path, role="labels", names=["x", "y", "z"]).names == ("x", "y", "z")
-    refused(path, "--names: 2 names for 3 items", names=["x", "y"])
+    store_refused(path, "--names: 2 names for 3 items", names=["x", "y"])
     words = "another order; item 1 is 'b' in the store and 'c' in --names"
-    refused(path, words, names=["a", "c", "b"])
+    store_refused(path, words, names=["a", "c", "b"])
 
 
 @pytest.mark.parametrize(
@@ -193,11 +197,13 @@ def test_given_names_stand_before_the_stored(tmp_path: Path) -> None:
     ],
 )
 def test_names_that_are_wrong(tmp_path: Path, names: Any, words: str) -> None:
-    refused(group(tmp_path / "s", {"labels": ids()}, names=names), words)
+    store_refused(group(tmp_path / "s", {"labels": ids()}, names=names), words)
 
 
 def test_names_that_are_numbers(tmp_path: Path) -> None:
-    refused(group(tmp_path / "s", {"labels": ids(), "names": np.arange(3)}), "s/names", "text")
+    store_refused(
+        group(tmp_path / "s", {"labels": ids(), "names": np.arange(3)}), "s/names", "text"
+    )
 
 
 @pytest.mark.parametrize(
@@ -214,7 +220,9 @@ def test_names_that_are_numbers(tmp_path: Path) -> None:
     ],
 )
 def test_attributes_that_are_wrong(tmp_path: Path, attributes: Any, words: str) -> None:
-    refused(group(tmp_path / "s", {"labels": ids()}, **attributes), words, str(tmp_path / "s"))
+    store_refused(
+        group(tmp_path / "s", {"labels": ids()}, **attributes), words, str(tmp_path / "s")
+    )
 
 
 def test_attributes_that_are_right(tmp_path: Path) -> None:

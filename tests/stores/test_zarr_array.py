@@ -19,7 +19,7 @@ from zarr_files import (
     V3,
     flip,
     opened,
-    refused,
+    read_refused,
     values,
     write,
     zipped,
@@ -112,7 +112,7 @@ def test_codecs_that_only_zarr_knows_are_left_to_it(tmp_path: Path) -> None:
     data = write(tmp_path / "a", filters=[Delta(dtype="<f4")], kind="blosc+crc32c")
     assert np.array_equal(opened(tmp_path / "a").read(EVERYTHING), data)
     flip(tmp_path / "a/c/1/1/1", 20)
-    refused(opened(tmp_path / "a"), "c/1/1/1", "checksum")
+    read_refused(opened(tmp_path / "a"), "c/1/1/1", "checksum")
 
 
 @pytest.mark.parametrize("encoding", [("v2", "."), ("v2", "/"), ("default", "."), ("default", "/")])

@@ -19,7 +19,7 @@ from zarr_files import (
     cut,
     flip,
     opened,
-    refused,
+    read_refused,
     values,
     write,
     zipped,
@@ -33,7 +33,9 @@ def test_a_deleted_chunk_is_listed_and_never_filled_in(tmp_path: Path, form: int
     data = write(tmp_path / "a", form=form)
     (tmp_path / "a" / key).unlink()
     assert opened(tmp_path / "a").missing() == [(1, 0, 1)]
-    refused(opened(tmp_path / "a"), key, "not stored", "--missing-chunks fill", str(tmp_path / "a"))
+    read_refused(
+        opened(tmp_path / "a"), key, "not stored", "--missing-chunks fill", str(tmp_path / "a")
+    )
     filled = opened(tmp_path / "a", fill_missing=True).read(EVERYTHING)
     data[2:, :2, 4:] = 0
     assert np.array_equal(filled, data)
@@ -44,7 +46,7 @@ def test_a_deleted_chunk_in_a_zip(tmp_path: Path) -> None:
     (tmp_path / "a/c/0/2/0").unlink()
     array = opened(zipped(tmp_path / "a"))
     assert array.missing() == [(0, 2, 0)]
-    refused(array, "c/0/2/0", "not stored")
+    read_refused(array, "c/0/2/0", "not stored")
 
 
 def test_a_deleted_shard_and_a_deleted_inner_chunk(tmp_path: Path) -> None:
@@ -54,8 +56,8 @@ def test_a_deleted_shard_and_a_deleted_inner_chunk(tmp_path: Path) -> None:
     (tmp_path / "a/c/1/0/0").unlink()
     array = opened(tmp_path / "a")
     assert array.missing() == [(0, 1, 0), (1, 0, 0), (1, 0, 1), (1, 1, 0), (1, 1, 1)]
-    refused(array, "[0, 1, 0] in shard c/0/0/0", "not stored", region=np.s_[0:2, 2:4, 0:4])
-    refused(array, "shard c/1/0/0", "not stored", region=np.s_[2:4, :, :])
+    read_refused(array, "[0, 1, 0] in shard c/0/0/0", "not stored", region=np.s_[0:2, 2:4, 0:4])
+    read_refused(array, "shard c/1/0/0", "not stored", region=np.s_[2:4, :, :])
     filled = opened(tmp_path / "a", fill_missing=True)
     assert np.array_equal(filled.read(np.s_[0:2, :, :]), data[:2])
 
@@ -99,7 +101,7 @@ def test_files_that_are_no_chunks_are_not_counted(tmp_path: Path) -> None:
 def test_v3_chunk_cut_short(tmp_path: Path, kind: str, keep: int) -> None:
     write(tmp_path / "a", kind=kind)
     cut(tmp_path / "a/c/0/1/0", keep)
-    refused(opened(tmp_path / "a"), "c/0/1/0", "damaged", "Copy it again")
+    read_refused(opened(tmp_path / "a"), "c/0/1/0", "damaged", "Copy it again")
 
 
 @pytest.mark.parametrize("kind", V2)
@@ -107,22 +109,22 @@ def test_v3_chunk_cut_short(tmp_path: Path, kind: str, keep: int) -> None:
 def test_v2_chunk_cut_short(tmp_path: Path, kind: str, keep: int) -> None:
     write(tmp_path / "a", kind=kind, form=2)
     cut(tmp_path / "a/0.1.0", keep)
-    refused(opened(tmp_path / "a"), "0.1.0", "damaged", "Copy it again")
+    read_refused(opened(tmp_path / "a"), "0.1.0", "damaged", "Copy it again")
 
 
 @pytest.mark.parametrize("kind", V3)
 def test_chunk_cut_short_in_a_zip(tmp_path: Path, kind: str) -> None:
     write(tmp_path / "a", kind=kind)
     cut(tmp_path / "a/c/0/1/0", 20)
-    refused(opened(zipped(tmp_path / "a")), "c/0/1/0", "damaged")
+    read_refused(opened(zipped(tmp_path / "a")), "c/0/1/0", "damaged")
 
 
 def test_raw_chunk_says_how_much_is_there(tmp_path: Path) -> None:
     write(tmp_path / "a", kind="raw")
     cut(tmp_path / "a/c/0/1/0", 20)
-    refused(opened(tmp_path / "a"), "cut short: 20 of 64 bytes")
+    read_refused(opened(tmp_path / "a"), "cut short: 20 of 64 bytes")
     (tmp_path / "a/c/0/1/0").write_bytes(bytes(70))
-    refused(opened(tmp_path / "a"), "too long: c/0/1/0 has 70 bytes, expected at most 64")
+    read_refused(opened(tmp_path / "a"), "too long: c/0/1/0 has 70 bytes, expected at most 64")
 
 
 @pytest.mark.parametrize("kind", [kind for kind in V3 if "c" in kind.replace("blosc", "", 1)])
@@ -130,7 +132,7 @@ def test_flipped_bit_under_a_checksum(tmp_path: Path, kind: str) -> None:
     write(tmp_path / "a", kind=kind)
     file = tmp_path / "a/c/0/1/0"
     flip(file, file.stat().st_size - 2)
-    refused(opened(tmp_path / "a"), "c/0/1/0", "damaged")
+    read_refused(opened(tmp_path / "a"), "c/0/1/0", "damaged")
 
 
 def test_flipped_bit_in_a_zip_member(tmp_path: Path) -> None:
@@ -139,7 +141,7 @@ def test_flipped_bit_in_a_zip_member(tmp_path: Path) -> None:
     with zipfile.ZipFile(path) as archive:
         info = archive.getinfo("c/0/1/0")
     flip(path, info.header_offset + 30 + len(info.filename) + 5)
-    refused(opened(path), "c/0/1/0", "CRC")
+    read_refused(opened(path), "c/0/1/0", "CRC")
 
 
 @pytest.mark.parametrize("at", range(16))
@@ -163,7 +165,7 @@ def test_blosc_header_is_never_trusted(tmp_path: Path, at: int) -> None:
 def test_shard_cut_short(tmp_path: Path, kind: str, keep: int, fill_missing: bool) -> None:
     write(tmp_path / "a", kind=kind, shards=(4, 4, 8))
     cut(tmp_path / "a/c/0/0/0", keep)
-    refused(opened(tmp_path / "a", fill_missing=fill_missing), "shard c/0/0/0", "index")
+    read_refused(opened(tmp_path / "a", fill_missing=fill_missing), "shard c/0/0/0", "index")
     with pytest.raises(StoreError, match="c/0/0/0"):
         opened(tmp_path / "a").missing()
 
@@ -174,7 +176,7 @@ def test_shard_with_its_index_first_cut_short(tmp_path: Path, kind: str) -> None
     write(tmp_path / "a", kind=kind, shards=shards)
     cut(tmp_path / "a/c/0/0/0", -5)
     assert opened(tmp_path / "a").missing() == []  # the index is whole, a chunk is not
-    refused(opened(tmp_path / "a"), "in shard c/0/0/0", "cut short")
+    read_refused(opened(tmp_path / "a"), "in shard c/0/0/0", "cut short")
 
 
 @pytest.mark.parametrize("entry", [(2**64 - 1, 5), (5, 2**64 - 1), (2**40, 8), (0, 2**40), (0, 0)])
@@ -188,13 +190,13 @@ def test_shard_index_that_points_anywhere(tmp_path: Path, entry: tuple[int, int]
     index[:2] = entry
     tail = google_crc32c.value(index.tobytes()).to_bytes(4, "little")
     file.write_bytes(raw[: -(16 * 8 + 4)] + index.tobytes() + tail)
-    refused(opened(tmp_path / "a"), "[0, 0, 0] in shard c/0/0/0", "damaged")
+    read_refused(opened(tmp_path / "a"), "[0, 0, 0] in shard c/0/0/0", "damaged")
 
 
 def test_inner_blosc_chunk_is_checked(tmp_path: Path) -> None:
     write(tmp_path / "a", kind="blosc", shards=(4, 4, 8))
     flip(tmp_path / "a/c/0/0/0", 13)  # the packed size in the first inner chunk's header
-    refused(opened(tmp_path / "a"), "in shard c/0/0/0", "damaged")
+    read_refused(opened(tmp_path / "a"), "in shard c/0/0/0", "damaged")
 
 
 def test_damaged_text(tmp_path: Path) -> None:
@@ -210,16 +212,16 @@ def test_damaged_text(tmp_path: Path) -> None:
         (good[:-1] + b"\xff", "UTF-8"), (b"\x01\0\0\0\x01\0\0\0a", "1 of 2 strings"),
     ]:  # fmt: skip
         (tmp_path / "a/0").write_bytes(raw)
-        refused(opened(tmp_path / "a"), word, region=(slice(None),))
+        read_refused(opened(tmp_path / "a"), word, region=(slice(None),))
 
 
 def test_zstd_that_unpacks_to_another_size(tmp_path: Path) -> None:
     write(tmp_path / "a")
     (tmp_path / "a/c/0/0/0").write_bytes(numcodecs.Zstd().encode(bytes(63)))
-    refused(opened(tmp_path / "a"), "unpacks to 63 bytes where the shape needs 64")
+    read_refused(opened(tmp_path / "a"), "unpacks to 63 bytes where the shape needs 64")
 
 
 def test_gzip_that_unpacks_to_more_is_not_unpacked(tmp_path: Path) -> None:
     write(tmp_path / "a", kind="gzip")
     (tmp_path / "a/c/0/0/0").write_bytes(numcodecs.GZip().encode(bytes(10**7)))
-    refused(opened(tmp_path / "a"), "unpacks to more than the 64 bytes that the shape needs")
+    read_refused(opened(tmp_path / "a"), "unpacks to more than the 64 bytes that the shape needs")

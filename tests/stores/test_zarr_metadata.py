@@ -10,7 +10,7 @@ import pytest
 from zarr_files import (
     change,
     opened,
-    refused,
+    read_refused,
     write,
 )
 
@@ -104,6 +104,6 @@ def test_huge_chunks_take_no_memory(tmp_path: Path) -> None:
     write(tmp_path / "a")
     grid = {"name": "regular", "configuration": {"chunk_shape": [2**40, 2**10, 2**10]}}
     change(tmp_path / "a/zarr.json", chunk_grid=grid, shape=[2**40, 2**10, 2**10])
-    refused(opened(tmp_path / "a"), "c/0/0/0", "damaged")
+    read_refused(opened(tmp_path / "a"), "c/0/0/0", "damaged")
     (tmp_path / "a/c/0/0/0").unlink()
-    refused(opened(tmp_path / "a", fill_missing=True), "does not fit into memory")
+    read_refused(opened(tmp_path / "a", fill_missing=True), "does not fit into memory")

@@ -16,7 +16,7 @@ from zarr_files import (
     EVERYTHING,
     SHAPE,
     opened,
-    refused,
+    read_refused,
     values,
     write,
 )
@@ -57,7 +57,7 @@ def test_a_chunk_that_may_not_be_read(tmp_path: Path) -> None:
     write(tmp_path / "a")
     (tmp_path / "a/c/0/0/0").unlink()
     (tmp_path / "a/c/0/0/0").mkdir()  # root may read any file, but no folder
-    refused(opened(tmp_path / "a"), "c/0/0/0", "it is a folder")
+    read_refused(opened(tmp_path / "a"), "c/0/0/0", "it is a folder")
 
 
 def test_url_without_obstore(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -118,7 +118,7 @@ def test_url_with_obstore(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shard
     assert array.missing() == []
     key = next(key for key in bucket.objects if key.startswith("c/"))
     bucket.objects[key] = bucket.objects[key][:9]
-    refused(opened("s3://bucket/preds"), key, "damaged")
+    read_refused(opened("s3://bucket/preds"), key, "damaged")
     del bucket.objects[key]
     assert opened("s3://bucket/preds").missing()
     assert opened("s3://bucket/preds").fingerprint() != before
@@ -138,7 +138,7 @@ def test_web_servers_are_not_asked_for_lists(
     assert len(read.arrays["probs"].fingerprint()) == 64
     assert np.array_equal(read.arrays["probs"].read(EVERYTHING), values())
     del bucket.objects["probs/c/0/0/0"]
-    refused(read.arrays["probs"], "c/0/0/0", "not stored")
+    read_refused(read.arrays["probs"], "c/0/0/0", "not stored")
 
 
 @pytest.mark.filterwarnings("ignore:Consolidated metadata")
