@@ -117,7 +117,7 @@ def ratio(sums: Array) -> Array:
 
 
 def miou(sums: Array) -> Array:
-    labelled, predicted, correct = sums[:, :8], sums[:, 8:16], sums[:, 16:]
+    labelled, predicted, correct = np.split(sums, 3, axis=1)
     union = labelled + predicted - correct
     with np.errstate(invalid="ignore"):
         return np.nanmean(np.where(union > 0, correct / union, np.nan), 1)
@@ -196,4 +196,36 @@ SCORES = (
     Score("root of a mean (RMSE)", "draws", squares, root, higher=False),
     Score("rate, 1 event expected", "share", rare(1), ratio, False, lambda items: 1 / items),
     Score("rate, 4 events expected", "share", rare(4), ratio, False, lambda items: 4 / items),
+)
+
+
+def heavy(rng: np.random.Generator, drives: Array, items: int) -> Array:
+    """Right patches and all: few or many of an image, of which some are far worse than most."""
+    n = np.ceil(rng.lognormal(5, 1, len(drives)))
+    return np.stack([rng.binomial(n.astype(int), logistic(2 + rng.standard_t(3, len(n)))), n], 1)
+
+
+def two_kinds(rng: np.random.Generator, drives: Array, items: int) -> Array:
+    """A score of each item: near 0.9, and of every fifth near 0.5."""
+    bad = rng.random(len(drives)) < 0.2
+    return np.stack(
+        [np.where(bad, rng.beta(10, 10, len(bad)), rng.beta(18, 2, len(bad))), 1 + 0 * bad], 1
+    )
+
+
+def many_classes(rng: np.random.Generator, drives: Array, items: int) -> Array:
+    """Labelled, predicted and correct pixels of 19 classes, half of which are in every image."""
+    share = np.concatenate([np.ones(10), np.geomspace(0.9, 0.2, 9)])
+    there = rng.random((len(drives), 19)) < share
+    labelled = np.where(there, rng.lognormal(8 + np.log(share), 1.0, there.shape), 0.0)
+    right = labelled * logistic(2 + 1.2 * rng.normal(size=there.shape))
+    wrong = (labelled - right).sum(1, keepdims=True) * share / share.sum()
+    return np.concatenate([labelled, right + wrong, right], 1)
+
+
+#: Populations on which no constant of `uqeval` was chosen.
+UNSEEN = (
+    Score("share, some items far worse", "share", heavy, ratio),
+    Score("mean of two kinds of items", "logit", two_kinds, ratio),
+    Score("mIoU of 19 classes", "logit", many_classes, miou),
 )

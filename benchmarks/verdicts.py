@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cache
@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from estimates import LEVEL, alike, bounds, video_bounds
 from numpy.typing import NDArray
-from populations import SCORES, Score, logistic, rare, ratio
+from populations import SCORES, UNSEEN, Score, logistic, rare, ratio
 
 import uqeval
 from uqeval.compare.holm import holm
@@ -116,10 +116,10 @@ class Power:
     median: float
 
 
-def power(data: Data, units: int, distance: float, tries: int) -> Power:
+def power(data: Data, units: int, distance: float, tries: int, first_seed: int = 0) -> Power:
     """Let limits lie so many standard errors of `units` units from what is observed, and take as
     many units as an inconclusive verdict says: do they decide, the limit as far from the truth?"""
-    rng = np.random.default_rng(units)
+    rng = np.random.default_rng(units + first_seed)
     values = [data.draw(rng, units, 0)[0] for _ in range(200)]
     gap = distance * float(np.std(values)) * (-1 if data.higher else 1)
 
@@ -131,7 +131,7 @@ def power(data: Data, units: int, distance: float, tries: int) -> Power:
         return not found.low <= own.truth + gap <= found.high
 
     hits, made, before_hits, before_made, said = 0, 0, 0, 0, []
-    for seed in range(tries):
+    for seed in range(first_seed, first_seed + tries):
         value, found, drawn = data.draw(rng, units, seed)
         limit = value + gap
         if isinstance(found, NoBounds) or not found.low <= limit <= found.high:
@@ -164,6 +164,19 @@ def powers(tries: int) -> list[tuple[str, str, Power]]:
     ]  # fmt: skip
     cases += [(of_events(100), 100, "100 items"), (of_pairs(), 200, "200 pairs")]
     return [(data.name, text, power(data, units, 1.0, tries)) for data, units, text in cases]
+
+
+def powers_unseen(tries: int) -> Iterator[tuple[str, str, Power]]:
+    """Rows of populations, sizes and distances on which the margin of `more_units` was not chosen;
+    the last one is of all rows."""
+    hits = made = 0
+    for score in UNSEEN:
+        for units, distance in ((12, 1.0), (20, 0.7), (20, 1.5), (60, 1.0)):
+            data = of_items(score, units)
+            own = power(data, units, distance, tries, first_seed=10_000)
+            hits, made = hits + own.now.hits, made + own.now.tries
+            yield score.name, f"{units} items, {distance:g} se", own
+    yield "all", "", Power(Share(hits, made), Share(0, 0), float("nan"))
 
 
 @cache
@@ -282,6 +295,10 @@ def print_verdicts(tries: int) -> None:
         cells = [f"{now} | {plain}" for now, plain in
                  (differs(items, addresses, rivals, times) for items in (5, 10, 30))]  # fmt: skip
         print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    print("\nThe same on populations that nothing was chosen on, %\n")
+    print("| score | units | more (median) | they decide | before |\n|---|---|---|---|---|")
+    for name, units, own in powers_unseen(tries):
+        print(f"| {name} | {units} | {own.median:.0f} | {own.now} | {own.before} |", flush=True)
     print("\nThe five items that harm a score most are named, %\n")
     print("| score | 10 items | before | 30 items | before |\n|---|---|---|---|---|")
     for address in ("segmentation.miou", "pavpu.surplus"):

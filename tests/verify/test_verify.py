@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from saved_runs import stack
 
 import uqeval
 from uqeval.errors import StoreError, UsageError
@@ -239,3 +240,75 @@ def test_divergence_agrees(tmp_path: Path, monkeypatch: Any) -> None:
     assert found.passed, found.problems()
     assert found.fields == {"divergence": ["infinite", "kl", "pixels"]}
     assert [own["role"] for own in found.stores] == ["predictions", "reference", "target"]
+
+
+@pytest.fixture(scope="module")
+def cut_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with reports that have intervals by group, slices and published estimates."""
+    folder = tmp_path_factory.mktemp("cut")
+    probs, labels = stack(9)
+    np.savez(folder / "classes.npz", probs=probs, labels=labels)
+    rng = np.random.default_rng(0)
+    std, target = rng.gamma(2, 1, (2, 9, 8, 9)) + 0.1
+    np.savez(folder / "numbers.npz", mean=target + rng.normal(size=std.shape) * std, std=std,
+             target=target)  # fmt: skip
+    names = [f"n{8 - i}" for i in range(9)]  # not in their order
+    rows = "".join(f"{n},d{i // 2 if i < 2 else i},{'wet' if i % 3 else 'dry'}\n"
+                   for i, n in enumerate(names))  # fmt: skip
+    (folder / "items.csv").write_text("name,drive,weather\n" + rows)
+    kumar = {"estimator": ["kumar-l2", "kumar-l1", "roelofs-sweep"]}
+    asked: dict[str, Any] = {
+        "classes": {"pavpu": {}, "calibration": kumar},
+        "numbers": {"regression": {}},
+    }
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        for kind, metrics in asked.items():
+            report = uqeval.evaluate(
+                f"{kind}.npz", metrics=metrics, workers=1, names=names, ci=0.9, seed=3, draws=300,
+                slices="items.csv", slice_by=["weather"], group_by="drive",
+            )  # fmt: skip
+            Path(f"{kind}.json").write_text(report.to_json())
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields"),
+    [
+        ("classes", {"segmentation.miou", "pavpu.pavpu", "pavpu.surplus", "calibration.ece",
+                     "calibration.mce_debiased", "calibration.classwise_ece", "calibration.nll"}),
+        ("numbers", {"regression.auce", "regression.auce_debiased", "regression.rmse"}),
+    ],
+)  # fmt: skip
+def test_intervals_slices_and_estimates(
+    kind: str, fields: set[str], cut_once: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(cut_once)
+    found = verify(f"{kind}.json", everything=True)
+    assert found.passed, found.problems()
+    assert found.compared["intervals"] >= 2 * len(fields) and found.compared["slices"] > 10
+    left = " ".join(found.not_verified)
+    assert not any(f" {name}," in left for name in fields)
+    if kind == "classes":
+        assert "calibration.adaptive_ece" in left and "sweep_bins is taken" in left
+        keys = found.fields
+        assert "kumar_l2" in keys["calibration"]
+        assert "kumar_l1" in keys["calibration[estimator=kumar-l1]"]
+        assert "sweep_l2" in keys["calibration[estimator=roelofs-sweep]"]
+    record = json.loads(Path(f"{kind}.json").read_text())
+    forged: list[tuple[dict[str, Any], str]] = [
+        (record["intervals"][name], end) for name in fields if name in record["intervals"]
+        for end in ("low", "high")
+    ]  # fmt: skip
+    for name in fields:
+        if name.endswith("_debiased"):
+            key, field = name.split(".")
+            forged.append((record["results"][key], field))
+    key = "pavpu" if kind == "classes" else "regression"
+    forged.append((record["slices"]["weather=wet"]["results"][key], "pavpu" if kind == "classes"
+                   else "mae"))  # fmt: skip
+    for place, name in forged:
+        place[name] += 1e-3
+    Path("forged.json").write_text(json.dumps(record))
+    found = verify("forged.json", everything=True)
+    assert len(found.differences) == len(forged), found.problems()

@@ -14,6 +14,7 @@ from uqeval.usecases.verify import class_scores as cs
 from uqeval.usecases.verify import numbers, ranks, video
 from uqeval.usecases.verify.arrays import Array
 from uqeval.usecases.verify.classes import ClassMaps
+from uqeval.usecases.verify.estimators import estimates
 
 _NATS = ("entropy", "mutual_information", "expected_entropy")
 
@@ -157,7 +158,7 @@ def of_classes(
         matrix = cs.confusion(own.label, own.prediction, own.classes)
         return Found(cs.segmentation(matrix))
     if family == "calibration":
-        return _calibration(own, settings)
+        return _calibration(own, settings, results if reported is results else None)
     if key not in own.maps:
         return f"the store holds no map {settings['uncertainty']} to recompute it from"
     if family == "pavpu":
@@ -196,7 +197,10 @@ def _pavpu(
     return Found(counts | cs.patch_scores(said), slack)
 
 
-def _calibration(own: Pixels, settings: Mapping[str, Any]) -> Found | str:
+def _calibration(
+    own: Pixels, settings: Mapping[str, Any], of_set: Mapping[str, Any] | None
+) -> Found | str:
+    """`of_set`: the results of the set, None for an item, which has no published estimates."""
     found: dict[str, Any] = {}
     right = ~own.wrong
     slack: dict[str, float] = {}
@@ -208,6 +212,8 @@ def _calibration(own: Pixels, settings: Mapping[str, Any]) -> Found | str:
         slack = {"ece": 2 * near / n, "mce": float(near > 0)}
         if settings["adaptive"]:
             found["adaptive_ece"] = cs.adaptive_ece(conf, right, settings["bins"])
+        if of_set is not None:
+            found |= estimates(conf, right, settings, of_set)
     if own.by_class is not None:
         of_each = [cs.gaps(rows)[0] for rows in own.by_class]
         known = [v for v in of_each if v is not None]

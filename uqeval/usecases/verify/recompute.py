@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -12,11 +12,16 @@ from uqeval.usecases.verify import families as f
 from uqeval.usecases.verify import video
 from uqeval.usecases.verify.classes import class_maps
 from uqeval.usecases.verify.compared import Tally, compare
+from uqeval.usecases.verify.counted import of_classes, of_numbers
 from uqeval.usecases.verify.numbers import Numbers, mean_and_sigma, numbers_of
+from uqeval.usecases.verify.resampled import Counted, Resampled
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
     from uqeval.report.schema import Report
+
+#: Pixels of an item: of classes or of numbers.
+Part = TypeVar("Part")
 
 #: Bytes of pixels that are kept for pooled scores.
 MOST_BYTES = 2 * 10**9
@@ -44,7 +49,9 @@ class Recomputation:
         for key, own in self.settings.items():
             if why := f.not_covered(key, own):
                 self.why_not[key] = why
-        self.tallies = {"items": Tally(0, []), "set": Tally(0, [])}
+        self.tallies = {name: Tally(0, []) for name in ("items", "set", "intervals", "slices")}
+        self.intervals: set[str] = set()
+        self.slices: set[str] = set()
         self.fields: dict[str, set[str]] = {}
 
     @property
@@ -109,7 +116,66 @@ class Recomputation:
                 if not isinstance(found, str) and family_of(key) in ("pavpu", "failure"):
                     self._threshold(key, whole)
                 self._held(key, None, found)
+            self._resample(lambda key: of_classes(key, parts, own[key], self.report.results[key]))
+            self._slices(parts, own, classes_of)
         self._pooled_divergence(kl, pooled)
+
+    def _resample(self, counted: Callable[[str], Mapping[str, Counted]]) -> None:
+        """Compare intervals and debiased values of the set, from counts of all items."""
+        settings = self.report.settings.get("intervals") or {}
+        if settings.get("unit") not in ("item", "group"):
+            return
+        own = Resampled.of([str(item["name"]) for item in self.report.items], settings)
+        for key in self.keys:
+            if self.settings[key].get("scope") == "item":
+                continue
+            results = self.report.results[key]
+            for name, counts in counted(key).items():
+                record = self.report.intervals.get(f"{key}.{name}") or {}
+                about = self.report.metrics.get(f"{family_of(key)}.{name}") or {}
+                slack = 3 * counts.slack
+                ends = None
+                if record.get("low") is not None:
+                    low, high = about.get("range") or (None, None)
+                    ends = own.interval(counts, record, (low, high))
+                if ends is not None:
+                    self._extra(f"interval of {key}.{name}", key, record, dict(zip(
+                        ("low", "high"), ends, strict=True)), slack)  # fmt: skip
+                    self.intervals.add(f"{key}.{name}")
+                if f"{name}_debiased" in results:
+                    found = {f"{name}_debiased": own.debiased(counts)}
+                    self._extra("the set", key, results, found, slack)
+                    self.intervals.add(f"{key}.{name}_debiased")
+
+    def _extra(
+        self, where: str, key: str, record: Mapping[str, Any], found: Mapping[str, Any],
+        slack: float,
+    ) -> None:  # fmt: skip
+        limits = dict.fromkeys(found, slack)
+        compare(where, key, record, found, limits, self.tallies["intervals"])
+
+    def _slices(
+        self,
+        parts: Sequence[Part],
+        keys: Iterable[str],
+        scores: Callable[[Recomputation, str, list[Part], Mapping[str, Any]], f.Found | str],
+    ) -> None:
+        """Compare the scores of slices that need no ranks, from the pixels of their items."""
+        place = {str(item["name"]): i for i, item in enumerate(self.report.items)}
+        exact = ("segmentation", "pavpu", "calibration", "regression")
+        for name, part in self.report.slices.items():
+            own = [parts[place[item]] for item in part.get("names", ()) if item in place]
+            for key in keys if own else ():
+                record = part.get("results", {}).get(key)
+                if family_of(key) not in exact or key in self.why_not or not record:
+                    continue
+                found = scores(self, key, own, record)
+                if isinstance(found, str):
+                    continue
+                found.values.pop("adaptive_ece", None)  # its edges are those of the set
+                where = f"slice {name}"
+                compare(where, key, record, found.values, found.slack, self.tallies["slices"])
+                self.slices.add(key)
 
     def _scores(
         self, own: Mapping[str, Mapping[str, Any]], pixels: f.Pixels, item: int | None
@@ -179,6 +245,8 @@ class Recomputation:
             for key in of_target:
                 if key not in self.why_not and not self._by_item(key):
                     self._held(key, None, f.of_numbers(key, whole, self.settings[key]))
+            self._resample(lambda key: of_numbers(key, parts, self.settings[key]))
+            self._slices(parts, of_target, numbers_of_slice)
         self._pooled_divergence(kl, pooled)
 
     def _gaussians(self, invalid: Sequence[float]) -> Callable[[Any, int], Any]:
@@ -221,6 +289,21 @@ class Recomputation:
         for key, pairs in found.items() if pooled else ():
             means = {} if self.settings[key].get("drop_cuts") else _means(pairs)
             self._held(key, None, f.Found(means))
+
+
+def classes_of(
+    run: Recomputation, key: str, parts: list[f.Pixels], record: Mapping[str, Any]
+) -> f.Found | str:
+    """Return the scores of the items of a slice, at the thresholds of the set."""
+    settings, results = run.settings[key], run.report.results[key]
+    return f.of_classes(key, f.joined(parts), settings, results, record)
+
+
+def numbers_of_slice(
+    run: Recomputation, key: str, parts: list[Numbers], record: Mapping[str, Any]
+) -> f.Found | str:
+    """Return the scores of the items of a slice."""
+    return f.of_numbers(key, Numbers.joined(parts), run.settings[key])
 
 
 def _means(pairs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

@@ -62,6 +62,13 @@ class Verification:
             said.append(
                 f"{self.compared['set']:,} values of the whole set were recomputed as well."
             )
+        if self.compared.get("intervals"):
+            said.append(
+                f"{self.compared['intervals']:,} ends of intervals and debiased values were "
+                "recomputed from counts of the items, with draws of the same seed."
+            )
+        if self.compared.get("slices"):
+            said.append(f"{self.compared['slices']:,} values of slices were recomputed as well.")
         return said
 
     def _agree(self) -> str:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 #: What a report also holds, and nothing recomputes.
 _ALWAYS = (
-    "Intervals, slices, curves, rows of classes and temperature scaling are not recomputed.",
+    "Curves, rows of classes and temperature scaling are not recomputed.",
     "Stored files are decoded by the same code as in the run; what follows is independent.",
 )  # fmt: skip
 
@@ -198,6 +198,35 @@ def _left_out(own: Recomputation, report: Report) -> list[str]:
         ]  # fmt: skip
         if scores:
             said.append(f"{key}: {listed(scores, 12)} of the items are not recomputed.")
+    return said + _intervals_left_out(own, report)
+
+
+def _intervals_left_out(own: Recomputation, report: Report) -> list[str]:
+    """Return sentences that name the intervals, debiased values and slices that were not
+    recomputed."""
+    left = [name for name, record in report.intervals.items()
+            if record.get("low") is not None and name not in own.intervals]  # fmt: skip
+    debiased = [f"{key}.{name}" for key, record in report.results.items() for name in record
+                if name.endswith("_debiased") and f"{key}.{name}" not in own.intervals]  # fmt: skip
+    rows = sum(".per_class." in name for name in left)
+    named = [name for name in left if ".per_class." not in name]
+    said = []
+    if rows:
+        said.append(f"{number_of(rows, 'interval')} of rows of classes are not recomputed.")
+    if named:
+        said.append(f"Intervals of {listed(named, 40)} are not recomputed.")
+    if debiased:
+        said.append(f"{listed(debiased, 12)}: not recomputed.")
+    if report.slices:
+        keys = [key for key in report.results if key not in own.slices]
+        said.append(
+            f"Of {number_of(len(report.slices), 'slice')}, intervals"
+            + (f" and the scores of {listed(keys, 12)}" if keys else "")
+            + " are not recomputed."
+        )
+    swept = [key for key, record in report.results.items() if "sweep_bins" in record]
+    if swept:
+        said.append(f"{listed(swept, 4)}: sweep_bins is taken from the report.")
     return said
 
 
