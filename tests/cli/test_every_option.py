@@ -248,5 +248,5 @@ def test_every_option_with_a_need_is_refused_somewhere() -> None:
     tried |= {"every"} if "all" in tried else set()
     needs = {name for name, effect in EFFECT.items() if effect not in FREE}
     needs |= {n for own in OF_COMMAND.values() for n, effect in own.items() if effect not in FREE}
-    # Those of flow are in test_options_without_effect.py; `tc` has no --map-cache.
+    # Those of flow are in tests/inputs/test_effects.py; `tc` has no --map-cache.
     assert needs - tried <= {"flow_cache", "flow_forward_path", "flow_scale", "map_cache"}
