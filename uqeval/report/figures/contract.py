@@ -87,10 +87,13 @@ def _variant(key: str, report: Report) -> str:
     """What a variant is called: what its key changes, or what the plain key stands for."""
     own_key = Key.parse(key)
     if own_key.region is not None:
-        return str(key)
+        return " ".join(part for part in (own_key.variant, own_key.region) if part)
     if own_key.variant is not None:
         return own_key.variant
-    variants = [k for k in report.results if k.startswith(f"{key}[")]
+    keys = [Key.parse(k) for k in report.results]
+    variants = [str(own) for own in keys if own.family == key and own.variant is not None]
+    if not variants and any(own.family == key and own.region for own in keys):
+        return "whole image"
     record = report.results[key]
     own = record.get("uncertainty") or record.get("model")
     named = any("=" not in (Key.parse(k).variant or "").split(",")[0] for k in variants)
