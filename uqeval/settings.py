@@ -65,7 +65,7 @@ class Option:
 
     def in_words(self, default: Any) -> str:
         """Its default; nothing where there is none."""
-        if self.shown or default is None:
+        if self.shown or default in (None, ()):
             return self.shown
         return ("yes" if default else "no") if isinstance(default, bool) else str(default)
 

@@ -159,3 +159,8 @@ def test_numbers_have_no_boundaries() -> None:
 def test_names() -> None:
     assert region_of(" interior:8.0 ").name == "interior:8"
     assert WHOLE.name == ""
+
+
+def test_a_sweep_has_no_regions(data: tuple[Any, Any]) -> None:
+    with pytest.raises(UsageError, match="a sweep evaluates whole images alone"):
+        uqeval.sweep(*data, region="boundary:2")

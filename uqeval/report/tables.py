@@ -29,8 +29,8 @@ def tables_of(report: Report) -> list[Table]:
     found = []
     results = report.results
     patch_keys = [key for key in results if family_of(key) == "pavpu"]
-    if "segmentation" in results:
-        found.append(_segmentation(results["segmentation"]))
+    if keys := [key for key in results if family_of(key) == "segmentation"]:
+        found.append(_segmentation(results, keys))
     if patch_keys:
         found.append(_scores(results, patch_keys))
         found.append(_counts(results, patch_keys))
@@ -95,14 +95,14 @@ def _plus_minus(mean: float | None, std: float | None) -> str:
     return shown(None) if mean is None or std is None else f"{shown(mean)} ± {std:.4f}"
 
 
-def _segmentation(record: dict[str, Any]) -> Table:
+def _segmentation(results: dict[str, Any], keys: list[str]) -> Table:
     names = ("pixel_accuracy", "mean_accuracy", "miou", "pixels")
-    return Table(
-        "Segmentation",
-        ["pixel accuracy", "mean accuracy", "mIoU", "pixels"],
-        [[shown(record[name]) for name in names]],
-        left=frozenset(),
-    )
+    headings = ["pixel accuracy", "mean accuracy", "mIoU", "pixels"]
+    rows = [[shown(results[key][name]) for name in names] for key in keys]
+    if len(keys) == 1:
+        return Table("Segmentation", headings, rows, left=frozenset())
+    rows = [[key, *row] for key, row in zip(keys, rows, strict=True)]
+    return Table("Segmentation", ["", *headings], rows)
 
 
 def _scores(results: dict[str, Any], keys: list[str]) -> Table:

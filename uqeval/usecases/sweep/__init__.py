@@ -71,6 +71,11 @@ def sweep(
 
     began = time.perf_counter()
     given, machine = made(options, InputOptions, MachineOptions, function=sweep)
+    if given.regions:
+        raise UsageError(
+            f"region={given.region!r}: a sweep evaluates whole images alone. Leave it out, or use "
+            "uqeval.evaluate(…, region=…)."
+        )
     asked = asked_of(
         predictions, labels, metrics, reference, samples, repeats, seed, settings, given
     )
