@@ -22,7 +22,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     np.save(place / "labels.npy", label)
     (place / "uqeval.yaml").write_text(
         "stores:\n  city: {predictions: preds.npy, labels: labels.npy, region: [boundary:2]}\n"
-        "evaluate: {calibration: {}}\n"
+        "evaluate: {city: {calibration: {}}}\n"
     )
     return place
 
