@@ -139,6 +139,10 @@ def below(module: str, places: Iterable[str]) -> bool:
     return any(f"{module}.".startswith(f"{place}.") for place in places)
 
 
+#: What an import is, or can lie in; expressions, most of a file, hold none.
+STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
+
+
 def imports_of(path: Path) -> Iterator[Import]:
     relative = path.relative_to(ROOT)
     package = ["uqeval", *relative.parts[:-1]]
@@ -146,6 +150,8 @@ def imports_of(path: Path) -> Iterator[Import]:
 
     def walk(node: ast.AST, late: bool, typing: bool) -> Iterator[Import]:
         for child in ast.iter_child_nodes(node):
+            if not isinstance(child, STATEMENTS):
+                continue
             deeper = late or isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
             only = typing
             if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
