@@ -8,6 +8,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -174,6 +175,7 @@ def imports_of(path: Path) -> Iterator[Import]:
     yield from walk(ast.parse(path.read_text("utf-8")), False, False)
 
 
+@cache
 def _is_module(name: str) -> bool:
     parts = name.split(".")
     path = ROOT.joinpath(*parts[1:])
