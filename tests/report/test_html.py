@@ -14,7 +14,7 @@ from uqeval.report.cards import cards
 from uqeval.report.gallery import Picture
 from uqeval.report.html import MOST_ITEMS, to_html
 from uqeval.report.overview import to_overview
-from uqeval.report.setting_grids import pairs
+from uqeval.report.setting_tables import pairs
 from uqeval.statistics.behind import behind
 
 EVIL = "<script>alert(1)</script>\"'&{{ 7 * 7 }}\u202e"

@@ -9,6 +9,7 @@ from rich.console import Console
 from small_report import report, scores
 
 from uqeval.errors import printable
+from uqeval.metrics import METRICS
 from uqeval.report.table import shown
 from uqeval.report.tables import tables_of
 from uqeval.report.terminal import show, show_warnings
@@ -49,10 +50,10 @@ def test_tables_of_a_report() -> None:
         "Segmentation", "Patch accuracy vs patch uncertainty", "Patches",
         "By class of patch (pavpu)",
     ]  # fmt: skip
-    assert found["Segmentation"].rows == [["0.8750", "–", "0.5000", "12,345"]]
-    assert found["Patches"].rows[0][1:5] == ["6,000", "2", "1", "3"]
-    assert [row[0] for row in found["By class of patch (pavpu)"].rows] == ["road", "mixed"]
-    assert all(len(row) == len(table.columns) for table in found.values() for row in table.rows)
+    assert found["Segmentation"].texts == [["0.8750", "–", "0.5000", "12,345"]]
+    assert found["Patches"].texts[0][1:5] == ["6,000", "2", "1", "3"]
+    assert [row[0] for row in found["By class of patch (pavpu)"].texts] == ["road", "mixed"]
+    assert all(len(row) == len(table.columns) for table in found.values() for row in table.texts)
 
 
 def test_tables_without_patches() -> None:
@@ -75,11 +76,11 @@ def test_intervals_and_slices() -> None:
     )  # fmt: skip
     intervals, slices = tables_of(cut)[-2:]
     assert intervals.title == "Intervals"
-    assert intervals.rows == [["pavpu", "Surplus", "-0.1250", "≈ [-0.2000, 0.1000]", "2 items"]]
+    assert intervals.texts == [["pavpu", "Surplus", "-0.1250", "≈ [-0.2000, 0.1000]", "2 items"]]
     assert "level 90 % from 2 items. Below 30 they may be too narrow." in intervals.note
     assert "approximate" in intervals.note
     assert slices.columns[:4] == ["slice", "items", "units", "Surplus"]
-    assert [row[:4] for row in slices.rows] == [
+    assert [row[:4] for row in slices.texts] == [
         ["all items", "2", "2 items", "-0.1250 ≈ [-0.2000, 0.1000]"],
         ["light=day", "1", "1 group (few)", "0.2500"],
     ]
@@ -123,7 +124,7 @@ def test_a_dash_is_explained_where_there_is_one() -> None:
         pavpu = report().results["pavpu"] | {"per_class": [row]}
         results = report().results | {"pavpu": pavpu}
         table = tables_of(report(results=results))[-1]
-        assert table.rows[0][-1] == dash
+        assert table.texts[0][-1] == dash
         assert table.note.endswith("the report says why.") == (dash == "–")
     segmentation = tables_of(report())[0]
     assert segmentation.note == "–: undefined; the report says why."
@@ -133,3 +134,18 @@ def test_what_is_one_is_not_many() -> None:
     one, two = (report(items=report().items[:n], warnings=["w"] * n) for n in (1, 2))
     assert ": 1 item; " in repr(one) and repr(one).endswith("; 1 warning>")
     assert ": 2 items; " in repr(two) and repr(two).endswith("; 2 warnings>")
+
+
+def test_regions_have_rows_beside_the_whole_image() -> None:
+    whole = report().results["segmentation"]
+    results = {"segmentation": whole, "segmentation@boundary:2": whole | {"miou": 0.25}}
+    (table,) = tables_of(report(results=results))
+    assert table.columns == ["", "pixel accuracy", "mean accuracy", "mIoU", "pixels"]
+    assert [row[0] for row in table.texts] == list(results)
+    assert table.texts[1][3] == "0.2500"
+
+
+def test_headings_are_those_of_the_metrics() -> None:
+    columns = {heading for table in tables_of(report()) for heading in table.columns}
+    of_pavpu = {own.heading for own in METRICS if own.family == "pavpu" and own.column}
+    assert of_pavpu <= columns

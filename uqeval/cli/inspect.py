@@ -118,29 +118,25 @@ def _first(names: Sequence[object], most: int) -> str:
 
 
 def _show(found: Inspection, of: str) -> None:
-    from rich import box, filesize
+    from rich import filesize
     from rich.markup import escape
-    from rich.table import Table
+
+    from uqeval.report.table import text_table
+    from uqeval.report.terminal import print_table
 
     stdout = console(120)
-    path = escape(cut(of + found.path))
-    stdout.print(f"[bold]{path}[/]  {found.items:,} items", soft_wrap=True)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in ("array", "axes", "shape", "dtype", "chunk", "a chunk", "on disk", "missing"):
-        table.add_column(
-            column, justify="right" if column in ("a chunk", "on disk", "missing") else "left"
-        )
+    columns = ["array", "axes", "shape", "dtype", "chunk", "a chunk", "on disk", "missing"]
+    rows = []
     for array in found.arrays:
         shape = array.shape if isinstance(array.shape, str) else "×".join(map(str, array.shape))
-        table.add_row(
-            escape(cut(array.name)), escape(cut(", ".join(array.axes))), cut(shape),
-            escape(cut(array.dtype)),
+        share = array.stored_bytes / max(array.logical_bytes, 1)
+        rows.append([
+            cut(array.name), cut(", ".join(array.axes)), cut(shape), cut(array.dtype),
             "×".join(map(str, array.chunks)), filesize.decimal(array.chunk_bytes),
-            f"{filesize.decimal(array.stored_bytes)} "
-            f"({array.stored_bytes / max(array.logical_bytes, 1):.0%})",
-            f"{array.missing_chunks:,}",
-        )  # fmt: skip
-    stdout.print(table)
+            f"{filesize.decimal(array.stored_bytes)} ({share:.0%})", f"{array.missing_chunks:,}",
+        ])  # fmt: skip
+    title = f"{cut(of + found.path)}  {found.items:,} items"
+    print_table(text_table(title, columns, rows, left=frozenset(range(5))), stdout)
     names = "none" if found.names is None else _first(found.names, 3)
     for key, value in (found.facts | {"names": names} | found.values).items():
         is_list = isinstance(value, list)

@@ -130,7 +130,7 @@ def _columns(found: Selection) -> list[str]:
 
 
 def _table(found: Selection) -> Table:
-    from uqeval.report.table import Table, shown
+    from uqeval.report.table import shown, text_table
 
     rows = [
         [str(rank), own.name, own.sequence, shown(own.value), own.reason]
@@ -138,4 +138,4 @@ def _table(found: Selection) -> Table:
     ]
     told = "; ".join(f"{why}: {n}" for why, n in found.left_out.items())
     note = f"left out: {told}." if told else ""
-    return Table("To label next", _columns(found), rows, note, left=frozenset({1, 2, 4}))
+    return text_table("To label next", _columns(found), rows, note, left=frozenset({1, 2, 4}))

@@ -62,7 +62,7 @@ def _progress(title: str) -> None:
 
 
 def _show(found: Selftest) -> None:
-    from uqeval.report.table import Table
+    from uqeval.report.table import text_table
     from uqeval.report.terminal import print_table
 
     rows = [
@@ -73,6 +73,6 @@ def _show(found: Selftest) -> None:
     versions = ", ".join(f"{name} {own}" for name, own in found.versions.items())
     title = f"Self-test of uqeval {found.versions['uqeval']}"
     stdout = console()
-    print_table(Table(title, ["", "checks", "values", "failed", "time"], rows), stdout)
+    print_table(text_table(title, ["", "checks", "values", "failed", "time"], rows), stdout)
     stdout.print(versions, highlight=False)
     stdout.print("[bold green]passed[/]" if found.passed else "[bold red]failed[/]")

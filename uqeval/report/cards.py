@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from uqeval.report.cells import cell, interval_of
 from uqeval.report.fields import DIRECTIONS, about, range_of, unit_of
 from uqeval.report.figures.contract import lines_of
 from uqeval.report.glossary import ARROWS, headlines, label
-from uqeval.report.grids import Cell, cell, interval_of
 from uqeval.report.schema import Report
+from uqeval.report.table import Cell
 
 #: Further variants on a card; all of them stand in the tables.
 MOST_VARIANTS = 6

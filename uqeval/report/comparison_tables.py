@@ -9,7 +9,7 @@ from uqeval.errors import listed, number_of
 from uqeval.report.glossary import ARROWS
 from uqeval.report.markdown import cell as escaped
 from uqeval.report.markdown import table_lines
-from uqeval.report.table import Table, shown
+from uqeval.report.table import Table, shown, text_table
 from uqeval.report.verdicts import units
 
 if TYPE_CHECKING:
@@ -104,7 +104,7 @@ def differences(comparison: Comparison) -> Table:
             note += " †: no event in either model; from the exact bounds of both (Clopper-Pearson)."
     names = [name for m, name in enumerate(comparison.names) if m != base]
     title = f"Difference from {comparison.names[base]}"
-    return Table(title, ["score", *names], rows, note)
+    return text_table(title, ["score", *names], rows, note)
 
 
 def _rest_on(intervals: list[Interval | None]) -> str:
@@ -126,7 +126,7 @@ def _scores(comparison: Comparison) -> Table:
     if stars:
         notes.append("★: the best of a row.")
     notes += notes_on_trainings(comparison)
-    return Table("Scores", ["score", *comparison.names], rows, " ".join(notes))
+    return text_table("Scores", ["score", *comparison.names], rows, " ".join(notes))
 
 
 def notes_on_trainings(comparison: Comparison) -> list[str]:
@@ -152,7 +152,7 @@ def _ranks(comparison: Comparison) -> Table:
     note = (
         "place (share of the draws in which no other model is better | in which the place is kept)."
     )
-    return Table("Places", ["score", *comparison.names], ranked, note if shares else "")
+    return text_table("Places", ["score", *comparison.names], ranked, note if shares else "")
 
 
 def _rows(

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from uqeval.keys import family_of
+from uqeval.report.cells import interval_of
 from uqeval.report.fields import about
 from uqeval.report.glossary import ARROWS, headlines, label
-from uqeval.report.grids import interval_of
 from uqeval.report.intervals import interval as interval_at
 from uqeval.report.intervals import units_of
 from uqeval.report.schema import Report
-from uqeval.report.score_grids import slices, whole_of
-from uqeval.report.setting_grids import resampling
-from uqeval.report.table import Table, shown
+from uqeval.report.score_tables import slices, whole_of
+from uqeval.report.setting_tables import resampling
+from uqeval.report.table import Table, shown, text_table
 
 _ROUGH = "≈: approximate, read off bins."
 
@@ -32,7 +32,7 @@ def headline_table(report: Report, title: str) -> Table:
     columns, width = ["metric", "score", "value", "interval", "units"], 5
     if not any(row[3] for row in rows):
         width = 3
-    return Table(title, columns[:width], [row[:width] for row in rows], left=frozenset({0, 1}))
+    return text_table(title, columns[:width], [row[:width] for row in rows], left=frozenset({0, 1}))
 
 
 def cut_tables(report: Report) -> list[Table]:
@@ -47,10 +47,10 @@ def cut_tables(report: Report) -> list[Table]:
 
 def _intervals(report: Report) -> Table | None:
     table = headline_table(report, "Intervals")
-    rows = [row for row in table.rows if row[3]] if len(table.columns) == 5 else []
+    rows = [row for row in table.texts if row[3]] if len(table.columns) == 5 else []
     if not rows:
         return None
-    return Table(table.title, table.columns, rows, _note(report, rows), table.left)
+    return text_table(table.title, table.columns, rows, _note(report, rows), table.left)
 
 
 def _slices(report: Report) -> Table | None:
@@ -63,11 +63,11 @@ def _slices(report: Report) -> Table | None:
         few |= bool(own.get("small"))
         units = f"{units_of(own)}{' (few)' if own.get('small') else ''}".strip()
         counts = [shown(own.get("items", 0)), units]
-        rows.append([row.name, *counts, *(f"{c.text} {c.interval}".strip() for c in row.cells)])
+        rows.append([row.name, *counts, *(c.plain for c in row.cells)])
     note = _note(report, rows) if any(c.interval for row in grid.rows for c in row.cells) else ""
     if few:
         note = f"few: too few units for the scores to say much. {note}".strip()
-    return Table("Slices", ["slice", "items", "units", *grid.columns], rows, note)
+    return text_table("Slices", ["slice", "items", "units", *grid.columns[1:]], rows, note)
 
 
 def _note(report: Report, rows: list[list[str]]) -> str:

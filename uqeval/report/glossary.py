@@ -6,7 +6,7 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from uqeval.metrics import Family, Metric
 
@@ -51,6 +51,12 @@ def label(family: str, field: str) -> str:
     if (metric := _metrics(family).get(field)) is not None:
         return metric.label
     return ", ".join(_word(family, part) for part in field.split("."))
+
+
+def headings(family: str, fields: Iterable[str]) -> list[str]:
+    """The headings of columns of these fields in a table of many columns."""
+    metrics = _metrics(family)
+    return [metrics[f].heading if f in metrics else label(family, f) for f in fields]
 
 
 def _word(family: str, part: str) -> str:

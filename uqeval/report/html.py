@@ -14,16 +14,17 @@ from uqeval.keys import family_of
 from uqeval.report import verdicts
 from uqeval.report.behind import Behind, Pile, piles
 from uqeval.report.cards import cards
+from uqeval.report.cells import cell
 from uqeval.report.comparison_tables import differences
 from uqeval.report.figures import Figure, figures_of
 from uqeval.report.finished import finished
 from uqeval.report.gallery import Gallery
-from uqeval.report.grids import Cell, Grid, cell, grid_of
-from uqeval.report.item_grids import Column, columns_of, items, worst_first
-from uqeval.report.record_grids import tables
+from uqeval.report.item_tables import Column, columns_of, items, worst_first
+from uqeval.report.record_tables import tables
 from uqeval.report.schema import Report
-from uqeval.report.score_grids import families, scores, slices
-from uqeval.report.setting_grids import pairs, resampling, settings
+from uqeval.report.score_tables import families, scores, slices
+from uqeval.report.setting_tables import pairs, resampling, settings
+from uqeval.report.table import Cell, Table
 
 if TYPE_CHECKING:
     from jinja2 import Environment
@@ -97,7 +98,7 @@ def to_html(
         return environment.get_template("compare.html").render(
             **common,
             different=_different(reports),
-            differences=grid_of(differences(comparison)) if comparison else None,
+            differences=differences(comparison) if comparison else None,
             differences_note=differences(comparison).note if comparison else "",
             finished_of=finished,
             title=f"Comparison of {', '.join(reports)}",
@@ -136,9 +137,9 @@ def _svg(figure: Figure, targets: Collection[str]) -> Markup:
     return Markup(inline_svg(figure, targets))
 
 
-def _tables(report: Report, targets: Collection[str]) -> dict[str, list[Grid]]:
+def _tables(report: Report, targets: Collection[str]) -> dict[str, list[Table]]:
     """Tables of all results, by family."""
-    found: dict[str, list[Grid]] = {}
+    found: dict[str, list[Table]] = {}
     for key in report.results:
         found.setdefault(family_of(key), []).extend(tables(report, key, targets))
     return found

@@ -28,7 +28,7 @@ def to_markdown(report: Report) -> str:
 def table_lines(table: Table) -> list[str]:
     """The lines of a Markdown table."""
     marks = [":--" if i in table.left else "--:" for i in range(len(table.columns))]
-    columns, *rows = [[cell(c) for c in row] for row in (table.columns, *table.rows)]
+    columns, *rows = [[cell(c) for c in row] for row in (table.columns, *table.texts)]
     rows = [columns, marks, *rows]
     return [f"| {' | '.join(row)} |" for row in rows]
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from uqeval.keys import family_of
-from uqeval.report.table import Table, shown
+from uqeval.report.glossary import headings
+from uqeval.report.table import Table, shown, text_table, values
 
-_ERRORS = {"rmse": "RMSE", "mae": "MAE", "nmse": "nMSE", "crps": "CRPS", "nll": "NLL",
-           "sharpness": "sharpness"}  # fmt: skip
-_NMERCI = {"nmerci": "n-MeRCI", "merci": "MeRCI", "lambda": "λ", "mae": "MAE",
-           "mae_trimmed": "MAE trimmed", "max_alpha": "max error", "pixels": "pixels"}  # fmt: skip
+_ERRORS = ("pixels", "rmse", "mae", "nmse", "crps", "nll", "sharpness")
+_AREAS = ("auce", "auce_over", "auce_under")
+_NMERCI = ("nmerci", "merci", "lambda", "mae", "mae_trimmed", "max_alpha", "pixels")
 
 
 def _keys(results: dict[str, Any], family: str) -> list[str]:
@@ -24,20 +24,20 @@ def regression_tables(results: dict[str, Any]) -> list[Table]:
         return []
     levels = list(results[keys[0]]["coverage"])
     return [
-        Table(
+        text_table(
             "Regression",
-            ["", "pixels", *_ERRORS.values()],
-            [[key, *(shown(results[key][n]) for n in ("pixels", *_ERRORS))] for key in keys],
+            ["", *headings("regression", _ERRORS)],
+            [[key, *values(results[key], _ERRORS)] for key in keys],
             "nMSE: in units of the target's variance. sharpness: root of the mean σ².",
         ),
-        Table(
+        text_table(
             "Calibration of intervals",
-            ["", "AUCE", "over-confident", "under-confident",
+            ["", *headings("regression", _AREAS),
              *(f"coverage {p} %" for p in levels), *(f"interval score {p} %" for p in levels)],
             [
                 [
                     key,
-                    *(shown(results[key][n]) for n in ("auce", "auce_over", "auce_under")),
+                    *values(results[key], _AREAS),
                     *(shown(results[key]["coverage"][p]) for p in levels),
                     *(shown(results[key]["interval_score"][p]) for p in levels),
                 ]
@@ -54,13 +54,10 @@ def nmerci_tables(results: dict[str, Any]) -> list[Table]:
     if not keys:
         return []
     found = [
-        Table(
+        text_table(
             "n-MeRCI",
-            ["", "α", *_NMERCI.values()],
-            [
-                [key, f"{results[key]['alpha']:g}", *(shown(results[key][n]) for n in _NMERCI)]
-                for key in keys
-            ],
+            ["", *headings("nmerci", ("alpha", *_NMERCI))],
+            [[key, f"{results[key]['alpha']:g}", *values(results[key], _NMERCI)] for key in keys],
             "0: an uncertainty equal to the error; 1: a constant one. Below 0 is possible for "
             "α < 100.",
         )
@@ -70,15 +67,12 @@ def nmerci_tables(results: dict[str, Any]) -> list[Table]:
         if rows:
             mean = results[key]["by_depth_mean"]
             names = ("pixels", "mae", "mae_trimmed", "nmerci")
-            lines = [
-                [f"{row['lower']:g} – {row['upper']:g}", *(shown(row[n]) for n in names)]
-                for row in rows
-            ]
-            lines.append(["mean", "", "", *(shown(mean[n]) for n in names[2:])])
+            lines = [[f"{row['lower']:g} – {row['upper']:g}", *values(row, names)] for row in rows]
+            lines.append(["mean", "", "", *values(mean, names[2:])])
             found.append(
-                Table(
+                text_table(
                     f"By interval of the target ({key})",
-                    ["target", "pixels", "MAE", "MAE trimmed", "n-MeRCI"],
+                    ["target", *headings("nmerci", names)],
                     lines,
                 )
             )

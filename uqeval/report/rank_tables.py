@@ -5,18 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from uqeval.keys import family_of
-from uqeval.report.table import Table, shown
+from uqeval.report.glossary import headings
+from uqeval.report.table import Table, shown, text_table, values
 
-_FAILURE = {
-    "auroc": "AUROC",
-    "aupr_error": "AUPR error",
-    "aupr_success": "AUPR success",
-    "fpr95": "FPR95",
-    "aurc": "AURC",
-    "e_aurc": "e-AURC",
-    "augrc": "AUGRC",
-    "undetected_error_rate": "undetected",
-}
+_FAILURE = (
+    "auroc", "aupr_error", "aupr_success", "fpr95", "aurc", "e_aurc", "augrc",
+    "undetected_error_rate",
+)  # fmt: skip
 #: Fractions removed at which the sparsification table reads the curves.
 _REMOVED = (0.0, 0.1, 0.2, 0.5, 0.8, 0.9)
 
@@ -26,10 +21,7 @@ def failure_tables(results: dict[str, Any]) -> list[Table]:
     keys = [key for key in results if family_of(key) == "failure"]
     if not keys:
         return []
-    rows = [
-        [key, results[key]["uncertainty"], *(shown(results[key][name]) for name in _FAILURE)]
-        for key in keys
-    ]
+    rows = [[key, results[key]["uncertainty"], *values(results[key], _FAILURE)] for key in keys]
     cuts = [
         (name, level, f"{heading} {level} %")
         for name, heading in (("risk_at_coverage", "risk at"), ("coverage_at_risk", "coverage at"))
@@ -39,22 +31,20 @@ def failure_tables(results: dict[str, Any]) -> list[Table]:
     classes = [
         [
             str(row["name"]),
-            shown(row["pixels"]),
-            shown(row["errors"]),
-            *(shown(row[name]) for name in _FAILURE),
+            *values(row, ("pixels", "errors", *_FAILURE)),
         ]
         for row in results[keys[0]]["per_class"]
     ]
     return [
-        Table(
+        text_table(
             "Failure detection",
-            ["", "uncertainty", *_FAILURE.values()],
+            ["", "uncertainty", *headings("failure", _FAILURE)],
             rows,
             "AUROC 0.5: the uncertainty knows nothing of the errors. undetected: share of all "
             "pixels that are wrong and not above the threshold.",
             left=frozenset({0, 1}),
         ),
-        Table(
+        text_table(
             "Risk and coverage",
             ["", "wrong", *(heading for _, _, heading in cuts)],
             [
@@ -67,9 +57,9 @@ def failure_tables(results: dict[str, Any]) -> list[Table]:
             ],
             "risk: share of wrong pixels among the most certain ones.",
         ),
-        Table(
+        text_table(
             f"By ground-truth class ({keys[0]})",
-            ["class", "pixels", "wrong", *_FAILURE.values()],
+            ["class", "pixels", "wrong", *headings("failure", _FAILURE)],
             classes,
         ),
     ]
@@ -78,13 +68,11 @@ def failure_tables(results: dict[str, Any]) -> list[Table]:
 def sparsification_tables(results: dict[str, Any]) -> list[Table]:
     """AUSE and AURG of every variant, with some points of the curves."""
     keys = [key for key in results if family_of(key) == "sparsification"]
+    names = ("ause", "aurg", "normalisation")
     rows, curves = [], []
     for key in keys:
         record = results[key]
-        names = ("ause", "aurg", "normalisation")
-        rows.append(
-            [key, record["uncertainty"], record["error"], *(shown(record[name]) for name in names)]
-        )
+        rows.append([key, record["uncertainty"], record["error"], *values(record, names)])
         if record["curve"] is None:
             continue
         fractions = record["fractions"]
@@ -95,9 +83,9 @@ def sparsification_tables(results: dict[str, Any]) -> list[Table]:
     if not keys:
         return []
     found = [
-        Table(
+        text_table(
             "Sparsification",
-            ["", "uncertainty", "error", "AUSE", "AURG", "divided by"],
+            ["", "uncertainty", "error", *headings("sparsification", names[:2]), "divided by"],
             rows,
             "AUSE: area between the curve and the oracle, 0 is best. AURG: gain over removing at "
             "random; < 0: worse than that. divided by: the error of all pixels, or 1.",
@@ -105,6 +93,6 @@ def sparsification_tables(results: dict[str, Any]) -> list[Table]:
         )
     ]
     if curves:
-        headings = [f"{f:.0%} removed" for f in _REMOVED]
-        found.append(Table("Error of what is left", ["", *headings], curves))
+        removed = [f"{f:.0%} removed" for f in _REMOVED]
+        found.append(text_table("Error of what is left", ["", *removed], curves))
     return found

@@ -1,20 +1,90 @@
-"""A small table of text, and how a number is shown in one."""
+"""Tables, which all writers take, and how a number is shown in one."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 
 @dataclass(frozen=True)
+class Cell:
+    """A value in a table: its text, why it is undefined, its interval, whether it is the best, and
+    the anchor that it leads to."""
+
+    text: str
+    number: float | None = None
+    reason: str = ""
+    interval: str = ""
+    best: bool = False
+    link: str = ""
+
+    @property
+    def plain(self) -> str:
+        """What a writer of text shows: the value, and its interval."""
+        return f"{self.text} {self.interval}".strip() if self.interval else self.text
+
+
+@dataclass(frozen=True)
+class Row:
+    """A row of a table: its heading, the other cells, and a hint, an anchor and a link for it."""
+
+    name: str
+    cells: list[Cell]
+    hint: str = ""
+    anchor: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True)
 class Table:
-    """A heading, column headings, rows of text, and a note below."""
+    """A table, whatever writes it: a terminal, a page, Markdown.
+
+    The first of the `columns` heads the headings of the rows. `left`: columns of text. `folded`: a
+    page shows it on demand.
+    """
 
     title: str
     columns: list[str]
-    rows: list[list[str]]
+    rows: list[Row]
     note: str = ""
-    left: frozenset[int] = field(default=frozenset({0}))
+    left: frozenset[int] = frozenset({0})
+    folded: bool = False
+
+    @property
+    def texts(self) -> list[list[str]]:
+        """The rows as texts."""
+        return [[row.name, *(cell.plain for cell in row.cells)] for row in self.rows]
+
+    @cached_property
+    def reasons(self) -> list[str]:
+        """Why cells are undefined, each reason once."""
+        found = (cell.reason for row in self.rows for cell in row.cells if cell.reason)
+        return list(dict.fromkeys(found))
+
+    def mark(self, cell: Cell) -> str:
+        """The number of a cell's reason."""
+        return str(self.reasons.index(cell.reason) + 1) if cell.reason else ""
+
+
+def text_table(
+    title: str, columns: list[str], rows: list[list[str]], note: str = "",
+    left: frozenset[int] = frozenset({0}),
+) -> Table:  # fmt: skip
+    """Return a table of rows of text."""
+    return Table(title, columns, [Row(own[0], [*map(Cell, own[1:])]) for own in rows], note, left)
+
+
+def values(record: Mapping[str, Any], fields: Iterable[str]) -> list[str]:
+    """The texts of these fields of a record; a field of a part has a dot: `surplus_peak.value`."""
+    found = []
+    for field in fields:
+        value: Any = record
+        for part in field.split("."):
+            value = value[part]
+        found.append(shown(value))
+    return found
 
 
 #: So near to 1 comes a sum that is rounded, but no share of pixels that a machine can count.

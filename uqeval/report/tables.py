@@ -7,21 +7,15 @@ from typing import Any
 
 from uqeval.keys import family_of
 from uqeval.report.cut_tables import cut_tables
-from uqeval.report.glossary import label
+from uqeval.report.glossary import headings
 from uqeval.report.number_tables import nmerci_tables, regression_tables
 from uqeval.report.rank_tables import failure_tables, sparsification_tables
 from uqeval.report.schema import Report
-from uqeval.report.table import Table, shown
+from uqeval.report.table import Table, shown, text_table, values
 from uqeval.report.temporal_tables import temporal_tables
 
-#: Scores of the patch tables, with their headings.
-_SCORES = {
-    "pavpu": "PAvPU",
-    "p_accurate_given_certain": "p(acc|cert)",
-    "p_uncertain_given_inaccurate": "p(unc|inacc)",
-    "surplus": "Surplus",
-    "phi": "phi",
-}
+#: Scores of the patch tables.
+_SCORES = ("pavpu", "p_accurate_given_certain", "p_uncertain_given_inaccurate", "surplus", "phi")
 
 
 def tables_of(report: Report) -> list[Table]:
@@ -29,8 +23,8 @@ def tables_of(report: Report) -> list[Table]:
     found = []
     results = report.results
     patch_keys = [key for key in results if family_of(key) == "pavpu"]
-    if keys := [key for key in results if family_of(key) == "segmentation"]:
-        found.append(_segmentation(results, keys))
+    if segmentation_keys := [key for key in results if family_of(key) == "segmentation"]:
+        found.append(_segmentation(results, segmentation_keys))
     if patch_keys:
         found.append(_scores(results, patch_keys))
         found.append(_counts(results, patch_keys))
@@ -56,7 +50,7 @@ def tables_of(report: Report) -> list[Table]:
 
 def _explained(table: Table) -> Table:
     """The table with a word on its dashes, where it has any."""
-    if not any(text == shown(None) for row in table.rows for text in row):
+    if not any(text == shown(None) for row in table.texts for text in row):
         return table
     return replace(table, note=f"{table.note} –: undefined; the report says why.".strip())
 
@@ -70,7 +64,7 @@ def _sweep(report: Report) -> Table:
             pairs = zip(record["mean"], record["std"], strict=True)
             rows.append([name, *(_plus_minus(mean, std) for mean, std in pairs)])
     repeats = next(iter(sweep.values()))["repeats"] if sweep else []
-    return Table(
+    return text_table(
         "Over the number of samples M",
         ["", *(f"M = {m}" for m in ms)],
         rows,
@@ -80,12 +74,11 @@ def _sweep(report: Report) -> Table:
 
 
 def _divergence(results: dict[str, Any], keys: list[str]) -> Table:
-    rows = [
-        [key, *(shown(results[key][name]) for name in ("kl", "pixels", "infinite"))] for key in keys
-    ]
-    return Table(
+    fields = ("kl", "pixels", "infinite")
+    rows = [[key, *values(results[key], fields)] for key in keys]
+    return text_table(
         "Divergence from the reference",
-        ["", "KL (nats)", "pixels", "infinite"],
+        ["", *headings("divergence", fields)],
         rows,
         "mean over the pixels where it is finite; infinite: the share of those where it is not.",
     )
@@ -96,62 +89,46 @@ def _plus_minus(mean: float | None, std: float | None) -> str:
 
 
 def _segmentation(results: dict[str, Any], keys: list[str]) -> Table:
-    names = ("pixel_accuracy", "mean_accuracy", "miou", "pixels")
-    headings = ["pixel accuracy", "mean accuracy", "mIoU", "pixels"]
-    rows = [[shown(results[key][name]) for name in names] for key in keys]
+    fields = ("pixel_accuracy", "mean_accuracy", "miou", "pixels")
+    columns = headings("segmentation", fields)
     if len(keys) == 1:
-        return Table("Segmentation", headings, rows, left=frozenset())
-    rows = [[key, *row] for key, row in zip(keys, rows, strict=True)]
-    return Table("Segmentation", ["", *headings], rows)
+        return text_table(
+            "Segmentation", columns, [values(results[keys[0]], fields)], left=frozenset()
+        )
+    rows = [[key, *values(results[key], fields)] for key in keys]
+    return text_table("Segmentation", ["", *columns], rows)
 
 
 def _scores(results: dict[str, Any], keys: list[str]) -> Table:
+    fields = ("pavpu", "pavpu_chance", *_SCORES[1:], "surplus_auc")
     rows = []
     for key in keys:
         record = results[key]
         rows.append(
             [
-                key,
-                record["uncertainty"],
-                f"{record['window']}/{record['stride']}",
-                shown(record["uncertainty_threshold"]),
-                shown(record["pavpu"]),
-                shown(record["pavpu_chance"]),
-                *(shown(record[name]) for name in list(_SCORES)[1:]),
-                shown(record["surplus_auc"]),
+                key, record["uncertainty"], f"{record['window']}/{record['stride']}",
+                *values(record, ("uncertainty_threshold", *fields)),
             ]
-        )
-    return Table(
+        )  # fmt: skip
+    return text_table(
         "Patch accuracy vs patch uncertainty",
-        ["", "uncertainty", "window/stride", "threshold", "PAvPU", "chance",
-         *list(_SCORES.values())[1:], "Surplus AUC"],
+        ["", "uncertainty", "window/stride", "threshold", *headings("pavpu", fields)],
         rows,
         "chance: the PAvPU of an uncertainty that knows nothing of the errors. "
         "Surplus > 0: it knows something; 0: nothing; < 0: less than nothing.",
         left=frozenset({0, 1}),
-    )  # fmt: skip
+    )
 
 
 def _counts(results: dict[str, Any], keys: list[str]) -> Table:
+    fields = ("n_ac", "n_au", "n_ic", "n_iu", "p_accurate", "p_certain")
     rows = []
     for key in keys:
         record = results[key]
         peak = record["surplus_peak"]
-        rows.append(
-            [
-                key,
-                *(shown(record[name]) for name in ("n_ac", "n_au", "n_ic", "n_iu")),
-                shown(record["p_accurate"]),
-                shown(record["p_certain"]),
-                "–" if peak is None else f"{shown(peak['value'])} at t = {peak['t']:.2f}",
-            ]
-        )
-    return Table(
-        "Patches",
-        ["", "accurate, certain", "accurate, uncertain", "inaccurate, certain",
-         "inaccurate, uncertain", "accurate", "certain", "best Surplus"],
-        rows,
-    )  # fmt: skip
+        best = "–" if peak is None else f"{shown(peak['value'])} at t = {peak['t']:.2f}"
+        rows.append([key, *values(record, fields), best])
+    return text_table("Patches", ["", *headings("pavpu", (*fields, "surplus_peak.value"))], rows)
 
 
 def _per_class(results: dict[str, Any], key: str) -> Table:
@@ -166,12 +143,12 @@ def _per_class(results: dict[str, Any], key: str) -> Table:
                 str(row["name"]),
                 shown(mine.get("iou")),
                 shown(patches),
-                *(shown(row[name]) for name in _SCORES),
+                *values(row, _SCORES),
             ]
         )
-    return Table(
+    return text_table(
         f"By class of patch ({key})",
-        ["class", "IoU", "patches", *_SCORES.values()],
+        ["class", "IoU", "patches", *headings("pavpu", _SCORES)],
         rows,
         "mixed: patches with pixels of several classes.",
     )
@@ -182,14 +159,14 @@ def _calibration(results: dict[str, Any], keys: list[str]) -> Table:
     rows = []
     for key in keys:
         record = results[key]
-        rows.append([key, shown(record["bins"]), *(shown(record[name]) for name in names)])
+        rows.append([key, *values(record, ("bins", *names))])
         after = record.get("temperature", {"value": None})
         if after["value"] is not None:
             title = f"  at T = {shown(after['value'])}"
             rows.append([title, "", *(shown(after[n]) if n in after else "" for n in names)])
-    return Table(
+    return text_table(
         "Calibration",
-        ["", "bins", "ECE", "MCE", "adaptive ECE", "class-wise ECE", "Brier", "NLL"],
+        ["", *headings("calibration", ("bins", *names))],
         rows,
         "0 is best. T: the temperature with the least NLL; above 1 the model is over-confident.",
     )
@@ -204,9 +181,9 @@ def _estimates(results: dict[str, Any], keys: list[str]) -> list[Table]:
         for key in keys
         if any(name in results[key] for name in found)
     ]
-    columns = ["", *(label("calibration", name) for name in found)]
+    columns = ["", *headings("calibration", found)]
     note = "With less bias than the ECE, which stays the plug-in value."
-    return [Table("Calibration error, estimated", columns, rows, note)] if rows else []
+    return [text_table("Calibration error, estimated", columns, rows, note)] if rows else []
 
 
 def _reliability(record: dict[str, Any], key: str) -> Table:
@@ -217,7 +194,7 @@ def _reliability(record: dict[str, Any], key: str) -> Table:
         rows.append(
             [f"{low:.3f} – {high:.3f}", *(shown(value) for value in (count, mean, accuracy, gap))]
         )
-    return Table(
+    return text_table(
         f"Reliability ({key})",
         ["confidence", "pixels", "mean confidence", "accuracy", "accuracy − confidence"],
         rows,

@@ -6,16 +6,13 @@ from typing import Any
 
 from uqeval.errors import number_of
 from uqeval.keys import Key, family_of
+from uqeval.report.glossary import headings
 from uqeval.report.schema import Report
-from uqeval.report.table import Table, shown
+from uqeval.report.table import Table, shown, text_table, values
 
-_SCORES = {
-    "mtc": "mTC",
-    "mtc_no_warp": "no warp",
-    "mtc_pooled": "pooled",
-    "pixel_agreement": "agreement",
-    "coverage": "coverage",
-}
+_SCORES = ("mtc", "mtc_no_warp", "mtc_pooled", "pixel_agreement", "coverage")
+#: Scores that some records have, and the parts that they lie in.
+_EXTRAS = ("occluded.mtc", "tracks.consistency", "correlation.r", "miou_mean")
 #: Sequences that are shown; the report holds all.
 _MOST = 20
 
@@ -36,31 +33,21 @@ def temporal_tables(report: Report) -> list[Table]:
 
 def _scores(report: Report, keys: list[str]) -> Table:
     records = [report.results[key] for key in keys]
-    columns = ["model", "flow", *_SCORES.values()]
+    extras = [field for field in _EXTRAS if any(field.split(".")[0] in r for r in records)]
+    columns = ["model", "flow", *headings("temporal", (*_SCORES, *extras))]
     rows = [
-        [record["model"], record["flow"]["id"], *(shown(record[name]) for name in _SCORES)]
+        [
+            record["model"], record["flow"]["id"], *values(record, _SCORES),
+            *(_extra(record, field) for field in extras),
+        ]
         for record in records
-    ]
-    extras: list[tuple[str, str, str]] = [
-        ("occluded", "mtc", "mTC visible"),
-        ("tracks", "consistency", "tracks C26"),
-        ("correlation", "r", "r(mIoU)"),
-    ]
-    for part, field, heading in extras:
-        if any(part in record for record in records):
-            columns.append(heading)
-            for row, record in zip(rows, records, strict=True):
-                row.append(shown(record.get(part, {}).get(field)))
-    if any("miou_mean" in record for record in records):
-        columns.append("mIoU")
-        for row, record in zip(rows, records, strict=True):
-            row.append(shown(record.get("miou_mean")))
+    ]  # fmt: skip
     if len({(row[0], row[1]) for row in rows}) < len(rows):  # they differ in a choice besides
         columns.insert(2, "variant")
         for row, key in zip(rows, keys, strict=True):
             row.insert(2, Key.parse(key).variant or "")
     pairs = records[0]["pairs"]
-    return Table(
+    return text_table(
         "Temporal consistency",
         columns,
         rows,
@@ -68,6 +55,13 @@ def _scores(report: Report, keys: list[str]) -> Table:
         "beside mIoU, and compare models on one flow only.",
         left=frozenset({0, 1, 2} if "variant" in columns else {0, 1}),
     )
+
+
+def _extra(record: dict[str, Any], field: str) -> str:
+    """A score in a part that not every record has."""
+    part, _, name = field.partition(".")
+    own = record.get(part)
+    return shown(own.get(name) if name and own is not None else own)
 
 
 def _photometric(report: Report, keys: list[str]) -> Table:
@@ -88,7 +82,7 @@ def _photometric(report: Report, keys: list[str]) -> Table:
                 "" if spent is None else shown(spent / record["pairs"], 3),
             ]
         )
-    return Table(
+    return text_table(
         "How well the flow fits",
         ["flow", "MSE warped", "MSE no warp", "median px", "p99 px", "out of frame", "cuts",
          "s a pair"],
@@ -99,21 +93,18 @@ def _photometric(report: Report, keys: list[str]) -> Table:
 
 def _sequences(record: dict[str, Any], key: str) -> Table:
     names = ("frames", "pairs", "gaps", "mtc", "mtc_no_warp", "coverage", "mse_warp")
-    rows = [
-        [row["sequence"], *(shown(row[name]) for name in names)]
-        for row in record["sequences"][:_MOST]
-    ]
+    rows = [[row["sequence"], *values(row, names)] for row in record["sequences"][:_MOST]]
     total = len(record["sequences"])
     note = f"{_MOST} of {total} sequences; the report holds all." if total > _MOST else ""
-    columns = ["sequence", "frames", "pairs", "gaps", "mTC", "no warp", "coverage", "MSE warped"]
-    return Table(f"By sequence ({key})", columns, rows, note)
+    columns = ["sequence", *headings("temporal", names)]
+    return text_table(f"By sequence ({key})", columns, rows, note)
 
 
 def _per_class(record: dict[str, Any], key: str) -> Table:
     rows = [
         [str(row["name"]), shown(row["iou"]), shown(row["pixels"])] for row in record["per_class"]
     ]
-    return Table(
+    return text_table(
         f"By class ({key})", ["class", "IoU over time", "pixels"], rows,
         "IoU of the counts of all pairs.",
     )  # fmt: skip

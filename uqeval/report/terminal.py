@@ -9,7 +9,7 @@ from rich.table import Table as RichTable
 
 from uqeval.errors import printable
 from uqeval.report.schema import Report
-from uqeval.report.table import Table
+from uqeval.report.table import Table, text_table
 from uqeval.report.tables import tables_of
 
 #: Tables of at most so many rows are turned where they are too wide: scores down, variants across.
@@ -19,9 +19,10 @@ _FEW = 4
 def turned(table: Table) -> Table:
     """The table with its rows as columns."""
     first, *others = table.columns
-    columns = [first, *(row[0] for row in table.rows)]
-    rows = [[name, *(row[i] for row in table.rows)] for i, name in enumerate(others, 1)]
-    return Table(table.title, columns, rows, table.note)
+    texts = table.texts
+    columns = [first, *(row[0] for row in texts)]
+    rows = [[name, *(row[i] for row in texts)] for i, name in enumerate(others, 1)]
+    return text_table(table.title, columns, rows, table.note)
 
 
 def split(table: Table, width: int) -> list[Table]:
@@ -37,10 +38,10 @@ def split(table: Table, width: int) -> list[Table]:
     for n, group in enumerate(groups):
         chosen = [0, *group]
         parts.append(
-            Table(
+            text_table(
                 table.title if n == 0 else f"{table.title}, continued",
                 [table.columns[i] for i in chosen],
-                [[row[i] for i in chosen] for row in table.rows],
+                [[row[i] for i in chosen] for row in table.texts],
                 table.note if n == len(groups) - 1 else "",
                 frozenset(k for k, i in enumerate(chosen) if i in table.left),
             )
@@ -50,7 +51,7 @@ def split(table: Table, width: int) -> list[Table]:
 
 def _widths(table: Table) -> list[int]:
     """Characters that each column takes with the space beside it."""
-    cells = [table.columns, *table.rows]
+    cells = [table.columns, *table.texts]
     return [max(len(printable(row[i])) for row in cells) + 3 for i in range(len(table.columns))]
 
 
@@ -75,7 +76,7 @@ def print_table(table: Table, console: Console) -> None:
     for i, column in enumerate(table.columns):
         justify: JustifyMethod = "left" if i in table.left else "right"
         shown.add_column(escape(printable(column)), justify=justify)
-    for row in table.rows:
+    for row in table.texts:
         shown.add_row(*(escape(printable(cell)) for cell in row))
     console.print(f"[bold]{escape(printable(table.title))}[/]", highlight=False)
     console.print(shown)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import listed
 from uqeval.report.intervals import plural, units_text
 from uqeval.report.markdown import cell, table_lines
-from uqeval.report.table import Table, shown
+from uqeval.report.table import Table, shown, text_table
 
 if TYPE_CHECKING:
     from uqeval.gate import Address, Judgement, Mover, NotEvaluated, Rule, Status, Units, Verdict
@@ -131,7 +131,7 @@ def table(judgement: Judgement) -> Table:
     rows += [_cells(verdict, ids) for verdict in sorted(others, key=_order)]
     columns = ["value of", "demand", "is", "change or interval", "units", "verdict"]
     left = frozenset({0, 1, 2, 6} if ids else {0, 1, 5})
-    return Table("Gate", [*(["id"] if ids else []), *columns], rows, left=left)
+    return text_table("Gate", [*(["id"] if ids else []), *columns], rows, left=left)
 
 
 def _cells(verdict: Verdict, ids: bool) -> list[str]:

@@ -7,14 +7,14 @@ from typing import Any
 
 from uqeval.keys import family_of
 from uqeval.report.behind import anchor, percentiles
+from uqeval.report.cells import cell, interval_of
 from uqeval.report.glossary import headlines, label
-from uqeval.report.grids import Cell, Grid, Row, cell, interval_of
 from uqeval.report.intervals import class_of
 from uqeval.report.schema import Report
-from uqeval.report.table import shown
+from uqeval.report.table import Cell, Row, Table, shown
 
 
-def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Grid]:
+def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Table]:
     """Rows that a record holds (by class, by depth, …), and its curves, folded.
 
     What has items behind it links to those of the page's `targets`.
@@ -24,7 +24,7 @@ def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Grid
         own = anchor(report, key, *cell)
         return own if own in targets else ""
 
-    found: list[Grid] = []
+    found: list[Table] = []
     family = family_of(key)
     for name, value in report.results[key].items():
         title = f"{label(family, name)} ({key})"
@@ -46,7 +46,7 @@ def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Grid
 
 def _of_rows(
     title: str, rows: Sequence[Mapping[str, Any]], report: Report, key: str, place: str
-) -> Grid:
+) -> Table:
     names = [n for n in dict.fromkeys(n for row in rows for n in row)
              if not n.endswith(("_reason", "_bound")) and n not in ("class", "name")
              and not isinstance(rows[0].get(n), list)]  # fmt: skip
@@ -70,12 +70,12 @@ def _of_rows(
         cells = [cell(row, n, interval_of(report.intervals, key, (place, of, n))) for n in names]
         found.append(Row(title_of, cells))
     corner = "class" if "class" in rows[0] else label(family, head) if head else "interval"
-    return Grid(title, corner, [label(family, n) for n in names], found)
+    return Table(title, [corner, *(label(family, n) for n in names)], found)
 
 
 def _of_lists(
     title: str, rows: Sequence[Mapping[str, Any]], columns: list[str], link: Callable[..., str]
-) -> Grid:
+) -> Table:
     """Rows that hold lists, such as the cells of a heat map: one table of each cell's values."""
     names = [n for n, v in rows[0].items() if isinstance(v, list)]
     found = []
@@ -85,13 +85,13 @@ def _of_lists(
             for x in range(len(columns))
         ]
         found.append(Row(str(row.get("name")), cells))
-    return Grid(f"{title}: {' / '.join(names)}", "class", columns, found, folded=True)
+    return Table(f"{title}: {' / '.join(names)}", ["class", *columns], found, folded=True)
 
 
 def _of_columns(
     title: str, family: str, columns: Mapping[str, Sequence[Any]], record: Mapping[str, Any],
     link: Callable[..., str],
-) -> Grid:  # fmt: skip
+) -> Table:  # fmt: skip
     names = list(columns)
     rows = []
     for i, values in enumerate(zip(*columns.values(), strict=True)):
@@ -101,5 +101,4 @@ def _of_columns(
             for n, v in zip(names[1:], values[1:], strict=True)
         ]  # fmt: skip
         rows.append(Row(shown(values[0]), cells, link=link(i)))
-    corner, *titles = [label(family, n) for n in names]
-    return Grid(title, corner, titles, rows, folded=True)
+    return Table(title, [label(family, n) for n in names], rows, folded=True)

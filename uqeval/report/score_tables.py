@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from uqeval.keys import family_of
+from uqeval.report.cells import cell, interval_of
 from uqeval.report.fields import DIRECTIONS, about, unit_of
 from uqeval.report.glossary import ARROWS, family_label, headlines, label
-from uqeval.report.grids import Cell, Grid, Row, cell, interval_of
 from uqeval.report.intervals import units_of
 from uqeval.report.schema import Report
+from uqeval.report.table import Cell, Row, Table
 
 
 def families(reports: Mapping[str, Report]) -> dict[str, str]:
@@ -19,7 +20,7 @@ def families(reports: Mapping[str, Report]) -> dict[str, str]:
     return {family: family_label(family) for family in keys}
 
 
-def scores(reports: Mapping[str, Report], family: str) -> Grid:
+def scores(reports: Mapping[str, Report], family: str) -> Table:
     """All single values of a family, one row each, one column a variant (and report)."""
     columns = [
         (name, key) for name, r in reports.items() for key in r.results if family_of(key) == family
@@ -49,7 +50,7 @@ def scores(reports: Mapping[str, Report], family: str) -> Grid:
     headings = [
         " · ".join([name] * many + [key] * (not many or "[" in key)) for name, key in columns
     ]
-    return Grid("All scores", "score", headings, rows)
+    return Table("All scores", ["score", *headings], rows)
 
 
 def _scalars(
@@ -78,7 +79,7 @@ def _marked(cells: list[Cell], direction: str) -> list[Cell]:
     ]
 
 
-def slices(report: Report) -> Grid | None:
+def slices(report: Report) -> Table | None:
     """The headlines of all items and of each slice, where the report has slices."""
     held = {
         str(name): own
@@ -106,7 +107,8 @@ def slices(report: Report) -> Grid | None:
         units = units_of(own)
         hint += f", {units}" if units and units != hint else ""
         rows.append(Row(name, cells, hint + (", which is few" if own.get("small") else "")))
-    return Grid("Headlines by slice", "slice", [_heading(report, *c) for c in columns], rows)
+    headings = [_heading(report, *c) for c in columns]
+    return Table("Headlines by slice", ["slice", *headings], rows)
 
 
 def whole_of(report: Report) -> dict[str, Any]:

@@ -6,12 +6,12 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from uqeval.report.grids import Cell, Grid, Row
 from uqeval.report.intervals import in_words
 from uqeval.report.schema import Report
+from uqeval.report.table import Cell, Row, Table
 
 
-def settings(report: Report) -> Grid:
+def settings(report: Report) -> Table:
     """Every setting, one row each, one column a result; those of intervals are said in words."""
     columns = [name for name in report.settings if name != "intervals"]
     held = [
@@ -22,7 +22,7 @@ def settings(report: Report) -> Grid:
         Row(name, [Cell(own.get(name, "")) for own in held])
         for name in dict.fromkeys(n for own in held for n in own)
     ]
-    return Grid("Settings", "setting", columns, rows)
+    return Table("Settings", ["setting", *columns], rows)
 
 
 def pairs(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:

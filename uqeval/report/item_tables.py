@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from uqeval.keys import family_of
+from uqeval.report.cells import cell
 from uqeval.report.fields import about
 from uqeval.report.glossary import ARROWS, headlines, label, of_items
-from uqeval.report.grids import Cell, Grid, Row, cell
 from uqeval.report.schema import Report
+from uqeval.report.table import Cell, Row, Table
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ def worst_first(report: Report, column: Column) -> list[int]:
     return [i for _, i in sorted(known, key=lambda pair: (sign * pair[0], pair[1]))]
 
 
-def items(report: Report, order: Sequence[int], columns: Sequence[Column]) -> Grid:
+def items(report: Report, order: Sequence[int], columns: Sequence[Column]) -> Table:
     """Rows of these items."""
     rows = [
         Row(
@@ -65,4 +66,4 @@ def items(report: Report, order: Sequence[int], columns: Sequence[Column]) -> Gr
         for i in order
     ]  # fmt: skip
     titles = [f"{c.title} {ARROWS.get(c.direction, '')}".strip() for c in columns]
-    return Grid("Items", "item", titles, rows)
+    return Table("Items", ["item", *titles], rows)
