@@ -56,7 +56,8 @@ def _heading(row: Row) -> str:
     address = row.address
     parts = [address.store] if address.store else []
     parts.append(label(address.metric, ".".join(f for f in address.fields if f != "per_class")))
-    extra = [part for part in (address.variant, *(f"{c}={v}" for c, v in address.where)) if part]
+    where = (f"{column}={value}" for column, value in address.where)
+    extra = [part for part in (address.variant, address.region, *where) if part]
     text = " ".join([*parts, *([f"({', '.join(extra)})"] if extra else [])])
     return escaped(text) + _ARROWS.get(row.direction or "", "")
 
