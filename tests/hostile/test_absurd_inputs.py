@@ -228,6 +228,8 @@ def test_a_report_beside_states_of_another_run(store: Path, tmp_path: Path) -> N
         (["pavpu", "s.zarr", "--ci", "nan"], "--ci"),
         (["pavpu", "s.zarr", "-o", f"{'x' * 250}.json"], "too long"),
         (["pavpu", "s.zarr", "-o", "/dev/full"], "No space left"),
+        (["pavpu", "s.zarr", "-o", "loop"], "loop: cannot be written: Too many levels of symb"),
+        (["reduce", "s.zarr", "-o", "loop"], "loop: "),
         (["convert", "wide.npy", "c.zarr"], "has the shape (2, 4, 16, 0), with nothing along x"),
         (["convert", "wide", "c.zarr"], "claims to be 0 × 16 pixels"),
         (["pavpu", "s.zarr", "--names", "same.json"], "more)…"),
@@ -236,6 +238,8 @@ def test_a_report_beside_states_of_another_run(store: Path, tmp_path: Path) -> N
     ids=lambda v: str(v)[:40],
 )
 def test_commands(arguments: list[str], says: str, store: Path) -> None:
+    if not (store.parent / "loop").is_symlink():
+        (store.parent / "loop").symlink_to("loop")
     np.save(store.parent / "wide.npy", np.zeros((2, 4, 16, 0), np.float32))
     (store.parent / "wide").mkdir(exist_ok=True)
     header = struct.pack(">IIBBBBB", 0, 16, 8, 0, 0, 0, 0)
@@ -259,4 +263,4 @@ def test_a_working_folder_that_is_gone(store: Path, tmp_path: Path) -> None:
         ["sh", "-c", script], capture_output=True, text=True, check=False, env=environment()
     )
     assert done.returncode == 2, done.stderr
-    assert "Traceback" not in done.stderr
+    assert "the working folder is gone" in done.stderr and "Traceback" not in done.stderr

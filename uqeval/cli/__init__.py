@@ -222,6 +222,8 @@ def _run() -> None:
         sys.exit(2)
     except OSError as error:  # the disk, or the working folder
         where = "" if error.filename is None else f"{cut(os.fsdecode(error.filename))}: "
+        if not where and isinstance(error, FileNotFoundError):
+            where = "the working folder is gone, change to one that exists: "
         tell(f"uqeval: {where}{error.strerror or cut(error)}.")
         sys.exit(2)
     except MemoryError:

@@ -156,7 +156,7 @@ class _OneStore:
                 if (differs := other_setting(first.report, other.report, key)) is not None:
                     name, mine, theirs = differs
                     found[key] = (
-                        f"{name} is {quoted(mine)} in {first.path} and {quoted(theirs)} in "
+                        f"{cut(name)} is {quoted(mine)} in {first.path} and {quoted(theirs)} in "
                         f"{other.path}; "
                         "numbers of different settings cannot be compared, evaluate both alike"
                     )

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from uqeval.disk.files import resolved
 from uqeval.disk.leftovers import clear_beside, hidden, is_gone, started
 from uqeval.errors import OutputError
 
@@ -41,7 +42,7 @@ def lock(output: str | Path) -> Path | None:
 
     Raises as `locked` does.
     """
-    target = Path(output).expanduser().resolve()
+    target = resolved(output)
     file = hidden(target, "lock")
     if _held.get(file, (0, 0))[0] == os.getpid():
         return None
@@ -57,7 +58,7 @@ def lock(output: str | Path) -> Path | None:
 
 def holds(output: str | Path) -> bool:
     """Return whether this process holds the lock of an output."""
-    file = hidden(Path(output).expanduser().resolve(), "lock")
+    file = hidden(resolved(output), "lock")
     return _held.get(file, (0, 0))[0] == os.getpid()
 
 

@@ -21,6 +21,12 @@ def check_writable(path: str | Path) -> None:
         except OSError as error:
             raise OutputError(f"{cut(path)}: cannot be written: {error.strerror}.") from None
         return
+    try:
+        target.stat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:  # a loop of links, a name that is too long
+        raise OutputError(f"{cut(path)}: cannot be written: {error.strerror}.") from None
     if target.is_dir():
         raise OutputError(f"{cut(path)}: is a folder; give the name of a file.")
     folder = target.parent
