@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import StoreError, UsageError, cut, quoted
+from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.stores.array import ItemArray, Store, StoredArray
 from uqeval.stores.assembled import (
     Opening,
@@ -87,13 +87,16 @@ def open_store(
     if local.is_dir():
         return _open_folder(text, how)
     if not local.exists():
-        raise StoreError(f"{text}: there is nothing here; expected {_EXPECTED}. Check the path.")
+        raise StoreError(
+            f"{cut(text)}: there is nothing here; expected {_EXPECTED}. Check the path."
+        )
     if local.suffix == ".npy":
         return store_of_one(open_npy(text), how)
     if local.suffix == ".npz":
         return _open_npz(text, how)
     raise StoreError(
-        f"{text}: is a {local.suffix or 'plain'} file; expected {_EXPECTED}." + how_to_convert(text)
+        f"{cut(text)}: is a {cut(local.suffix) or 'plain'} file; expected {_EXPECTED}."
+        + how_to_convert(text)
     )
 
 
@@ -178,7 +181,7 @@ def _open_folder(path: str, how: Opening) -> Store:
         if how.role == "predictions":
             return open_predicted_ids(path, how.names, how.declared)
     files = Counter(file.suffix.lower() or "plain" for file in Path(path).iterdir())
-    what = ", ".join(f"{count} {kind}" for kind, count in files.most_common(3))
+    what = listed(f"{count} {kind}" for kind, count in files.most_common(3))
     raise StoreError(
         f"{cut(path)}: is a folder with {f'{what} files' if what else 'nothing in it'}; expected "
         f"{_EXPECTED}." + how_to_convert(path)
