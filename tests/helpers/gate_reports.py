@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.config import load_rules
-from uqeval.gate import Interval, Mover, Rule
+from uqeval.errors import StoreError
+from uqeval.gate import Interval, Mover, Rule, Units
 from uqeval.report import Report
 from uqeval.report.folder import Named
 
@@ -70,6 +71,9 @@ class Known:
     def __init__(self, interval: Interval, change: Interval | None = None) -> None:
         self.given, self.given_change = interval, change
         self.asked: list[tuple[Any, ...]] = []
+
+    def units(self, report: Path, address: Any) -> Units:
+        raise StoreError(f"{report}: has no states beside it.")
 
     def interval(self, report: Path, address: Any, level: float) -> Interval:
         self.asked.append((report, str(address), level))

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from uqeval.disk.json import read_json
 from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.gate.addresses import Address
+from uqeval.gate.consistent import contradiction
 from uqeval.gate.rules import Limits, Rule
 from uqeval.gate.unjudged import NotEvaluated
 from uqeval.gate.verdict import Judgement, Verdict
@@ -35,12 +36,30 @@ def load_verdicts(path: str | Path) -> Judgement:
         raise StoreError(
             f"{cut(path)}: schema {quoted(schema)}; expected {_SCHEMA!r}, of uqeval gate -o."
         )
+    return judgement_of(record, path)
+
+
+def judgement_of(record: dict[str, Any], path: str | Path) -> Judgement:
+    """Return the verdicts of a record. Raises `StoreError` for a record that is none, and for one
+    that contradicts itself."""
     try:
         verdicts = tuple(_verdict(own) for own in record["verdicts"])
+        for own in verdicts:
+            if (why := contradiction(own)) is not None:
+                raise StoreError(
+                    f"{cut(path)}: the verdict on {cut(own.address)} contradicts itself: {why}. "
+                    "The file was edited; judge again with uqeval gate -o."
+                )
         unjudged = tuple(_not_evaluated(own) for own in record.get("not_evaluated", ()))
         day = record.get("today")
         today = None if day is None else parse_day(day)
-        return Judgement(verdicts, tuple(map(str, record["warnings"])), unjudged, today)
+        found = Judgement(verdicts, tuple(map(str, record["warnings"])), unjudged, today)
+        if record.get("passed", found.passed) != found.passed:
+            raise StoreError(
+                f"{cut(path)}: says passed {quoted(record['passed'])}, and its verdicts say "
+                f"{found.passed}. The file was edited; judge again with uqeval gate -o."
+            )
+        return found
     except (KeyError, TypeError, AttributeError, ValueError, UsageError) as error:
         raise StoreError(f"{cut(path)}: are no verdicts: {cut(error)}.") from None
 

@@ -13,6 +13,7 @@ from typing import Any
 from uqeval.disk.files import MOST_REPORT, open_file, read_bytes
 from uqeval.disk.json import parse_json
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
+from uqeval.gate.saved import judgement_of
 from uqeval.report.folder import load_reports
 from uqeval.report.schema import Report
 
@@ -204,6 +205,7 @@ def _add_verdicts(found: Evidence, path: Path) -> None:
         isinstance(own, dict) for own in record["verdicts"]
     ):
         raise StoreError(f"{cut(path)}: holds no list of verdicts; write it with uqeval gate -o.")
+    judgement_of(record, path)
     found.verdicts = record
     found.statements += _stated_verdicts(record)
     rules = digests.get("rules")

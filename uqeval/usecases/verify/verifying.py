@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.disk.files import MOST_REPORT, read_bytes
 from uqeval.disk.json import content_of
-from uqeval.errors import StoreError, UqevalError, UsageError, listed, number_of
+from uqeval.errors import StoreError, UqevalError, UsageError, cut, listed, number_of
 from uqeval.report.schema import Report
 from uqeval.usecases.verify.opening import (
     Role,
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from uqeval.inputs import Inputs
     from uqeval.usecases.verify.recompute import Recomputation
 
+#: Names in one sentence.
+_NAMED = 60
 #: What a report also holds, and nothing recomputes.
 _ALWAYS = (
     "Curves, rows of classes and temperature scaling are not recomputed.",
@@ -213,10 +215,12 @@ def _intervals_left_out(own: Recomputation, report: Report) -> list[str]:
     said = []
     if rows:
         said.append(f"{number_of(rows, 'interval')} of rows of classes are not recomputed.")
-    if named:
-        said.append(f"Intervals of {listed(named, 40)} are not recomputed.")
+    for key in dict.fromkeys(name.rpartition("].")[0] or name.partition(".")[0] for name in named):
+        own_key = f"{key}]." if "[" in key else f"{key}."
+        fields = [name.removeprefix(own_key) for name in named if name.startswith(own_key)]
+        said.append(f"{own_key[:-1]}: the intervals of {_all(fields)} are not recomputed.")
     if debiased:
-        said.append(f"{listed(debiased, 12)}: not recomputed.")
+        said.append(f"{_all(debiased)}: not recomputed.")
     if report.slices:
         keys = [key for key in report.results if key not in own.slices]
         said.append(
@@ -228,6 +232,12 @@ def _intervals_left_out(own: Recomputation, report: Report) -> list[str]:
     if swept:
         said.append(f"{listed(swept, 4)}: sweep_bins is taken from the report.")
     return said
+
+
+def _all(names: Sequence[str]) -> str:
+    """Return all names, up to as many as a report of ours can have."""
+    rest = len(names) - _NAMED
+    return ", ".join(map(cut, names[:_NAMED])) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _versions(report: Report) -> dict[str, str]:
