@@ -20,9 +20,9 @@ ROOT = Path(uqeval.__file__).parent
 #: Libraries that are imported in one package only.
 HOMES = {
     "numba": {"kernels"},
-    "zarr": {"stores", "usecases.selftest"},
+    "zarr": {"stores"},
     "h5py": {"stores"},
-    "numcodecs": {"stores", "usecases.selftest"},
+    "numcodecs": {"stores"},
     "cv2": {"maps", "stores", "usecases.selftest", "usecases.verify"},
     "typer": {"cli"},
     "matplotlib": {"report"},
@@ -319,3 +319,24 @@ def test_public_names_are_there() -> None:
         assert getattr(uqeval, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
         uqeval.nonsense  # noqa: B018
+
+
+def _names_of_faces() -> list[str]:
+    """Imports of a package's own names by modules that lie in it."""
+    packages = {path.parent for path in ROOT.rglob("__init__.py")} - {ROOT}
+    faces = {".".join(path.relative_to(ROOT.parent).parts) for path in packages}
+    return [
+        str(found)
+        for found in IMPORTS
+        if found.target in faces and f"uqeval.{found.module}.".startswith(f"{found.target}.")
+    ]
+
+
+def test_no_module_imports_a_name_of_the_face_of_its_package() -> None:
+    assert not (strays := _names_of_faces()), "\n".join(strays)
+
+
+def test_the_face_of_the_command_line_lists_names_only() -> None:
+    tree = ast.parse((ROOT / "cli" / "__init__.py").read_text())
+    kinds = {type(node) for node in tree.body}
+    assert kinds <= {ast.Expr, ast.ImportFrom, ast.Assign}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -37,36 +36,15 @@ def run(checks: Checks, folder: Path) -> None:
     checks.run("damage", lambda: _damage(checks, folder))
 
 
-def _compressors(kind: str, form: int) -> Any:
-    import numcodecs
-    from zarr.codecs import BloscCodec, Crc32cCodec, GzipCodec, ZstdCodec
-
-    third: dict[str, Callable[[], Any]] = {
-        "none": list, "zstd": lambda: [ZstdCodec(level=1)], "gzip": lambda: [GzipCodec(level=1)],
-        "blosc": lambda: [BloscCodec(cname="lz4", shuffle="shuffle")],
-        "crc32c": lambda: [ZstdCodec(level=1), Crc32cCodec()],
-    }  # fmt: skip
-    second: dict[str, Callable[[], Any]] = {
-        "none": lambda: None, "zlib": numcodecs.Zlib, "lz4": numcodecs.LZ4,
-        "blosc": numcodecs.Blosc,
-    }  # fmt: skip
-    return (third if form == 3 else second)[kind]()
-
-
 def _zarr(
     checks: Checks, name: str, folder: Path, data: Any, form: int, kind: str
 ) -> None:  # fmt: skip
     """Write by the Zarr library, read by uqeval."""
-    import zarr
-
+    from uqeval.stores.by_library import write_array
     from uqeval.stores.zarr_group import open_zarr
 
     path = folder / f"{name.replace(' ', '-').replace(',', '')}.zarr"
-    array = zarr.create_array(
-        str(path), shape=data.shape, dtype=data.dtype, chunks=(2, 3, 4, 11),
-        compressors=_compressors(kind, form), zarr_format=form, fill_value=0,
-    )  # fmt: skip
-    array[...] = data
+    write_array(path, data, (2, 3, 4, 11), kind, form)
     stored: Any = open_zarr(str(path))
     found = stored.read(_EVERYTHING)
     same = found.dtype == data.dtype and np.array_equal(found, data)
@@ -75,9 +53,8 @@ def _zarr(
 
 def _writer(checks: Checks, folder: Path) -> None:
     """Write by PredictionWriter, read by the Zarr library."""
-    import zarr
-
-    from uqeval import PredictionWriter
+    from uqeval.stores.by_library import read_array
+    from uqeval.writer import PredictionWriter
 
     own = made.classes("writer", items=2)
     path = folder / "writer.zarr"
@@ -87,7 +64,7 @@ def _writer(checks: Checks, folder: Path) -> None:
         for name, stack in zip(names, own["probs"], strict=True):
             for t, sample in enumerate(stack):
                 writer.add(name, sample, sample=t)
-    found = np.asarray(zarr.open_group(str(path), mode="r")["probs"][...])
+    found = read_array(path, "probs")
     checks.add(
         "PredictionWriter, read by zarr",
         np.array_equal(found, own["probs"]),
@@ -162,22 +139,17 @@ def _flow(checks: Checks, folder: Path) -> None:
 
 def _damage(checks: Checks, folder: Path) -> None:
     """A chunk that is changed on disk has to be refused, not read."""
-    import zarr
-    from zarr.codecs import Crc32cCodec, ZstdCodec
-
     from uqeval.errors import StoreError
+    from uqeval.stores.by_library import write_array
     from uqeval.stores.zarr_group import open_zarr
 
     path = folder / "damaged.zarr"
-    array = zarr.create_array(
-        str(path), zarr_format=3, shape=(2, 3, 8, 8), dtype="f4", chunks=(2, 3, 8, 8),
-        compressors=[ZstdCodec(level=1), Crc32cCodec()],
-    )  # fmt: skip
-    array[...] = made.uniform("damage", (2, 3, 8, 8))
+    data = made.uniform("damage", (2, 3, 8, 8)).astype("f4")
+    write_array(path, data, data.shape, "crc32c")
     (chunk,) = (file for file in (path / "c").rglob("*") if file.is_file())
-    data = bytearray(chunk.read_bytes())
-    data[len(data) // 2] ^= 1
-    chunk.write_bytes(bytes(data))
+    stored_bytes = bytearray(chunk.read_bytes())
+    stored_bytes[len(stored_bytes) // 2] ^= 1
+    chunk.write_bytes(bytes(stored_bytes))
     try:
         stored: Any = open_zarr(str(path))
         stored.read(_EVERYTHING)

@@ -1,0 +1,284 @@
+"""The command line: its commands, errors as messages, and exit statuses.
+
+0 done; 1 a gate failed, and nothing else; 2 could not do it; 3 a bug, with its traceback;
+130 interrupted; 141 the reader of stdout went away before all was written; 143 terminated.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from types import FrameType
+from typing import Any
+
+import typer
+import typer.main
+from typer.core import TyperCommand, TyperGroup
+
+from uqeval import __version__
+from uqeval.cli.messages import silence, tell
+from uqeval.cli.parsing import Command
+from uqeval.cli.stdout import BROKEN_PIPE, guard_streams, lost_output
+from uqeval.disk.locks import release_all
+from uqeval.errors import UqevalError, cut, quoted
+
+#: In the order in which help lists them, with the first line of their help, so that the list loads
+#: none. Each is in the module of its name; where there is none, it is a family's, which
+#: `evaluating.command_of` makes.
+COMMANDS = {
+    "run": "Evaluate everything, with one read per store: reports, one page, and the gate's "
+    "verdict.",
+    "pavpu": "Patch accuracy vs patch uncertainty: are the wrong patches the uncertain ones?",
+    "calibration": "Confidence vs accuracy: are 90 % of the pixels with confidence 0.9 correct?",
+    "failure": "Failure detection: are wrong pixels less certain than correct ones?",
+    "regression": "Regression: are the predicted standard deviations as large as the errors?",
+    "nmerci": "n-MeRCI: does the predicted uncertainty follow the error, at any scale?",
+    "sparsification": "Sparsification: does the error fall when you remove the least certain "
+    "pixels?",
+    "sweep": "Show how many samples are enough: each metric over M, mean ± std over drawn subsets.",
+    "divergence": "KL(PREDS ‖ REFERENCE): how far are the predictions from a reference "
+    "distribution?",
+    "tc": "TC and mTC: is a video segmentation stable over time?",
+    "observe": "Measure TC online: print one JSON line per new frame, and raise alarms.",
+    "select": "List the images or frames to label next: the worst first, without their neighbours.",
+    "merge": "Join the saved states of several machines or shards into one report.",
+    "gate": "Check reports against rules. Status 0: all hold; 1: a rule fails; 2: not judged.",
+    "compare": "Compare models: scores, paired differences with intervals, and ranks.",
+    "report": "Write one self-contained HTML page: scores, figures, tables and the worst items.",
+    "reduce": "Convert sample stacks to per-pixel maps once, for all later evaluations.",
+    "inspect": "Check a store before you evaluate it: arrays, missing chunks, values, memory "
+    "and time.",
+    "convert": "Convert saved predictions to a checked Zarr store that is fast to read.",
+    "schema": "Print the JSON Schema of uqeval.yaml, for completion and checks in editors.",
+    "selftest": "Check that this installation computes known answers on this machine.",
+    "verify": "Recompute a report from its predictions with independent code in plain NumPy.",
+    "evidence": "Collect the files for a safety case: a statement to sign, results, "
+    "environment, README.",
+    "demo": "Create small synthetic stores, evaluate them, and write reports.",
+}
+
+
+#: What Typer raises for wrong arguments; newer versions hold a copy of click, older ones use it.
+_Mistake: Any = typer.BadParameter.__mro__[1]
+
+
+@contextmanager
+def _short_mistakes() -> Iterator[None]:
+    """Shorten what a message of Typer repeats of the command line."""
+    try:
+        yield
+    except _Mistake as error:
+        error.message = cut(error.message, 400)
+        raise
+
+
+def _command(name: str) -> tuple[Callable[..., None], Any]:
+    """The function of a command, and what reads its arguments."""
+    if find_spec(f"uqeval.cli.{name}") is None:
+        from uqeval.cli.evaluating import command_of
+
+        return command_of(name), Command
+    module = import_module(f"uqeval.cli.{name}")
+    # A module has a `Command` where arguments are not read as in all others.
+    return getattr(module, name), getattr(module, "Command", Command)
+
+
+class _Commands(TyperGroup):
+    """The commands; a module is loaded when its command is asked for, so that each starts soon."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Their names."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """One of them, or None."""
+        if cmd_name in COMMANDS and cmd_name not in self.commands:
+            alone = typer.Typer(add_completion=False)
+            function, read_by = _command(cmd_name)
+            alone.command(cmd_name, cls=read_by)(function)
+            self.commands[cmd_name] = typer.main.get_command(alone)
+        return self.commands.get(cmd_name)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The one that is asked for; of one that is not there, what may be meant."""
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            if near := get_close_matches(args[0], COMMANDS, 1):
+                ctx.fail(f"No such command {quoted(args[0])}; did you mean {near[0]!r}?")
+        return super().resolve_command(ctx, args)
+
+    def make_context(self, *arguments: Any, **options: Any) -> Any:
+        """Read the arguments before the command; a mistake is told as all messages are."""
+        with _short_mistakes():
+            return super().make_context(*arguments, **options)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command; a mistake in its arguments is told as all messages are."""
+        with _short_mistakes():
+            return super().invoke(ctx)
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """The list of them."""
+        loaded = self.commands
+        self.commands = {name: TyperCommand(name, help=line) for name, line in COMMANDS.items()}
+        try:
+            super().format_help(ctx, formatter)
+        finally:
+            self.commands = loaded
+
+
+app = typer.Typer(
+    name="uqeval",
+    cls=_Commands,
+    help="Find out whether you can trust a vision model's uncertainty, from saved predictions.",
+    epilog="Definitions of all scores: docs/metrics.md. Supported file formats: docs/stores.md.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"uqeval {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(
+        False, "--version", callback=_version, is_eager=True, help="Show the version and exit."
+    ),
+) -> None: ...
+
+
+def main() -> None:
+    """Run the command line; the process ends with one of the statuses above."""
+    # Threads are uqeval's own: those of NumPy's library beside them only wait for each other.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    ended: list[int] = []
+    atexit.register(_leave, ended)  # the first to be registered is the last to be called
+    try:
+        _run()
+    except SystemExit as leaving:
+        if isinstance(leaving.code, int | None):
+            ended.append(leaving.code or 0)
+        raise
+    finally:
+        release_all()
+
+
+def _leave(ended: Sequence[int]) -> None:
+    """End now: to take down what was loaded, module by module, takes longer than many a run."""
+    try:
+        for stream in (sys.stdout, sys.stderr):
+            stream.flush()
+    except UqevalError as error:  # stdout
+        tell(f"uqeval: {error}")
+        ended = [*ended, next(filter(None, ended[-1:]), 2)]
+    except BrokenPipeError:
+        ended = [*ended, next(filter(None, ended[-1:]), BROKEN_PIPE)]
+    except ValueError:
+        return  # for Python to tell
+    if ended:
+        os._exit(ended[-1])
+
+
+def _run() -> None:
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, _terminated)
+    sys.unraisablehook = _deliver_again
+    silence()
+    # Pydantic would search all packages that are installed for plugins of its own.
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "1")
+    guard_streams()
+    try:
+        app(prog_name="uqeval")
+    except SystemExit as leaving:
+        # Typer and rich turn these two into exits with statuses of their own.
+        if _came_of(leaving, KeyboardInterrupt):
+            tell(f"uqeval: interrupted before it was done.{_notes(leaving)}")
+            sys.exit(130)
+        if notes := _notes(leaving):
+            tell(f"uqeval: stopped before it was done.{notes}")
+        _end_without_output(leaving)
+        raise
+    except BrokenPipeError:
+        sys.exit(BROKEN_PIPE)
+    except UqevalError as error:
+        tell(f"uqeval: {error}")
+        sys.exit(2)
+    except RecursionError:  # only what is read can be nested
+        tell("uqeval: an input is nested too deeply for any file of uqeval; check it.")
+        sys.exit(2)
+    except OSError as error:  # the disk, or the working folder
+        where = "" if error.filename is None else f"{cut(os.fsdecode(error.filename))}: "
+        if not where and isinstance(error, FileNotFoundError):
+            where = "the working folder is gone, change to one that exists: "
+        tell(f"uqeval: {where}{error.strerror or cut(error)}.")
+        sys.exit(2)
+    except MemoryError:
+        typer.echo("uqeval: out of memory; give a lower --memory or fewer --workers.", err=True)
+        sys.exit(2)
+    except Exception:  # a bug: shown whole, with a status of its own
+        traceback.print_exc()
+        typer.echo(
+            f"uqeval {__version__}: this is a bug; please report it with the lines above.", err=True
+        )
+        sys.exit(3)
+
+
+def _came_of(error: BaseException | None, kind: type[BaseException]) -> bool:
+    """Whether `error` is a `kind`, or was raised because of one."""
+    while error is not None and not isinstance(error, kind):
+        error = error.__cause__ or error.__context__
+    return error is not None
+
+
+def _end_without_output(leaving: SystemExit) -> None:
+    """Exit with an error where some output has not arrived and the work has no error of its own."""
+    broken = _came_of(leaving, BrokenPipeError)  # then the status is that of Typer or Rich
+    if leaving.code and not broken:
+        return
+    if isinstance(lost := lost_output(), UqevalError):
+        tell(f"uqeval: {lost}")
+        sys.exit(2)
+    if lost is not None or broken:
+        sys.exit(BROKEN_PIPE)
+
+
+def _notes(error: BaseException | None) -> str:
+    """What was noted on an error, or on one that it was raised because of."""
+    while error is not None and not getattr(error, "__notes__", ()):
+        error = error.__cause__ or error.__context__
+    return "".join(f" {note}" for note in getattr(error, "__notes__", ()))
+
+
+def _deliver_again(ignored: Any) -> None:
+    """Send a signal again that came in a destructor, where Python prints its exception and goes on.
+
+    From another thread and a little later: this is still inside of the destructor.
+    """
+    error = ignored.exc_value
+    code = error.code if isinstance(error, SystemExit) else 128 + signal.SIGINT
+    is_ours = isinstance(error, SystemExit | KeyboardInterrupt)
+    if not is_ours or not isinstance(code, int) or code <= 128:
+        sys.__unraisablehook__(ignored)
+        return
+    timer = threading.Timer(0.01, os.kill, (os.getpid(), code - 128))
+    timer.daemon = True
+    timer.start()
+
+
+def _terminated(number: int, frame: FrameType | None) -> None:
+    # As an exception, so that temporary files are removed on the way out.
+    raise SystemExit(128 + number)
