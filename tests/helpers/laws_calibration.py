@@ -14,6 +14,7 @@ from uqeval.tallies import (
     AdaptiveReliability,
     Bins,
     ClassReliability,
+    FineGaps,
     ItemAdaptive,
     Likelihoods,
     ProperScores,
@@ -37,6 +38,8 @@ EXAMPLES: tuple[Tally, ...] = (
     AdaptiveReliability(4, ()),
     ItemAdaptive(4, 5),
     ItemAdaptive(4, 1),
+    FineGaps(4),
+    FineGaps(4, positive=True),
     ProperScores(4, 2.0**-24),
     ProperScores(300, 0.01),
     Ranks(RawMap("confidence"), 4),
@@ -117,6 +120,21 @@ def _item_adaptive(tally: Any, items: Sequence[Any]) -> State:
     return state
 
 
+def _fine_gaps(tally: Any, items: Sequence[Any]) -> State:
+    label = _known(tally, items, "label")
+    value, hit = (
+        (_known(tally, items, "mean_probs")[1], label == 1) if tally.positive
+        else (_known(tally, items, "confidence"), label == _known(tally, items, "prediction"))
+    )  # fmt: skip
+    gaps: list[list[float]] = [[] for _ in range(4097)]
+    for c, h in zip(value.astype(float), hit, strict=True):
+        node = min(math.floor(4096 * c), 4095)
+        gaps[node].append((node + 1 - 4096 * c) * (h - c))
+        gaps[node + 1].append((4096 * c - node) * (h - c))
+    absolute = math.fsum(abs(hit - value.astype(float)))
+    return {"pixels": [len(value)], "absolute": [absolute], "gaps": [*map(math.fsum, gaps)]}
+
+
 def _proper_scores(tally: Any, items: Sequence[Any]) -> State:
     p, brier = _known(tally, items, "label_probability"), _known(tally, items, "brier")
     logs = [-math.log(max(float(v), tally.clip)) for v in p]
@@ -193,6 +211,7 @@ def _tempered_samples(tally: Any, items: Sequence[Any]) -> State:
 ORACLES: dict[type[Tally], Callable[[Any, Sequence[Any]], State]] = {
     AdaptiveReliability: _adaptive,
     ClassReliability: _class_reliability,
+    FineGaps: _fine_gaps,
     ItemAdaptive: _item_adaptive,
     ProperScores: _proper_scores,
     Reliability: _reliability,

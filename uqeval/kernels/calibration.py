@@ -68,6 +68,31 @@ def count_bins(value, hit, label, void, edges, upper, count, hits, total, specia
 
 
 @kernel
+def add_fine_gaps(value, hit, label, void, pixels, absolute, gaps):
+    """Add hit - value of the non-void pixels [i] to `gaps` [node] at the nodes k / (nodes - 1).
+
+    A value between two nodes is shared by its distance to them; values outside [0, 1] lie at the
+    ends. `pixels` [1] and `absolute` [1]: how many there are, and the sum of |hit - value|.
+    """
+    last = gaps.shape[0] - 1
+    many, total = 0, 0.0
+    for i in range(value.shape[0]):
+        if label[i] == void:
+            continue
+        v = np.float64(value[i])
+        place = min(max(v, 0.0), 1.0) * last
+        node = min(int(place), last - 1)
+        share = place - node
+        gap = np.float64(hit[i]) - v
+        gaps[node] += (1.0 - share) * gap
+        gaps[node + 1] += share * gap
+        many += 1
+        total += abs(gap)
+    pixels[0] += many
+    absolute[0] += total
+
+
+@kernel
 def count_intervals(value, hit, label, void, edges, count, hits, total):
     """Values [i] of non-void pixels by how many of the ascending `edges` float32 lie below them.
 

@@ -8,6 +8,7 @@ from uqeval.tallies.digits import Digits
 from uqeval.tallies.divergence import Divergence
 from uqeval.tallies.error_ranks import ErrorRanks
 from uqeval.tallies.error_sums import ErrorSums, ErrorsUpto, SumsBelow
+from uqeval.tallies.fine_gaps import FineGaps
 from uqeval.tallies.intervals import IntervalCounts, PredictiveScores, QuantileCounts
 from uqeval.tallies.item_curves import Cuts, ItemCurves
 from uqeval.tallies.item_errors import ItemErrors
@@ -48,6 +49,7 @@ TALLIES = (
     ErrorRanks,
     ErrorSums,
     ErrorsUpto,
+    FineGaps,
     FrameCounts,
     IntervalCounts,
     ItemAdaptive,
@@ -90,6 +92,7 @@ __all__ = [
     "ErrorSums",
     "ErrorsUpto",
     "Field",
+    "FineGaps",
     "FrameCounts",
     "IntervalCounts",
     "ItemAdaptive",

@@ -1,0 +1,72 @@
+"""Gaps between confidence and accuracy on a fine grid of confidences.
+
+Linear binning (Wand & Jones 1995, Kernel Smoothing, appendix D.2): each pixel is shared between its
+two nearest nodes, so that sums and first moments are those of the pixels.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._values import void_of
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import Maps, State
+
+#: Intervals between the nodes k / 4096 of the grid.
+FINE = 4096
+
+
+@dataclass(frozen=True)
+class FineGaps(Tally):
+    """Over the non-void pixels: `gaps` [node], the sums of hit - confidence at the nodes k / 4096.
+
+    A confidence between two nodes is shared by its distance to them; one above 1 lies at 1.
+    `absolute` [1]: the sum of |hit - confidence|; `pixels` [1]. Confidences are those of the top
+    label, or with `positive` the probabilities of class 1, where the hit is the label 1.
+    """
+
+    id: ClassVar[str] = "fine_gaps"
+    classes: int
+    positive: bool = False
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "mean_probs") if self.positive else ("label", "prediction", "confidence")
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return {
+            "pixels": Field((1,), "int64"),
+            "absolute": Field((1,), "float64"),
+            "gaps": Field((FINE + 1,), "float64", signed=True),
+        }
+
+    def flaw(self, state: State) -> str | None:
+        import numpy as np
+
+        pixels, absolute = int(state["pixels"][0]), float(state["absolute"][0])
+        # A confidence may be a little above 1 by rounding: 2 is the limit of other tallies, too.
+        if not absolute <= 2.0 * pixels:
+            return "a sum of gaps that its pixels cannot have"
+        if not np.abs(state["gaps"]).sum() <= absolute * (1 + 1e-9):
+            return "gaps with a greater sum than that of their pixels"
+        return None
+
+    def evaluated(self, state: State) -> int:
+        return int(state["pixels"][0])
+
+    def update(self, state: State, maps: Maps) -> None:
+        import numpy as np
+
+        from uqeval.kernels.calibration import add_fine_gaps
+
+        label = maps["label"]
+        value = maps["mean_probs"][1] if self.positive else maps["confidence"]
+        hit = label == (1 if self.positive else maps["prediction"])
+        add_fine_gaps(
+            value.reshape(-1), hit.view(np.uint8).reshape(-1), label.reshape(-1),
+            void_of(self.classes), state["pixels"], state["absolute"], state["gaps"],
+        )  # fmt: skip
