@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uqeval.metrics._columns import SetStates
+    from uqeval.metrics._contract import Metric
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
@@ -45,7 +46,7 @@ class Section:
     """What an evaluation adds to a report.
 
     `items`: one record for each item; none from a part. `fitted`: what was fitted on the whole set,
-    as JSON can hold it.
+    as JSON can hold it. `flat`: the results of a part stand among those of the whole.
     """
 
     results: dict[str, Any]
@@ -54,6 +55,7 @@ class Section:
     numerics: dict[str, int] = field(default_factory=dict)
     warnings: list[str] = field(default_factory=list)
     fitted: dict[str, Any] = field(default_factory=dict)
+    flat: bool = False
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ class Gaps:
     """A score that is Σ_b w_b·|g_b|, a sum of absolute gaps; with `largest`, the greatest of them.
 
     From the states of many sets, `signed` returns the gaps g [set, bin] (correct minus expected),
-    which add up over items; `weights` returns w [set, bin], for example 1/N.
+    which add up over items; `weights` returns w [set, bin], for example 1/N. The first set holds
+    the items of all others.
     """
 
     signed: Callable[[Mapping[Tally, SetStates]], NDArray[np.float64]]
@@ -138,6 +141,11 @@ class Evaluation(ABC, Generic[Settings]):
     def unfitted(self) -> Evaluation[Settings]:
         """Return the same evaluation before `fit`."""
         return type(self)(self.settings, self.facts)
+
+    @property
+    def flat(self) -> bool:
+        """Return whether the results of a part stand among those of the whole."""
+        return False
 
     @property
     def known(self) -> bool:
@@ -239,5 +247,33 @@ class Evaluation(ABC, Generic[Settings]):
         """Return the part of the report that a run adds."""
         return Section(
             run.results, run.items, self.described(run.results), self.numerics(run),
-            self.warnings(run), self.fitted,
+            self.warnings(run), self.fitted, self.flat,
         )  # fmt: skip
+
+
+class Part(Evaluation[Settings]):
+    """A part of the results of a family, with tallies of its own, counted in the same passes.
+
+    Its results stand in a record under its `name`, or with `flat` among those of the family. States
+    of versions of uqeval without the part are `known` by what `fit` puts into `fitted`.
+    """
+
+    name: ClassVar[str]
+    #: The metrics of the part, which the family lists, too.
+    metrics: ClassVar[tuple[Metric, ...]] = ()
+
+    @classmethod
+    def wanted(cls, settings: Settings) -> bool:
+        """Return whether the settings ask for this part."""
+        return True
+
+    def described(self, results: Mapping[str, Any]) -> dict[str, Any]:
+        return {}
+
+
+def put_part(record: dict[str, Any], name: str, results: Mapping[str, Any], flat: bool) -> None:
+    """Add the results of a part to those of the whole."""
+    if flat:
+        record |= results
+    else:
+        record[name] = results

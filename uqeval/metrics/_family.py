@@ -11,7 +11,7 @@ from uqeval.errors import UsageError, cut
 from uqeval.keys import Key
 from uqeval.maps.regions import region_of
 from uqeval.metrics._contract import Metric
-from uqeval.metrics._evaluation import Evaluation
+from uqeval.metrics._evaluation import Evaluation, Part
 from uqeval.metrics._facts import Facts
 from uqeval.metrics._in_view import InView
 
@@ -21,8 +21,8 @@ class Family:
     """How a family is evaluated.
 
     `settings(options, facts)` returns the settings of each variant by report key, and raises
-    `UsageError` for options that cannot be. `evaluation` fits, counts and scores a variant; `parts`
-    does so for named parts of its results, where its settings ask for them. `kinds`: the data that
+    `UsageError` for options that cannot be. `evaluation` fits, counts and scores a variant; each of
+    `parts` does so for a part of its results, where its settings ask for it. `kinds`: the data that
     it can evaluate. `key`: its name in reports, where its command has another. `settings_type`
     makes settings from their record in a report. `about`: the help of its command: one line, more,
     and an example. `label`: the heading of its part of a page. `words`: what tables call the fields
@@ -35,7 +35,7 @@ class Family:
     settings: Callable[[Mapping[str, Any], Facts], dict[str, Any]]
     evaluation: type[Evaluation[Any]]
     settings_type: Any
-    parts: Callable[[Any], Mapping[str, type[Evaluation[Any]]]] = lambda settings: {}
+    parts: tuple[type[Part[Any]], ...] = ()
     kinds: tuple[str, ...] = ("classes",)
     key: str = ""
     about: str = ""
@@ -62,7 +62,7 @@ class Family:
         They are of the region that the key names. `fitted`: what was fitted, by the same keys.
         """
         kinds = {key: self.evaluation}
-        kinds |= {f"{key}/{part}": kind for part, kind in self.parts(settings).items()}
+        kinds |= {f"{key}/{own.name}": own for own in self.parts if own.wanted(settings)}
         given = fitted or {}
         found = {
             name: kind(settings, facts, dict(given.get(name, {}))) for name, kind in kinds.items()

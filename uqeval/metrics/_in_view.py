@@ -41,6 +41,10 @@ class InView(Evaluation[Any]):
         return self.inner.bound
 
     @property
+    def flat(self) -> bool:
+        return self.inner.flat
+
+    @property
     def known(self) -> bool:
         return self.inner.known
 

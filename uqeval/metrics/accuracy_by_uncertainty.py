@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._evaluation import Evaluation, Passes
+from uqeval.metrics._evaluation import Part, Passes
 from uqeval.metrics.pavpu_settings import PavpuSettings
 
 if TYPE_CHECKING:
@@ -16,8 +16,14 @@ if TYPE_CHECKING:
 PERCENTILES = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0)
 
 
-class AccuracyTable(Evaluation[PavpuSettings]):
+class AccuracyTable(Part[PavpuSettings]):
     """The table over the deciles of the pixels' uncertainty, which are fitted."""
+
+    name = "accuracy_by_uncertainty"
+
+    @classmethod
+    def wanted(cls, settings: PavpuSettings) -> bool:
+        return settings.deciles
 
     @property
     def known(self) -> bool:
@@ -54,9 +60,6 @@ class AccuracyTable(Evaluation[PavpuSettings]):
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         (tally,) = self.tallies()
         return table(states[tally], self.fitted["edges"], self.facts.class_names)
-
-    def described(self, results: Mapping[str, Any]) -> dict[str, Any]:
-        return {}
 
 
 def table(state: Any, edges: Sequence[float], class_names: Sequence[str]) -> dict[str, Any]:

@@ -27,7 +27,9 @@ if TYPE_CHECKING:
     from uqeval.tallies import AdaptiveReliability, ItemAdaptive, Tally
     from uqeval.tallies._contract import State
 
-METRICS = (*cs.METRICS, *estimators.METRICS)
+#: What has tallies of its own.
+PARTS = (Temperature,)
+METRICS = (*cs.METRICS, *estimators.METRICS, *(own for part in PARTS for own in part.metrics))
 
 
 def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, CalibrationSettings]:
@@ -142,10 +144,6 @@ class Calibration(Evaluation[CalibrationSettings]):
         return found | {"clipped": int(run.total(scores)["counts"][1])}
 
 
-def _parts(settings: CalibrationSettings) -> dict[str, type[Evaluation[Any]]]:
-    return {"temperature": Temperature} if settings.temperature else {}
-
-
 def _rank_tallies(settings: CalibrationSettings, classes: int) -> dict[str, Tally]:
     """Return what edges of bins of equal mass are found with, by name; nothing without any."""
     from uqeval.tallies import Ranks, RawMap
@@ -212,7 +210,7 @@ FAMILY = Family(
     _settings,
     Calibration,
     CalibrationSettings,
-    parts=_parts,
+    parts=PARTS,
     about=_ABOUT,
     label="Calibration",
     words={"sweep_bins": "bins of the sweep"},

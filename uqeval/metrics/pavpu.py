@@ -176,10 +176,6 @@ class Pavpu(Evaluation[PavpuSettings]):
         return PatchCounts(self._patches, fitted.threshold, fitted.ends, **self._operators)
 
 
-def _parts(settings: PavpuSettings) -> dict[str, type[Evaluation[Any]]]:
-    return {"accuracy_by_uncertainty": AccuracyTable} if settings.deciles else {}
-
-
 _ABOUT = """Patch accuracy vs patch uncertainty: are the wrong patches the uncertain ones?
 
 Computes PAvPU, p(accurate | certain), p(uncertain | inaccurate), phi, the PAvPU Surplus and
@@ -190,7 +186,7 @@ Example: uqeval pavpu preds.zarr labels/ -o report.json
 
 FAMILY = Family(
     "pavpu", (*METRICS, *patch_scores.OF_CURVES, *patch_scores.PER_CLASS),
-    settings_of, Pavpu, PavpuSettings, parts=_parts, about=_ABOUT,
+    settings_of, Pavpu, PavpuSettings, parts=(AccuracyTable,), about=_ABOUT,
     label="Patch accuracy vs patch uncertainty",
     words={
         "n_ac": "accurate, certain", "n_au": "accurate, uncertain", "n_ic": "inaccurate, certain",

@@ -9,7 +9,7 @@ from uqeval.errors import UsageError, listed
 from uqeval.metrics import calibration_gaps
 from uqeval.metrics import calibration_scores as cs
 from uqeval.metrics._contract import put
-from uqeval.metrics._evaluation import Counted, Evaluation, Gaps, Passes, Run
+from uqeval.metrics._evaluation import Counted, Gaps, Part, Passes, Run
 from uqeval.metrics._facts import Facts
 from uqeval.metrics.calibration_columns import of_temperature
 from uqeval.metrics.calibration_settings import CalibrationSettings
@@ -28,12 +28,18 @@ _ON_ITSELF = (
 )
 
 
-class Temperature(Evaluation[CalibrationSettings]):
+class Temperature(Part[CalibrationSettings]):
     """The temperature with the least NLL of all items, or of some, and the scores of all at it.
 
     Where it is fitted on some items, `held_out` of a run has the scores of the others, before and
     after. `fitted`: β = 1/T, None where there is none, and what the results say of the fit.
     """
+
+    name = "temperature"
+
+    @classmethod
+    def wanted(cls, settings: CalibrationSettings) -> bool:
+        return settings.temperature
 
     @property
     def known(self) -> bool:
@@ -81,9 +87,6 @@ class Temperature(Evaluation[CalibrationSettings]):
     def gaps(self) -> dict[Place, Gaps]:
         found = self.tallies()
         return calibration_gaps.of_bins(found[0], self.settings.at_one) if found else {}
-
-    def described(self, results: Mapping[str, Any]) -> dict[str, Any]:
-        return {}
 
     def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
         """Add the scores of the items that are held out of the fit."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError, cut, quoted
 from uqeval.gate.addresses import Address
 from uqeval.keys import Key
+from uqeval.metrics._evaluation import put_part
 from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.places import addresses_of, put
 from uqeval.statistics.stacked import Stacked
@@ -178,7 +179,9 @@ class Scoring:
         """The key of the variant or part that a place in the results is of, and the place in it."""
         head, first, *rest = place
         part = f"{head}/{first}"
-        return (part, tuple(rest)) if part in self.evaluations else (head, (first, *rest))
+        if part not in self.evaluations:
+            return head, (first, *rest)
+        return part, (first, *rest) if self.evaluations[part].flat else tuple(rest)
 
     def stacked(self, tally: Tally) -> Stacked:
         """The states of all items of a tally, read and checked when they are first needed."""
@@ -221,7 +224,7 @@ class Scoring:
                 put(record, name, float(means[key, name][0]))
             own_key = Key.parse(key)
             if own_key.part:
-                found[own_key.whole][own_key.part] = record
+                put_part(found[own_key.whole], own_key.part, record, evaluation.flat)
             else:
                 found[key] = record
         return found

@@ -239,8 +239,15 @@ def _read_off(joined: Joined, key: str, evaluation: Evaluation[Any]) -> Section:
     own_key = Key.parse(key)
     head, part = own_key.whole, own_key.part
     before = joined.files[0].index["results"][head]
-    before = before.get(part, {}) if part else before
-    own = [name for name in before if f"{key}/{name}" not in index["fitted"]]  # no other section's
+    if evaluation.flat:
+        before = {name: own for name, own in before.items() if name.startswith(part)}
+    elif part:
+        before = before.get(part, {})
+    others = {own.part for own in map(Key.parse, index["fitted"]) if own.whole == head} - {part, ""}
+    own = [
+        name for name in before
+        if not any(name == other or name.startswith(f"{other}_") for other in others)
+    ]  # fmt: skip
     lost = _fill(results, {name: before[name] for name in own})
     if lost:
         warnings.append(f"{part or key} without {', '.join(lost)}: {_UNKNOWN}.")

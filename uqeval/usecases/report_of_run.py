@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, Any]:
     """What sections say, as the keys of a report that hold it."""
+    from uqeval.metrics._evaluation import put_part
+
     results: dict[str, Any] = {}
     items: list[dict[str, Any]] = [{"name": name} for name in names]
     numerics: dict[str, Any] = {}
@@ -28,7 +30,7 @@ def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, 
         for text in section.warnings:
             told.setdefault(text, {})[whole] = None
         if part:
-            results[whole][part] = section.results
+            put_part(results[whole], part, section.results, section.flat)
             continue
         results[key] = section.results
         for item, record in zip(items, section.items, strict=True):
