@@ -114,6 +114,26 @@ def kumar_l1(conf: Any, hit: Any, edges: Any) -> float:
     return float(total)
 
 
+def smooth_error(conf: Any, hit: Any, sigma: float, points: int = 8001) -> float:
+    """Błasiok & Nakkiran 2023: ∫ |Σ_i K_σ(t, c_i)(y_i - c_i)| dt / N, K reflected at 0 and 1."""
+    t = np.linspace(0, 1, points)
+    f = np.zeros(points)
+    for c, pixels in groups(conf, hit, np.asarray(conf).tolist()).items():
+        total = math.fsum(h - value for value, h in pixels)
+        for image in (c, -c, 2 - c, c - 2, 2 + c):
+            f += total * np.exp(-(((t - image) / sigma) ** 2) / 2) / sigma / math.sqrt(2 * math.pi)
+    return float(np.trapezoid(np.abs(f), t)) / len(conf)
+
+
+def smooth_ece(conf: Any, hit: Any) -> float:
+    """The bandwidth that is its own error, by bisection."""
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        sigma = (low + high) / 2
+        low, high = (sigma, high) if smooth_error(conf, hit, sigma) > sigma else (low, sigma)
+    return high
+
+
 def classwise_ece(probs: Any, label: Any, bins: int, *rule: str) -> list[float]:
     """The ECE of each class against the rest."""
     return [equal_width(p, label == c, bins, *rule)[0] for c, p in enumerate(probs)]

@@ -97,6 +97,7 @@ class Classes:
             "brier": naive_calibration.brier(p, label),
             "nll": naive_calibration.nll(mine),
             "temperature": self._tempered(p, label),
+            "smooth_ece": naive_calibration.smooth_ece(conf, hit),
             "kumar_l2": naive_calibration.kumar_l2(conf, hit, edges),
             "kumar_l1": naive_calibration.kumar_l1(conf, hit, edges),
             "sweep_l1": swept[0],
@@ -220,7 +221,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "calibration": (
         "ece", "mce", "adaptive_ece", "classwise_ece", "brier", "nll",
         "temperature.value", "temperature.ece", "temperature.mce", "temperature.nll",
-        "kumar_l2", "kumar_l1", "sweep_l1", "sweep_l2",
+        "kumar_l2", "kumar_l1", "sweep_l1", "sweep_l2", "smooth_ece",
     ),
     "failure": (
         "auroc", "aupr_error", "aupr_success", "fpr95", "aurc", "e_aurc", "augrc",

@@ -49,6 +49,7 @@ WORSE_FAMILY = {
 TOLERANCE = {
     "calibration.brier": 1e-7,
     "calibration.kumar_l1": 1e-6,
+    "calibration.smooth_ece": 1e-6,
     "calibration.temperature.value": 1e-6,
     "calibration.temperature.ece": 1e-6,
     "calibration.temperature.mce": 1e-6,

@@ -18,6 +18,7 @@ from uqeval.metrics.calibration_records import ADAPTIVE as _ADAPTIVE
 from uqeval.metrics.calibration_records import ESTIMATOR as _ESTIMATOR
 from uqeval.metrics.calibration_records import results_of, scores_of
 from uqeval.metrics.calibration_settings import CalibrationSettings
+from uqeval.metrics.smooth_ece import SmoothEce
 from uqeval.metrics.temperature import Temperature, fit_items
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from uqeval.tallies._contract import State
 
 #: What has tallies of its own.
-PARTS = (Temperature,)
+PARTS = (Temperature, SmoothEce)
 METRICS = (*cs.METRICS, *estimators.METRICS, *(own for part in PARTS for own in part.metrics))
 
 

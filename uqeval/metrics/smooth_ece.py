@@ -1,0 +1,261 @@
+"""Smooth ECE: the calibration error without bins (Błasiok & Nakkiran 2023).
+
+smECE_σ = ∫ |Σ_i K_σ(t, c_i)(y_i - c_i) / N| dt over [0, 1], with the Gaussian kernel K of bandwidth
+σ, reflected at 0 and 1. The score is the one bandwidth σ* with smECE_σ* = σ*.
+
+The gaps y_i - c_i are counted at nodes of a grid of width w, each shared between its two nearest
+nodes. Kernel and sums are cosine series: K_σ(t, c) = 1 + 2 Σ_k exp(-σ²π²k²/2) cos(πkt) cos(πkc).
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping
+from typing import TYPE_CHECKING, Any
+
+from uqeval.metrics._advice import TEMPERATURE
+from uqeval.metrics._contract import Metric, put
+from uqeval.metrics._evaluation import Gaps, Part, Passes
+from uqeval.metrics.calibration_settings import CalibrationSettings
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._columns import Place, SetStates
+    from uqeval.tallies import FineGaps, Tally
+    from uqeval.tallies._contract import State
+
+#: A bandwidth is found when it differs from its error by no more than this.
+_TOLERANCE = 1e-10
+#: Bandwidths above each need so many nodes to integrate over, and so many cosines: 32 nodes in a
+#: bandwidth give 6 digits of the integral, and the cosines that are left out are below 1e-16.
+_LEVELS = ((1 / 16, 512, 48), (1 / 64, 2048, 192))
+#: Sets that are scored at a time.
+_SETS = 256
+#: Nodes at which the smoothed gaps are tested.
+_TESTED = 512
+
+
+def smooth_ece(gaps: NDArray[Any], pixels: int) -> float | None:
+    """Return σ* of the gaps [node] of a set; undefined without pixels."""
+    return float(bandwidths(gaps[None] / pixels)[0]) if pixels else None
+
+
+def bandwidths(gaps: NDArray[Any]) -> NDArray[Any]:
+    """Return σ* of each row of gaps [set, node] over the pixels, with smECE_σ* = σ*.
+
+    smECE_σ does not increase with σ: σ* lies above a bandwidth where the error is greater than it.
+    """
+    import numpy as np
+
+    found = np.zeros(len(gaps))
+    for first in range(0, len(gaps), _SETS):
+        own = gaps[first : first + _SETS]
+        at, high = np.arange(len(own)), np.full(len(own), np.inf)
+        for least, nodes, terms in (*_LEVELS, (0.0, own.shape[1] - 1, own.shape[1])):
+            spectrum = _spectrum(own[at], terms)
+            low = np.maximum(np.abs(spectrum[:, 0]), least)
+            top = _error(spectrum, low, nodes)
+            here = top > low if least else np.full(len(at), True)
+            bracket = low[here], np.minimum(top, high[at])[here], top[here]
+            found[first + at[here]] = _fixed_points(spectrum[here], *bracket, nodes)
+            high[at], at = low, at[~here]
+            if not at.size:
+                break
+    return found
+
+
+def _fixed_points(
+    spectrum: NDArray[Any], low: NDArray[Any], high: NDArray[Any], top: NDArray[Any], nodes: int
+) -> NDArray[Any]:
+    """Return σ* of each set between `low`, where the error is `top`, and `high`.
+
+    By false position (the Illinois rule).
+    """
+    import numpy as np
+
+    at_low, at_high = top - low, _error(spectrum, high, nodes) - high
+    found = np.where(at_low <= _TOLERANCE, low, high)
+    at = np.flatnonzero((at_low > _TOLERANCE) & (at_high < -_TOLERANCE))
+    side = np.zeros(len(low))
+    for _ in range(100):
+        if not at.size:
+            break
+        a, b = at_low[at], at_high[at]
+        middle = low[at] + (high[at] - low[at]) * a / (a - b)
+        excess = _error(spectrum[at], middle, nodes) - middle
+        found[at] = middle
+        above = excess < 0  # σ* lies below the middle
+        high[at] = np.where(above, middle, high[at])
+        low[at] = np.where(above, low[at], middle)
+        again = side[at] == np.where(above, 1, -1)
+        at_high[at] = np.where(above, excess, np.where(again, b / 2, b))
+        at_low[at] = np.where(above, np.where(again, a / 2, a), excess)
+        side[at] = np.where(above, 1, -1)
+        at = at[np.abs(excess) > _TOLERANCE]
+    return found
+
+
+@functools.cache
+def _cosines(terms: int, nodes: int) -> NDArray[Any]:
+    """Return cos(πkj / nodes) [k, j]."""
+    import numpy as np
+
+    turns = np.outer(np.arange(terms), np.arange(nodes + 1)) % (2 * nodes)
+    found: NDArray[Any] = np.cos(np.pi / nodes * turns)
+    return found
+
+
+def _spectrum(gaps: NDArray[Any], terms: int) -> NDArray[Any]:
+    """Return Σ_j gaps_j·cos(πkj / n) of gaps [set, n + 1], for k < `terms`: [set, k]."""
+    import numpy as np
+
+    nodes = gaps.shape[1] - 1
+    if terms <= nodes:
+        return np.asarray(gaps @ _cosines(terms, nodes).T)
+    mirrored = np.concatenate([gaps, gaps[:, -2:0:-1]], axis=1)
+    mirrored[:, 1:nodes] /= 2
+    mirrored[:, nodes + 1 :] /= 2
+    return np.ascontiguousarray(np.fft.rfft(mirrored, axis=1).real)
+
+
+def _smoothed(spectrum: NDArray[Any], sigma: NDArray[Any], nodes: int) -> NDArray[Any]:
+    """Return the smoothed gaps at j / nodes [set, j] for a bandwidth of each set."""
+    import numpy as np
+
+    k = np.arange(spectrum.shape[1])
+    damped = spectrum * np.exp(-0.5 * (np.pi * sigma[:, None] * k) ** 2)
+    if len(k) <= nodes:
+        damped[:, 1:] *= 2
+        return np.asarray(damped @ _cosines(len(k), nodes))
+    damped[:, -1] *= 2
+    return np.fft.irfft(damped, 2 * nodes, axis=1)[:, : nodes + 1] * (2 * nodes)
+
+
+def _error(spectrum: NDArray[Any], sigma: NDArray[Any], nodes: int) -> NDArray[Any]:
+    """Return smECE_σ of each set: the integral of |f| by the trapezoidal rule.
+
+    Where f crosses 0 there are two triangles. What the rule lacks there, h²/6·|f'|, is added (Euler
+    and Maclaurin); elsewhere it lacks nothing, as f has slope 0 at both ends.
+    """
+    import numpy as np
+
+    f = _smoothed(spectrum, sigma, nodes)
+    size = np.abs(f)
+    total = size.sum(axis=1) - (size[:, 0] + size[:, -1]) / 2
+    rows, at = np.nonzero(np.signbit(f[:, 1:]) != np.signbit(f[:, :-1]))
+    a, b = size[rows, at], size[rows, at + 1]
+    lacking = (a + b) / 6 - a * b / np.maximum(a + b, np.finfo(float).tiny)
+    total += np.bincount(rows, lacking, len(total))
+    return np.asarray(total / nodes)
+
+
+def _bound(sigma: NDArray[Any], absolute: NDArray[Any], nodes: int) -> NDArray[Any]:
+    """Return how far σ* may be from that of the pixels; `absolute`: the mean of |y - c|.
+
+    Between nodes at a distance w the kernel differs from a line by at most w²/8·|K''|, and ∫|K''|
+    is at most 4φ(1)/σ² = 0.968/σ²: smECE_σ differs by at most 0.121·(w/σ)²·`absolute`. As smECE_σ
+    does not increase, σ* differs by no more than that. No score exceeds `absolute`. The integral
+    adds 10⁻⁶, more where a bandwidth has less than 32 nodes.
+    """
+    import numpy as np
+
+    with np.errstate(all="ignore"):
+        inside = (nodes - 1) * sigma
+        integral = 1e-6 * sigma * np.fmax(1.0, (32 / inside) ** 3)
+        found: NDArray[Any] = np.fmin(absolute * 0.968 / 8 / inside**2 + integral, absolute)
+    return found
+
+
+METRICS = (
+    Metric("calibration", "smooth_ece", "fraction", "lower", (0.0, 1.0),
+           "Błasiok & Nakkiran 2023, Definition 3", "no labelled pixel: all are void", smooth_ece,
+           label="smooth ECE",
+           meaning="Gap between confidence and accuracy, smoothed over neighbouring confidences.",
+           advice=TEMPERATURE, interval="gaps"),
+)  # fmt: skip
+
+
+class SmoothEce(Part[CalibrationSettings]):
+    """The smooth ECE of the confidences that are binned for the ECE."""
+
+    name = "smooth_ece"
+    metrics = METRICS
+
+    @property
+    def flat(self) -> bool:
+        return True
+
+    @property
+    def known(self) -> bool:
+        return "nodes" in self.fitted
+
+    @property
+    def _gaps(self) -> FineGaps:
+        from uqeval.tallies import FineGaps
+
+        classes = self.facts.classes
+        return FineGaps(classes, self.settings.is_positive(classes))
+
+    def maps(self) -> set[str]:
+        return set(self._gaps.inputs)
+
+    def fit(self) -> Passes:
+        self.fitted["nodes"] = self._gaps.fields["gaps"].shape[0]
+        yield from ()
+
+    def tallies(self) -> tuple[Tally, ...]:
+        return (self._gaps,)
+
+    def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
+        state, record = states[self._gaps], dict[str, Any]()
+        pixels, gaps = int(state["pixels"][0]), state["gaps"]
+        (metric,) = METRICS
+        value = metric.formula(gaps, pixels)
+        bound = None
+        if value is not None:
+            import numpy as np
+
+            absolute = state["absolute"] / pixels
+            bound = float(_bound(np.array([value]), absolute, len(gaps))[0])
+        put(record, "smooth_ece", value, metric.undefined)
+        put(record, "smooth_ece_bandwidth", value, metric.undefined)
+        put(record, "smooth_ece_bound", bound, metric.undefined)
+        return record
+
+    def columns(
+        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+    ) -> dict[Place, NDArray[Any]]:
+        import numpy as np
+
+        own = states[self._gaps]
+        pixels, known = own["pixels"], own["pixels"][:, 0] > 0
+        found = np.full(own.sets, np.nan)
+        found[known] = bandwidths(own["gaps"][known] / pixels[known])
+        bound = _bound(found, own["absolute"][:, 0] / pixels[:, 0], own["gaps"].shape[1])
+        return {("smooth_ece",): found, ("smooth_ece_bandwidth",): found,
+                ("smooth_ece_bound",): np.where(known, bound, np.nan)}  # fmt: skip
+
+    def gaps(self) -> dict[Place, Gaps]:
+        """Return the smoothed gaps at the bandwidth σ* of the first set.
+
+        Flipped signs give a greater smooth ECE exactly where they give a greater smECE_σ*.
+        """
+        import numpy as np
+
+        tally = self._gaps
+
+        def signed(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
+            gaps, pixels = states[tally]["gaps"], max(states[tally]["pixels"][0, 0], 1)
+            step = (gaps.shape[1] - 1) // _TESTED
+            sigma = np.broadcast_to(bandwidths(gaps[:1] / pixels), len(gaps))
+            return _smoothed(_spectrum(gaps, gaps.shape[1]), sigma, gaps.shape[1] - 1)[:, ::step]
+
+        def weights(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
+            pixels = np.maximum(states[tally]["pixels"], 1)
+            width = np.full(_TESTED + 1, 1 / _TESTED)
+            width[[0, -1]] /= 2
+            found: NDArray[np.float64] = width / pixels
+            return found
+
+        return {("smooth_ece",): Gaps(signed, weights)}
