@@ -81,6 +81,8 @@ def _compared(checks: Checks, name: str, report: Any, opened: Any) -> None:
     own = Recomputation(report, opened)
     own.run(range(len(report.items)), pooled=True)
     for where, tally in own.tallies.items():
+        if where in ("intervals", "slices") and not getattr(report, where):
+            continue  # the report has none to compare
         bad = [str(difference) for difference in tally.differences]
         detail = "; ".join(bad[:3]) + (f"; {len(bad)} values differ" if len(bad) > 3 else "")
         known = tally.compared > 0 and not own.why_not
