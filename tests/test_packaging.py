@@ -35,3 +35,10 @@ def test_the_workflow_installs_from_the_repository() -> None:
     (install,) = [s for s in workflow["jobs"]["gate"]["steps"] if s.get("name") == "Install"]
     assert '"uqeval @ git+${UQEVAL_URL' in install["run"]
     assert install["env"] == {"UQEVAL_URL": "${{ vars.UQEVAL_URL }}"}
+
+
+def test_no_test_edits_the_path_of_modules() -> None:
+    """`pythonpath` in pyproject.toml is where helpers come from."""
+    edit = re.compile(r"sys\.path(\.(append|insert|extend)|\[.*\] *=| *\+?=)")
+    files = (ROOT / "tests").rglob("*.py")
+    assert not [str(path) for path in files if edit.search(path.read_text("utf-8"))]
