@@ -482,7 +482,7 @@ def test_ids_without_a_number_of_classes(tmp_path: Path) -> None:
     document = json.loads((store / "zarr.json").read_text())
     document["attributes"] = {}
     (store / "zarr.json").write_text(json.dumps(document))
-    pavpu_refused(tmp_path, store, "--uncertainty", "energy", says=["maps.zarr", "give --classes"])
+    pavpu_refused(tmp_path, store, "--uncertainty", "energy", says=["LABELS --classes N"])
 
 
 def test_samples_that_are_not_there(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ def check_writable(path: str | Path) -> None:
         return
     try:
         target.stat()
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         pass
     except OSError as error:  # a loop of links, a name that is too long
         raise OutputError(f"{cut(path)}: cannot be written: {error.strerror}.") from None
