@@ -55,7 +55,7 @@ def reading(store: str, family: str, workers: int) -> None:
 
     inputs = open_inputs(store, None, InputOptions())
     source = inputs.source
-    source.want(sorted(evaluations_of(inputs.facts(), {family: {}})[1]))
+    source.want(sorted(evaluations_of(inputs.info(), {family: {}})[1]))
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(lambda batch: bool(source.read(batch)), source.batches()))
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.metrics import failure_columns, sparsification_columns
-from uqeval.metrics.failure_columns import SetLadder
+from uqeval.metrics.failure_columns import SetRankBins
 from uqeval.metrics.sparsification_settings import SparsificationSettings
 
 Array = NDArray[np.float64]
@@ -149,7 +149,7 @@ def failure(name: str) -> Callable[[Array], Array]:
 
     def score(sums: Array) -> Array:
         return failure_columns.columns(
-            SetLadder.of_arrays(sums[:, :RANKS], sums[:, RANKS:]), [name]
+            SetRankBins.of_arrays(sums[:, :RANKS], sums[:, RANKS:]), [name]
         )[name,]
 
     return score
@@ -160,10 +160,10 @@ def ause(sums: Array) -> Array:
     pixels, wrong = sums[:, :RANKS], sums[:, RANKS:]
     both = wrong.sum(1)
     right = pixels.sum(1) - both
-    best = SetLadder.of_arrays(np.stack([right, both], 1), np.stack([0 * both, both], 1))
+    best = SetRankBins.of_arrays(np.stack([right, both], 1), np.stack([0 * both, both], 1))
     settings = SparsificationSettings(error="zero-one")
     found: Array = sparsification_columns.columns(
-        settings, SetLadder.of_arrays(pixels, wrong), best
+        settings, SetRankBins.of_arrays(pixels, wrong), best
     )["ause",]
     return found
 

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from uqeval.errors import DataError, UsageError, cut, quoted
 from uqeval.stores import bfloat16
 from uqeval.stores import zarr_writer as zw
-from uqeval.stores.draft import Draft
 from uqeval.stores.gathered import Gathered
 from uqeval.stores.incoming import as_array, as_stack, checked_floats, checked_labels
 from uqeval.stores.names import checked_names
 from uqeval.stores.processes import process_count
+from uqeval.stores.unfinished_store import UnfinishedStore
 
 
 class PredictionWriter:
@@ -95,7 +95,7 @@ class PredictionWriter:
             attributes["class_names"] = list(class_names)
         if sample_kind is not None:
             attributes["sample_kind"] = sample_kind
-        self._draft = Draft(
+        self._draft = UnfinishedStore(
             self.path,
             self.names,
             samples,

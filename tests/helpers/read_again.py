@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import uqeval
+from uqeval.statistics.addresses import addresses_of
 from uqeval.statistics.kinds import metric_at
-from uqeval.statistics.places import addresses_of
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import evaluations_of
 from uqeval.stores.states import SavedStates

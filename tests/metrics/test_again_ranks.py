@@ -15,8 +15,8 @@ from read_again import Reread, without
 
 from uqeval.maps.names import lambda_of
 from uqeval.metrics import failure, nmerci, sparsification
-from uqeval.metrics._facts import Facts
-from uqeval.metrics._ladder import BIN_WIDTH
+from uqeval.metrics._dataset_info import DatasetInfo
+from uqeval.metrics._rank_bins import BIN_WIDTH
 from uqeval.metrics.failure_scores import AREAS
 
 N, C, H, W = 4, 3, 24, 30
@@ -67,14 +67,14 @@ def of_powers(maps: Maps) -> Maps:
     return maps | {"sigma": sigma, lambda_of("sigma"): ratio}
 
 
-def facts(kind: str, items: Sequence[Maps]) -> Facts:
+def info(kind: str, items: Sequence[Maps]) -> DatasetInfo:
     n, names = len(items), tuple(f"class {c}" for c in range(C))
-    return Facts("here", tuple(map(str, range(n))), ((1, 900),) * n, C, names, None, kind)
+    return DatasetInfo("here", tuple(map(str, range(n))), ((1, 900),) * n, C, names, None, kind)
 
 
 def both(family: Any, kind: str, options: dict[str, Any], items: list[Maps]) -> Any:
     """The results of a run over maps, and what is read off its items' states again."""
-    known = facts(kind, items)
+    known = info(kind, items)
     ((key, settings),) = family.settings(options, known).items()
     section, _ = evaluated(family.evaluations(key, settings, known)[key], items)
     again = family.evaluations(key, settings, known, {key: section.fitted})[key]

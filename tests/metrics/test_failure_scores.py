@@ -12,7 +12,7 @@ from in_memory import evaluated
 from sklearn.metrics import average_precision_score, roc_auc_score
 
 from uqeval.errors import UsageError
-from uqeval.metrics._facts import Facts
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics.failure import Failure
 from uqeval.metrics.failure_scores import AREAS, best_aurc, harmonic
 from uqeval.metrics.failure_settings import FailureSettings
@@ -40,7 +40,7 @@ def results(items: list[Maps], **settings: Any) -> dict[str, Any]:
 
 
 def failure(**settings: Any) -> Failure:
-    return Failure(FailureSettings(**settings), Facts("here", (), (), CLASSES, NAMES, None))
+    return Failure(FailureSettings(**settings), DatasetInfo("here", (), (), CLASSES, NAMES, None))
 
 
 def arrays(items: list[Maps], c: int | None = None) -> tuple[Any, Any]:

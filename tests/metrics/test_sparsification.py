@@ -12,7 +12,7 @@ from in_memory import evaluated
 from sklearn.metrics import auc
 
 from uqeval.errors import UsageError
-from uqeval.metrics._facts import Facts
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics.sparsification import FAMILY, Sparsification
 from uqeval.metrics.sparsification_curves import harmonics
 from uqeval.metrics.sparsification_settings import SparsificationSettings
@@ -48,13 +48,15 @@ def settings(error: str, **more: Any) -> SparsificationSettings:
     return SparsificationSettings.of(error=error, **more).for_data(kind, "here")
 
 
-def facts_of(items: list[Maps]) -> Facts:
+def info_of(items: list[Maps]) -> DatasetInfo:
     names = tuple(str(i) for i in range(len(items)))
-    return Facts("here", names, tuple(m["label"].shape for m in items), CLASSES, ("",) * 3, None)
+    return DatasetInfo(
+        "here", names, tuple(m["label"].shape for m in items), CLASSES, ("",) * 3, None
+    )
 
 
 def section(items: list[Maps], error: str, **more: Any) -> Any:
-    return evaluated(Sparsification(settings(error, **more), facts_of(items)), items)[0]
+    return evaluated(Sparsification(settings(error, **more), info_of(items)), items)[0]
 
 
 def arrays(items: list[Maps], error: str) -> tuple[Any, Any]:
@@ -104,7 +106,7 @@ def test_cuts_inside_crowded_bins_are_exact() -> None:
     bits = np.float32(0.5).view(np.uint32) + rng.integers(0, 3000, (1, 4000)).astype("u4")
     one["entropy"] = bits.view("f4")
     one["brier"] = (bits + np.uint32(7)).view("f4")
-    found, passes = evaluated(Sparsification(settings("brier"), facts_of([one])), [one])
+    found, passes = evaluated(Sparsification(settings("brier"), info_of([one])), [one])
     expected = naive.sparsification(*arrays([one], "brier"))
     assert found.results["curve"] == pytest.approx(expected["curve"], rel=1e-12)
     assert found.results["oracle"] == pytest.approx(expected["oracle"], rel=1e-12)
@@ -296,8 +298,8 @@ def test_bad_settings(wrong: dict[str, Any]) -> None:
         SparsificationSettings.of(**wrong)
 
 
-def facts(kind: str) -> Facts:
-    return Facts("here", ("a",), ((4, 4),), 1, ("value",), None, kind)
+def info(kind: str) -> DatasetInfo:
+    return DatasetInfo("here", ("a",), ((4, 4),), 1, ("value",), None, kind)
 
 
 def test_defaults_by_kind_of_data() -> None:
@@ -306,13 +308,13 @@ def test_defaults_by_kind_of_data() -> None:
         ("classes", "entropy", "brier"),
         ("regression", "sigma", "rmse"),
     ):
-        own = FAMILY.settings({}, facts(kind))["sparsification"]
+        own = FAMILY.settings({}, info(kind))["sparsification"]
         assert (own.uncertainty, own.error) == (uncertainty, error)
-        assert uncertainty in FAMILY.maps(own, facts(kind))
-    own = FAMILY.settings({"error": ["rmse", "mae"]}, facts("regression"))
+        assert uncertainty in FAMILY.maps(own, info(kind))
+    own = FAMILY.settings({"error": ["rmse", "mae"]}, info("regression"))
     assert list(own) == ["sparsification", "sparsification[mae]"]
     with pytest.raises(UsageError, match="regression data; expected one of rmse"):
-        FAMILY.settings({"error": "brier"}, facts("regression"))
+        FAMILY.settings({"error": "brier"}, info("regression"))
 
 
 def test_harmonics() -> None:

@@ -15,7 +15,7 @@ from uqeval.report.gallery import Picture
 from uqeval.report.html import MOST_ITEMS, to_html
 from uqeval.report.overview import to_overview
 from uqeval.report.setting_tables import pairs
-from uqeval.statistics.behind import behind
+from uqeval.statistics.items_behind_cell import behind
 
 EVIL = "<script>alert(1)</script>\"'&{{ 7 * 7 }}\u202e"
 

@@ -16,7 +16,7 @@ from uqeval.gate import judge
 from uqeval.report import Report
 from uqeval.report.folder import Named
 from uqeval.report.html import to_html
-from uqeval.statistics.behind import behind
+from uqeval.statistics.items_behind_cell import behind
 
 pytestmark = [needs_chromium, pytest.mark.xdist_group("chromium")]
 

@@ -9,8 +9,8 @@ import pytest
 from saved_runs import C, run, stack
 
 from uqeval.errors import StoreError
-from uqeval.report.behind import piles
-from uqeval.statistics.behind import behind, most
+from uqeval.report.items_behind_cell import piles
+from uqeval.statistics.items_behind_cell import behind, most
 
 
 def test_the_most_of_each_cell() -> None:

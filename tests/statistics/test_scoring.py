@@ -12,8 +12,8 @@ from saved_runs import CLASS_NAMES, run, scoring, stack
 import uqeval
 from uqeval.gate.addresses import Address
 from uqeval.gate.lookup import Found, find
+from uqeval.statistics.addresses import addresses_of
 from uqeval.statistics.kinds import kind_of
-from uqeval.statistics.places import addresses_of
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.weighted import correlation, mean
 from uqeval.tallies import Field, Tally

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from uqeval.compare import Comparison
     from uqeval.gate import Judgement
     from uqeval.report import Report
-    from uqeval.report.behind import Behind
     from uqeval.report.folder import Named
     from uqeval.report.gallery import Gallery
+    from uqeval.report.items_behind_cell import Behind
 
 _FIGURES, _GALLERY = "Figures", "Gallery"
 
@@ -197,7 +197,7 @@ def _behind(one: Named, quiet: bool) -> Behind | None:
     """The items behind the cells of a report, where its states lie beside it."""
     if one.report.states is None or not (one.path.parent / Path(one.report.states).name).is_file():
         return None
-    from uqeval.statistics.behind import behind
+    from uqeval.statistics.items_behind_cell import behind
 
     try:
         return behind(one.path, one.report)

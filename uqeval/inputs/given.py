@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uqeval.maps.contract import MapSource
-    from uqeval.metrics._facts import Facts, VideoFacts
+    from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
 
 #: What stands for a store: a path, a URL, an array in memory, or a mapping of such by name.
 Given: TypeAlias = "str | Path | NDArray[Any] | Mapping[str, Any]"
@@ -35,7 +35,7 @@ class Inputs:
     #: Regions of pixels that are evaluated beside the whole image.
     regions: tuple[str, ...] = ()
     options: dict[str, Any] = field(default_factory=dict)
-    video: VideoFacts | None = None
+    video: VideoInfo | None = None
     #: The case (volume) of each item, where items are slices of cases.
     groups: tuple[str, ...] | None = None
     #: Held while the items are read.
@@ -53,13 +53,13 @@ class Inputs:
     #: Whether the user, or the target's array, says which targets are no measurement.
     invalid: bool = False
 
-    def facts(self) -> Facts:
+    def info(self) -> DatasetInfo:
         """What metrics may know of the data before any of it is read."""
-        from uqeval.metrics._facts import Facts
+        from uqeval.metrics._dataset_info import DatasetInfo
 
         source, record = self.source, self.record
         sizes = tuple(source.size(item) for item in range(source.items))
-        return Facts(
+        return DatasetInfo(
             source.where, source.names, sizes, source.classes, self.class_names, source.samples,
             source.kind, self.reference, self.video, self.given, self.invalid, self.groups,
             tuple(

@@ -15,7 +15,7 @@ from uqeval.inputs.ids import Ids, classes_of, frame_ids, void_in
 from uqeval.inputs.like_ids import like_ids
 from uqeval.inputs.options import InputOptions
 from uqeval.inputs.part import chosen_items
-from uqeval.metrics._facts import VideoFacts
+from uqeval.metrics._dataset_info import VideoInfo
 from uqeval.stores.watch import Said
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def open_video(
     parts = [_read_from(film, pair, at) for pair, at in zip(pairs, places, strict=True)]
     watch = watch_of(source.names, parts, options)
     _refuse_missing(film, options)
-    facts = VideoFacts(
+    info = VideoInfo(
         models=_model_names(film.models),
         before=tuple(film.names[pair.before] for pair in pairs),
         sequences=tuple(pair.sequence for pair in pairs),
@@ -77,7 +77,7 @@ def open_video(
     warnings += looks[-1:] if all(looks) else []
     return Inputs(
         source, class_texts, void, record, list(dict.fromkeys(warnings)),
-        partial=len(pairs) < len(film.sequences.pairs), video=facts, session=single_threaded,
+        partial=len(pairs) < len(film.sequences.pairs), video=info, session=single_threaded,
         keeps_maps=False,  # one pass is enough, and flow takes much room
         timing=lambda: {"flow_seconds": dict(source.seconds)}, flows=source.records,
         watch=watch,

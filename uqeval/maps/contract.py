@@ -13,7 +13,7 @@ Heartbeat = Callable[[int], None]
 
 
 class MapSource(Protocol):
-    """Maps of all items, by name; `kind` says what data they are of (`uqeval.metrics.Facts`).
+    """Maps of all items, by name; `kind` says what data they are of (`uqeval.metrics.DatasetInfo`).
 
     Every source gives `label` [y, x]: the class of a pixel, or the largest value of its dtype where
     it is not evaluated.

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from uqeval.errors import DataError, cut
 from uqeval.maps.contract import Heartbeat
+from uqeval.stores.buffer_pool import BufferPool
 from uqeval.stores.kinds import SPREADS
-from uqeval.stores.spare import Spare
 
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
@@ -77,7 +77,7 @@ class Members:
         self.spreads = stacks.get(spread)
         self.names = names
         self.skip_nan = skip_nan
-        self.spare = Spare()
+        self.spare = BufferPool()
 
     @property
     def count(self) -> int:

@@ -16,10 +16,10 @@ from uqeval.maps import video_names as names_of
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.flow import Estimator, grey
 from uqeval.maps.flow_method import flow_method
+from uqeval.maps.item_order import ItemOrder
 from uqeval.maps.names import id_dtype, rules_of, void_of
 from uqeval.maps.shared_frames import Frame, SharedFrames
 from uqeval.maps.tracks import Tracker
-from uqeval.maps.turnstile import Turnstile
 
 if TYPE_CHECKING:
     from uqeval.maps.flow_cache import FlowCache
@@ -78,7 +78,7 @@ class VideoSource:
         self.seconds: dict[str, float] = defaultdict(float)
         self._estimators: dict[str, Estimator] = {}
         self._trackers: dict[str, Tracker] = {}
-        self._turnstile = Turnstile()
+        self._turnstile = ItemOrder()
         self._lock = threading.Lock()
         self._shared = SharedFrames(self._load, self._uses(), frames.sequential)
 

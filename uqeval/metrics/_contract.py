@@ -69,7 +69,7 @@ class Metric:
         }
 
 
-def put(record: dict[str, Any], field: str, value: float | None, reason: str) -> None:
+def set_value(record: dict[str, Any], field: str, value: float | None, reason: str) -> None:
     """Add a value to a record; an undefined one is None with its reason beside it."""
     record[field] = value
     if value is None:

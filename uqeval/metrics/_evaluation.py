@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 from uqeval.errors import UsageError
 from uqeval.metrics._columns import Place
-from uqeval.metrics._facts import Facts
+from uqeval.metrics._dataset_info import DatasetInfo
 
 if TYPE_CHECKING:
     import numpy as np
@@ -118,7 +118,7 @@ class Evaluation(ABC, Generic[Settings]):
     """
 
     settings: Settings
-    facts: Facts
+    info: DatasetInfo
     fitted: dict[str, Any] = field(default_factory=dict)
 
     #: Whether what is fitted on the whole image is used in its regions, too.
@@ -140,7 +140,7 @@ class Evaluation(ABC, Generic[Settings]):
 
     def unfitted(self) -> Evaluation[Settings]:
         """Return the same evaluation before `fit`."""
-        return type(self)(self.settings, self.facts)
+        return type(self)(self.settings, self.info)
 
     @property
     def flat(self) -> bool:
@@ -211,7 +211,7 @@ class Evaluation(ABC, Generic[Settings]):
         Raises `UsageError` for a threshold that the states do not hold.
         """
         if not self.refits:
-            raise UsageError(f"--threshold {rule}: {self.facts.where} has no threshold to change.")
+            raise UsageError(f"--threshold {rule}: {self.info.where} has no threshold to change.")
         yield from ()
 
     def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:

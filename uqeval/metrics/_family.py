@@ -11,8 +11,8 @@ from uqeval.errors import UsageError, cut
 from uqeval.keys import Key
 from uqeval.maps.regions import region_of
 from uqeval.metrics._contract import Metric
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Part
-from uqeval.metrics._facts import Facts
 from uqeval.metrics._in_view import InView
 
 
@@ -20,7 +20,7 @@ from uqeval.metrics._in_view import InView
 class Family:
     """How a family is evaluated.
 
-    `settings(options, facts)` returns the settings of each variant by report key, and raises
+    `settings(options, info)` returns the settings of each variant by report key, and raises
     `UsageError` for options that cannot be. `evaluation` fits, counts and scores a variant; each of
     `parts` does so for a part of its results, where its settings ask for it. `kinds`: the data that
     it can evaluate. `key`: its name in reports, where its command has another. `settings_type`
@@ -32,7 +32,7 @@ class Family:
 
     name: str
     metrics: tuple[Metric, ...]
-    settings: Callable[[Mapping[str, Any], Facts], dict[str, Any]]
+    settings: Callable[[Mapping[str, Any], DatasetInfo], dict[str, Any]]
     evaluation: type[Evaluation[Any]]
     settings_type: Any
     parts: tuple[type[Part[Any]], ...] = ()
@@ -55,7 +55,7 @@ class Family:
         return tuple(own.field for own in sorted(chosen, key=lambda own: own.headline))
 
     def evaluations(
-        self, key: str, settings: Any, facts: Facts, fitted: Mapping[str, Any] | None = None
+        self, key: str, settings: Any, info: DatasetInfo, fitted: Mapping[str, Any] | None = None
     ) -> dict[str, Evaluation[Any]]:
         """Return the evaluation of a variant by its key, and of its parts by `key/part`.
 
@@ -65,16 +65,16 @@ class Family:
         kinds |= {f"{key}/{own.name}": own for own in self.parts if own.wanted(settings)}
         given = fitted or {}
         found = {
-            name: kind(settings, facts, dict(given.get(name, {}))) for name, kind in kinds.items()
+            name: kind(settings, info, dict(given.get(name, {}))) for name, kind in kinds.items()
         }
         region = Key.parse(key).region
         if region is None:
             return found
         return {name: InView(own, region_of(region)) for name, own in found.items()}
 
-    def maps(self, settings: Any, facts: Facts) -> set[str]:
+    def maps(self, settings: Any, info: DatasetInfo) -> set[str]:
         """Return the names of the maps that a variant and its parts read."""
-        found = self.evaluations("", settings, facts).values()
+        found = self.evaluations("", settings, info).values()
         return set().union(*(evaluation.maps() for evaluation in found))
 
 

@@ -22,7 +22,7 @@ class InView(Evaluation[Any]):
     """`inner` for another view; what `inner` calls a tally is here that tally of the view."""
 
     def __init__(self, inner: Evaluation[Any], view: View) -> None:
-        super().__init__(inner.settings, inner.facts, inner.fitted)
+        super().__init__(inner.settings, inner.info, inner.fitted)
         self.inner, self.view = inner, view
 
     def share(self, fitted: dict[str, Any]) -> None:

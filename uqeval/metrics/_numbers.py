@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.errors import DataError, UsageError, listed, number_of
 from uqeval.maps.names import sigma_of
-from uqeval.metrics._facts import Facts
+from uqeval.metrics._dataset_info import DatasetInfo
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import State
@@ -22,16 +22,16 @@ def sigma_map(uncertainty: str) -> str:
     return "sigma" if uncertainty in ("std", "sigma") else sigma_of(uncertainty)
 
 
-def check_sigma(uncertainty: str, facts: Facts) -> None:
+def check_sigma(uncertainty: str, info: DatasetInfo) -> None:
     """Raise `UsageError` for a map that says how wrong a pixel is."""
     if uncertainty.split(":")[0] in ("label", "mean", "target", "error", "lambda", "valid"):
         raise UsageError(
-            f"--uncertainty {uncertainty} is no uncertainty of {facts.where}; expected sigma, or "
+            f"--uncertainty {uncertainty} is no uncertainty of {info.where}; expected sigma, or "
             "the name of a map in the store."
         )
 
 
-def check_unit(uncertainty: str, facts: Facts) -> None:
+def check_unit(uncertainty: str, info: DatasetInfo) -> None:
     """Raise `UsageError` for a map that is, by its name, a logarithm and no standard deviation."""
     if "log" in uncertainty.lower():
         raise UsageError(
@@ -39,16 +39,16 @@ def check_unit(uncertainty: str, facts: Facts) -> None:
             "coverage and interval scores need a standard deviation in units of the target. Store "
             "a natural logarithm beside `mean` as log_variance, log_std or log_b, and leave "
             "--uncertainty out: it is converted. For scores of its ranks: "
-            f"uqeval sparsification {facts.where} --uncertainty {uncertainty}"
+            f"uqeval sparsification {info.where} --uncertainty {uncertainty}"
         )
 
 
-def zero_targets(state: State, facts: Facts) -> list[str]:
+def zero_targets(state: State, info: DatasetInfo) -> list[str]:
     """Return a warning where many targets are 0 and none is negative, of `TargetCounts`."""
     pixels, zeros, negative = state["counts"].tolist()
-    if negative or zeros <= _FEW_ZEROS * pixels or facts.invalid:
+    if negative or zeros <= _FEW_ZEROS * pixels or info.invalid:
         return []
-    command = " ".join(["uqeval run", *facts.paths, "--invalid 0"])
+    command = " ".join(["uqeval run", *info.paths, "--invalid 0"])
     return [
         f"{zeros} of {pixels} evaluated targets ({zeros / pixels:.1%}) are exactly 0 and none is "
         "negative: they count as measurements. If 0 means `not measured`, add --invalid 0 to the "
@@ -57,12 +57,12 @@ def zero_targets(state: State, facts: Facts) -> list[str]:
     ]
 
 
-def refuse_nothing(pixels: int, facts: Facts) -> None:
+def refuse_nothing(pixels: int, info: DatasetInfo) -> None:
     """Raise `DataError` where no pixel of the set has a valid target."""
     if pixels == 0:
         raise DataError(
-            f"{facts.where}: nothing is left to evaluate: the target of all "
-            f"{number_of(len(facts.names), 'item')} is invalid everywhere (not finite, not "
+            f"{info.where}: nothing is left to evaluate: the target of all "
+            f"{number_of(len(info.names), 'item')} is invalid everywhere (not finite, not "
             "`valid`, 0 in a KITTI PNG, or a value of --invalid). Check the target, the mask and "
             "--invalid."
         )

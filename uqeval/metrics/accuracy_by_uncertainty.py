@@ -31,19 +31,19 @@ class AccuracyTable(Part[PavpuSettings]):
 
     @property
     def _uncertainty(self) -> Uncertainty:
-        return self.settings.patches(self.facts.classes).uncertainty
+        return self.settings.patches(self.info.classes).uncertainty
 
     def maps(self) -> set[str]:
-        return {"label", "prediction", *self.settings.patches(self.facts.classes).inputs}
+        return {"label", "prediction", *self.settings.patches(self.info.classes).inputs}
 
     def fit(self) -> Passes:
         from uqeval.tallies import Ranks
         from uqeval.tallies.ranks import bins_of, percentile
 
-        ranks = Ranks(self._uncertainty, self.facts.classes)
+        ranks = Ranks(self._uncertainty, self.info.classes)
         coarse = (yield (ranks,))[ranks].total["coarse"]
         bins = bins_of(coarse, PERCENTILES)
-        detail = Ranks(self._uncertainty, self.facts.classes, bins=bins)
+        detail = Ranks(self._uncertainty, self.info.classes, bins=bins)
         fine: Any = (yield (detail,))[detail].total["fine"] if bins else []
         found = {b: fine[i] for i, (_, b) in enumerate(bins)}
         edges = [percentile(coarse[0], found, p) for p in PERCENTILES]
@@ -55,11 +55,11 @@ class AccuracyTable(Part[PavpuSettings]):
         if not self.known:
             return ()
         edges = tuple(self.fitted["edges"])
-        return (AccuracyByUncertainty(self._uncertainty, self.facts.classes, edges),)
+        return (AccuracyByUncertainty(self._uncertainty, self.info.classes, edges),)
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         (tally,) = self.tallies()
-        return table(states[tally], self.fitted["edges"], self.facts.class_names)
+        return table(states[tally], self.fitted["edges"], self.info.class_names)
 
 
 def table(state: Any, edges: Sequence[float], class_names: Sequence[str]) -> dict[str, Any]:

@@ -10,8 +10,8 @@ from uqeval.errors import DataError, UsageError
 from uqeval.metrics import calibration_columns, calibration_gaps
 from uqeval.metrics import calibration_estimators as estimators
 from uqeval.metrics import calibration_scores as cs
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Counted, Evaluation, Gaps, Passes, Run
-from uqeval.metrics._facts import Facts
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
 from uqeval.metrics.calibration_records import ADAPTIVE as _ADAPTIVE
@@ -33,7 +33,7 @@ PARTS = (Temperature, SmoothEce)
 METRICS = (*cs.METRICS, *estimators.METRICS, *(own for part in PARTS for own in part.metrics))
 
 
-def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, CalibrationSettings]:
+def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, CalibrationSettings]:
     """The settings of every variant, checked against the data."""
     chosen = dict(options)
     if isinstance(chosen.get("fit_on"), Path):
@@ -41,16 +41,16 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, Calibration
     found: dict[str, CalibrationSettings] = variants(
         "calibration", CalibrationSettings, chosen, ("definition",)
     )
-    if "positive" in _listed(chosen.get("binary")) and facts.classes != 2:
+    if "positive" in _listed(chosen.get("binary")) and info.classes != 2:
         raise UsageError(
-            f"--binary positive is for two classes; {facts.where} has {facts.classes}. "
+            f"--binary positive is for two classes; {info.where} has {info.classes}. "
             "Leave it out: more classes have the confidence of the top label."
         )
     for own in found.values():
-        fit_items(own, facts)
-        if own.temperature_of == "samples" and facts.samples is None:
+        fit_items(own, info)
+        if own.temperature_of == "samples" and info.samples is None:
             raise UsageError(
-                f"--temperature-of samples: {facts.where} is a maps store, whose samples are gone. "
+                f"--temperature-of samples: {info.where} is a maps store, whose samples are gone. "
                 "Give the stores of the samples, or scale their mean (--temperature-of mean)."
             )
     return found
@@ -71,13 +71,13 @@ class Calibration(Evaluation[CalibrationSettings]):
 
     @property
     def _bins(self) -> tuple[Tally, Tally, Tally]:
-        return _tallies(self.settings, self.facts.classes)
+        return _tallies(self.settings, self.info.classes)
 
     @property
     def _items(self) -> ItemAdaptive:
         from uqeval.tallies import ItemAdaptive
 
-        return ItemAdaptive(self.facts.classes, self.settings.bins)
+        return ItemAdaptive(self.info.classes, self.settings.bins)
 
     @property
     def _massed(self) -> dict[str, AdaptiveReliability]:
@@ -85,7 +85,7 @@ class Calibration(Evaluation[CalibrationSettings]):
         from uqeval.tallies import AdaptiveReliability
 
         return {
-            name: AdaptiveReliability(self.facts.classes, tuple(edges))
+            name: AdaptiveReliability(self.info.classes, tuple(edges))
             for name, edges in self.fitted.items()
             if name in (_ADAPTIVE, _ESTIMATOR)
         }
@@ -95,14 +95,14 @@ class Calibration(Evaluation[CalibrationSettings]):
 
     def fit(self) -> Passes:
         own = self._bins
-        extra = _rank_tallies(self.settings, self.facts.classes)
+        extra = _rank_tallies(self.settings, self.info.classes)
         counted = yield (*own, *extra.values())
         _refuse_strange(counted, own)
         if extra:
             states = {name: counted[tally].total for name, tally in extra.items()}
             wanted = _wanted_ranks(self.settings, states)
             coarse = states["ranks"]["coarse"][0]
-            edges = yield from exact_edges(self.facts.classes, coarse, wanted)
+            edges = yield from exact_edges(self.info.classes, coarse, wanted)
             self._ties = {name: ties for name, (_, ties) in edges.items()}
             self.fitted |= {name: list(values) for name, (values, _) in edges.items()}
 
@@ -115,7 +115,7 @@ class Calibration(Evaluation[CalibrationSettings]):
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         massed = {name: cs.Binned.of(states[tally]) for name, tally in self._massed.items()}
         own = [states[tally] for tally in self._bins]
-        return results_of(self.settings, own, massed, self.facts.class_names)
+        return results_of(self.settings, own, massed, self.info.class_names)
 
     def columns(
         self, states: Mapping[Tally, SetStates], wanted: Collection[str]
@@ -127,7 +127,7 @@ class Calibration(Evaluation[CalibrationSettings]):
     def gaps(self) -> dict[Place, Gaps]:
         top, each, _ = self._bins
         massed = [tally for name, tally in self._massed.items() if name == _ADAPTIVE]
-        return calibration_gaps.of_set(top, each, massed, self.settings.at_one, self.facts.classes)
+        return calibration_gaps.of_set(top, each, massed, self.settings.at_one, self.info.classes)
 
     def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
         tallies, items = (*self._bins, self._items), []

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._advice import TEMPERATURE
-from uqeval.metrics._contract import Metric, put
+from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics.calibration_edges import upper_ranks
 from uqeval.metrics.calibration_scores import Binned
 
@@ -122,7 +122,7 @@ def scores_of(estimator: str, binned: Binned) -> dict[str, Any]:
     """Return the scores of an estimator from its bins, and how many bins the sweep chose."""
     record: dict[str, Any] = {}
     for metric in _SCORES[estimator]:
-        put(record, metric.field, metric.formula(binned), metric.undefined)
+        set_value(record, metric.field, metric.formula(binned), metric.undefined)
     if estimator == "roelofs-sweep":
         record["sweep_bins"] = len(binned.count)
     return record

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics import calibration_estimators as estimators
 from uqeval.metrics import calibration_scores as cs
-from uqeval.metrics._contract import put
+from uqeval.metrics._contract import set_value
 
 if TYPE_CHECKING:
     from uqeval.metrics.calibration_settings import CalibrationSettings
@@ -56,9 +56,9 @@ def scores_of(
     }
     record: dict[str, Any] = {}
     for name, value in values.items():
-        put(record, name, value, cs.BY_FIELD[name].undefined)
+        set_value(record, name, value, cs.BY_FIELD[name].undefined)
     if not (adaptive or settings.adaptive):
-        put(record, "adaptive_ece", None, "left out by --no-adaptive")
+        set_value(record, "adaptive_ece", None, "left out by --no-adaptive")
     return record
 
 
@@ -84,6 +84,6 @@ def _per_class(
     rows: list[dict[str, Any]] = []
     for c, binned in enumerate(_by_class(settings, each)):
         row: dict[str, Any] = {"class": c, "name": names[c]}
-        put(row, "ece", cs.ece(binned, pixels), cs.BY_FIELD["ece"].undefined)
+        set_value(row, "ece", cs.ece(binned, pixels), cs.BY_FIELD["ece"].undefined)
         rows.append(row | {"pixels": int(each["correct"][c].sum())})
     return rows

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UsageError
 from uqeval.metrics import _numbers as numbers
 from uqeval.metrics._columns import over
-from uqeval.metrics._contract import Metric, put
+from uqeval.metrics._contract import Metric, set_value
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Counted, Evaluation, Run
-from uqeval.metrics._facts import Facts
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics.divergence_settings import DivergenceSettings
 
@@ -44,13 +44,11 @@ METRICS = (
 _NONE = "no pixel is compared"
 
 
-def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, DivergenceSettings]:
-    if not facts.reference:
-        raise UsageError(
-            f"{facts.where}: a divergence needs a reference to compare with; give one."
-        )
+def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, DivergenceSettings]:
+    if not info.reference:
+        raise UsageError(f"{info.where}: a divergence needs a reference to compare with; give one.")
     found: dict[str, DivergenceSettings] = variants("divergence", DivergenceSettings, options)
-    if facts.kind == "regression" and any(own.clip for own in found.values()):
+    if info.kind == "regression" and any(own.clip for own in found.values()):
         raise UsageError("--clip is for class probabilities; these are Gaussians.")
     return found
 
@@ -62,7 +60,7 @@ class DivergenceFromReference(Evaluation[DivergenceSettings]):
     def _sums(self) -> Tally:
         from uqeval.tallies import Divergence
 
-        return Divergence(self.facts.kind, self.settings.clip)
+        return Divergence(self.info.kind, self.settings.clip)
 
     def maps(self) -> set[str]:
         return set(self._sums.inputs)
@@ -92,26 +90,26 @@ class DivergenceFromReference(Evaluation[DivergenceSettings]):
     def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
         """Raise `DataError` where no target is valid."""
         run = super().found(counted, exact)
-        if self.facts.kind == "regression":
-            numbers.refuse_nothing(run.results["pixels"], self.facts)
+        if self.info.kind == "regression":
+            numbers.refuse_nothing(run.results["pixels"], self.info)
         return run
 
     def numerics(self, run: Run) -> dict[str, int]:
         found = {"infinite": int(run.total(self._sums)["infinite"][0])}
-        if self.facts.kind == "regression":
-            found["invalid"] = sum(h * w for h, w in self.facts.sizes) - run.results["pixels"]
+        if self.info.kind == "regression":
+            found["invalid"] = sum(h * w for h, w in self.info.sizes) - run.results["pixels"]
         return found
 
     def warnings(self, run: Run) -> list[str]:
         found = []
         if run.results["infinite"]:
-            how = "; --clip makes them finite" if self.facts.kind == "classes" else ""
+            how = "; --clip makes them finite" if self.info.kind == "classes" else ""
             found.append(
                 f"{run.results['infinite']:.2%} of the pixels have an infinite divergence and are "
                 f"left out of the mean{how}."
             )
-        if self.facts.kind == "regression":
-            found += numbers.void_items(self.facts.names, [item["pixels"] for item in run.items])
+        if self.info.kind == "regression":
+            found += numbers.void_items(self.info.names, [item["pixels"] for item in run.items])
         return found
 
 
@@ -120,9 +118,9 @@ def _scores(state: State) -> dict[str, Any]:
     record: dict[str, Any] = {}
     (metric,) = METRICS
     why = metric.undefined if infinite else _NONE
-    put(record, "kl", metric.formula(total, finite, infinite), why)
+    set_value(record, "kl", metric.formula(total, finite, infinite), why)
     pixels = record["pixels"] = finite + infinite
-    put(record, "infinite", infinite / pixels if pixels else None, _NONE)
+    set_value(record, "infinite", infinite / pixels if pixels else None, _NONE)
     return record
 
 

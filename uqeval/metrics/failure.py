@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics import failure_columns, failure_scores, float16
 from uqeval.metrics._columns import of_rows, over
-from uqeval.metrics._contract import put
+from uqeval.metrics._contract import set_value
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Counted, Evaluation, Passes, Run
-from uqeval.metrics._facts import Facts
 from uqeval.metrics._family import Family, variants
-from uqeval.metrics._ladder import BIN_WIDTH, Ladder
+from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._signs import sign_warnings
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
@@ -39,13 +39,13 @@ BLOCK_ROWS, SPLIT_ROWS = 384, 2048
 WIDEST = 512
 
 
-def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, FailureSettings]:
+def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, FailureSettings]:
     found: dict[str, FailureSettings] = variants(
         "failure", FailureSettings, options, ("uncertainty",)
     )
     refuse_unused_base(options, [own.uncertainty for own in found.values()])
     for own in found.values():
-        check_uncertainty(own.uncertainty, facts)
+        check_uncertainty(own.uncertainty, info)
     return found
 
 
@@ -69,11 +69,11 @@ class Failure(Evaluation[FailureSettings]):
 
     @property
     def _uncertainty(self) -> Uncertainty:
-        return self.settings.ranked(self.facts.classes)
+        return self.settings.ranked(self.info.classes)
 
     @property
     def _ranks(self) -> RankedErrors:
-        return _pooled(self._uncertainty, self.facts.classes)
+        return _pooled(self._uncertainty, self.info.classes)
 
     @property
     def _undetected(self) -> Undetected | None:
@@ -81,13 +81,13 @@ class Failure(Evaluation[FailureSettings]):
 
         if "threshold" not in self.fitted:
             return None
-        return Undetected(self._uncertainty, self.facts.classes, self.fitted["threshold"])
+        return Undetected(self._uncertainty, self.info.classes, self.fitted["threshold"])
 
     @property
     def _items(self) -> ItemFailure:
         from uqeval.tallies import ItemFailure
 
-        return ItemFailure(self._uncertainty, self.facts.classes)
+        return ItemFailure(self._uncertainty, self.info.classes)
 
     @property
     def _lacking(self) -> str:
@@ -106,11 +106,11 @@ class Failure(Evaluation[FailureSettings]):
         from uqeval.tallies import Patches
 
         rule = Rule.parse(self.settings.threshold)
-        fitted = yield from fit(rule, Patches(self._uncertainty, self.facts.classes), False)
+        fitted = yield from fit(rule, Patches(self._uncertainty, self.info.classes), False)
         self.fitted["threshold"] = fitted.threshold[0]
 
     def exact(self) -> Passes:
-        return (yield from _ranked(self._uncertainty, self.facts.classes))
+        return (yield from _ranked(self._uncertainty, self.info.classes))
 
     def tallies(self) -> tuple[Tally, ...]:
         held = self._undetected
@@ -118,18 +118,18 @@ class Failure(Evaluation[FailureSettings]):
 
     def beside(self) -> tuple[Tally, ...]:
         held = self._undetected
-        halves = held is not None and self.settings.uncertainty in self.facts.halves
+        halves = held is not None and self.settings.uncertainty in self.info.halves
         band = float16.band_of_errors(held) if held is not None and halves else ()
         return (self._items, *band)
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        names, held = self.facts.class_names, self._undetected
+        names, held = self.info.class_names, self._undetected
         if exact is None:
-            ladder = Ladder.of(self._ranks, states[self._ranks])
+            ladder = RankBins.of(self._ranks, states[self._ranks])
             ranked = failure_scores.scores(ladder)
             each: list[dict[str, Any]] = [{} for _ in names]
         else:
-            ladder, nothing = exact[None], Ladder.nothing()
+            ladder, nothing = exact[None], RankBins.nothing()
             ranked = failure_scores.scores(ladder)
             each = [failure_scores.scores(exact.get(c, nothing)) for c in range(len(names))]
         if held is None:
@@ -140,12 +140,12 @@ class Failure(Evaluation[FailureSettings]):
     def columns(
         self, states: Mapping[Tally, SetStates], wanted: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
-        ladder, held = failure_columns.SetLadder.of(states[self._ranks]), self._undetected
+        ladder, held = failure_columns.SetRankBins.of(states[self._ranks]), self._undetected
         found = failure_columns.columns(ladder, wanted)
         if held is None:
             return found | {("pixels",): ladder.total, ("errors",): ladder.wrong}
         counts = states[held]["counts"]
-        rows = of_rows(_counted(counts, held.threshold), range(self.facts.classes))
+        rows = of_rows(_counted(counts, held.threshold), range(self.info.classes))
         whole = _counted(counts.sum(axis=1), held.threshold)
         return found | rows | {(name,): values for name, values in whole.items()}
 
@@ -184,14 +184,14 @@ def _ranked(uncertainty: Uncertainty, classes: int) -> Passes:
         uncertainty, wrong, classes, True, 0, BLOCK_BITS, tuple((c, 0) for c in range(classes))
     )
     blocks = (yield (occupied,))[occupied].total["pixels"]
-    ladders: dict[int | None, Ladder] = {}
+    ladders: dict[int | None, RankBins] = {}
     for bins in _batches(blocks):
         fine = RankedErrors(
             uncertainty, wrong, classes, True, BLOCK_BITS, POOLED_BITS - BLOCK_BITS, bins
         )
         state = (yield (fine,))[fine].total
         for group in (None, *dict.fromkeys(c for c, _ in bins)):
-            part = Ladder.of(fine, state, group)
+            part = RankBins.of(fine, state, group)
             ladders[group] = ladders[group].joined(part) if group in ladders else part
     yield from _split(ladders, uncertainty, classes)
     return ladders
@@ -225,7 +225,7 @@ def _results(
     counts = hidden["counts"]
     lacking = Rule.parse(settings.threshold).undefined if threshold is None else ""
     results: dict[str, Any] = {"uncertainty": settings.uncertainty}
-    put(results, "uncertainty_threshold", threshold, lacking)
+    set_value(results, "uncertainty_threshold", threshold, lacking)
     return results | {
         **_record(pooled, counts.sum(axis=0), lacking),
         "per_class_by": "label",
@@ -250,7 +250,7 @@ def _batches(blocks: Any) -> Iterator[tuple[tuple[int, int], ...]]:
     yield tuple(sorted(batch))
 
 
-def _split(ladders: dict[int | None, Ladder], uncertainty: Uncertainty, classes: int) -> Passes:
+def _split(ladders: dict[int | None, RankBins], uncertainty: Uncertainty, classes: int) -> Passes:
     """Split rungs until every cut is exact; the first time also those that widen the bounds."""
     from uqeval.tallies import Error, RankedErrors
 
@@ -278,7 +278,7 @@ def _split(ladders: dict[int | None, Ladder], uncertainty: Uncertainty, classes:
         counted = yield tuple(tallies)
         for tally in tallies:
             for g in dict.fromkeys(group for group, _ in tally.bins):
-                finer = Ladder.of(tally, counted[tally].total, g)
+                finer = RankBins.of(tally, counted[tally].total, g)
                 key = g if tally.by_class else None
                 mine = [p for group, p in tally.bins if group == g]
                 ladders[key] = ladders[key].with_split(finer, POOLED_BITS, mine)
@@ -299,7 +299,7 @@ def _put_undetected(record: dict[str, Any], counts: Any, lacking: str) -> None:
     metric = failure_scores.BY_FIELD["undetected_error_rate"]
     pixels, _, undetected = counts.tolist()
     value = None if lacking else metric.formula(pixels, undetected)
-    put(record, metric.field, value, lacking or metric.undefined)
+    set_value(record, metric.field, value, lacking or metric.undefined)
 
 
 def _item(tally: ItemFailure, data: bytes, counts: Any, lacking: str) -> dict[str, Any]:
@@ -320,7 +320,7 @@ def _item(tally: ItemFailure, data: bytes, counts: Any, lacking: str) -> dict[st
     }
     record: dict[str, Any] = {"pixels": pixels, "errors": wrong}
     for field, value in values.items():
-        put(record, field, value, failure_scores.BY_FIELD[field].undefined)
+        set_value(record, field, value, failure_scores.BY_FIELD[field].undefined)
     _put_undetected(record, counts, lacking)
     return record
 

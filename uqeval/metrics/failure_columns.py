@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class SetLadder:
+class SetRankBins:
     """Pixels and errors of each bin [set, bin], ascending."""
 
     states: RankedSets
 
     @classmethod
-    def of(cls, states: SetStates) -> SetLadder:
+    def of(cls, states: SetStates) -> SetRankBins:
         """Return the bins of states of `RankedErrors` of one row."""
         assert isinstance(states, RankedSets)
         return cls(states)
 
     @classmethod
-    def of_arrays(cls, pixels: NDArray[Any], errors: NDArray[Any]) -> SetLadder:
+    def of_arrays(cls, pixels: NDArray[Any], errors: NDArray[Any]) -> SetRankBins:
         """Return the bins of arrays [set, bin]."""
         fields = {"pixels": pixels[:, None], "errors": errors[:, None]}
         return cls(RankedSets(fields, tiles=OneTile(fields)))
@@ -81,7 +81,7 @@ class SetLadder:
         return found
 
 
-def columns(ladder: SetLadder, wanted: Collection[str]) -> dict[Place, NDArray[Any]]:
+def columns(ladder: SetRankBins, wanted: Collection[str]) -> dict[Place, NDArray[Any]]:
     """Return the wanted scores that a ladder gives."""
     found: dict[Place, NDArray[Any]] = {}
     for name, formula in _SCORES.items():
@@ -94,7 +94,7 @@ def columns(ladder: SetLadder, wanted: Collection[str]) -> dict[Place, NDArray[A
     return found
 
 
-def _auroc(ladder: SetLadder) -> NDArray[Any]:
+def _auroc(ladder: SetRankBins) -> NDArray[Any]:
     wrong, right = ladder.wrong, ladder.total - ladder.wrong
     # Pairs of a wrong pixel and a right one below it; those of a bin count half.
     pairs = _dot(ladder.errors, ladder.upto - ladder.pixels / 2)
@@ -102,19 +102,19 @@ def _auroc(ladder: SetLadder) -> NDArray[Any]:
     return over(pairs - own, wrong * right)
 
 
-def _augrc(ladder: SetLadder) -> NDArray[Any]:
+def _augrc(ladder: SetRankBins) -> NDArray[Any]:
     area = _dot(ladder.pixels, ladder.errors_upto - ladder.errors / 2)
     return over(over(area, ladder.total), ladder.total)
 
 
-def _aurc(ladder: SetLadder) -> NDArray[Any]:
+def _aurc(ladder: SetRankBins) -> NDArray[Any]:
     import numpy as np
 
     rate = ladder.errors_upto / np.maximum(ladder.upto, 1)
     return over(_dot(ladder.pixels, rate), ladder.total)
 
 
-def _e_aurc(ladder: SetLadder) -> NDArray[Any]:
+def _e_aurc(ladder: SetRankBins) -> NDArray[Any]:
     wrong, total = ladder.wrong, ladder.total
     right = total - wrong
     best = over(wrong - right * harmonics(right, total), total)
@@ -122,7 +122,7 @@ def _e_aurc(ladder: SetLadder) -> NDArray[Any]:
     return found
 
 
-def _aupr_error(ladder: SetLadder) -> NDArray[Any]:
+def _aupr_error(ladder: SetRankBins) -> NDArray[Any]:
     import numpy as np
 
     below = ladder.upto - ladder.pixels
@@ -131,14 +131,14 @@ def _aupr_error(ladder: SetLadder) -> NDArray[Any]:
     return over(_dot(ladder.errors, rate), ladder.wrong)
 
 
-def _aupr_success(ladder: SetLadder) -> NDArray[Any]:
+def _aupr_success(ladder: SetRankBins) -> NDArray[Any]:
     import numpy as np
 
     rate = (ladder.upto - ladder.errors_upto) / np.maximum(ladder.upto, 1)
     return over(_dot(ladder.pixels - ladder.errors, rate), ladder.total - ladder.wrong)
 
 
-def _fpr95(ladder: SetLadder) -> NDArray[Any]:
+def _fpr95(ladder: SetRankBins) -> NDArray[Any]:
     import numpy as np
 
     wrong, right = ladder.wrong, ladder.total - ladder.wrong
@@ -149,12 +149,12 @@ def _fpr95(ladder: SetLadder) -> NDArray[Any]:
     return np.where(wrong > 0, over(right - below, right), np.nan)
 
 
-def _risk_at(ladder: SetLadder, percent: int) -> NDArray[Any]:
+def _risk_at(ladder: SetRankBins, percent: int) -> NDArray[Any]:
     at = _first(ladder.upto, -(-percent * ladder.total // 100), "left")
     return over(_at(ladder.errors_upto, at), _at(ladder.upto, at))
 
 
-def _coverage_at(ladder: SetLadder, percent: int) -> NDArray[Any]:
+def _coverage_at(ladder: SetRankBins, percent: int) -> NDArray[Any]:
     import numpy as np
 
     good = 100 * ladder.errors_upto <= percent * ladder.upto
@@ -189,7 +189,7 @@ def _at(values: NDArray[Any], bins: NDArray[Any]) -> NDArray[Any]:
     return found
 
 
-_SCORES: dict[str, Callable[[SetLadder], NDArray[Any]]] = {
+_SCORES: dict[str, Callable[[SetRankBins], NDArray[Any]]] = {
     "auroc": _auroc, "aupr_error": _aupr_error, "aupr_success": _aupr_success, "fpr95": _fpr95,
     "aurc": _aurc, "e_aurc": _e_aurc, "augrc": _augrc,
 }  # fmt: skip

@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._advice import RANKING
-from uqeval.metrics._contract import Metric, put
+from uqeval.metrics._contract import Metric, set_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._ladder import Ladder
+    from uqeval.metrics._rank_bins import RankBins
 
 #: Coverages and risks, in percent, at which the risk-coverage curve is read.
 COVERAGES, RISKS = (80, 90, 95), (1, 5)
@@ -29,7 +29,7 @@ COVERAGES, RISKS = (80, 90, 95), (1, 5)
 Bounded = tuple[float, float] | None
 
 
-def auroc(ladder: Ladder) -> Bounded:
+def auroc(ladder: RankBins) -> Bounded:
     """Σ e·(C_b + c/2) / (E·C): the chance that a wrong pixel is less certain than a right one.
 
     Fawcett 2006, §7. A bin can move it by e·c/2. Undefined without wrong or without right pixels.
@@ -42,7 +42,7 @@ def auroc(ladder: Ladder) -> Bounded:
     return value, _swaps(ladder) / pairs
 
 
-def aupr_error(ladder: Ladder) -> Bounded:
+def aupr_error(ladder: RankBins) -> Bounded:
     """Σ e/E · E↑/N↑, from the least certain on: scikit-learn's average_precision of the errors.
 
     A bin's own part lies between e·(E_a + 1)/(N_a + c + 1) and e·(E_a + e)/(N_a + e), with E_a of
@@ -52,7 +52,7 @@ def aupr_error(ladder: Ladder) -> Bounded:
     return _average_precision(e[::-1], c[::-1], ladder.open[::-1])
 
 
-def aupr_success(ladder: Ladder) -> Bounded:
+def aupr_success(ladder: RankBins) -> Bounded:
     """As `aupr_error`, for right pixels found by certainty. Undefined without right pixels."""
     e, c, _, _ = _parts(ladder)
     return _average_precision(c, e, ladder.open)
@@ -74,7 +74,7 @@ def _average_precision(hit: NDArray[Any], miss: NDArray[Any], open_: NDArray[Any
     return float(value.sum()) / total, float(spread.sum()) / total
 
 
-def aurc(ladder: Ladder) -> Bounded:
+def aurc(ladder: RankBins) -> Bounded:
     """Σ n·E↑/N↑ / N: mean error rate of the k most certain pixels, k = 1 … N, ties as plateaus.
 
     Geifman & El-Yaniv 2017; Geifman et al. 2019, eq. 1. A bin's own part lies between
@@ -97,7 +97,7 @@ def aurc(ladder: Ladder) -> Bounded:
     return float(value.sum()) / total, float(spread.sum()) / total
 
 
-def e_aurc(ladder: Ladder) -> Bounded:
+def e_aurc(ladder: RankBins) -> Bounded:
     """AURC less that of the best ordering, which has all errors last: Geifman et al. 2019, eq. 2.
 
     Undefined without pixels.
@@ -105,13 +105,13 @@ def e_aurc(ladder: Ladder) -> Bounded:
     return _excess(ladder, aurc(ladder))
 
 
-def _excess(ladder: Ladder, found: Bounded) -> Bounded:
+def _excess(ladder: RankBins, found: Bounded) -> Bounded:
     if found is None:
         return None
     return found[0] - best_aurc(ladder.total, int(ladder.errors.sum())), found[1]
 
 
-def augrc(ladder: Ladder) -> Bounded:
+def augrc(ladder: RankBins) -> Bounded:
     """Area under E(k)/N over k/N, 0 to 1, ties averaged: Traub et al. 2024, eq. 5.
 
     Equal to r·(1 - r)·(1 - AUROC) + r²/2 with r = E/N. A bin can move it by e·c/2. Undefined
@@ -125,7 +125,7 @@ def augrc(ladder: Ladder) -> Bounded:
     return area, _swaps(ladder) / total / total
 
 
-def _swaps(ladder: Ladder) -> float:
+def _swaps(ladder: RankBins) -> float:
     """Σ e·c/2 of the open rungs."""
     open_ = ladder.open
     e = ladder.errors[open_]
@@ -154,7 +154,7 @@ def harmonic(a: int, b: int) -> float:
     return math.fsum([first, *tail])
 
 
-def fpr95(ladder: Ladder) -> float | None:
+def fpr95(ladder: RankBins) -> float | None:
     """Share of the right pixels that are rejected with 95 % of the wrong ones.
 
     At the highest threshold that rejects at least 95 % of the wrong pixels. Undefined without
@@ -167,7 +167,7 @@ def fpr95(ladder: Ladder) -> float | None:
     return int(right[-1] - right[at] + c[at]) / int(right[-1])
 
 
-def risk_at(ladder: Ladder, percent: int) -> float | None:
+def risk_at(ladder: RankBins, percent: int) -> float | None:
     """Error rate of the most certain pixels, as few as make up the coverage, ties together."""
     if not ladder.total:
         return None
@@ -175,7 +175,7 @@ def risk_at(ladder: Ladder, percent: int) -> float | None:
     return int(ladder.errors_upto[at]) / int(ladder.upto[at])
 
 
-def coverage_at(ladder: Ladder, percent: int) -> float | None:
+def coverage_at(ladder: RankBins, percent: int) -> float | None:
     """Largest share of pixels, the most certain ones, with an error rate not above `percent` %.
 
     0 where even the most certain tie has a higher one.
@@ -187,7 +187,7 @@ def coverage_at(ladder: Ladder, percent: int) -> float | None:
     return int(upto[good].max(initial=0)) / ladder.total
 
 
-def cut_rungs(ladder: Ladder) -> list[int]:
+def cut_rungs(ladder: RankBins) -> list[int]:
     """Open rungs that have to be split before what cuts at given ranks is exact, in order of need.
 
     The rungs that hold a wanted rank; and for the coverage at a risk, those above the last known
@@ -208,7 +208,7 @@ def cut_rungs(ladder: Ladder) -> list[int]:
     return [i for i in dict.fromkeys(wanted) if ladder.open[i]]
 
 
-def cut_ties(ladder: Ladder) -> int:
+def cut_ties(ladder: RankBins) -> int:
     """Pixels of the ties at a wanted coverage, or at 95 % of the wrong pixels, which no threshold
     divides; exact once `cut_rungs` is empty.
     """
@@ -217,7 +217,7 @@ def cut_ties(ladder: Ladder) -> int:
     return sum(int(ladder.pixels[i]) for i in set(_cuts(ladder)) if ladder.pixels[i] > 1)
 
 
-def widest_rungs(ladder: Ladder, count: int) -> list[int]:
+def widest_rungs(ladder: RankBins, count: int) -> list[int]:
     """The open rungs that widen the bounds most."""
     import numpy as np
 
@@ -229,14 +229,14 @@ def widest_rungs(ladder: Ladder, count: int) -> list[int]:
     return [int(i) for i in order if width[i] > 0]
 
 
-def _cuts(ladder: Ladder) -> list[int]:
+def _cuts(ladder: RankBins) -> list[int]:
     """The rungs of the wanted coverages, and of 95 % of the wrong pixels where there are both."""
     rungs = [_rung_of_coverage(ladder, percent) for percent in COVERAGES]
     wrong = int(ladder.errors.sum())
     return [*rungs, _rung_of_95(ladder)] if 0 < wrong < ladder.total else rungs
 
 
-def _rung_of_95(ladder: Ladder) -> int:
+def _rung_of_95(ladder: RankBins) -> int:
     import numpy as np
 
     wrong = ladder.errors_upto
@@ -244,20 +244,20 @@ def _rung_of_95(ladder: Ladder) -> int:
     return int(np.flatnonzero(20 * above >= 19 * wrong[-1])[-1])
 
 
-def _rung_of_coverage(ladder: Ladder, percent: int) -> int:
+def _rung_of_coverage(ladder: RankBins, percent: int) -> int:
     import numpy as np
 
     return int(np.flatnonzero(100 * ladder.upto >= percent * ladder.total)[0])
 
 
-def _parts(ladder: Ladder) -> tuple[NDArray[Any], ...]:
+def _parts(ladder: RankBins) -> tuple[NDArray[Any], ...]:
     """e, c of each rung; wrong and right pixels up to its end."""
     e, wrong = ladder.errors, ladder.errors_upto
     return e, ladder.pixels - e, wrong, ladder.upto - wrong
 
 
-def _value(area: Callable[[Ladder], Bounded]) -> Callable[[Ladder], float | None]:
-    def value(ladder: Ladder) -> float | None:
+def _value(area: Callable[[RankBins], Bounded]) -> Callable[[RankBins], float | None]:
+    def value(ladder: RankBins) -> float | None:
         found = area(ladder)
         return None if found is None else found[0]
 
@@ -270,7 +270,7 @@ _RIGHT = "no pixel is right"
 _VOID = "no labelled pixel: all are void"
 _UNIT = (0.0, 1.0)
 
-AREAS: dict[str, Callable[[Ladder], Bounded]] = {
+AREAS: dict[str, Callable[[RankBins], Bounded]] = {
     "auroc": auroc, "aupr_error": aupr_error, "aupr_success": aupr_success,
     "aurc": aurc, "e_aurc": e_aurc, "augrc": augrc,
 }  # fmt: skip
@@ -333,12 +333,12 @@ METRICS = (
 BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}
 
 
-def scores(ladder: Ladder) -> dict[str, Any]:
+def scores(ladder: RankBins) -> dict[str, Any]:
     """All scores that a ladder gives, with the bounds of the areas."""
     record: dict[str, Any] = {}
     for field in ("auroc", "aupr_error", "aupr_success"):
         _put_area(record, field, AREAS[field](ladder))
-    put(record, "fpr95", fpr95(ladder), _BOTH)
+    set_value(record, "fpr95", fpr95(ladder), _BOTH)
     area = aurc(ladder)
     _put_area(record, "aurc", area)
     _put_area(record, "e_aurc", _excess(ladder, area))
@@ -348,12 +348,12 @@ def scores(ladder: Ladder) -> dict[str, Any]:
     ):  # fmt: skip
         record[field] = {}
         for percent in percents:
-            put(record[field], str(percent), formula(ladder, percent), _VOID)
+            set_value(record[field], str(percent), formula(ladder, percent), _VOID)
     return record
 
 
 def _put_area(record: dict[str, Any], field: str, found: Bounded) -> None:
-    put(record, field, None if found is None else found[0], BY_FIELD[field].undefined)
+    set_value(record, field, None if found is None else found[0], BY_FIELD[field].undefined)
     record[f"{field}_bound"] = None if found is None else found[1]
     if found is None:
         record[f"{field}_bound_reason"] = BY_FIELD[field].undefined

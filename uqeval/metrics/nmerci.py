@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 from uqeval.maps.names import TARGET_COUNTS, lambda_of
 from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import nmerci_scores as ns
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import together
 from uqeval.metrics._evaluation import Counted, Evaluation, Passes, Run
-from uqeval.metrics._facts import Facts
 from uqeval.metrics._family import Family, variants
-from uqeval.metrics._ladder import BIN_WIDTH
+from uqeval.metrics._rank_bins import BIN_WIDTH
 from uqeval.metrics._signs import sign_warnings
 from uqeval.metrics.nmerci_binned import scores_of
 from uqeval.metrics.nmerci_by_depth import by_depth
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from uqeval.tallies._contract import State
 
 
-def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, NmerciSettings]:
+def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, NmerciSettings]:
     chosen = dict(options)
     if "alpha" in chosen:  # 85, not 85.0, in the names of variants
         given = chosen["alpha"]
@@ -43,7 +43,7 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, NmerciSetti
         "nmerci", NmerciSettings, chosen, ("uncertainty", "interpolation")
     )
     for own in found.values():
-        numbers.check_sigma(own.uncertainty, facts)
+        numbers.check_sigma(own.uncertainty, info)
     return found
 
 
@@ -88,9 +88,9 @@ class Nmerci(Evaluation[NmerciSettings]):
         sums = () if own.depth_step is None else (ErrorSums(own.sigma),)
         counted = yield (items, coarse, *sums)
         total = counted[items].total
-        numbers.refuse_nothing(int(total["pixels"][0]), self.facts)
+        numbers.refuse_nothing(int(total["pixels"][0]), self.info)
         steps = [
-            _percentiles(own, sums_of(total), counted[coarse].total["coarse"], self.facts.where)
+            _percentiles(own, sums_of(total), counted[coarse].total["coarse"], self.info.where)
         ]
         for tally in sums:
             target = counted[tally].total
@@ -129,8 +129,8 @@ class Nmerci(Evaluation[NmerciSettings]):
         from uqeval.tallies import TargetCounts
 
         return [
-            *numbers.void_items(self.facts.names, [item["pixels"] for item in run.items]),
-            *numbers.zero_targets(run.total(TargetCounts()), self.facts),
+            *numbers.void_items(self.info.names, [item["pixels"] for item in run.items]),
+            *numbers.zero_targets(run.total(TargetCounts()), self.info),
             *_warnings(run.results, self.settings),
         ]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UsageError
 from uqeval.maps.names import lambda_of
 from uqeval.metrics import nmerci_scores as ns
-from uqeval.metrics._contract import put
+from uqeval.metrics._contract import set_value
 from uqeval.metrics._driver import together
 from uqeval.metrics.nmerci_records import running
 
@@ -88,7 +88,7 @@ def _mean(rows: list[dict[str, Any]]) -> dict[str, Any]:
     for field in ("mae_trimmed", "nmerci"):
         defined = [row[field] for row in rows if row[field] is not None]
         value = math.fsum(defined) / len(defined) if defined else None
-        put(mean, field, value, "it is undefined in every interval")
+        set_value(mean, field, value, "it is undefined in every interval")
         mean[f"{field}_intervals"] = len(defined)
     return mean
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from uqeval.metrics._advice import RANKING
-from uqeval.metrics._contract import Metric, put
+from uqeval.metrics._contract import Metric, set_value
 
 
 def merci(ratio: float | None, sigma: float | None) -> float | None:
@@ -136,11 +136,11 @@ def record(parts: Parts, alpha: float, over: str, mae: str) -> dict[str, Any]:
     if over == "kept":
         small = "the largest error of the kept pixels is not above their MAE"
     result: dict[str, Any] = {}
-    put(result, "nmerci", normalised, infinite if found is None else small)
-    put(result, "merci", found, infinite)
-    put(result, "lambda", ratio, infinite)
-    put(result, "mae", parts.every.mae, nothing)
-    put(result, "mae_trimmed", trimmed, infinite if over == "kept" else nothing)
-    put(result, "max_alpha", parts.most, nothing)
+    set_value(result, "nmerci", normalised, infinite if found is None else small)
+    set_value(result, "merci", found, infinite)
+    set_value(result, "lambda", ratio, infinite)
+    set_value(result, "mae", parts.every.mae, nothing)
+    set_value(result, "mae_trimmed", trimmed, infinite if over == "kept" else nothing)
+    set_value(result, "max_alpha", parts.most, nothing)
     result["pixels"] = n
     return result

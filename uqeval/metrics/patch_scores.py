@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._advice import RANKING
 from uqeval.metrics._columns import over
-from uqeval.metrics._contract import Metric, put
+from uqeval.metrics._contract import Metric, set_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -243,12 +243,14 @@ def scores_of_accuracy(accurate: int, inaccurate: int, reason: str) -> dict[str,
     """
     record: dict[str, Any] = {}
     for name in COUNTS:
-        put(record, name, None, reason)
+        set_value(record, name, None, reason)
     for metric in METRICS:
         if metric.field == "p_accurate":
-            put(record, metric.field, p_accurate(accurate, 0, inaccurate, 0), metric.undefined)
+            set_value(
+                record, metric.field, p_accurate(accurate, 0, inaccurate, 0), metric.undefined
+            )
         else:
-            put(record, metric.field, None, reason)
+            set_value(record, metric.field, None, reason)
     return record
 
 
@@ -256,5 +258,5 @@ def scores(ac: int, au: int, ic: int, iu: int) -> dict[str, Any]:
     """The four counts and all scores, undefined ones None with their reason."""
     record: dict[str, Any] = dict(zip(COUNTS, (ac, au, ic, iu), strict=True))
     for metric in METRICS:
-        put(record, metric.field, metric.formula(ac, au, ic, iu), metric.undefined)
+        set_value(record, metric.field, metric.formula(ac, au, ic, iu), metric.undefined)
     return record

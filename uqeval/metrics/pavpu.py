@@ -49,7 +49,7 @@ class Pavpu(Evaluation[PavpuSettings]):
 
     @property
     def _patches(self) -> Patches:
-        return self.settings.patches(self.facts.classes)
+        return self.settings.patches(self.info.classes)
 
     @property
     def _thresholds(self) -> Fitted | None:
@@ -88,14 +88,14 @@ class Pavpu(Evaluation[PavpuSettings]):
         return (self._counts(self._counted_at),) if self.known else ()
 
     def beside(self) -> tuple[Tally, ...]:
-        if self._patches.uncertainty.name not in self.facts.halves:
+        if self._patches.uncertainty.name not in self.info.halves:
             return ()
         return tuple(own for tally in self.tallies() for own in float16.band(tally))  # type: ignore[arg-type]
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         (tally,) = self.tallies()
         return results_of(
-            self.settings, self._thresholds, states[tally], self.facts.class_names, self._step
+            self.settings, self._thresholds, states[tally], self.info.class_names, self._step
         )
 
     def columns(
@@ -107,7 +107,7 @@ class Pavpu(Evaluation[PavpuSettings]):
     def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
         (tally,), fitted = self.tallies(), self._thresholds
         states = map(tally.unpack, counted[tally].items)
-        return [item_of(self.settings, fitted, own, self.facts.class_names) for own in states]
+        return [item_of(self.settings, fitted, own, self.info.class_names) for own in states]
 
     def numerics(self, run: Run) -> dict[str, int]:
         return {f"ties_{k}": v for k, v in run.results["ties"].items() if isinstance(v, int)}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import listed
 from uqeval.metrics import patch_scores
 from uqeval.metrics._columns import of_rows
-from uqeval.metrics._contract import put
+from uqeval.metrics._contract import set_value
 from uqeval.metrics.patch_scores import METRICS
 from uqeval.metrics.pavpu_settings import PavpuSettings
 from uqeval.metrics.thresholds import Fitted, Rule
@@ -49,14 +49,14 @@ def results_of(
     one = fitted is not None and len(fitted.threshold) == 1
     lacking = _lacking(rule, fitted, state, class_names)
     if fitted and one:
-        put(results, "uncertainty_threshold", fitted.threshold[0], rule.undefined)
+        set_value(results, "uncertainty_threshold", fitted.threshold[0], rule.undefined)
     else:
         each = "class" if fitted else "item"
         results["uncertainty_threshold_reason"] = f"fitted for each {each} apart"
     results |= _scored(at.sum(axis=0), lacking)
     results["ties"] = dict(zip(("accuracy", "uncertainty"), state["ties"].tolist(), strict=True))
     if step is not None or lacking:
-        put(results["ties"], "uncertainty", None, lacking or NOT_HELD)
+        set_value(results["ties"], "uncertainty", None, lacking or NOT_HELD)
     rows = []
     for c, own in enumerate(at):
         mixed = c == len(class_names)
@@ -67,7 +67,7 @@ def results_of(
         if fitted and not one:
             threshold = fitted.threshold[c] if own.any() else None
             reason = rule.undefined if own.any() else "no patch of this class"
-            put(row, "uncertainty_threshold", threshold, reason)
+            set_value(row, "uncertainty_threshold", threshold, reason)
             rows.append(row | _scored(own, reason if own.any() and threshold is None else ""))
         else:
             rows.append(row | _scored(own, lacking))
@@ -77,7 +77,7 @@ def results_of(
     if step is None and not lacking:
         results["accuracy_curve"] = _accuracy_curve(state["by_accuracy"])
     else:
-        put(results, "accuracy_curve", None, lacking or NOT_HELD)
+        set_value(results, "accuracy_curve", None, lacking or NOT_HELD)
     return results
 
 
@@ -152,7 +152,7 @@ def _curve(by_threshold: Any, ends: tuple[float, float] | None) -> dict[str, Any
         if best is None:
             record[f"{field}_peak_reason"] = patch_scores.BY_FIELD[field].undefined
     area = patch_scores.surplus_auc(curve["surplus"])
-    put(record, "surplus_auc", area, patch_scores.BY_FIELD["surplus"].undefined)
+    set_value(record, "surplus_auc", area, patch_scores.BY_FIELD["surplus"].undefined)
     return record
 
 
@@ -241,5 +241,5 @@ def item_of(
     lacking = rule.undefined if math.isnan(value) else ""
     record = _scored(counts, lacking)
     own = value if math.isfinite(value) else None
-    put(record, "uncertainty_threshold", own, lacking or "no patch")
+    set_value(record, "uncertainty_threshold", own, lacking or "no patch")
     return record

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Self
 from uqeval.errors import UsageError, cut, quoted
 from uqeval.keys import family_of
 from uqeval.maps.names import IN_NATS, NO_UNCERTAINTY, UNCERTAINTIES
-from uqeval.metrics._facts import Facts
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._family import variants
 from uqeval.metrics.thresholds import Rule
 from uqeval.settings import Settings, definition_of, documented, option
@@ -212,7 +212,7 @@ def _threshold_in(
     return float(value)
 
 
-def settings_of(options: Mapping[str, Any], facts: Facts) -> dict[str, PavpuSettings]:
+def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, PavpuSettings]:
     """The settings of every variant, checked against the data."""
     chosen = dict(options)
     path = chosen.get("threshold_from")
@@ -229,28 +229,28 @@ def settings_of(options: Mapping[str, Any], facts: Facts) -> dict[str, PavpuSett
         }
     refuse_unused_base(options, [own.uncertainty for own in found.values()])
     for own in found.values():
-        check_uncertainty(own.uncertainty, facts)
-        _check_threshold(own, facts)
-        if own.top_k >= facts.classes:
+        check_uncertainty(own.uncertainty, info)
+        _check_threshold(own, info)
+        if own.top_k >= info.classes:
             raise UsageError(
-                f"--top-k {own.top_k} of {facts.classes} classes: every pixel would be right."
+                f"--top-k {own.top_k} of {info.classes} classes: every pixel would be right."
             )
-        if own.window > 1 and set(facts.sizes) == {(1, 1)}:
+        if own.window > 1 and set(info.sizes) == {(1, 1)}:
             raise UsageError(
-                f"--window {own.window}: {facts.where} holds items of one pixel (image "
+                f"--window {own.window}: {info.where} holds items of one pixel (image "
                 f"classification), and a patch of {own.window}×{own.window} pixels needs "
                 "neighbours. Give --window 1, or evaluate calibration and failure."
             )
-        for name, (height, width) in zip(facts.names, facts.sizes, strict=True):
+        for name, (height, width) in zip(info.names, info.sizes, strict=True):
             if own.border == "drop" and own.window > min(height, width):
                 raise UsageError(
-                    f"--window {own.window} is larger than item {name} of {facts.where}, which is "
+                    f"--window {own.window} is larger than item {name} of {info.where}, which is "
                     f"{height}×{width} (height×width); give a smaller window, or --border partial."
                 )
     return found
 
 
-def _check_threshold(settings: PavpuSettings, facts: Facts) -> None:
+def _check_threshold(settings: PavpuSettings, info: DatasetInfo) -> None:
     """Raise `UsageError` for a number that no value of a computed uncertainty can pass or reach."""
     rule = Rule.parse(settings.threshold)
     fitted = settings.threshold_from is not None  # may pass the bound by rounding
@@ -258,20 +258,20 @@ def _check_threshold(settings: PavpuSettings, facts: Facts) -> None:
         return
     most = 1.0
     if settings.uncertainty in IN_NATS:
-        most = math.log(facts.classes) / math.log(
-            settings.patches(facts.classes).uncertainty.log_base
+        most = math.log(info.classes) / math.log(
+            settings.patches(info.classes).uncertainty.log_base
         )
     if not 0 <= rule.value <= most:
         raise UsageError(
             f"--threshold {settings.threshold} cannot be: {settings.uncertainty} of "
-            f"{facts.classes} classes lies between 0 and {most:.6g}."
+            f"{info.classes} classes lies between 0 and {most:.6g}."
         )
 
 
-def check_uncertainty(name: str, facts: Facts) -> None:
+def check_uncertainty(name: str, info: DatasetInfo) -> None:
     """Raise `UsageError` for a map that is no uncertainty."""
     if name in NO_UNCERTAINTY:
         raise UsageError(
-            f"--uncertainty {name} is no uncertainty of {facts.where}; expected "
+            f"--uncertainty {name} is no uncertainty of {info.where}; expected "
             f"{', '.join(UNCERTAINTIES)}, or the name of a map in the store."
         )

@@ -11,9 +11,9 @@ from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import regression_columns
 from uqeval.metrics import regression_scores as rs
-from uqeval.metrics._contract import put
+from uqeval.metrics._contract import set_value
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Counted, Evaluation, Gaps, Run
-from uqeval.metrics._facts import Facts
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics.regression_settings import RegressionSettings
 
@@ -26,13 +26,13 @@ if TYPE_CHECKING:
     from uqeval.tallies._contract import State
 
 
-def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, RegressionSettings]:
+def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, RegressionSettings]:
     found: dict[str, RegressionSettings] = variants(
         "regression", RegressionSettings, options, ("uncertainty", "distribution", "proportion")
     )
     for own in found.values():
-        numbers.check_sigma(own.uncertainty, facts)
-        numbers.check_unit(own.uncertainty, facts)
+        numbers.check_sigma(own.uncertainty, info)
+        numbers.check_unit(own.uncertainty, info)
     return found
 
 
@@ -85,7 +85,7 @@ class Regression(Evaluation[RegressionSettings]):
     def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
         """Raise `DataError` where no target is valid."""
         own = counted[self._sums]
-        numbers.refuse_nothing(int(own.total["count"][0]), self.facts)
+        numbers.refuse_nothing(int(own.total["count"][0]), self.info)
         spread = _target_spread([self._sums.unpack(data) for data in own.items])
         return super().found(counted, spread)
 
@@ -96,8 +96,8 @@ class Regression(Evaluation[RegressionSettings]):
     def warnings(self, run: Run) -> list[str]:
         from uqeval.tallies import TargetCounts
 
-        found = numbers.void_items(self.facts.names, [item["pixels"] for item in run.items])
-        found += numbers.zero_targets(run.total(TargetCounts()), self.facts)
+        found = numbers.void_items(self.info.names, [item["pixels"] for item in run.items])
+        found += numbers.zero_targets(run.total(TargetCounts()), self.info)
         zero = int(run.total(self._sums)["zero"][0, 0])
         if zero:
             found.append(
@@ -197,14 +197,14 @@ def _record(
             value, reason = None, "of quantiles the sign of a gap tells a bias, no confidence"
         if field == "nll" and zero:
             reason = f"σ = 0 at {zero} of {n} evaluated pixels: their likelihood is 0 or unbounded"
-        put(record, field, value, reason)
+        set_value(record, field, value, reason)
     record["calibration"] = {"p": list(settings.plotted), "observed": observed}
     totals = dict(zip(rs.LEVELS, scores["intervals"].tolist(), strict=True))
     for field, of_level in (("interval_score", totals), ("coverage", found)):
         record[field] = {}
         for p in rs.LEVELS:
             value, reason = rs.mean(of_level[p], n), rs.BY_FIELD[field].undefined
-            put(record[field], _percent(p), value, reason)
+            set_value(record[field], _percent(p), value, reason)
     return record
 
 

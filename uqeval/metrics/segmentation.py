@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import DataError, number_of
 from uqeval.metrics._columns import mean_of_defined, of_rows, over
-from uqeval.metrics._contract import Metric, put
+from uqeval.metrics._contract import Metric, set_value
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Counted, Evaluation, Run
-from uqeval.metrics._facts import Facts
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics.segmentation_settings import SegmentationSettings
 
@@ -92,7 +92,7 @@ def scores(state: State) -> dict[str, Any]:
     counts = [state[name].tolist() for name in ("labelled", "predicted", "correct")]
     record: dict[str, Any] = {}
     for metric in METRICS:
-        put(record, metric.field, metric.formula(*counts), metric.undefined)
+        set_value(record, metric.field, metric.formula(*counts), metric.undefined)
     record["pixels"] = sum(counts[0])
     return record
 
@@ -104,7 +104,7 @@ class Segmentation(Evaluation[SegmentationSettings]):
     def _counts(self) -> Tally:
         from uqeval.tallies import ClassCounts
 
-        return ClassCounts(self.facts.classes)
+        return ClassCounts(self.info.classes)
 
     def maps(self) -> set[str]:
         return {"label", "prediction"}
@@ -113,7 +113,7 @@ class Segmentation(Evaluation[SegmentationSettings]):
         return (self._counts,)
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        return _results(states[self._counts], self.facts.class_names)
+        return _results(states[self._counts], self.info.class_names)
 
     def columns(
         self, states: Mapping[Tally, SetStates], wanted: Collection[str]
@@ -131,9 +131,9 @@ class Segmentation(Evaluation[SegmentationSettings]):
         """Raise `DataError` where every label is void."""
         if not counted[self._counts].total["labelled"].any():
             raise DataError(
-                f"{self.facts.labels}: nothing is left to evaluate: all labels of "
-                f"{number_of(len(self.facts.names), 'item')} are ignore_index "
-                f"{self.facts.ignore_index} (void). Check --ignore-index and how the labels "
+                f"{self.info.labels}: nothing is left to evaluate: all labels of "
+                f"{number_of(len(self.info.names), 'item')} are ignore_index "
+                f"{self.info.ignore_index} (void). Check --ignore-index and how the labels "
                 "were written."
             )
 
@@ -175,7 +175,7 @@ def _columns(states: SetStates) -> dict[Place, NDArray[Any]]:
     } | of_rows(rows, range(labelled.shape[1]))
 
 
-def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, SegmentationSettings]:
+def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, SegmentationSettings]:
     return variants("segmentation", SegmentationSettings, options)
 
 

@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._advice import TEMPERATURE
-from uqeval.metrics._contract import Metric, put
+from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes
 from uqeval.metrics.calibration_settings import CalibrationSettings
 
@@ -194,7 +194,7 @@ class SmoothEce(Part[CalibrationSettings]):
     def _gaps(self) -> FineGaps:
         from uqeval.tallies import FineGaps
 
-        classes = self.facts.classes
+        classes = self.info.classes
         return FineGaps(classes, self.settings.is_positive(classes))
 
     def maps(self) -> set[str]:
@@ -218,9 +218,9 @@ class SmoothEce(Part[CalibrationSettings]):
 
             absolute = state["absolute"] / pixels
             bound = float(_bound(np.array([value]), absolute, len(gaps))[0])
-        put(record, "smooth_ece", value, metric.undefined)
-        put(record, "smooth_ece_bandwidth", value, metric.undefined)
-        put(record, "smooth_ece_bound", bound, metric.undefined)
+        set_value(record, "smooth_ece", value, metric.undefined)
+        set_value(record, "smooth_ece_bandwidth", value, metric.undefined)
+        set_value(record, "smooth_ece_bound", bound, metric.undefined)
         return record
 
     def columns(

@@ -16,13 +16,13 @@ from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import sparsification_columns
 from uqeval.metrics import sparsification_curves as sc
-from uqeval.metrics._contract import put
+from uqeval.metrics._contract import set_value
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Counted, Evaluation, OverItems, Passes, Run
-from uqeval.metrics._facts import Facts
 from uqeval.metrics._family import Family, variants
-from uqeval.metrics._ladder import BIN_WIDTH, Ladder
+from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._signs import sign_warnings
-from uqeval.metrics.failure_columns import SetLadder
+from uqeval.metrics.failure_columns import SetRankBins
 from uqeval.metrics.pavpu_settings import check_uncertainty
 from uqeval.metrics.sparsification_settings import SparsificationSettings
 
@@ -37,13 +37,13 @@ if TYPE_CHECKING:
 WIDEST = 128
 
 
-def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, SparsificationSettings]:
+def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, SparsificationSettings]:
     found: dict[str, SparsificationSettings] = variants(
         "sparsification", SparsificationSettings, options, ("uncertainty", "error")
     )
-    found = {key: own.for_data(facts.kind, facts.where) for key, own in found.items()}
+    found = {key: own.for_data(info.kind, info.where) for key, own in found.items()}
     for own in found.values():
-        check_uncertainty(own.uncertainty, facts)
+        check_uncertainty(own.uncertainty, info)
     return found
 
 
@@ -74,16 +74,16 @@ class Sparsification(Evaluation[SparsificationSettings]):
         own = self.settings
         every = own.grid == "every-rank"
         score, error = Uncertainty(own.uncertainty), Error(own.error)
-        return ItemCurves(score, error, self.facts.classes, own.cuts, every)
+        return ItemCurves(score, error, self.info.classes, own.cuts, every)
 
     @property
     def _coarse(self) -> dict[Uncertainty | Error, RankedErrors]:
-        return _coarse(self.settings, self.facts.classes)
+        return _coarse(self.settings, self.info.classes)
 
     def maps(self) -> set[str]:
         from uqeval.tallies import Error
 
-        counts = {TARGET_COUNTS} if self.facts.kind == "regression" else set()
+        counts = {TARGET_COUNTS} if self.info.kind == "regression" else set()
         return {*Error(self.settings.error).inputs, self.settings.uncertainty, *counts}
 
     def exact(self) -> Passes:
@@ -97,7 +97,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
     def beside(self) -> tuple[Tally, ...]:
         from uqeval.tallies import TargetCounts
 
-        return (self._items, *((TargetCounts(),) if self.facts.kind == "regression" else ()))
+        return (self._items, *((TargetCounts(),) if self.info.kind == "regression" else ()))
 
     def over_items(self) -> OverItems:
         if not self._of_items:
@@ -109,7 +109,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
             return {"uncertainty": self.settings.uncertainty, "error": self.settings.error}
         if exact is not None:
             return _results(self.settings, exact.curves)
-        ladders = [Ladder.of(tally, states[tally]) for tally in self._coarse.values()]
+        ladders = [RankBins.of(tally, states[tally]) for tally in self._coarse.values()]
         found = _curves(self.settings, *ladders) if ladders[0].total else sc.VOID
         return _results(self.settings, found)
 
@@ -118,7 +118,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
     ) -> dict[Place, NDArray[Any]]:
         if self._of_items:
             return {}
-        ranked, ideal = (SetLadder.of(states[tally]) for tally in self._coarse.values())
+        ranked, ideal = (SetRankBins.of(states[tally]) for tally in self._coarse.values())
         return sparsification_columns.columns(self.settings, ranked, ideal)
 
     def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
@@ -126,8 +126,8 @@ class Sparsification(Evaluation[SparsificationSettings]):
         packed = counted[self._items]
         items = _items(self.settings, self._items, packed)
         pixels = [int(self._items.unpack(data)["kept"][0]) for data in packed.items]
-        if self.facts.kind == "regression":
-            numbers.refuse_nothing(sum(pixels), self.facts)
+        if self.info.kind == "regression":
+            numbers.refuse_nothing(sum(pixels), self.info)
         if self._of_items:
             exact = Exact(_mean(self.settings, items))
         exact = dataclasses.replace(exact, items=items, pixels=pixels)
@@ -140,17 +140,17 @@ class Sparsification(Evaluation[SparsificationSettings]):
             zero = "sigma_zero" if self.settings.uncertainty == "sigma" else "uncertainty_zero"
             found[zero] = int(exact.ranked.pixels[exact.ranked.zeros].sum())
             found["ties_at_cuts"] = sc.cut_ties(exact.ranked, self.settings.cuts)
-        if self.facts.kind == "regression":
-            found["invalid"] = sum(h * w for h, w in self.facts.sizes) - sum(exact.pixels)
+        if self.info.kind == "regression":
+            found["invalid"] = sum(h * w for h, w in self.info.sizes) - sum(exact.pixels)
         return found
 
     def warnings(self, run: Run) -> list[str]:
         from uqeval.tallies import TargetCounts
 
         found = []
-        if self.facts.kind == "regression":
-            found += numbers.void_items(self.facts.names, run.exact.pixels)
-            found += numbers.zero_targets(run.total(TargetCounts()), self.facts)
+        if self.info.kind == "regression":
+            found += numbers.void_items(self.info.names, run.exact.pixels)
+            found += numbers.zero_targets(run.total(TargetCounts()), self.info)
         return found + sign_warnings("sparsification", run.results)
 
 
@@ -163,7 +163,7 @@ class Exact:
     """
 
     curves: sc.Curves | str
-    ranked: Ladder | None = None
+    ranked: RankBins | None = None
     items: Sequence[sc.Curves | str] = ()
     pixels: Sequence[int] = ()
 
@@ -185,7 +185,7 @@ def _ranked(settings: SparsificationSettings, own: ItemCurves) -> Passes:
     error, cuts, every = own.error, own.cuts, own.every_rank
     coarse = _coarse(settings, own.classes)
     first = yield tuple(coarse.values())
-    ladders = {s: Ladder.of(tally, first[tally].total) for s, tally in coarse.items()}
+    ladders = {s: RankBins.of(tally, first[tally].total) for s, tally in coarse.items()}
     if not ladders[error].total:
         return Exact(sc.VOID, ladders[own.score])
     wanted: dict[Any, list[RankedErrors]] = {}
@@ -205,14 +205,14 @@ def _ranked(settings: SparsificationSettings, own: ItemCurves) -> Passes:
     counted = (yield asked) if asked else {}
     for s, tallies in wanted.items():
         for tally in tallies:
-            finer = Ladder.of(tally, counted[tally].total)
+            finer = RankBins.of(tally, counted[tally].total)
             prefixes = [p for _, p in tally.bins]
             ladders[s] = ladders[s].with_split(finer, tally.skip, prefixes)
 
     return Exact(_curves(settings, *ladders.values()), ladders[own.score])
 
 
-def _curves(settings: SparsificationSettings, ranked: Ladder, ideal: Ladder) -> sc.Curves | str:
+def _curves(settings: SparsificationSettings, ranked: RankBins, ideal: RankBins) -> sc.Curves | str:
     """The curves of pixels ranked by their uncertainty, and by their error."""
     kept, model = sc.cut_ladder(ranked, settings.cuts)
     by_oracle, oracle = sc.cut_ladder(ideal, settings.cuts)
@@ -223,7 +223,7 @@ def _curves(settings: SparsificationSettings, ranked: Ladder, ideal: Ladder) -> 
     return settings.curves(kept, model, oracle, **more)
 
 
-def _widest(ladder: Ladder) -> list[int]:
+def _widest(ladder: RankBins) -> list[int]:
     """The first rung, and those whose ties widen the bound of the area over every rank most."""
     import numpy as np
 
@@ -274,7 +274,7 @@ def _results(settings: SparsificationSettings, found: sc.Curves | str) -> dict[s
         **sc.scores(found),
     }
     if settings.grid == "every-rank":
-        put(
+        set_value(
             results, "ause_bound",
             *((None, found) if isinstance(found, str) else (found.bound, "")),
         )  # fmt: skip

@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uqeval.metrics._columns import Place
-    from uqeval.metrics.failure_columns import SetLadder
+    from uqeval.metrics.failure_columns import SetRankBins
     from uqeval.metrics.sparsification_settings import SparsificationSettings
     from uqeval.tallies import Cuts
 
 
 def columns(
-    settings: SparsificationSettings, ranked: SetLadder, ideal: SetLadder
+    settings: SparsificationSettings, ranked: SetRankBins, ideal: SetRankBins
 ) -> dict[Place, NDArray[Any]]:
     """Return AUSE and AURG of pixels `ranked` by their uncertainty; `ideal`: by their error.
 
@@ -50,7 +50,7 @@ def columns(
     return {(name,): np.where(defined, own, np.nan) for name, own in values.items()}
 
 
-def _cut(ladder: SetLadder, cuts: Cuts) -> tuple[NDArray[Any], NDArray[Any]]:
+def _cut(ladder: SetRankBins, cuts: Cuts) -> tuple[NDArray[Any], NDArray[Any]]:
     """Pixels kept and their error sums at each cut, [set, step] both."""
     import numpy as np
 
@@ -65,7 +65,7 @@ def _cut(ladder: SetLadder, cuts: Cuts) -> tuple[NDArray[Any], NDArray[Any]]:
     return kept, np.where(kept == upto, errors, inside)
 
 
-def _area(ladder: SetLadder) -> NDArray[Any]:
+def _area(ladder: SetRankBins) -> NDArray[Any]:
     """Σ over m = 1 … N of the mean error of the m first pixels, ends halved: [set]."""
     import numpy as np
 

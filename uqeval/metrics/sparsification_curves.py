@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._advice import RANKING
-from uqeval.metrics._contract import Metric, put
+from uqeval.metrics._contract import Metric, set_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.metrics._ladder import Ladder
+    from uqeval.metrics._rank_bins import RankBins
     from uqeval.tallies import Cuts
 
 VOID = "no pixel to evaluate"
@@ -97,24 +97,24 @@ def _trapezoid(values: Sequence[float], steps: int) -> float:
     return math.fsum([*values, -values[0] / 2, -values[-1] / 2]) / steps
 
 
-def cut_ladder(ladder: Ladder, cuts: Cuts) -> tuple[list[int], list[float]]:
+def cut_ladder(ladder: RankBins, cuts: Cuts) -> tuple[list[int], list[float]]:
     """Pixels kept and their error sums at each cut; exact once `cut_rungs` is empty."""
     kept, sums = cuts.sums(ladder.upto, ladder.errors_upto.astype(float))
     return kept.tolist(), sums.tolist()
 
 
-def cut_rungs(ladder: Ladder, cuts: Cuts) -> list[int]:
+def cut_rungs(ladder: RankBins, cuts: Cuts) -> list[int]:
     """The open rungs in which a cut falls."""
     rungs = _divided(ladder, cuts)
     return rungs[ladder.open[rungs]].tolist()  # type: ignore[no-any-return]
 
 
-def cut_ties(ladder: Ladder, cuts: Cuts) -> int:
+def cut_ties(ladder: RankBins, cuts: Cuts) -> int:
     """Pixels of the ties that a cut divides; exact once `cut_rungs` is empty."""
     return int(ladder.pixels[_divided(ladder, cuts)].sum())
 
 
-def _divided(ladder: Ladder, cuts: Cuts) -> NDArray[Any]:
+def _divided(ladder: RankBins, cuts: Cuts) -> NDArray[Any]:
     """The rungs in which a cut falls."""
     import numpy as np
 
@@ -126,7 +126,7 @@ def _divided(ladder: Ladder, cuts: Cuts) -> NDArray[Any]:
     return np.unique(rungs[(upto[rungs] != kept) & (kept > 0)])
 
 
-def area_of_every_rank(ladder: Ladder) -> tuple[float, float]:
+def area_of_every_rank(ladder: RankBins) -> tuple[float, float]:
     """Σ over m = 1 … N of the mean error of the m first pixels, ends halved, and its bound.
 
     Within a rung of n pixels of error e after N_b of error E_b: Σ (E_b + j·e/n)/(N_b + j), which
@@ -185,5 +185,7 @@ def scores(found: Curves | str) -> dict[str, Any]:
     record: dict[str, Any] = {}
     for metric in METRICS:
         value = None if isinstance(found, str) else metric.formula(found)
-        put(record, metric.field, value, found if isinstance(found, str) else metric.undefined)
+        set_value(
+            record, metric.field, value, found if isinstance(found, str) else metric.undefined
+        )
     return record

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UsageError, listed
 from uqeval.metrics import calibration_gaps
 from uqeval.metrics import calibration_scores as cs
-from uqeval.metrics._contract import put
+from uqeval.metrics._contract import set_value
+from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Counted, Gaps, Part, Passes, Run
-from uqeval.metrics._facts import Facts
 from uqeval.metrics.calibration_columns import of_temperature
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.metrics.temperature_fit import fit, fit_samples, folded
@@ -49,15 +49,15 @@ class Temperature(Part[CalibrationSettings]):
         return {"label", "prediction", "confidence", "label_probability", "mean_probs"}
 
     def fit(self) -> Passes:
-        own, classes = self.settings, self.facts.classes
-        items = fit_items(own, self.facts)
+        own, classes = self.settings, self.info.classes
+        items = fit_items(own, self.info)
         if own.temperature_of == "mean":
             found = yield from fit(classes, items, own.clip, self._at)
         else:
             found = yield from fit_samples(classes, items, own.clip)
         value = None if found.beta is None else cs.BY_FIELD["temperature.value"].formula(found.beta)
         record: dict[str, Any] = {}
-        put(record, "value", value, found.reason)
+        set_value(record, "value", value, found.reason)
         record["fitted_on"] = "all items" if items is None else own.fit_on
         record["pixels"] = found.pixels
         record["label_probability_zero"] = found.left_out
@@ -91,9 +91,9 @@ class Temperature(Part[CalibrationSettings]):
     def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
         """Add the scores of the items that are held out of the fit."""
         run = super().found(counted, exact)
-        fitted_on, tallies = fit_items(self.settings, self.facts), self.tallies()
+        fitted_on, tallies = fit_items(self.settings, self.info), self.tallies()
         if fitted_on is not None and tallies:
-            others = sorted(set(range(len(self.facts.names))) - set(fitted_on))
+            others = sorted(set(range(len(self.info.names))) - set(fitted_on))
             held_out: dict[str, Any] = {"items": len(others)}
             for name, tally in (("before", self._before), ("after", tallies[0])):
                 state = folded(tally, counted[tally], others)
@@ -108,19 +108,19 @@ class Temperature(Part[CalibrationSettings]):
     def _before(self) -> Tally:
         from uqeval.tallies import Tempered
 
-        own, classes = self.settings, self.facts.classes
+        own, classes = self.settings, self.info.classes
         return Tempered(classes, 1.0, own.binning(), own.clip, own.is_positive(classes))
 
     def _at(self, beta: float) -> Tally:
         """Return what counts at a temperature of the mean or of the samples."""
         from uqeval.tallies import Tempered, TemperedSamples
 
-        own, classes = self.settings, self.facts.classes
+        own, classes = self.settings, self.info.classes
         make = Tempered if own.temperature_of == "mean" else TemperedSamples.of
         return make(classes, beta, own.binning(), own.clip, own.is_positive(classes))
 
 
-def fit_items(settings: CalibrationSettings, facts: Facts) -> list[int] | None:
+def fit_items(settings: CalibrationSettings, info: DatasetInfo) -> list[int] | None:
     """Return the places of the items that the temperature is fitted on; None for all.
 
     Raises `UsageError` for names that are no items.
@@ -130,7 +130,7 @@ def fit_items(settings: CalibrationSettings, facts: Facts) -> list[int] | None:
     from uqeval.stores.names import read_names_file
 
     names = read_names_file(settings.fit_on)
-    place = {name: i for i, name in enumerate(facts.names)}
+    place = {name: i for i, name in enumerate(info.names)}
     strange = [name for name in names if name not in place]
     if strange or not names:
         raise UsageError(
@@ -145,7 +145,7 @@ def fit_items(settings: CalibrationSettings, facts: Facts) -> list[int] | None:
 def _unfitted() -> dict[str, Any]:
     record: dict[str, Any] = {}
     for name in ("ece", "mce", "nll"):
-        put(record, name, None, cs.BY_FIELD[f"temperature.{name}"].undefined)
+        set_value(record, name, None, cs.BY_FIELD[f"temperature.{name}"].undefined)
     return record
 
 
@@ -159,5 +159,5 @@ def _scores(state: State, at_one: str) -> dict[str, Any]:
     }
     record: dict[str, Any] = {}
     for name, value in values.items():
-        put(record, name, value, cs.BY_FIELD[name].undefined)
+        set_value(record, name, value, cs.BY_FIELD[name].undefined)
     return record

@@ -14,9 +14,9 @@ from uqeval.errors import UsageError
 from uqeval.maps.names import TrackRules, void_of
 from uqeval.metrics import temporal_columns, track_scores
 from uqeval.metrics import temporal_scores as ts
-from uqeval.metrics._contract import put
+from uqeval.metrics._contract import set_value
+from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
 from uqeval.metrics._evaluation import Counted, Evaluation, OverItems, Run
-from uqeval.metrics._facts import Facts, VideoFacts
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics.temporal_means import (
     correlation,
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from uqeval.tallies._contract import State
 
 
-def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, TemporalSettings]:
-    video = _video(facts)
+def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, TemporalSettings]:
+    video = _video(info)
     models = list(video.models)
     found = variants("temporal", TemporalSettings, {"model": models, **options}, ("model", "flow"))
     if not video.named and any(own.absent == "zero" for own in found.values()):
@@ -56,9 +56,9 @@ def _settings(options: Mapping[str, Any], facts: Facts) -> dict[str, TemporalSet
     return found
 
 
-def _video(facts: Facts) -> VideoFacts:
-    assert facts.video is not None
-    return facts.video
+def _video(info: DatasetInfo) -> VideoInfo:
+    assert info.video is not None
+    return info.video
 
 
 class Temporal(Evaluation[TemporalSettings]):
@@ -69,8 +69,8 @@ class Temporal(Evaluation[TemporalSettings]):
     """
 
     @property
-    def _video(self) -> VideoFacts:
-        return _video(self.facts)
+    def _video(self) -> VideoInfo:
+        return _video(self.info)
 
     @property
     def _model(self) -> int:
@@ -80,7 +80,7 @@ class Temporal(Evaluation[TemporalSettings]):
     def _pairs(self) -> PairCounts:
         from uqeval.tallies import PairCounts
 
-        own, classes = self.settings, self.facts.classes
+        own, classes = self.settings, self.info.classes
         return PairCounts(
             own.method.id, self._model, classes, void_of(classes),
             occlusion=own.occlusion == "fb", clamp=own.out_of_frame == "clamp",
@@ -91,7 +91,7 @@ class Temporal(Evaluation[TemporalSettings]):
     def _frames(self) -> FrameCounts | None:
         from uqeval.tallies import FrameCounts
 
-        classes = self.facts.classes
+        classes = self.info.classes
         known = self._video.against
         return FrameCounts(self._model, classes, void_of(classes)) if known else None
 
@@ -105,7 +105,7 @@ class Temporal(Evaluation[TemporalSettings]):
         rules = TrackRules(
             step=own.track_step, min_length=own.track_length, structure=not own.track_everywhere
         )
-        return TrackCounts(own.method.id, self._model, self.facts.classes, rules)
+        return TrackCounts(own.method.id, self._model, self.info.classes, rules)
 
     def maps(self) -> set[str]:
         return {name for tally in (*self.tallies(), *self.beside()) for name in tally.inputs}
@@ -133,11 +133,11 @@ class Temporal(Evaluation[TemporalSettings]):
         counts, tracks = [states[self._pairs]], self._tracks
         record: dict[str, Any] = {"model": self.settings.model}
         put_all(record, pooled_scores(counts, [True], self.settings))
-        record["per_class"] = per_class(counts, [True], self.facts)
+        record["per_class"] = per_class(counts, [True], self.info)
         if self._frames:
             record["correlation"] = {"against": self._video.against}
         if tracks:
-            record["tracks"] = _tracks(states[tracks], tracks, self.facts)
+            record["tracks"] = _tracks(states[tracks], tracks, self.info)
         return record
 
     def columns(
@@ -152,7 +152,7 @@ class Temporal(Evaluation[TemporalSettings]):
         """Flag the pairs that look like cuts; average over the others."""
         video, frames, tracks = self._video, self._frames, self._tracks
         states = [self._pairs.unpack(data) for data in counted[self._pairs].items]
-        items = [pair_record(own, self.settings, self.facts.class_names) for own in states]
+        items = [pair_record(own, self.settings, self.info.class_names) for own in states]
         for item, before, sequence in zip(items, video.before, video.sequences, strict=True):
             item |= {"previous": before, "sequence": sequence}
         flag_cuts(items, video.sequences)
@@ -167,14 +167,14 @@ class Temporal(Evaluation[TemporalSettings]):
         results |= mean_scores(items, states, kept, self.settings)
         results |= {"pairs": len(items), "cuts": sum(item["cut"] for item in items)}
         results["gaps"] = sum(row["gaps"] for row in video.rows)
-        results["per_class"] = per_class(states, kept, self.facts)
+        results["per_class"] = per_class(states, kept, self.info)
         results["sequences"] = sequence_rows(items, kept, states, self.settings, video)
         if frames:
             every = [*first, *(item["miou"] for item in items)]
-            put(results, "miou_mean", ts.mean(every), "no frame has labels")
+            set_value(results, "miou_mean", ts.mean(every), "no frame has labels")
             results["correlation"] = correlation(items, kept, video.against)
         if tracks:
-            results["tracks"] = _tracks(counted[tracks].total, tracks, self.facts)
+            results["tracks"] = _tracks(counted[tracks].total, tracks, self.info)
             for item, data in zip(items, counted[tracks].items, strict=True):
                 item |= track_scores.pair_record(tracks.unpack(data))
         self.fitted["cuts"] = results["cuts"]
@@ -204,22 +204,24 @@ def _said(settings: TemporalSettings, flow: Mapping[str, Any]) -> dict[str, Any]
     }
 
 
-def _steps(video: VideoFacts) -> dict[str, Any]:
+def _steps(video: VideoInfo) -> dict[str, Any]:
     steps = {row["step"] for row in video.rows if row["pairs"]}
     record: dict[str, Any] = {}
-    put(record, "step", steps.pop() if len(steps) == 1 else None, "differs between the sequences")
+    set_value(
+        record, "step", steps.pop() if len(steps) == 1 else None, "differs between the sequences"
+    )
     return record
 
 
-def _tracks(state: State, tally: TrackCounts, facts: Facts) -> dict[str, Any]:
-    record = track_scores.record(state, tally, facts.class_names)
-    if not _video(facts).named:
+def _tracks(state: State, tally: TrackCounts, info: DatasetInfo) -> dict[str, Any]:
+    record = track_scores.record(state, tally, info.class_names)
+    if not _video(info).named:
         record["per_class"] = [row for row in record["per_class"] if row["tracks"]]
     return record
 
 
 def _warnings(
-    results: Mapping[str, Any], items: Sequence[Mapping[str, Any]], video: VideoFacts
+    results: Mapping[str, Any], items: Sequence[Mapping[str, Any]], video: VideoInfo
 ) -> list[str]:
     found = []
     moving = [item for item in items if (item["mse_identity"] or 0.0) > ts.MOVING]

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics import temporal_scores as ts
-from uqeval.metrics._contract import put
+from uqeval.metrics._contract import set_value
 from uqeval.metrics.temporal_pairs import Three, tc, three
 
 if TYPE_CHECKING:
-    from uqeval.metrics._facts import Facts, VideoFacts
+    from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
     from uqeval.metrics.temporal_settings import TemporalSettings
     from uqeval.tallies._contract import State
 
@@ -73,7 +73,7 @@ def put_all(record: dict[str, Any], values: Mapping[str, float | None]) -> None:
     """Add scores; `occluded.x` as x of the record `occluded`."""
     for name, value in values.items():
         parent, _, last = name.rpartition(".")
-        put(record.setdefault(parent, {}) if parent else record, last, value, ts.NO_PAIR)
+        set_value(record.setdefault(parent, {}) if parent else record, last, value, ts.NO_PAIR)
 
 
 def _pooled(
@@ -94,24 +94,26 @@ def _added(lists: Sequence[Sequence[int]]) -> list[int]:
     return [sum(column) for column in zip(*lists, strict=True)]
 
 
-def per_class(states: Sequence[State], kept: Sequence[bool], facts: Facts) -> list[dict[str, Any]]:
+def per_class(
+    states: Sequence[State], kept: Sequence[bool], info: DatasetInfo
+) -> list[dict[str, Any]]:
     """IoU and pixels of each class, all pairs together; where nobody names them, of those there."""
-    named = facts.video is not None and facts.video.named
+    named = info.video is not None and info.video.named
     here, there, both = _pooled(states, kept, "counts")
     rows = []
     each = zip(ts.ious(here, there, both), here, there, strict=True)
     for c, (own, now, before) in enumerate(each):
         if own is None and not named:
             continue
-        row: dict[str, Any] = {"class": c, "name": facts.class_names[c]}
-        put(row, "iou", own, "the class is in neither map")
+        row: dict[str, Any] = {"class": c, "name": info.class_names[c]}
+        set_value(row, "iou", own, "the class is in neither map")
         rows.append(row | {"pixels": now, "warped_pixels": before})
     return rows
 
 
 def sequence_rows(
     items: Sequence[dict[str, Any]], kept: Sequence[bool], states: Sequence[State],
-    settings: TemporalSettings, video: VideoFacts,
+    settings: TemporalSettings, video: VideoInfo,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """One record a sequence: its frames and gaps, and the scores of its kept pairs."""
     rows = []
@@ -138,5 +140,5 @@ def correlation(
     ]
     r, reason = ts.correlation(pairs)
     record: dict[str, Any] = {}
-    put(record, "r", r, reason)
+    set_value(record, "r", r, reason)
     return record | {"pairs": len(pairs), "against": against}

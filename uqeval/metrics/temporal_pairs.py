@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import number_of
 from uqeval.metrics import temporal_scores as ts
-from uqeval.metrics._contract import put
+from uqeval.metrics._contract import set_value
 
 if TYPE_CHECKING:
-    from uqeval.metrics._facts import VideoFacts
+    from uqeval.metrics._dataset_info import VideoInfo
     from uqeval.metrics.temporal_settings import TemporalSettings
     from uqeval.tallies._contract import State
 
@@ -48,23 +48,23 @@ def pair_record(
     nothing = "no pixel of the pair is counted"
     least = settings.least_pixels
     few = f"no class has {number_of(least, 'pixel')}" if least else nothing
-    put(record, "tc", tc(settings, *moved), few if counted else nothing)
-    put(record, "tc_no_warp", tc(settings, *still), few if sum(still[0]) else nothing)
-    put(record, "frequency_weighted", ts.frequency_weighted(*moved), nothing)
-    put(record, "pixel_agreement", ts.agreement(*moved), nothing)
+    set_value(record, "tc", tc(settings, *moved), few if counted else nothing)
+    set_value(record, "tc_no_warp", tc(settings, *still), few if sum(still[0]) else nothing)
+    set_value(record, "frequency_weighted", ts.frequency_weighted(*moved), nothing)
+    set_value(record, "pixel_agreement", ts.agreement(*moved), nothing)
     record["coverage"] = counted / total
     record["out_of_frame"] = pixels["out"] / total
     if settings.occlusion == "fb":
         seen = three(state, "counts", occluded=False)
-        put(record, "tc_visible", tc(settings, *seen), few if sum(seen[0]) else nothing)
+        set_value(record, "tc_visible", tc(settings, *seen), few if sum(seen[0]) else nothing)
         record["coverage_visible"] = sum(seen[0]) / total
         record["occluded"] = pixels["occluded"] / total
     squares = state["squares"].tolist()
     for name, square in zip(("mse_warp", "mse_identity"), squares, strict=True):
-        put(record, name, square / counted if counted else None, nothing)
+        set_value(record, name, square / counted if counted else None, nothing)
     flow = {name: float(state[name][0]) for name in ("flow_median", "flow_p99", "flow_max")}
     for name, value in flow.items():
-        put(record, name, value if value >= 0 else None, "no pixel has a known flow")
+        set_value(record, name, value if value >= 0 else None, "no pixel has a known flow")
     own = ts.ious(*moved)
     record["iou"] = {class_names[c]: iou for c, iou in enumerate(own) if iou is not None}
     record["classes"] = len(record["iou"])
@@ -89,12 +89,12 @@ def frame_scores(state: State) -> list[float | None]:
 
 
 def add_frames(
-    items: list[dict[str, Any]], states: list[State], video: VideoFacts
+    items: list[dict[str, Any]], states: list[State], video: VideoInfo
 ) -> list[float | None]:
     """Add mIoU_t to the items; return those of the frames that begin a run."""
     first = []
     for item, state, begins in zip(items, states, video.first, strict=True):
-        put(item, "miou", ts.mean_iou(*three(state, "now")), "the frame has no labels")
+        set_value(item, "miou", ts.mean_iou(*three(state, "now")), "the frame has no labels")
         if begins:
             first.append(ts.mean_iou(*three(state, "before")))
     return first

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from uqeval.maps.names import TRACK_LENGTHS
-from uqeval.metrics._contract import Metric, put
+from uqeval.metrics._contract import Metric, set_value
 
 if TYPE_CHECKING:
     from uqeval.tallies import TrackCounts
@@ -42,10 +42,10 @@ def record(state: State, tally: TrackCounts, class_names: Sequence[str]) -> dict
     consistent = sum(k for k, _ in by_class)
     pixels = _only(state, "pixels")
     found: dict[str, Any] = {}
-    put(found, "consistency", metric.formula(consistent, tracks), metric.undefined)
+    set_value(found, "consistency", metric.formula(consistent, tracks), metric.undefined)
     found |= {"tracks": tracks, "consistent": consistent}
     length = _only(state, "points") / tracks if tracks else None
-    put(found, "mean_length", length, metric.undefined)
+    set_value(found, "mean_length", length, metric.undefined)
     found["lengths"] = [
         {"from": low, "to": high, "tracks": n}
         for low, high, n in zip(
@@ -56,7 +56,7 @@ def record(state: State, tally: TrackCounts, class_names: Sequence[str]) -> dict
         )
     ]
     unreliable = _only(state, "unreliable") / pixels if pixels else None
-    put(found, "unreliable", unreliable, "there is no pair of frames")
+    set_value(found, "unreliable", unreliable, "there is no pair of frames")
     found["dropped"] = _only(state, "dropped")
     found["per_class"] = [
         {"class": c, "name": class_names[c], "tracks": n, "consistency": consistency(k, n)}
@@ -71,7 +71,7 @@ def pair_record(state: State) -> dict[str, Any]:
     alive = _only(state, "alive")
     found: dict[str, Any] = {"tracks_alive": alive}
     changed = _only(state, "changed") / alive if alive else None
-    put(found, "changed", changed, "no track is alive")
+    set_value(found, "changed", changed, "no track is alive")
     return found
 
 

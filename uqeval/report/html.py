@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import printable
 from uqeval.keys import family_of
 from uqeval.report import verdicts
-from uqeval.report.behind import Behind, Pile, piles
 from uqeval.report.cards import cards
 from uqeval.report.cells import cell
 from uqeval.report.comparison_tables import differences
@@ -20,6 +19,7 @@ from uqeval.report.figures import Figure, figures_of
 from uqeval.report.finished import finished
 from uqeval.report.gallery import Gallery
 from uqeval.report.item_tables import Column, columns_of, items, worst_first
+from uqeval.report.items_behind_cell import Behind, Pile, piles
 from uqeval.report.record_tables import tables
 from uqeval.report.schema import Report
 from uqeval.report.score_tables import families, scores, slices

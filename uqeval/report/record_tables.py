@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 from uqeval.keys import family_of
-from uqeval.report.behind import anchor, percentiles
 from uqeval.report.cells import cell, interval_of
 from uqeval.report.glossary import headlines, label
 from uqeval.report.intervals import class_of
+from uqeval.report.items_behind_cell import anchor, percentiles
 from uqeval.report.schema import Report
 from uqeval.report.table import Cell, Row, Table, shown
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from uqeval.errors import UsageError
-from uqeval.metrics._contract import put
+from uqeval.metrics._contract import set_value
 from uqeval.metrics._signs import with_intervals
 from uqeval.report.schema import Report
 from uqeval.statistics.draws import GENERATOR, Resampling
@@ -92,7 +92,7 @@ def with_debiased(
             continue
         if key in found and np.isfinite(samples.value(text)):
             why = f"it needs draws of at least {LEAST_DRAWN} units"
-            put(found[key], f"{place[0]}_debiased", debiased(samples, text), why)
+            set_value(found[key], f"{place[0]}_debiased", debiased(samples, text), why)
     return found
 
 

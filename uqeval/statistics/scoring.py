@@ -14,8 +14,8 @@ from uqeval.errors import StoreError, cut, quoted
 from uqeval.gate.addresses import Address
 from uqeval.keys import Key
 from uqeval.metrics._evaluation import put_part
+from uqeval.statistics.addresses import addresses_of, put
 from uqeval.statistics.checked_states import checked_states
-from uqeval.statistics.places import addresses_of, put
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import evaluations_of
 from uqeval.statistics.weighted import correlation, mean

@@ -220,8 +220,8 @@ class _Mixed:
             sizes += [own.scoring.index["facts"]["sizes"][i] for i in own.places]
         names = [f"{k}/{i}" for k in (0, 1) for i in range(len(self.one.places))]
         index = self.by.scoring.index
-        facts = index["facts"] | {"sizes": sizes}
-        return {**index, "items": names, "records": records, "facts": facts}
+        info = index["facts"] | {"sizes": sizes}
+        return {**index, "items": names, "records": records, "facts": info}
 
     def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
         tally = next(own for own in self.by.partner if own.parameters() == parameters)

@@ -46,8 +46,8 @@ def cases_of(scoring: Scoring) -> tuple[str, ...] | None:
 
 def sequences_of(scoring: Scoring) -> tuple[str, ...] | None:
     """Return the sequence of each item of a video; None for single images."""
-    facts = scoring.index["facts"].get("video")
-    return tuple(facts["sequences"]) if facts else None
+    info = scoring.index["facts"].get("video")
+    return tuple(info["sequences"]) if info else None
 
 
 def _of_video(

@@ -7,13 +7,13 @@ from typing import Any
 
 from uqeval.keys import family_of
 from uqeval.metrics import FAMILIES, Family
+from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
 from uqeval.metrics._evaluation import Evaluation
-from uqeval.metrics._facts import Facts, VideoFacts
 from uqeval.metrics._family import settings_of
 
 
 def variants_of(
-    index: Mapping[str, Any], facts: Facts
+    index: Mapping[str, Any], info: DatasetInfo
 ) -> dict[str, tuple[Family, dict[str, Evaluation[Any]]]]:
     """Return the family of each variant of a run, and its evaluations by key: it and its parts."""
     families = {family.in_reports: family for family in FAMILIES.values()}
@@ -22,24 +22,24 @@ def variants_of(
         family = families.get(family_of(key))
         if family is not None:
             settings = settings_of(family.settings_type, record)
-            found[key] = family, family.evaluations(key, settings, facts, index["fitted"])
+            found[key] = family, family.evaluations(key, settings, info, index["fitted"])
     return found
 
 
 def evaluations_of(index: Mapping[str, Any]) -> dict[str, Evaluation[Any]]:
     """Return the evaluations of a run by key, those of which the states hold what was fitted."""
-    variants = variants_of(index, facts_of(index["facts"])).values()
+    variants = variants_of(index, info_of(index["facts"])).values()
     return {key: own for _, found in variants for key, own in found.items() if own.known}
 
 
-def facts_of(record: Mapping[str, Any]) -> Facts:
+def info_of(record: Mapping[str, Any]) -> DatasetInfo:
     """What was known of the data of a run, from what its states say."""
     known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
     if (video := known.get("video")) is not None:
         plain = {k: tuple(v) if isinstance(v, list) else v for k, v in video.items()}
         flows = video["flow_record"]
-        known["video"] = VideoFacts(
+        known["video"] = VideoInfo(
             **plain | {"flow_record": lambda method: dict(flows.get(method, {}))}
         )
     known["sizes"] = tuple((h, w) for h, w in known["sizes"])
-    return Facts(**known)
+    return DatasetInfo(**known)

@@ -22,12 +22,12 @@ from numpy.typing import NDArray
 
 from uqeval.disk.files import open_descriptor, read_into
 from uqeval.errors import StoreError
-from uqeval.stores.spare import Spare
+from uqeval.stores.buffer_pool import BufferPool
 
 #: Shorter runs of bytes are not read one by one, but cut out of blocks of this many bytes.
 _RUN, _BLOCK = 512, 1 << 20
 
-_BUFFERS = Spare()
+_BUFFERS = BufferPool()
 
 
 @dataclass(frozen=True)

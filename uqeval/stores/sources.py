@@ -12,15 +12,15 @@ import numpy as np
 
 from uqeval.disk.files import MOST_BYTES, is_file, open_descriptor, open_file, read_into
 from uqeval.errors import StoreError, cut
+from uqeval.stores.buffer_pool import BufferPool
 from uqeval.stores.object_source import ObjectSource
 from uqeval.stores.source import Buffer, Entry, Source, clip, is_url
-from uqeval.stores.spare import Spare
 from uqeval.stores.stamps import file_stamp, file_state, joined
 
 #: Bytes that deflate makes of one, at the most.
 MOST_DEFLATED = 1032
 #: Memory of chunks as they are stored.
-_BUFFERS = Spare()
+_BUFFERS = BufferPool()
 
 
 def open_source(path: str) -> Source:

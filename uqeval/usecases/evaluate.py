@@ -96,8 +96,8 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         from uqeval.statistics.cut import check_cut
 
         check_cut(options.cut, inputs.source.names, inputs.groups)
-    facts = inputs.facts()
-    evaluations, wanted = evaluations_of(facts, families, inputs.regions)
+    info = inputs.info()
+    evaluations, wanted = evaluations_of(info, families, inputs.regions)
     inputs.source.want(sorted(wanted))
     refuse_flow_without_effect(inputs, wanted)
     with ExitStack() as stack:
@@ -118,12 +118,12 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         record = collect(sections, inputs.source.names)
         record["warnings"] += cache.warnings() if cache is not None else []
         if states is not None:
-            record["warnings"] += resume_warnings(states.recounted, len(facts.names))
+            record["warnings"] += resume_warnings(states.recounted, len(info.names))
         path = str(options.states) if options.states else None
         report = report_of(inputs, record, scheduler, time.perf_counter() - began, path)
         if states is not None:
             fitted = {key: section.fitted for key, section in sections.items()}
-            index = states_index(report, facts, fitted, inputs.fingerprint)
+            index = states_index(report, info, fitted, inputs.fingerprint)
             digest = states.seal(index | {"warnings": list(inputs.warnings)})
             report = report.model_copy(update={"states_digest": digest})
             if options.cut is not None:

@@ -151,11 +151,11 @@ def _merged(joined: Joined) -> dict[str, Any]:
     """What a run over all items finds, as far as the states can tell."""
     from uqeval.metrics._driver import drive, groups_of, replay
     from uqeval.metrics._in_view import shared
-    from uqeval.statistics.variants import facts_of, variants_of
+    from uqeval.statistics.variants import info_of, variants_of
     from uqeval.usecases.report_of_run import collect
 
-    facts = facts_of(joined.index["facts"])
-    variants = variants_of(joined.index, facts)
+    info = info_of(joined.index["facts"])
+    variants = variants_of(joined.index, info)
     for key in joined.index["settings"]:
         if key not in variants:
             raise UsageError(f"{joined.path}: {key} cannot be computed from saved states.")
@@ -173,7 +173,7 @@ def _merged(joined: Joined) -> dict[str, Any]:
             sections[key] = _read_off(joined, key, evaluation)
             _mark(metrics, family, evaluation, sections[key].results)
     sections = {key: sections[key] for key in known}
-    found = collect(sections, facts.names)
+    found = collect(sections, info.names)
     return found | {
         "fitted": {key: section.fitted for key, section in sections.items()},
         "metrics": metrics,

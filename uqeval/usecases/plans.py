@@ -14,8 +14,8 @@ from uqeval.settings import made
 
 if TYPE_CHECKING:
     from uqeval.metrics import Family
+    from uqeval.metrics._dataset_info import DatasetInfo
     from uqeval.metrics._evaluation import Evaluation
-    from uqeval.metrics._facts import Facts
 
 
 def input_options(given: Mapping[str, Any]) -> InputOptions:
@@ -51,13 +51,13 @@ def everything(
     from uqeval.config.options import settings_of
     from uqeval.metrics import FAMILIES
 
-    facts = inputs.facts()
+    info = inputs.info()
     asked: dict[str, Any] = {"uncertainty": list(uncertainty)} if uncertainty else {}
     refused: list[str] = []
     found: dict[str, Mapping[str, Any]] = {}
     lost: dict[str, list[str]] = {}
     for family in FAMILIES.values():
-        if facts.kind not in family.kinds or (family.name == "divergence" and not facts.reference):
+        if info.kind not in family.kinds or (family.name == "divergence" and not info.reference):
             continue
         ranks = "uncertainty" in settings_of(family.name).__dataclass_fields__
         options = asked if ranks else {}
@@ -71,7 +71,7 @@ def everything(
     if not found:
         raise UsageError(next(iter(lost)))
     if uncertainty and not any(found.values()):
-        none = f"--uncertainty: no metric of {facts.kind} data has this option; leave it out."
+        none = f"--uncertainty: no metric of {info.kind} data has this option; leave it out."
         raise UsageError(next(iter(refused), none))
     return found, [f"{', '.join(names)} left out: {text}" for text, names in lost.items()]
 
@@ -83,17 +83,17 @@ def without_sigma(
 
     Raises the `error` again where no family does, or no other is left.
     """
-    facts = inputs.facts()
+    info = inputs.info()
     read = {sigma_of(error.map), lambda_of(error.map)}
     kept: dict[str, Mapping[str, Any]] = {}
     lost: list[str] = []
-    for family in known_families(families, facts):
+    for family in known_families(families, info):
         options = families[family.name]
         several = options.get("uncertainty", ())
         others = [name for name in several if name != error.map]
         if len(others) < len(several):
-            own = family.settings({"uncertainty": error.map}, facts).values()
-            if any(family.maps(settings, facts) & read for settings in own):
+            own = family.settings({"uncertainty": error.map}, info).values()
+            if any(family.maps(settings, info) & read for settings in own):
                 lost.append(family.name if not others else f"{family.name}[{error.map}]")
                 options = {**options, "uncertainty": others}
         if options.get("uncertainty", True):
@@ -106,13 +106,13 @@ def without_sigma(
 
 def check_family(inputs: Inputs, name: str, options: Mapping[str, Any]) -> None:
     """Raise `UqevalError` where opened inputs are of another kind, or lack what a family reads."""
-    facts = inputs.facts()
-    (family,) = known_families({name: options}, facts)
-    for settings in family.settings(options, facts).values():
-        inputs.source.want(sorted(family.maps(settings, facts)))
+    info = inputs.info()
+    (family,) = known_families({name: options}, info)
+    for settings in family.settings(options, info).values():
+        inputs.source.want(sorted(family.maps(settings, info)))
 
 
-def known_families(families: Mapping[str, Any], facts: Facts) -> list[Family]:
+def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Family]:
     """The families of these names.
 
     Raises `UsageError` for a name that is none, for none, and for other data than these.
@@ -128,46 +128,46 @@ def known_families(families: Mapping[str, Any], facts: Facts) -> list[Family]:
     for options in families.values():
         check_numbers(options)
     for family in known:
-        if facts.kind not in family.kinds:
+        if info.kind not in family.kinds:
             # The segmentation scores have no command of their own: they stand beside the others.
-            fit = [n for n in FAMILIES if facts.kind in FAMILIES[n].kinds and n != "segmentation"]
+            fit = [n for n in FAMILIES if info.kind in FAMILIES[n].kinds and n != "segmentation"]
             raise UsageError(
-                f"{facts.where} holds {facts.kind} data; {family.name} evaluates "
-                f"{family.kinds[0]} only. {facts.kind.capitalize()} data are for "
+                f"{info.where} holds {info.kind} data; {family.name} evaluates "
+                f"{family.kinds[0]} only. {info.kind.capitalize()} data are for "
                 f"{', '.join(fit)}."
             )
     return known
 
 
 def evaluations_of(
-    facts: Facts, families: Mapping[str, Mapping[str, Any]], regions: Sequence[str] = ()
+    info: DatasetInfo, families: Mapping[str, Mapping[str, Any]], regions: Sequence[str] = ()
 ) -> tuple[dict[str, Evaluation[Any]], set[str]]:
     """Return the evaluations of all variants, parts and regions by key, and the maps they read.
 
     Raises `UsageError` for data that have no regions.
     """
-    known_families(families, facts)
+    known_families(families, info)
     given = dict(families)
-    if facts.kind == "classes" and not facts.reference:
+    if info.kind == "classes" and not info.reference:
         # The segmentation scores stand beside everything that has labels: they cost nothing.
         given = {"segmentation": {}, **given}
     found: dict[str, Evaluation[Any]] = {}
-    for family in known_families(given, facts):
-        for key, settings in family.settings(given[family.name], facts).items():
-            found |= family.evaluations(key, settings, facts)
-            for region in _regions(regions, family, facts):
-                found |= family.evaluations(f"{key}@{region}", settings, facts)
+    for family in known_families(given, info):
+        for key, settings in family.settings(given[family.name], info).items():
+            found |= family.evaluations(key, settings, info)
+            for region in _regions(regions, family, info):
+                found |= family.evaluations(f"{key}@{region}", settings, info)
     return shared(found), set().union(*(own.maps() for own in found.values()))
 
 
-def _regions(regions: Sequence[str], family: Family, facts: Facts) -> list[str]:
+def _regions(regions: Sequence[str], family: Family, info: DatasetInfo) -> list[str]:
     """Return the names of the regions, each once. Raises `UsageError`."""
     from uqeval.maps.regions import region_of
 
     names = list(dict.fromkeys(region_of(text).name for text in regions))
-    if names and (facts.kind != "classes" or facts.reference):
+    if names and (info.kind != "classes" or info.reference):
         raise UsageError(
-            f"--region {names[0]}: {family.name} of {facts.where} has no class labels, between "
+            f"--region {names[0]}: {family.name} of {info.where} has no class labels, between "
             "which boundaries lie. Leave --region out."
         )
     return names

@@ -28,15 +28,15 @@ def recut(joined: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any
     from uqeval.metrics import FAMILIES
     from uqeval.metrics._driver import replay
     from uqeval.metrics._family import settings_of
-    from uqeval.statistics.variants import facts_of, variants_of
+    from uqeval.statistics.variants import info_of, variants_of
 
-    index, facts = joined.index, facts_of(joined.index["facts"])
+    index, info = joined.index, info_of(joined.index["facts"])
     results, settings = dict(record["results"]), dict(record["settings"])
     items = [dict(own) for own in record["items"]]
     numerics, fitted, warnings = dict(record["numerics"]), dict(index["fitted"]), []
     variants = {
         key: (family, evaluations[key])
-        for key, (family, evaluations) in variants_of(index, facts).items()
+        for key, (family, evaluations) in variants_of(index, info).items()
         if family.evaluation.refits and not _of_its_own(key)
     }
     if not variants:
@@ -62,7 +62,7 @@ def recut(joined: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any
         fitted[key] = new
         settings[key] = _settings(settings[key], rule, "counted_at" in new)
         own = settings_of(family.settings_type, settings[key])
-        evaluation = family.evaluations(key, own, facts, fitted)[key]
+        evaluation = family.evaluations(key, own, info, fitted)[key]
         parts = {own.part for own in map(Key.parse, fitted) if own.part and own.whole == key}
         results[key] = _scores(joined, evaluation) | {n: before[n] for n in parts if n in before}
         _put_items(joined, evaluation, key, items)

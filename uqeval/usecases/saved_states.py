@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
-    from uqeval.metrics._facts import Facts
+    from uqeval.metrics._dataset_info import DatasetInfo
     from uqeval.report.schema import Report
     from uqeval.stores.map_cache import MapCache
     from uqeval.stores.states_writer import StatesWriter
@@ -63,13 +63,13 @@ def map_cache_of(inputs: Inputs, stamps: list[str | None]) -> MapCache | None:
 
     if inputs.map_cache is None:
         return None
-    facts = inputs.facts()
+    info = inputs.info()
     float32: Collection[str] = getattr(inputs.source, "float32", ())
 
     def form(name: str, item: int) -> tuple[tuple[int, ...], str]:
-        return form_of(name, facts.classes, facts.sizes[item], facts.kind, float32)
+        return form_of(name, info.classes, info.sizes[item], info.kind, float32)
 
-    return MapCache(inputs.map_cache, facts.names, stamps, form)
+    return MapCache(inputs.map_cache, info.names, stamps, form)
 
 
 def stamps_of(inputs: Inputs) -> list[str | None]:
@@ -81,11 +81,11 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
     from uqeval.stores.stamps import joined
     from uqeval.stores.states import SCHEMA
 
-    facts = inputs.facts()
+    info = inputs.info()
     context = {
         "states": [SCHEMA, VERSION, np.__version__, zlib.ZLIB_RUNTIME_VERSION],
         "options": {name: inputs.options.get(name) for name in _OPTIONS},
-        "data": [facts.kind, facts.classes, facts.samples, facts.reference, inputs.ignore_index],
+        "data": [info.kind, info.classes, info.samples, info.reference, inputs.ignore_index],
         "flows": inputs.flows(),
         "paths": inputs.paths(),
         "exponential": _exponential(),
@@ -110,12 +110,12 @@ def _exponential() -> str:
 
 
 def states_index(
-    report: Report, facts: Facts, fitted: Mapping[str, Any], fingerprint: str
+    report: Report, info: DatasetInfo, fitted: Mapping[str, Any], fingerprint: str
 ) -> dict[str, Any]:
     """What a states file says beside the states: all that scoring them again takes."""
-    known = dataclasses.asdict(dataclasses.replace(facts, video=None))
-    if facts.video is not None:
-        video = dataclasses.replace(facts.video, flow_record=lambda method: {})
+    known = dataclasses.asdict(dataclasses.replace(info, video=None))
+    if info.video is not None:
+        video = dataclasses.replace(info.video, flow_record=lambda method: {})
         flows = [own["flow"] for own in report.results.values() if own.get("flow")]
         known["video"] = dataclasses.asdict(video) | {
             "flow_record": {flow["id"]: flow for flow in flows}
@@ -123,7 +123,7 @@ def states_index(
     return {
         "uqeval_version": report.uqeval_version,
         "fingerprint": fingerprint,
-        "items": list(facts.names),
+        "items": list(info.names),
         "records": report.items,
         "results": report.results,
         "numerics": report.numerics,

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
-from uqeval.report.behind import anchor
 from uqeval.report.figures import style
 from uqeval.report.figures.classes import MOST
 from uqeval.report.figures.contract import Figure, Line
 from uqeval.report.figures.curves import numbers, shown
+from uqeval.report.items_behind_cell import anchor
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas

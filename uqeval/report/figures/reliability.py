@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from uqeval.report.behind import anchor
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line, holding
 from uqeval.report.figures.curves import counts, fractions, scores
+from uqeval.report.items_behind_cell import anchor
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

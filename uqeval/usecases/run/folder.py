@@ -114,7 +114,7 @@ def write_files(task: Task, report: Report, folder: Path, chosen: RunSettings) -
     """
     from uqeval.report.csv import to_csv
     from uqeval.report.html import to_html
-    from uqeval.statistics.behind import behind
+    from uqeval.statistics.items_behind_cell import behind
 
     exhibits = _exhibits(task, report, chosen)
     gallery = None

@@ -140,11 +140,11 @@ def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> se
     """The metrics, variants too, that the report of opened inputs will hold."""
     from uqeval.metrics import FAMILIES
 
-    facts = inputs.facts()
+    info = inputs.info()
     given = dict(families)
-    if given and facts.kind == "classes" and not facts.reference:
+    if given and info.kind == "classes" and not info.reference:
         given.setdefault("segmentation", {})  # it stands beside all others
-    return {key for name, own in given.items() for key in FAMILIES[name].settings(own, facts)}
+    return {key for name, own in given.items() for key in FAMILIES[name].settings(own, info)}
 
 
 def table_of(

@@ -201,18 +201,18 @@ def _passes(
     source: ClassSubsets | NumberSubsets,
 ) -> tuple[dict[str, Passes], set[str], dict[str, Any], list[Family]]:
     """Return the passes of every subset, keyed `<subset>:<family>`, and the maps that they read."""
-    facts = opened.facts()
+    info = opened.info()
     passes: dict[str, Passes] = {}
     wanted: set[str] = set()
     said: dict[str, Any] = {}
-    used = known_families(families, facts)
+    used = known_families(families, info)
     for family in used:
         options = families[family.name]
         fixed = _FIXED.get(family.name, {})
         for name, value in fixed.items():
             if options.get(name, value) != value:
                 raise UsageError(f"a sweep evaluates no {name} of {family.name}; leave it out.")
-        settings = family.settings({**options, **fixed}, facts)
+        settings = family.settings({**options, **fixed}, info)
         if len(settings) > 1:
             raise UsageError(
                 f"a sweep evaluates one variant of {family.name}, but {len(settings)} are asked "
@@ -220,7 +220,7 @@ def _passes(
             )
         ((key, chosen),) = settings.items()
         said[key] = dataclasses.asdict(chosen)
-        maps = family.maps(chosen, facts)
+        maps = family.maps(chosen, info)
         wanted |= maps
         for k, subset in enumerate(source.subsets):
             fields = None
@@ -228,7 +228,7 @@ def _passes(
                 fields = _WITHOUT_SIGMA.get(family.name)
                 if not fields:
                     continue
-            own = dataclasses.replace(facts, samples=len(subset))
+            own = dataclasses.replace(info, samples=len(subset))
             evaluation = family.evaluations(key, chosen, own)[key]
             passes[f"{k}:{family.name}"] = _of_subset(drive({key: evaluation}), k, fields)
     return passes, wanted, said, used

@@ -279,11 +279,11 @@ class Recomputation:
                 settings = self.settings[key]
                 models = opened.video.models
                 model = str(settings.get("model", models[0]))
-                facts = {
+                info = {
                     "void": opened.ignore_index, "class_names": opened.class_names,
                     "model": models.index(model) if model in models else 0,
                 }  # fmt: skip
-                own = video.pair(opened.source, item, settings, facts)
+                own = video.pair(opened.source, item, settings, info)
                 found[key].append(own)
                 self._held(key, item, f.Found(own))
         for key, pairs in found.items() if pooled else ():

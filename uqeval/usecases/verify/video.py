@@ -122,11 +122,11 @@ def ids_of(model: Any, frame: int, size: tuple[int, ...], void: int) -> tuple[Ar
     return ids, ids == void
 
 
-def pair(source: Any, item: int, settings: Mapping[str, Any], facts: Mapping[str, Any]) -> Any:
-    """Return the scores of one pair of frames. `facts`: void, model, class_names."""
-    both, void, names = source.pairs[item], facts["void"], facts["class_names"]
+def pair(source: Any, item: int, settings: Mapping[str, Any], info: Mapping[str, Any]) -> Any:
+    """Return the scores of one pair of frames. `info`: void, model, class_names."""
+    both, void, names = source.pairs[item], info["void"], info["class_names"]
     now, before = (grey(source.frames.read(i)) for i in (both.after, both.before))
-    model = source.models[facts["model"]]
+    model = source.models[info["model"]]
     ids, empty = ids_of(model, both.after, now.shape, void)
     old, old_empty = ids_of(model, both.before, now.shape, void)
     stored = settings["flow"] == "file"

@@ -41,17 +41,17 @@ def begin(
     resume: bool,
     restart: bool,
     damaged: Callable[[set[str]], set[str]],
-) -> tuple[Claims, set[str]]:
+) -> tuple[WriteLock, set[str]]:
     """Creates the store at `root`, or joins those who write it; with the parts that are written.
 
     `create` makes the groups of an empty store in a folder. Of several processes one creates it;
-    it appears at once. See `Claims.join` for the rest. Raises `OutputError`.
+    it appears at once. See `WriteLock.join` for the rest. Raises `OutputError`.
     """
     while True:
         if not is_taken(root):
             clear_beside(root)
             new = beside(root)
-            claims = Claims(new)
+            claims = WriteLock(new)
             try:
                 create(new)
                 claims.create(settings)
@@ -69,7 +69,7 @@ def begin(
                 f"{cut(root)}: is a finished store. Say overwrite=True to replace it, or choose "
                 "another path."
             )
-        claims = Claims(root)
+        claims = WriteLock(root)
         parts = claims.join(
             settings, shared=shared, resume=resume, restart=restart, damaged=damaged
         )
@@ -82,7 +82,7 @@ def begin(
             )
 
 
-class Claims:
+class WriteLock:
     """The claims of one writer on the store at `root`."""
 
     def __init__(self, root: Path) -> None:
@@ -149,7 +149,7 @@ class Claims:
             return None
 
     def take(self, part: str) -> bool:
-        """Claims a part for this writer; False if somebody has it, or the store is complete."""
+        """WriteLock a part for this writer; False if somebody has it, or the store is complete."""
         with writing(self.folder):
             try:
                 flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC

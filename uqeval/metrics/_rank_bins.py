@@ -25,7 +25,7 @@ ZERO_KEY = 1 << 31
 
 
 @dataclass(frozen=True)
-class Ladder:
+class RankBins:
     """Rungs [i], ascending: first key, low bits not told apart, pixels (never 0), errors."""
 
     key: NDArray[Any]
@@ -34,7 +34,7 @@ class Ladder:
     errors: NDArray[Any]
 
     @classmethod
-    def of(cls, tally: RankedErrors, state: State, group: int | None = None) -> Ladder:
+    def of(cls, tally: RankedErrors, state: State, group: int | None = None) -> RankBins:
         """The rungs of one group of a state, or of all groups together (None)."""
         import numpy as np
 
@@ -54,38 +54,38 @@ class Ladder:
         )._sorted()
 
     @classmethod
-    def nothing(cls) -> Ladder:
+    def nothing(cls) -> RankBins:
         """Return the ladder of no pixels."""
         import numpy as np
 
         empty = np.zeros(0, np.int64)
         return cls(empty, empty, empty, empty)
 
-    def with_split(self, finer: Ladder, skip: int, prefixes: Collection[int]) -> Ladder:
+    def with_split(self, finer: RankBins, skip: int, prefixes: Collection[int]) -> RankBins:
         """This ladder with `finer` in place of the rungs that have one of the `prefixes`."""
         import numpy as np
 
         kept = ~np.isin(self.key >> (32 - skip), list(prefixes))
         return self.joined(finer, kept)
 
-    def joined(self, other: Ladder, kept: Any = slice(None)) -> Ladder:
+    def joined(self, other: RankBins, kept: Any = slice(None)) -> RankBins:
         """The `kept` rungs of this ladder and all of another that shares no key with it."""
         import numpy as np
 
-        return Ladder(
+        return RankBins(
             np.concatenate([self.key[kept], other.key]),
             np.concatenate([self.low[kept], other.low]),
             np.concatenate([self.pixels[kept], other.pixels]),
             np.concatenate([self.errors[kept], other.errors]),
         )._sorted()
 
-    def _sorted(self) -> Ladder:
+    def _sorted(self) -> RankBins:
         import numpy as np
 
         if (self.key[1:] > self.key[:-1]).all():
             return self
         order = np.argsort(self.key, kind="stable")
-        return Ladder(self.key[order], self.low[order], self.pixels[order], self.errors[order])
+        return RankBins(self.key[order], self.low[order], self.pixels[order], self.errors[order])
 
     @property
     def open(self) -> NDArray[Any]:

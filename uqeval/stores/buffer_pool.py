@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike, NDArray
 _SMALL, _MOST = 1 << 18, 8
 
 
-class Spare:
+class BufferPool:
     """Arrays whose memory is taken again once the last view of them is gone.
 
     Fresh memory comes from the system page by page, each of which it clears: as much work as to

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from uqeval.maps.turnstile import Turnstile
+from uqeval.maps.item_order import ItemOrder
 
 
 class CalledOff(Exception):
@@ -22,7 +22,7 @@ def nothing() -> None:
 
 @pytest.mark.parametrize("workers", [1, 2, 7])
 def test_items_come_in_order(workers: int) -> None:
-    turnstile, order = Turnstile(), []
+    turnstile, order = ItemOrder(), []
 
     def work(item: int) -> None:
         time.sleep(random.random() * 2e-3)
@@ -37,7 +37,7 @@ def test_items_come_in_order(workers: int) -> None:
 
 
 def test_one_is_inside_at_a_time() -> None:
-    turnstile, inside = Turnstile(), threading.Lock()
+    turnstile, inside = ItemOrder(), threading.Lock()
 
     def work(item: int) -> None:
         with turnstile.turn(item, nothing):
@@ -50,7 +50,7 @@ def test_one_is_inside_at_a_time() -> None:
 
 
 def test_a_failure_calls_the_others_off() -> None:
-    turnstile, stopping = Turnstile(), threading.Event()
+    turnstile, stopping = ItemOrder(), threading.Event()
 
     def check() -> None:
         if stopping.is_set():

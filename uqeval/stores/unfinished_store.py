@@ -12,13 +12,13 @@ from typing import Any, Literal
 from uqeval.disk.files import resolved
 from uqeval.errors import DataError, OutputError, cut, listed
 from uqeval.stores import zarr_writer as zw
-from uqeval.stores.claims import Claims, begin
 from uqeval.stores.new_store import NewStore
 from uqeval.stores.processes import HINT
 from uqeval.stores.verification import check_same_settings, damaged_parts
+from uqeval.stores.write_lock import WriteLock, begin
 
 
-class Draft:
+class UnfinishedStore:
     """A store of N items of T samples until it is complete.
 
     An item is one part, `<index>.all`, or one a sample, `<index>.<t>`; its labels are
@@ -63,7 +63,7 @@ class Draft:
             check_same_settings(root, attributes, names, kinds, dense)
             # Its writer may have been killed before it removed this.
             shutil.rmtree(root / zw.HIDDEN, ignore_errors=True)
-            self._claims, self._earlier = Claims(root), set[str]()
+            self._claims, self._earlier = WriteLock(root), set[str]()
             self.kept = set(range(len(names)))
             return
         if overwrite and not self._is_unfinished(root):
@@ -102,7 +102,7 @@ class Draft:
         return self.once(part, what, write)
 
     def claim(self, part: str, what: str) -> bool:
-        """Claims a part that `write` comes to later; see `once`."""
+        """WriteLock a part that `write` comes to later; see `once`."""
         if part in self._earlier:  # of an item that an earlier job did not end: written again
             self._earlier.discard(part)
             self._claims.release(part)

@@ -8,7 +8,7 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class VideoFacts:
+class VideoInfo:
     """What is known of a video: its items are pairs of neighbouring frames.
 
     `models`: what the predictions are called. Of each pair: the name of the frame `before`, its
@@ -30,7 +30,7 @@ class VideoFacts:
 
 
 @dataclass(frozen=True)
-class Facts:
+class DatasetInfo:
     """What is known of the data before any of it is read.
 
     `kind`: "classes" (probabilities or ids, with labels), "regression" (a mean and a standard
@@ -48,7 +48,7 @@ class Facts:
     samples: int | None
     kind: str = "classes"
     reference: bool = False
-    video: VideoFacts | None = None
+    video: VideoInfo | None = None
     paths: tuple[str, ...] = ()
     invalid: bool = False
     #: The case (volume) of each item, where items are slices of cases.

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 _PATIENCE = 0.1
 
 
-class Turnstile:
+class ItemOrder:
     """Item 0 first, then 1, …, whichever thread arrives first.
 
     Work is handed out in the order of items, so the thread that is waited for is always at work. If

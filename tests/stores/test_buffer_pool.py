@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.stores.spare import Spare
+from uqeval.stores.buffer_pool import BufferPool
 
 SHAPE = (512, 1024)
 
@@ -17,7 +17,7 @@ def place(values: Any) -> int:
 
 
 def test_memory_is_taken_again_once_nobody_holds_it() -> None:
-    spare = Spare()
+    spare = BufferPool()
     first = spare.empty(SHAPE, np.float32)
     assert (first.shape, first.dtype) == (SHAPE, np.float32) and first.flags.c_contiguous
     assert first.flags.aligned and first.flags.writeable
@@ -31,7 +31,7 @@ def test_memory_is_taken_again_once_nobody_holds_it() -> None:
 
 
 def test_small_arrays_and_other_sizes() -> None:
-    spare = Spare()
+    spare = BufferPool()
     assert spare.empty((3, 0), np.uint8).shape == (3, 0)
     spare.empty((2048, 1024), np.float32)
     small = spare.empty(SHAPE, np.float32)
@@ -39,7 +39,7 @@ def test_small_arrays_and_other_sizes() -> None:
 
 
 def test_memory_of_sizes_that_come_no_more_is_let_go() -> None:
-    spare = Spare()
+    spare = BufferPool()
     for height in range(512, 4096, 64):
         for kind in (np.uint8, np.float32):
             spare.empty((height, 1024), kind)
@@ -48,7 +48,7 @@ def test_memory_of_sizes_that_come_no_more_is_let_go() -> None:
 
 
 def test_many_threads() -> None:
-    spare, wrong = Spare(), []
+    spare, wrong = BufferPool(), []
 
     def work(value: int) -> None:
         for _ in range(50):

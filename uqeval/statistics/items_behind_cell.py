@@ -17,7 +17,7 @@ from uqeval.statistics.variants import evaluations_of
 from uqeval.tallies import AccuracyByUncertainty, Reliability
 
 if TYPE_CHECKING:
-    from uqeval.report.behind import Behind
+    from uqeval.report.items_behind_cell import Behind
     from uqeval.report.schema import Report
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
