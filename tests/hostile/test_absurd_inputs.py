@@ -146,6 +146,15 @@ def test_messages_repeat_little(hostile: object) -> None:
     assert str(UqevalError(f"x\x1b[2J{'y' * 999}")) == rf"x\x1b[2J{'y' * 999}"
 
 
+def test_a_page_of_reports_without_the_path_of_a_store(store: Path) -> None:
+    from uqeval.report.html import to_html
+
+    report = uqeval.evaluate(store, None, ["segmentation"], workers=1)
+    other = report.model_copy(deep=True)
+    del other.inputs["predictions"][0]["path"]
+    assert "<td>–</td>" in to_html({"a": report, "b": other})
+
+
 def test_harmonic_numbers_take_no_loop_over_counts() -> None:
     assert harmonic(2, 4) == pytest.approx(1 / 3 + 1 / 4)
     assert 0 < best_aurc(2**52, 2**51) < 1
