@@ -62,7 +62,7 @@ def test_maps_with_labels_of_a_folder(tmp_path: Path, stores: Path) -> None:
         (["-o", "new.zarr", "--maps", "foo"], "--maps foo; expected some of entropy"),
         (
             ["-o", "new.zarr", "--workers", "0"],
-            "--workers 0; expected a whole number of threads, at least 1",
+            "--workers 0; expected a whole number of at least 1",
         ),
         (["-o", "new.zarr", "--memory", "1kB"], "--memory 1kB does not hold"),
         ([], "Missing option '-o'"),
@@ -135,7 +135,7 @@ def test_inspect_says_what_is_wrong(tmp_path: Path, complete: Path) -> None:
     refused(run_uqeval("inspect", tmp_path / "none"), "none: there is nothing here")
     refused(
         run_uqeval("inspect", complete, "--workers", "0"),
-        "--workers 0; expected a whole number of threads, at least 1",
+        "--workers 0; expected a whole number of at least 1",
     )
 
 

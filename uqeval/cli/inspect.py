@@ -138,7 +138,7 @@ def _show(found: Inspection, of: str) -> None:
     title = f"{cut(of + found.path)}  {found.items:,} items"
     print_table(text_table(title, columns, rows, left=frozenset(range(5))), stdout)
     names = "none" if found.names is None else _first(found.names, 3)
-    for key, value in (found.info | {"names": names} | found.values).items():
+    for key, value in (found.facts | {"names": names} | found.values).items():
         is_list = isinstance(value, list)
         text = _first(value, _CLASSES) if is_list else value if key == "names" else cut(value)
         stdout.print(f"  {key.replace('_', ' '):<18} {escape(text)}", soft_wrap=True)

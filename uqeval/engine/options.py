@@ -88,6 +88,10 @@ class RunOptions:
     resume: bool = False
     cut: CutOptions | None = None
 
+    def __post_init__(self) -> None:
+        """Raise `UsageError` for a number of workers that is not allowed."""
+        MachineOptions(workers=self.workers)
+
     def threads(self) -> int:
         """Return the number of threads."""
         return usable_cpus() if self.workers is None else self.workers

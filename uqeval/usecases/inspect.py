@@ -46,7 +46,7 @@ class Inspection:
     arrays: list[ArrayFacts]
     items: int
     names: list[str] | None
-    info: dict[str, Any]
+    facts: dict[str, Any]
     values: dict[str, Any] = field(default_factory=dict)
     cost: dict[str, Any] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
@@ -84,13 +84,13 @@ def inspect(
     refuse_without_effect(InputOptions(**options), inputs)
     found.warnings += inputs.warnings
     source = inputs.source
-    found.info |= {"kind": source.kind, "samples": inputs.record["samples"]}
+    found.facts |= {"kind": source.kind, "samples": inputs.record["samples"]}
     if isinstance(source, Source):
-        found.info |= {"classes": source.classes, "ignore_index": inputs.ignore_index}
+        found.facts |= {"classes": source.classes, "ignore_index": inputs.ignore_index}
     converted = inputs.record["predictions"][0].get("converted")
     if converted is not None:
-        found.info |= converted
-    found.info["ground truth"] = "yes" if _truth(source) else "none given"
+        found.facts |= converted
+    found.facts["ground truth"] = "yes" if _truth(source) else "none given"
     # Missing chunks are told above; reading them as fill would only say so again, less clearly.
     if not found.problems:
         _values(found, inputs, full, memory, RunOptions(workers).threads(), progress or Silent())
@@ -164,14 +164,14 @@ def _facts(store: Store, fill: bool) -> Inspection:
                 missing,
             )
         )
-    info: dict[str, Any] = {
+    facts: dict[str, Any] = {
         key: store.attributes[key]
         for key in ("class_names", "sample_kind", "ignore_index")
         if key in store.attributes
     }
     items = max(len(parts) for parts in store.arrays.values())
     return Inspection(
-        store.path, arrays, items, list(store.names) if store.names else None, info,
+        store.path, arrays, items, list(store.names) if store.names else None, facts,
         problems=problems, warnings=warnings,
     )  # fmt: skip
 
