@@ -86,7 +86,7 @@ def test_a_signal_in_a_destructor(tmp_path: Path, number: signal.Signals, status
     """Python ignores its exception there; the process ends all the same, without a traceback."""
     script = f"""
 import os, time
-from uqeval import cli
+from uqeval.cli import entry
 
 class Held:
     def __del__(self):
@@ -100,8 +100,8 @@ def app(**_):
     except KeyboardInterrupt as interrupt:  # as Typer does
         raise SystemExit(130) from interrupt
 
-cli.app = app
-cli.main()
+entry.app = app
+entry.main()
 """
     done = run_script(script, tmp_path)
     assert (done.status, "Traceback" in done.stderr) == (status, False), done.stderr
@@ -225,7 +225,7 @@ def test_a_bug_shows_its_traceback(tmp_path: Path, complete: Path) -> None:
         ("MemoryError", 2, "uqeval: out of memory; give a lower --memory or fewer --workers.\n"),
         ("KeyboardInterrupt", 130, "uqeval: interrupted before it was done.\n"),
         ("BrokenPipeError(32, 'gone')", 141, ""),
-        ("uqeval.cli.UqevalError('what is wrong')", 2, "uqeval: what is wrong\n"),
+        ("uqeval.errors.UqevalError('what is wrong')", 2, "uqeval: what is wrong\n"),
     ],
 )
 def test_what_is_no_bug(tmp_path: Path, complete: Path, error: str, status: int, says: str) -> None:

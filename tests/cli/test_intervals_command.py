@@ -113,7 +113,7 @@ def test_a_gate_with_confidence(made: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (("--ci", "95"), ["--ci 95", "such as 0.95"]),
+        (("--ci", "95"), ["--ci 95", "expected a number from 0.5 to below 1"]),
         (("--ci", "0.95", "--draws", "5"), ["--draws 5"]),
         (("--group-by", "drive"), ["--slices FILE.csv"]),
         (("--slices", "meta.csv", "--group-by", "drive"), ["--ci LEVEL"]),

@@ -34,12 +34,18 @@ CALIBRATION: list[dict[str, Any]] = [
 ]
 
 
+#: What the part `smooth_ece` adds to the results of calibration.
+SMOOTH = ("smooth_ece", "smooth_ece_bandwidth", "smooth_ece_bound")
+
+
 @pytest.mark.parametrize("options", CALIBRATION)
 def test_calibration(tmp_path: Path, classes: Any, options: dict[str, Any]) -> None:
     run = Reread(tmp_path, *classes, metrics={"calibration": options})
     temperature = "calibration/temperature"
     assert (temperature in run.evaluations) == options.get("temperature", True)
-    assert run.scores("calibration") == without(run.results("calibration"), "temperature")
+    assert run.scores("calibration") == without(run.results("calibration"), "temperature", *SMOOTH)
+    smooth, whole = run.scores("calibration/smooth_ece"), run.results("calibration")
+    assert smooth == {name: whole[name] for name in SMOOTH}
     if temperature in run.evaluations:
         assert run.scores(temperature) == run.results(temperature)
 
@@ -56,7 +62,8 @@ def test_calibration_of_other_items(tmp_path: Path, classes: Any, items: list[in
     chosen = [values[items] for values in classes]
     (tmp_path / "b").mkdir()
     own = Reread(tmp_path / "b", *chosen, metrics={"calibration": {"temperature": False}})
-    assert without(found, "adaptive_ece") == without(own.results("calibration"), "adaptive_ece")
+    expected = without(own.results("calibration"), "adaptive_ece", *SMOOTH)
+    assert without(found, "adaptive_ece") == expected
 
 
 def test_the_temperature_is_held_fixed(tmp_path: Path, classes: Any) -> None:
@@ -81,7 +88,7 @@ def test_what_was_fitted_may_be_unknown(tmp_path: Path, classes: Any) -> None:
     run.evaluations = evaluations_of({**run.saved.index, "fitted": {}})
     del run.evaluations["segmentation"]
     assert set(run.evaluations) == {"calibration"}
-    whole = without(run.results("calibration"), "temperature", "adaptive_ece")
+    whole = without(run.results("calibration"), "temperature", "adaptive_ece", *SMOOTH)
     assert run.scores("calibration") == whole
 
 

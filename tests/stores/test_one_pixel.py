@@ -73,7 +73,7 @@ def test_logits_and_axes_are_declared(tmp_path: Path) -> None:
         uqeval.evaluate(tmp_path / "z.npy", LABELS, axes="NC")
     with pytest.raises(UsageError, match="expected letters of NTCHW"):
         uqeval.evaluate(tmp_path / "z.npy", LABELS, axes="NCQ")
-    with pytest.raises(UsageError, match="--kind 'probabilities'; expected probs or logits"):
+    with pytest.raises(UsageError, match="--kind 'probabilities'; expected one of probs, logits"):
         uqeval.evaluate(tmp_path / "z.npy", LABELS, kind="probabilities")
     with pytest.raises(UsageError, match="names its arrays"):
         uqeval.evaluate({"probs": MEAN, "labels": LABELS}, kind="logits")
