@@ -61,7 +61,7 @@ def test_every_form_is_the_same_standard_deviation(tmp_path: Path, members: int)
         else:
             assert converted["sigma"] == SPREADS[name]
             assert ("logarithm" in converted) == (name != "variance")
-            assert inspect(str(path)).info["sigma"] == SPREADS[name]
+            assert inspect(str(path)).facts["sigma"] == SPREADS[name]
 
 
 def test_logarithms_in_groups_items_and_converted_stores(tmp_path: Path) -> None:
