@@ -16,7 +16,7 @@ from populations import SCORES, UNSEEN, Score, logistic, rare, ratio
 
 import uqeval
 from uqeval.compare.holm import holm
-from uqeval.gate.enough import more_units
+from uqeval.gate.more_units import more_units
 from uqeval.gate.resampling import Interval, Units
 from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import moved

@@ -15,7 +15,7 @@ from scipy.optimize import brentq
 
 from uqeval.errors import StoreError, UsageError
 from uqeval.gate import Address, Interval, Limits, Rule, Units, Verdict, judge
-from uqeval.gate.enough import MoreUnits, more_units
+from uqeval.gate.more_units import MoreUnits, more_units
 from uqeval.report.folder import Named
 
 

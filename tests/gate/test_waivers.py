@@ -12,7 +12,7 @@ from gate_reports import named, rules
 
 from uqeval.errors import UsageError
 from uqeval.gate import FailedStore, Judgement, judge
-from uqeval.gate.saved import load_verdicts
+from uqeval.gate.saved_verdicts import load_verdicts
 from uqeval.report import verdicts as words
 from uqeval.report.annotations import to_annotations
 from uqeval.report.junit import to_junit

@@ -19,7 +19,7 @@ from small_stores import save_complete
 import uqeval
 from uqeval.config import load_config
 from uqeval.errors import UqevalError, cut, listed, number_flaw, quoted
-from uqeval.gate.saved import load_verdicts
+from uqeval.gate.saved_verdicts import load_verdicts
 from uqeval.metrics.failure_scores import best_aurc, harmonic
 from uqeval.report.folder import load_reports
 from uqeval.stores.names import read_names_file

@@ -17,7 +17,7 @@ import pytest
 from uqeval.config.yaml12 import read_yaml
 from uqeval.disk import files
 from uqeval.errors import StoreError, UqevalError
-from uqeval.gate.saved import load_verdicts
+from uqeval.gate.saved_verdicts import load_verdicts
 from uqeval.report.schema import Report
 from uqeval.statistics.table import names_in
 from uqeval.stores.checked_npy import read_checked

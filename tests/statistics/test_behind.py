@@ -9,7 +9,7 @@ import pytest
 from saved_runs import C, run, stack
 
 from uqeval.errors import StoreError
-from uqeval.report.items_behind_cell import piles
+from uqeval.report.items_behind_cell import cell_items
 from uqeval.statistics.items_behind_cell import behind, most
 
 
@@ -54,7 +54,7 @@ def test_wrong_pixels_of_cells_and_bins(tmp_path: Path) -> None:
 
 def test_every_cell_with_pixels_has_a_pile(tmp_path: Path) -> None:
     report, path = run(tmp_path, 3, ["pavpu", "calibration"])
-    found = piles(report, behind(path, report))
+    found = cell_items(report, behind(path, report))
     rows = report.results["pavpu"]["accuracy_by_uncertainty"]["rows"]
     assert len(rows) == C
     assert len(found["pavpu"]) == sum(n > 0 for row in rows for n in row["pixels"])

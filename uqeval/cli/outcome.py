@@ -21,7 +21,7 @@ class Shown(Listener):
         """Print what it cost and its scores."""
         from rich.console import Console
 
-        from uqeval.report.cut_tables import headline_table
+        from uqeval.report.headline_tables import headline_table
         from uqeval.report.overview import cost
         from uqeval.report.terminal import print_table, show_warnings
 

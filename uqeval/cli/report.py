@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from uqeval.report import Report
     from uqeval.report.folder import Named
     from uqeval.report.gallery import Gallery
-    from uqeval.report.items_behind_cell import Behind
+    from uqeval.report.items_behind_cell import ItemsByCell
 
 _FIGURES, _GALLERY = "Figures", "Gallery"
 
@@ -107,12 +107,12 @@ def report(
     pictures = _gallery(reports, settings)
     if pictures is not None and pictures.note:
         warn([f"gallery: {pictures.note}"], quiet)
-    piles = _behind(loaded[0], quiet) if len(loaded) == 1 else None
+    cell_items = _behind(loaded[0], quiet) if len(loaded) == 1 else None
     differences = _differences(loaded, list(reports), quiet) if len(loaded) > 1 else None
 
     from uqeval.report.html import to_html
 
-    html = to_html(reports, pictures, settings.gallery, piles, judgement, differences)
+    html = to_html(reports, pictures, settings.gallery, cell_items, judgement, differences)
     drawn = _figures(reports, settings.figures, settings.figure_format or ("svg",))
     _page(html, target)
     for text in [f"wrote {target}"] * (target != "-") + drawn:
@@ -180,7 +180,7 @@ def _differences(loaded: list[Named], names: list[str], quiet: bool) -> Comparis
 
 def _judgement(path: str, loaded: list[Named]) -> Judgement:
     """The saved verdicts that are of the reports. Raises `UsageError` where there are none."""
-    from uqeval.gate.saved import load_verdicts, of_stores
+    from uqeval.gate.saved_verdicts import load_verdicts, of_stores
 
     found = load_verdicts(path)
     own = of_stores(found, {one.name for one in loaded})
@@ -193,7 +193,7 @@ def _judgement(path: str, loaded: list[Named]) -> Judgement:
     return own
 
 
-def _behind(one: Named, quiet: bool) -> Behind | None:
+def _behind(one: Named, quiet: bool) -> ItemsByCell | None:
     """The items behind the cells of a report, where its states lie beside it."""
     if one.report.states is None or not (one.path.parent / Path(one.report.states).name).is_file():
         return None

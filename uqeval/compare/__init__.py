@@ -1,6 +1,6 @@
 """Comparison of models by their reports. Pure: what takes draws is asked of `uqeval.statistics`."""
 
-from uqeval.compare.found import Cell, Choice, Comparison, Difference, Rank, Row
+from uqeval.compare.comparison import Cell, Choice, Comparison, Difference, Rank, Row
 from uqeval.compare.models import Model, load_models
 from uqeval.compare.side_by_side import compare
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Sequence
 
-from uqeval.compare.found import Cell, Row
+from uqeval.compare.comparison import Cell, Row
 
 
 def holm(p: Sequence[float]) -> list[float]:

@@ -8,7 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from uqeval.compare.found import Choice, Comparison, Difference, Rank, Row
+from uqeval.compare.comparison import Choice, Comparison, Difference, Rank, Row
 from uqeval.compare.holm import adjust
 from uqeval.compare.models import Model, common_stores, report_of
 from uqeval.compare.trainings import cell_of

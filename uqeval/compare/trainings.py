@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Sequence
 
-from uqeval.compare.found import Cell
+from uqeval.compare.comparison import Cell
 from uqeval.gate.lookup import Absent, Found
 from uqeval.gate.resampling import Interval, Units
 

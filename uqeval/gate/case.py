@@ -11,9 +11,9 @@ from typing import Any
 
 from uqeval.errors import StoreError, UsageError, number_of, quoted
 from uqeval.gate.baseline import Pair, refuse_other_settings
-from uqeval.gate.enough import more_units
 from uqeval.gate.kinds import Kind
 from uqeval.gate.lookup import Absent, Found, find
+from uqeval.gate.more_units import more_units
 from uqeval.gate.movers import moved_by
 from uqeval.gate.notes import notes_on, notes_on_value
 from uqeval.gate.resampling import Interval, NoInterval, Resampler, Units

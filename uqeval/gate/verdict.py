@@ -7,11 +7,11 @@ from datetime import date
 from typing import Literal
 
 from uqeval.gate.addresses import Address
-from uqeval.gate.enough import MoreUnits
 from uqeval.gate.kinds import Kind
+from uqeval.gate.more_units import MoreUnits
+from uqeval.gate.not_evaluated import NotEvaluated
 from uqeval.gate.resampling import Interval, Mover, Units
 from uqeval.gate.rules import Rule
-from uqeval.gate.unjudged import NotEvaluated
 from uqeval.gate.waivers import WaiverUse
 
 Status = Literal["waived", "pass", "fail", "inconclusive"]

@@ -16,10 +16,10 @@ from uqeval.report.cards import cards
 from uqeval.report.cells import cell
 from uqeval.report.comparison_tables import differences
 from uqeval.report.figures import Figure, figures_of
-from uqeval.report.finished import finished
+from uqeval.report.finish_time import finish_time
 from uqeval.report.gallery import Gallery
 from uqeval.report.item_tables import Column, columns_of, items, worst_first
-from uqeval.report.items_behind_cell import Behind, Pile, piles
+from uqeval.report.items_behind_cell import CellItems, ItemsByCell, cell_items
 from uqeval.report.record_tables import tables
 from uqeval.report.schema import Report
 from uqeval.report.score_tables import families, scores, slices
@@ -63,7 +63,7 @@ def to_html(
     reports: Mapping[str, Report],
     gallery: Gallery | None = None,
     exhibits: int = 0,
-    behind: Behind | None = None,
+    behind: ItemsByCell | None = None,
     judgement: Judgement | None = None,
     comparison: Comparison | None = None,
 ) -> str:
@@ -75,24 +75,24 @@ def to_html(
     """
     environment = _environment()
     script = _source(environment, "page.js")
-    heaps: dict[str, list[Pile]] = {}
+    behind_cells: dict[str, list[CellItems]] = {}
     targets: set[str] = set()
     if len(reports) == 1:
         (report,) = reports.values()
-        heaps = piles(report, behind or {})
-        targets = {pile.anchor for own in heaps.values() for pile in own}
+        behind_cells = cell_items(report, behind or {})
+        targets = {cell.anchor for own in behind_cells.values() for cell in own}
         targets |= {"worst"} if len(report.items) > 1 else set()
     common = {
         "reports": reports,
         "families": families(reports),
         "figures": {k: [(f, _svg(f, targets)) for f in v] for k, v in figures_of(reports).items()},
-        "piles": heaps,
+        "cell_items": behind_cells,
         "judgement": judgement,
         "verdicts": verdicts,
         "scores": {family: scores(reports, family) for family in families(reports)},
         "script_hash": base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         "most_rows": MOST_ROWS,
-        "finished": finished(reports.values()),
+        "finished": finish_time(reports.values()),
     }
     if len(reports) > 1:
         return environment.get_template("compare.html").render(
@@ -100,14 +100,16 @@ def to_html(
             different=_different(reports),
             differences=differences(comparison) if comparison else None,
             differences_note=differences(comparison).note if comparison else "",
-            finished_of=finished,
+            finished_of=finish_time,
             title=f"Comparison of {', '.join(reports)}",
         )
     shown = _exhibits(report, gallery, exhibits) if gallery and exhibits else []
     stores = ", ".join(str(store["path"]) for store in report.inputs.get("predictions") or [])
     return environment.get_template("report.html").render(
         **common,
-        **_items(report, {i for own in heaps.values() for pile in own for i, *_ in pile.items}),
+        **_items(
+            report, {i for own in behind_cells.values() for cell in own for i, *_ in cell.items}
+        ),
         title=stores or next(iter(reports)),
         report=report,
         cards=cards(report),

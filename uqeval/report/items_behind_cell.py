@@ -11,11 +11,11 @@ from uqeval.report.schema import Report
 
 #: By the key of a result and by cell, (row, column) or (bin,): places of the items that hold most
 #: wrong pixels there, and how many, most first.
-Behind: TypeAlias = "Mapping[str, Mapping[tuple[int, ...], Sequence[tuple[int, int]]]]"
+ItemsByCell: TypeAlias = "Mapping[str, Mapping[tuple[int, ...], Sequence[tuple[int, int]]]]"
 
 
 @dataclass(frozen=True)
-class Pile:
+class CellItems:
     """The items behind one cell: where a link finds them, what the cell is, and how it does."""
 
     anchor: str
@@ -29,12 +29,12 @@ def anchor(report: Report, key: str, *cell: int) -> str:
     return "-".join(map(str, ("behind", list(report.results).index(key), *cell)))
 
 
-def piles(report: Report, behind: Behind) -> dict[str, list[Pile]]:
-    """By the key of a result, the piles of all its cells that hold any pixels."""
+def cell_items(report: Report, behind: ItemsByCell) -> dict[str, list[CellItems]]:
+    """By the key of a result, the items of all its cells that hold any pixels."""
     found = {}
     for key, cells in behind.items():
         found[key] = [
-            Pile(
+            CellItems(
                 anchor(report, key, *cell), title, _said(pixels, accuracy),
                 [(i, str(report.items[i]["name"]), n) for i, n in cells.get(cell, ())],
             )

@@ -9,7 +9,7 @@ from urllib.parse import quote
 
 from uqeval.keys import family_of
 from uqeval.report.cards import cards
-from uqeval.report.finished import finished
+from uqeval.report.finish_time import finish_time
 from uqeval.report.glossary import family_label
 from uqeval.report.html import MOST_ROWS, rendered
 from uqeval.report.schema import Report
@@ -52,7 +52,7 @@ def to_overview(
     return rendered(
         "overview.html", title=f"uqeval run of {', '.join(reports)}", stores=stores, failed=failed,
         judgement=judgement, ungated=ungated, verdicts=verdicts, most_rows=MOST_ROWS,
-        finished=finished(reports.values()),
+        finished=finish_time(reports.values()),
         families={name: _families(report) for name, report in reports.items()},
     )  # fmt: skip
 

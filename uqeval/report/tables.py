@@ -6,8 +6,8 @@ from dataclasses import replace
 from typing import Any
 
 from uqeval.keys import family_of
-from uqeval.report.cut_tables import cut_tables
 from uqeval.report.glossary import headings
+from uqeval.report.headline_tables import interval_and_slice_tables
 from uqeval.report.number_tables import nmerci_tables, regression_tables
 from uqeval.report.rank_tables import failure_tables, sparsification_tables
 from uqeval.report.schema import Report
@@ -44,7 +44,7 @@ def tables_of(report: Report) -> list[Table]:
     if "sweep" in results:
         found.append(_sweep(report))
     if report.intervals or report.slices:
-        found += cut_tables(report)
+        found += interval_and_slice_tables(report)
     return [_explained(table) for table in found]
 
 

@@ -14,7 +14,7 @@ from uqeval.report.table import Table, shown, text_table
 
 if TYPE_CHECKING:
     from uqeval.gate import Address, Judgement, Mover, NotEvaluated, Rule, Status, Units, Verdict
-    from uqeval.gate.enough import MoreUnits
+    from uqeval.gate.more_units import MoreUnits
 
 SCHEMA = "uqeval.verdicts/1"
 

@@ -17,7 +17,7 @@ from uqeval.statistics.variants import evaluations_of
 from uqeval.tallies import AccuracyByUncertainty, Reliability
 
 if TYPE_CHECKING:
-    from uqeval.report.items_behind_cell import Behind
+    from uqeval.report.items_behind_cell import ItemsByCell
     from uqeval.report.schema import Report
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 MOST = 5
 
 
-def behind(path: Path, report: Report) -> Behind:
+def behind(path: Path, report: Report) -> ItemsByCell:
     """The items that hold most wrong pixels of every cell and bin of the report at `path`.
 
     Raises `StoreError` where its states do not lie beside it, or are damaged.

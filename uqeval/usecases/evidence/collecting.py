@@ -13,7 +13,7 @@ from typing import Any
 from uqeval.disk.files import MOST_REPORT, open_file, read_bytes
 from uqeval.disk.json import parse_json
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
-from uqeval.gate.saved import judgement_of
+from uqeval.gate.saved_verdicts import judgement_of
 from uqeval.report.folder import load_reports
 from uqeval.report.schema import Report
 

@@ -125,9 +125,9 @@ def write_files(task: Task, report: Report, folder: Path, chosen: RunSettings) -
         gallery = open_gallery(report, task.store.predictions, task.store.truth, None, given)
     written = [Path(report.states)] if report.states is not None else []
     json, csv, page = (folder / f"{task.name}.{ending}" for ending in ("json", "csv", "html"))
-    piles = behind(json, report) if report.states is not None else None
+    cell_items = behind(json, report) if report.states is not None else None
     try:
-        shown = to_html({task.name: report}, gallery, exhibits, piles)
+        shown = to_html({task.name: report}, gallery, exhibits, cell_items)
         task.inputs.watch.check_all()
     except ChangedError:
         for states in written:

@@ -10,7 +10,7 @@ from uqeval.report.schema import Report
 _TIME = re.compile(r"(\d{4}-\d\d-\d\d)T(\d\d:\d\d):\d\dZ")
 
 
-def finished(reports: Iterable[Report]) -> str:
+def finish_time(reports: Iterable[Report]) -> str:
     """`2026-11-21 20:12 UTC`, of the newest of them; empty where none says it: earlier versions of
     uqeval did not."""
     said = [_TIME.fullmatch(str(report.timing.get("finished"))) for report in reports]

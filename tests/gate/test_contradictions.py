@@ -11,7 +11,7 @@ from gate_reports import named
 
 from uqeval.errors import StoreError
 from uqeval.gate import Address, Limits, Rule, judge
-from uqeval.gate.saved import load_verdicts
+from uqeval.gate.saved_verdicts import load_verdicts
 from uqeval.report import verdicts
 
 

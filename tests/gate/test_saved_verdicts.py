@@ -11,7 +11,7 @@ from gate_reports import named, rules
 
 from uqeval.errors import StoreError
 from uqeval.gate import Units, judge
-from uqeval.gate.saved import load_verdicts, of_stores
+from uqeval.gate.saved_verdicts import load_verdicts, of_stores
 from uqeval.report import verdicts as words
 
 RULES = """

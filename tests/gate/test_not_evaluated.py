@@ -11,7 +11,7 @@ from gate_reports import named
 
 from uqeval.errors import UsageError
 from uqeval.gate import Address, FailedStore, Judgement, Limits, Rule, judge
-from uqeval.gate.saved import load_verdicts, of_stores
+from uqeval.gate.saved_verdicts import load_verdicts, of_stores
 from uqeval.report import verdicts
 from uqeval.report.annotations import to_annotations
 from uqeval.report.junit import to_junit

@@ -35,7 +35,7 @@ def headline_table(report: Report, title: str) -> Table:
     return text_table(title, columns[:width], [row[:width] for row in rows], left=frozenset({0, 1}))
 
 
-def cut_tables(report: Report) -> list[Table]:
+def interval_and_slice_tables(report: Report) -> list[Table]:
     """Intervals and slices, where the report has them."""
     found = []
     if report.intervals and (own := _intervals(report)) is not None:
