@@ -10,7 +10,7 @@ from uqeval.stores.kinds import KNOWN
 from uqeval.stores.source import Source
 from uqeval.stores.sources import open_source
 from uqeval.stores.zarr_array import ZarrArray, array_place
-from uqeval.stores.zarr_layout import load_json, load_layout
+from uqeval.stores.zarr_layout import Document, load_json, load_layout, load_node
 
 
 @dataclass(frozen=True)
@@ -38,10 +38,11 @@ def open_zarr(
     """
     if isinstance(source, str):
         source = open_source(source)
-    layout = load_layout(source, name, array_place(source, name))
+    node = load_node(source, name)
+    layout = load_layout(source, name, array_place(source, name), node)
     if layout is not None:
         return ZarrArray(source, name, layout, fill_missing=fill_missing)
-    return open_zarr_group(source, name, fill_missing=fill_missing)
+    return _group(source, name, node, fill_missing)
 
 
 def open_zarr_group(
@@ -51,9 +52,16 @@ def open_zarr_group(
 
     Raises `StoreError` if the group's own metadata are damaged.
     """
+    return _group(source, name, load_node(source, name), fill_missing)
+
+
+def _group(
+    source: Source, name: str, node: Document | None, fill_missing: bool
+) -> ZarrGroup | None:
+    """Return the group `name` with the arrays in it; `node` is its `zarr.json`."""
     start = f"{name}/" if name else ""
-    if (found := load_json(source, f"{start}zarr.json")) is not None:
-        attributes = dict(found[0].get("attributes") or {})
+    if node is not None:
+        attributes = dict(node[0].get("attributes") or {})
     else:
         old = load_json(source, f"{start}.zgroup")
         extra = load_json(source, f"{start}.zattrs")
@@ -66,11 +74,13 @@ def open_zarr_group(
     if source.listable:
         children = source.children(name)
     else:
-        children = sorted(KNOWN | {"names"} | _consolidated(found[0] if found else {}))
+        children = sorted(KNOWN | {"names"} | _consolidated(node[0] if node else {}))
     for child in children:
         place = f"{start}{child}"
         try:
-            layout = load_layout(source, place, array_place(source, place))
+            layout = load_layout(
+                source, place, array_place(source, place), load_node(source, place)
+            )
         except StoreError as error:
             unreadable[child] = error
             continue

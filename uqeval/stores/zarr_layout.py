@@ -32,6 +32,9 @@ _BFLOAT16 = "bfloat16"
 #: Bytes of a document of metadata.
 _MOST_METADATA = 64 << 20
 
+#: A JSON object, and the bytes that it was read from.
+Document = tuple[dict[str, Any], bytes]
+
 
 @dataclass(frozen=True)
 class Shards:
@@ -99,8 +102,8 @@ class Layout:
         return tuple(int(part) for part in parts)
 
 
-def load_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
-    """The JSON object at `key` and its bytes, or None if there is none.
+def load_json(source: Source, key: str) -> Document | None:
+    """Return the JSON object at `key` and its bytes; None if there is none.
 
     Raises `StoreError` if what is there is not a JSON object.
     """
@@ -130,18 +133,24 @@ def load_json(source: Source, key: str) -> tuple[dict[str, Any], bytes] | None:
     return document, raw
 
 
-def load_layout(source: Source, name: str, where: str) -> Layout | None:
-    """The metadata of the array called `name` (empty: the root), or None if no array is there.
+def load_node(source: Source, name: str) -> Document | None:
+    """Return the `zarr.json` of the array or group `name` (empty: the root); None in version 2."""
+    return load_json(source, f"{name}/zarr.json" if name else "zarr.json")
 
-    Raises `StoreError` for metadata that are damaged or ask for what is not supported.
+
+def load_layout(source: Source, name: str, where: str, node: Document | None) -> Layout | None:
+    """Return the metadata of the array `name` (empty: the root); None if no array is there.
+
+    `node` is what `load_node` returned: each document is read once. Raises `StoreError` for
+    metadata that are damaged or ask for what is not supported.
     """
     start = f"{name}/" if name else ""
     try:
-        if (found := load_json(source, f"{start}zarr.json")) is not None:
-            return _v3(*found, where) if found[0].get("node_type") == "array" else None
-        if (found := load_json(source, f"{start}.zarray")) is not None:
+        if node is not None:
+            return _v3(*node, where) if node[0].get("node_type") == "array" else None
+        if (array := load_json(source, f"{start}.zarray")) is not None:
             attributes = load_json(source, f"{start}.zattrs") or ({}, b"")
-            return _v2(found[0], attributes[0], found[1] + attributes[1], where)
+            return _v2(array[0], attributes[0], array[1] + attributes[1], where)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         problem = f"{type(error).__name__}: {cut(error)}"
         raise StoreError(
