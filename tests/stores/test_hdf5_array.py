@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from split import split
 
 import uqeval
-from uqeval.cli.options import split_paths
 from uqeval.errors import StoreError, UqevalError, UsageError
 from uqeval.stores.overlap import refuse_overlap
 from uqeval.stores.store import open_store
@@ -43,7 +43,7 @@ def saved(path: Path, **options: Any) -> Path:
 def test_the_scores_are_those_of_the_arrays(tmp_path: Path, options: dict[str, Any]) -> None:
     at = f"{saved(tmp_path / 's.h5', **options)}::"
     expected = uqeval.evaluate(PROBS, LABELS, metrics=("calibration",)).results["calibration"]
-    assert split_paths([f"{at}/run/a", f"{at}labels"]) == ([f"{at}/run/a"], f"{at}labels")
+    assert split([f"{at}/run/a", f"{at}labels"]) == ([f"{at}/run/a"], f"{at}labels")
     for inside in ("/run/a", "run/a/probs"):
         report = uqeval.evaluate(f"{at}{inside}", f"{at}labels", metrics=("calibration",))
         assert report.results["calibration"]["ece"] == expected["ece"]

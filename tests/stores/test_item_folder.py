@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from split import split
 
 import uqeval
-from uqeval.cli.options import split_paths
 from uqeval.errors import StoreError, UqevalError, UsageError
 from uqeval.stores.convert import convert
 from uqeval.stores.store import open_store
@@ -73,7 +73,7 @@ def test_one_file_an_item(tmp_path: Path, expected: dict[str, Any]) -> None:
     folder = save(tmp_path / "p", lambda n: STACKS[n].astype("f4"))
     (folder / "aachen/a_000.png").write_bytes(b"a picture beside")
     assert open_store(folder, role="predictions").names == tuple(SIZES)
-    assert split_paths([str(folder), str(labels)]) == ([str(folder)], str(labels))
+    assert split([str(folder), str(labels)]) == ([str(folder)], str(labels))
     assert close(scores(folder, labels), expected)
     report = uqeval.evaluate(folder, labels, metrics=("segmentation",))
     assert [item["name"] for item in report.items] == list(SIZES)
@@ -133,7 +133,7 @@ def test_means_and_deviations(tmp_path: Path, form: str) -> None:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 np.save(path, values)
     target = save(tmp_path / "t", targets.get)
-    assert split_paths([str(folder), str(target)]) == ([str(folder)], str(target))
+    assert split([str(folder), str(target)]) == ([str(folder)], str(target))
     report = uqeval.evaluate(folder, target, metrics=("regression",))
     assert [item["name"] for item in report.items] == list(SIZES)
     errors = np.concatenate([(means[n] - targets[n]).ravel() for n in SIZES])
@@ -150,7 +150,7 @@ def test_predicted_ids(tmp_path: Path) -> None:
         Image.fromarray(plane).save(pictures / f"{name}.png")
     right = np.concatenate([(ids[n] == LABELS[n]).ravel() for n in SIZES]).mean()
     for folder in (arrays, pictures):
-        assert split_paths([str(folder), str(labels)]) == ([str(folder)], str(labels))
+        assert split([str(folder), str(labels)]) == ([str(folder)], str(labels))
         report = uqeval.evaluate(folder, labels, metrics=("segmentation",), classes=C)
         assert report.results["segmentation"]["pixel_accuracy"] == pytest.approx(right)
         with pytest.raises(StoreError, match="no uncertainty"):
@@ -249,7 +249,7 @@ def test_cases_of_nnunet(tmp_path: Path, form: str, member: str) -> None:
         else:
             dump: Any = np.save if form == "npy" else np.savez_compressed
             dump(labels / f"{name}.{form}", truth)
-    assert split_paths([str(folder), str(labels)]) == ([str(folder)], str(labels))
+    assert split([str(folder), str(labels)]) == ([str(folder)], str(labels))
     report = uqeval.evaluate(folder, labels, metrics=("segmentation",), ci=0.9, draws=200)
     assert [item["name"] for item in report.items[:3]] == [
         "case_0/0000", "case_0/0001", "case_1/0000",

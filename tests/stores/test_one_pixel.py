@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import zarr
+from split import split
 
 import uqeval
-from uqeval.cli.options import split_paths
 from uqeval.errors import StoreError, UsageError
 from uqeval.stores.store import open_store
 
@@ -108,15 +108,15 @@ def test_paths_are_told_apart_together(tmp_path: Path) -> None:
         np.save(tmp_path / f"{name}.npy", values)
     at = {name: str(tmp_path / f"{name}.npy") for name in ("probs", "samples", "labels", "planes")}
     ids = str(tmp_path / "ids.npy")
-    assert split_paths([at["probs"], at["labels"]]) == ([at["probs"]], at["labels"])
+    assert split([at["probs"], at["labels"]]) == ([at["probs"]], at["labels"])
     both = [at["probs"], at["samples"]]
-    assert split_paths([*both, at["labels"]]) == (both, at["labels"])
-    assert split_paths([ids, ids]) == ([ids], ids)
+    assert split([*both, at["labels"]]) == (both, at["labels"])
+    assert split([ids, ids]) == ([ids], ids)
     for wrong in ([at["labels"], at["probs"]], [at["planes"], at["planes"]], [ids, ids, ids]):
         with pytest.raises(UsageError, match="after all predictions"):
-            split_paths(wrong)
+            split(wrong)
     with pytest.raises(UsageError, match=r"\[N, C\] or \[N, T, C\], need their labels"):
-        split_paths([at["probs"]])
+        split([at["probs"]])
 
 
 def test_items_that_change_during_a_run_are_seen(tmp_path: Path) -> None:

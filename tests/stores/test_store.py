@@ -14,7 +14,7 @@ import zarr
 from group_files import SIZES, C, H, N, T, W, axes, group, ids, items, probs, store_refused
 from PIL import Image
 
-from uqeval.stores.store import looks_like_labels, open_store
+from uqeval.stores.store import contents_of, open_store
 
 
 def test_items_of_different_sizes(tmp_path: Path) -> None:
@@ -137,17 +137,17 @@ def test_what_is_no_store(tmp_path: Path) -> None:
     store_refused(tmp_path / "empty", "a folder with 3 .jpg files", "folder of label PNGs")
 
 
-def test_looks_like_labels(tmp_path: Path) -> None:
+def test_which_contents_are_labels(tmp_path: Path) -> None:
     (tmp_path / "png/sub").mkdir(parents=True)
     Image.fromarray(ids(H, W)).save(tmp_path / "png/sub/a.png")
-    assert looks_like_labels(tmp_path / "png")
-    assert looks_like_labels(group(tmp_path / "l", {"labels": ids()}))
-    assert not looks_like_labels(group(tmp_path / "p", {"labels": ids(), "probs": probs()}))
-    assert not looks_like_labels(group(tmp_path / "m", {"labels": ids(), "predictions": ids()}))
-    assert not looks_like_labels(items(tmp_path / "i", SIZES))
-    assert not looks_like_labels(tmp_path / "nothing")
+    assert contents_of(tmp_path / "png").is_labels()
+    assert contents_of(group(tmp_path / "l", {"labels": ids()})).is_labels()
+    assert not contents_of(group(tmp_path / "p", {"labels": ids(), "probs": probs()})).is_labels()
+    ids_too = {"labels": ids(), "predictions": ids()}
+    assert not contents_of(group(tmp_path / "m", ids_too)).is_labels()
+    assert not contents_of(items(tmp_path / "i", SIZES)).is_labels()
     (tmp_path / "empty").mkdir()
-    assert not looks_like_labels(tmp_path / "empty")
+    assert not contents_of(tmp_path / "empty").is_labels()
     np.save(tmp_path / "l.npy", ids())
     np.save(tmp_path / "p.npy", probs())
     np.savez(tmp_path / "l.npz", ids())
@@ -158,13 +158,13 @@ def test_looks_like_labels(tmp_path: Path) -> None:
         ("l.npy", True), ("p.npy", False), ("l.npz", True), ("m.npz", True), ("p.npz", False),
         ("z", True),
     ]:  # fmt: skip
-        assert looks_like_labels(tmp_path / name) is expected
+        assert contents_of(tmp_path / name).is_labels() is expected
 
 
 def test_a_folder_of_pngs_with_zarr_metadata_is_a_zarr_store(tmp_path: Path) -> None:
     path = group(tmp_path / "s", {"probs": probs()})
     Image.fromarray(ids(H, W)).save(path / "preview.png")
-    assert not looks_like_labels(path)
+    assert not contents_of(path).is_labels()
     assert set(open_store(path, role="predictions").arrays) == {"probs"}
 
 
@@ -172,7 +172,7 @@ def test_items_of_labels_look_like_labels(tmp_path: Path) -> None:
     path = items(tmp_path / "s", SIZES)
     for name in SIZES:
         del zarr.open_group(str(path), mode="a")[f"items/{name}/probs"]
-    assert looks_like_labels(path)
+    assert contents_of(path).is_labels()
 
 
 def test_files_of_numpy_are_opened_without_zarr(tmp_path: Path) -> None:

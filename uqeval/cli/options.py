@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import Annotated, Any
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -12,6 +12,9 @@ from uqeval.errors import UsageError
 from uqeval.inputs.options import InputOptions
 from uqeval.settings import option_name, options_of
 from uqeval.statistics.options import CutOptions
+
+if TYPE_CHECKING:
+    from uqeval.stores.contents import Contents
 
 Paths = Annotated[
     list[str] | None,
@@ -73,64 +76,63 @@ def refuse_draws_without_level(typed: Collection[str], ci: float | None) -> None
         )
 
 
-def split_paths(paths: list[str], labels_alone: bool = False) -> tuple[list[str], str | None]:
-    """Predictions, and the ground truth if the last path holds labels or a target.
+def split_paths(
+    paths: list[str], labels_alone: bool = False
+) -> tuple[list[Contents], Contents | None]:
+    """Open the paths: predictions, and the ground truth if the last one holds labels or a target.
 
     Decided by what the path holds (PNG, .npy or .pfm files, an array called `labels` or `target`,
     ids or numbers without a class axis), never by its values. Raises `UsageError` where ground
-    truth stands anywhere but last, or alone.
+    truth stands anywhere but last, or alone; `StoreError` for what cannot be opened.
     """
-    from uqeval.stores.store import looks_like_truth
+    from uqeval.stores.formats import contents_of
 
-    kinds = [looks_like_truth(path) for path in paths]
-    if len(paths) == 1 and kinds[0] and labels_alone:
-        return paths, None
-    if len(paths) == 1 and kinds[0]:
+    stores = [contents_of(path) for path in paths]
+    truth = [store.is_truth() for store in stores]
+    if len(stores) == 1 and truth[0] and labels_alone:
+        return stores, None
+    if len(stores) == 1 and truth[0]:
         raise UsageError(
-            f"{paths[0]} holds {_noun(paths[0])}; give the predictions before them."
-            + _how_to_pack(paths)
+            f"{stores[0]} holds {_noun(stores[0])}; give the predictions before them."
+            + _how_to_pack(stores)
         )
-    if any(kinds[:-1]) and not _predictions_of(paths):
-        wrong = paths[kinds.index(True)]
+    if any(truth[:-1]) and not _predictions_of(stores):
+        wrong = stores[truth.index(True)]
         noun = _noun(wrong)
         raise UsageError(
             f"{wrong} holds {noun}; give one store of {noun}, after all predictions."
-            + _how_to_pack(paths)
+            + _how_to_pack(stores)
         )
-    if kinds[-1]:
-        return paths[:-1], paths[-1]
-    return paths, None
+    if truth[-1]:
+        return stores[:-1], stores[-1]
+    return stores, None
 
 
-def _predictions_of(paths: list[str]) -> bool:
-    """Whether all paths but the last are predictions of classes, and the last one their labels.
+def _predictions_of(stores: Sequence[Contents]) -> bool:
+    """Whether all stores but the last are predictions of classes, and the last one their labels.
 
     Decided together, since each of them alone may be either: ids before ids are predicted;
     numbers [N, C] or [N, T, C] before ids are class probabilities.
     """
-    from uqeval.stores.store import looks_like_labels, looks_like_truth, may_be_predictions
-
-    *before, last = paths
-    if not looks_like_labels(last):
+    *before, last = stores
+    if not last.is_labels():
         return False
-    if looks_like_labels(before[0]):
-        return len(before) == 1 and may_be_predictions(before[0])
+    if before[0].is_labels():
+        return len(before) == 1 and before[0].may_be_predictions()
     return all(
-        not looks_like_truth(path) or (may_be_predictions(path) and not looks_like_labels(path))
-        for path in before
+        not store.is_truth() or (store.may_be_predictions() and not store.is_labels())
+        for store in before
     )
 
 
-def _how_to_pack(paths: list[str]) -> str:
+def _how_to_pack(stores: Sequence[Contents]) -> str:
     """A hint for mean and standard deviation in files of their own, or for a lost item axis."""
-    from uqeval.stores.numpy_array import open_npy
-
-    loose = [path for path in paths if _noun(path) == "targets" and _is_loose(path)]
+    loose = [store for store in stores if _noun(store) == "targets" and _is_loose(store.path)]
     if not loose:
         return ""
     hint = " A folder of .npy files is targets, one an item."
-    if loose[0].endswith(".npy"):
-        shape = open_npy(loose[0]).shape
+    if loose[0].bare is not None:
+        shape = loose[0].bare.shape
         hint = (
             f" An array without a class axis is a target, and this one has the shape {shape}; "
             "class probabilities have 4 or 5 axes, [item, (sample,) class, y, x]"
@@ -152,7 +154,5 @@ def _is_loose(path: str) -> bool:
     return path.endswith(".npy") or any(Path(path).glob("*.npy"))
 
 
-def _noun(path: str) -> str:
-    from uqeval.stores.store import looks_like_labels
-
-    return "labels" if looks_like_labels(path) else "targets"
+def _noun(store: Contents) -> str:
+    return "labels" if store.is_labels() else "targets"

@@ -81,7 +81,8 @@ def _config(
         if stores:
             raise UsageError("--store is for the stores of a file; give paths or a file.")
         predictions, truth = o.split_paths(paths) if paths else ([], None)
-        return None, alone(predictions, truth, **of_input)
+        labels = None if truth is None else str(truth)
+        return None, alone([str(store) for store in predictions], labels, **of_input)
     if len(paths) > 1:
         raise UsageError(f"{named[0]} says what to evaluate; give it alone, or paths without it.")
     if of_input:

@@ -14,6 +14,7 @@ from uqeval.disk.files import resolved
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed
 from uqeval.inputs.given import Given
 from uqeval.inputs.options import InputOptions
+from uqeval.stores.contents import Contents
 from uqeval.stores.watch import Said, Watch
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def as_store(given: Any, what: str) -> Given:
     """
     from uqeval.stores.incoming import as_array
 
-    if isinstance(given, str | Path | Mapping):
+    if isinstance(given, str | Path | Contents | Mapping):
         return given
     if isinstance(given, os.PathLike):
         return Path(given)
@@ -89,9 +90,9 @@ def _refuse_twice(given: Sequence[Given]) -> None:
     for one in given:
         key: Any = id(one)
         shown = "the same array"
-        if isinstance(one, str | Path):
+        if isinstance(one, os.PathLike | str):
             shown = str(one)
-            key = shown if "://" in shown else resolved(one)
+            key = shown if "://" in shown else resolved(shown)
         if key in seen:
             again = "" if shown == seen[key] else f", the first time as {seen[key]}"
             raise UsageError(
@@ -123,12 +124,13 @@ def _item_names(stores: Sequence[Store]) -> tuple[str, ...] | None:
 
 def is_folder_of_files(path: Given) -> bool:
     """Whether ground truth lies in files of their own, to be matched with items by name."""
-    from uqeval.stores.store import looks_like_truth
+    from uqeval.stores.folder_store import FolderStore
+    from uqeval.stores.formats import contents_of
 
-    if not isinstance(path, str | Path) or not Path(path).is_dir():
+    if not isinstance(path, os.PathLike | str) or not Path(path).is_dir():
         return False
-    zarr = any((Path(path) / name).exists() for name in ("zarr.json", ".zgroup", ".zarray"))
-    return not zarr and looks_like_truth(path)
+    contents = contents_of(path)
+    return isinstance(contents, FolderStore) and contents.is_truth()
 
 
 def in_order_of(
@@ -183,7 +185,7 @@ def record_of(store: Store, kinds: Sequence[str], given: Given) -> dict[str, Any
             "dtype": str(first.dtype),
             "stored_bytes": sum(a.stored_bytes() for a in distinct),
         }
-    path = str(given) if isinstance(given, str | Path) else store.path
+    path = str(given) if isinstance(given, os.PathLike | str) else store.path
     return {"path": path, "arrays": arrays, "fingerprint": digest.hexdigest()}
 
 

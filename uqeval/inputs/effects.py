@@ -49,7 +49,7 @@ def _has_label_files(inputs: Inputs) -> bool:
 
 
 def _has_chunks(inputs: Inputs) -> bool:
-    from uqeval.stores.truth import is_zarr
+    from uqeval.stores.source import is_zarr
 
     paths = _paths(inputs, "predictions", "labels", "target", "reference", "frames", "flow")
     return any("://" in path or is_zarr(path) for path in paths)

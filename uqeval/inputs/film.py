@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -94,7 +95,7 @@ def open_film(
 
 def inside(video: str | Path, name: str) -> Path | None:
     """The folder of this name in a video that is a plain folder."""
-    from uqeval.stores.truth import is_zarr
+    from uqeval.stores.source import is_zarr
 
     local = Path(video)
     if is_zarr(str(video)) or not (local / name).exists():
@@ -109,7 +110,7 @@ def _models(
     count: int,
     options: InputOptions,
 ) -> list[Ids]:
-    from uqeval.stores.truth import is_zarr
+    from uqeval.stores.source import is_zarr
 
     if predictions is None:
         own = inside(video, PREDICTIONS)
@@ -154,9 +155,9 @@ def _truth(
 
 
 def _same(one: Given, other: Given) -> bool:
-    if not isinstance(one, str | Path) or not isinstance(other, str | Path):
+    if not isinstance(one, os.PathLike | str) or not isinstance(other, os.PathLike | str):
         return one is other
-    return resolved(one) == resolved(other)
+    return resolved(os.fspath(one)) == resolved(os.fspath(other))
 
 
 def _flows(
@@ -168,8 +169,8 @@ def _flows(
 ) -> dict[str, Flows]:
     """Saved flow by direction, where it is given or the video's store holds it."""
     from uqeval.stores.flow_files import open_flows
+    from uqeval.stores.source import is_zarr
     from uqeval.stores.store import open_store
-    from uqeval.stores.truth import is_zarr
 
     held: set[str] = set()
     if is_zarr(str(video)) or Path(video).suffix == ".npz":

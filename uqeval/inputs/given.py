@@ -16,9 +16,11 @@ if TYPE_CHECKING:
 
     from uqeval.maps.contract import MapSource
     from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
+    from uqeval.stores.contents import Contents
 
-#: What stands for a store: a path, a URL, an array in memory, or a mapping of such by name.
-Given: TypeAlias = "str | Path | NDArray[Any] | Mapping[str, Any]"
+#: What stands for a store: a path, a URL, what was opened there, an array in memory, or a mapping
+#: of arrays by name.
+Given: TypeAlias = "str | Path | Contents | NDArray[Any] | Mapping[str, Any]"
 
 
 @dataclass(frozen=True)

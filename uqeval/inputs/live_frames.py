@@ -144,7 +144,7 @@ def is_stream(video: str) -> bool:
 
 def plain_folder(path: str) -> bool:
     """Whether a path is a local folder that is no Zarr store."""
-    from uqeval.stores.truth import is_zarr
+    from uqeval.stores.source import is_zarr
 
     return "://" not in path and Path(path).is_dir() and not is_zarr(path)
 

@@ -14,7 +14,7 @@ from uqeval.inputs.film import PREDICTIONS, inside
 from uqeval.inputs.ids import UNKNOWN_CLASSES, classes_of, frame_ids, open_ids, void_in
 from uqeval.inputs.live_frames import Shot, check_growing, plain_folder
 from uqeval.inputs.options import InputOptions
-from uqeval.stores.truth import is_zarr
+from uqeval.stores.source import is_zarr
 from uqeval.stores.watch import read_whole
 
 if TYPE_CHECKING:

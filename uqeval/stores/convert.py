@@ -26,9 +26,8 @@ from uqeval.stores.label_folder import png_files
 from uqeval.stores.new_store import NewStore
 from uqeval.stores.overlap import refuse_overlap
 from uqeval.stores.pieces import Piece, Pieces, find_pieces, item_axes
-from uqeval.stores.source import is_url
+from uqeval.stores.source import is_url, is_zarr
 from uqeval.stores.store import open_store
-from uqeval.stores.truth import is_zarr
 from uqeval.stores.watch import Watch
 
 #: Memory for what is between reading and writing; a tile is at least one chunk of each.

@@ -19,9 +19,8 @@ from uqeval.stores.numpy_array import open_npy
 from uqeval.stores.pfm_array import PfmFlow
 from uqeval.stores.planes import Planes, VideoPlanes
 from uqeval.stores.sequences import Pair
-from uqeval.stores.source import is_url
+from uqeval.stores.source import is_url, is_zarr
 from uqeval.stores.store import open_store
-from uqeval.stores.truth import is_zarr
 
 SUFFIXES = (".flo", ".png", ".npy", ".pfm")
 

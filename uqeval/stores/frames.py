@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import StoredArray
 from uqeval.stores.image_folder import IMAGES, ImageFolder
-from uqeval.stores.source import is_url
+from uqeval.stores.source import is_url, is_zarr
 from uqeval.stores.store import open_store
 from uqeval.stores.stored_frames import StoredFrames
-from uqeval.stores.truth import is_zarr
 from uqeval.stores.video_file import VIDEOS, VideoFile
 
 

@@ -30,9 +30,12 @@ def hdf5_path(path: str) -> tuple[str, str] | None:
 
 
 class Hdf5Array(StoredArray):
-    """A dataset of an HDF5 file that is open; h5py lets one thread read at a time."""
+    """A dataset of an HDF5 file that is open; h5py lets one thread read at a time.
 
-    def __init__(self, path: str, dataset: Any, fill_missing: bool) -> None:
+    With `fill_missing`, chunks that are not there read as the fill value.
+    """
+
+    def __init__(self, path: str, dataset: Any) -> None:
         self.where = f"{cut(path)}::{cut(dataset.name)}"
         self.shape = tuple(dataset.shape)
         self.dtype = dataset.dtype.newbyteorder("=")
@@ -41,7 +44,7 @@ class Hdf5Array(StoredArray):
         self.attributes = _attributes(dataset)
         self._path = path
         self._dataset = dataset
-        self._fill_missing = fill_missing
+        self.fill_missing = False
         self._refuse()
 
     def _refuse(self) -> None:
@@ -86,7 +89,7 @@ class Hdf5Array(StoredArray):
 
     def missing(self) -> list[tuple[int, ...]]:
         """Grid positions of the chunks that the file does not hold."""
-        if self._fill_missing or not self._absent():
+        if self.fill_missing or not self._absent():
             return []
         grid = [range(-(-n // c)) for n, c in zip(self.shape, self.chunks, strict=True)]
         absent = np.ones([len(own) for own in grid], bool)
@@ -116,11 +119,11 @@ class Hdf5Array(StoredArray):
 class Hdf5Group:
     """The arrays of numbers in an HDF5 group by name, its item names, and its attributes."""
 
-    def __init__(self, path: str, group: Any, fill_missing: bool) -> None:
+    def __init__(self, path: str, group: Any) -> None:
         import h5py
 
         self.attributes = _attributes(group)
-        self.arrays: dict[str, StoredArray] = {}
+        self.arrays: dict[str, Hdf5Array] = {}
         self.warnings: list[str] = []
         for name in group:
             if not isinstance(group.get(name, getlink=True), h5py.HardLink):
@@ -135,10 +138,10 @@ class Hdf5Group:
                 if name == "names":
                     self.attributes["names"] = [str(v) for v in member.asstr()[:].tolist()]
             elif member.dtype.kind in "biuf" and member.shape is not None:
-                self.arrays[str(name)] = Hdf5Array(path, member, fill_missing)
+                self.arrays[str(name)] = Hdf5Array(path, member)
 
 
-def open_hdf5(path: str, inside: str, fill_missing: bool) -> Hdf5Array | Hdf5Group:
+def open_hdf5(path: str, inside: str) -> Hdf5Array | Hdf5Group:
     """The array or the group at a place of an HDF5 file.
 
     Raises `UsageError` without h5py, `StoreError` for what is not there or no HDF5 file.
@@ -171,8 +174,8 @@ def open_hdf5(path: str, inside: str, fill_missing: bool) -> Hdf5Array | Hdf5Gro
     if isinstance(found, h5py.Dataset):
         if found.shape is None or found.dtype.kind not in "biuf":
             raise StoreError(f"{cut(path)}::{inside}: holds {found.dtype}, which are no numbers.")
-        return Hdf5Array(path, found, fill_missing)
-    return Hdf5Group(path, found, fill_missing)
+        return Hdf5Array(path, found)
+    return Hdf5Group(path, found)
 
 
 def _attributes(holder: Any) -> dict[str, Any]:

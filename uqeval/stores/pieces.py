@@ -19,9 +19,8 @@ from uqeval.stores.label_folder import open_predicted_ids, png_files
 from uqeval.stores.names import checked_names
 from uqeval.stores.numpy_array import open_npy, open_npz
 from uqeval.stores.one_pixel import with_pixel
-from uqeval.stores.source import is_url
+from uqeval.stores.source import is_url, is_zarr
 from uqeval.stores.store import open_store
-from uqeval.stores.truth import is_zarr
 
 #: The sources that there are.
 CONVERTIBLE = (

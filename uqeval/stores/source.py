@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TypeAlias
 
 from uqeval.disk.files import MOST_BYTES
@@ -13,11 +14,21 @@ from uqeval.errors import StoreError
 Buffer: TypeAlias = bytes | memoryview
 
 _URL = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]+://")
+#: Any of these makes a folder a Zarr store.
+_ZARR_FILES = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
 
 
 def is_url(path: str) -> bool:
     """Whether `path` is a URL and not a local path."""
     return _URL.match(path) is not None
+
+
+def is_zarr(path: str) -> bool:
+    """Whether `path` is a local Zarr store: a folder with metadata, or a zip file."""
+    local = Path(path)
+    if local.is_dir():
+        return any((local / name).is_file() for name in _ZARR_FILES)
+    return local.suffix == ".zip" and local.is_file()
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ class ZarrArray(StoredArray):
         self._layout = layout
         self._source = source
         self._name = name
-        self._fill_missing = fill_missing
+        self.fill_missing = fill_missing
         self._lock = threading.Lock()
         self._listed: dict[Position, Entry] | None = None
         self._indices = ShardIndices(source)
@@ -103,7 +103,7 @@ class ZarrArray(StoredArray):
         if not empty and files <= _FEW:
             return
         stored = len(self._entries()) if self._source.listable else files
-        most = (_SPARSE if self._fill_missing else _LOST) * (stored + 1)
+        most = (_SPARSE if self.fill_missing else _LOST) * (stored + 1)
         if empty or files > most or math.prod(self._grid(self.chunks)) > _MOST_CHUNKS:
             raise StoreError(
                 f"{self.where}: its metadata claim the shape {self.shape}, which is {files:,} "
@@ -332,7 +332,7 @@ class ZarrArray(StoredArray):
         return self._indices.of(self._path(key), shards, f"{self.where}: shard {key}")
 
     def _absent(self, key: str) -> NDArray[Any]:
-        if not self._fill_missing:
+        if not self.fill_missing:
             raise StoreError(
                 f"{self.where}: chunk {key} is not stored. Copy or write it again; if it was left "
                 "out because all its values are the fill value, say --missing-chunks fill."
