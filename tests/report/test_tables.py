@@ -1,4 +1,4 @@
-"""What a person is shown: rounding that never lies, tables on a terminal."""
+"""What a person is format_number: rounding that never lies, tables on a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from small_report import report, scores
 
 from uqeval.errors import printable
 from uqeval.metrics import METRICS
-from uqeval.report.table import shown
+from uqeval.report.table import format_number
 from uqeval.report.tables import tables_of
 from uqeval.report.terminal import show, show_warnings
 
@@ -36,12 +36,12 @@ from uqeval.report.terminal import show, show_warnings
     ],
 )
 def test_rounding(value: object, text: str) -> None:
-    assert shown(value) == text
+    assert format_number(value) == text
 
 
 @pytest.mark.parametrize("value", [1 - 1e-12, 1 + 1e-12, -1 + 1e-12])
 def test_what_is_not_1_is_not_shown_as_1(value: float) -> None:
-    assert float(shown(value)) != round(value)
+    assert float(format_number(value)) != round(value)
 
 
 def test_tables_of_a_report() -> None:
@@ -50,7 +50,7 @@ def test_tables_of_a_report() -> None:
         "Segmentation", "Patch accuracy vs patch uncertainty", "Patches",
         "By class of patch (pavpu)",
     ]  # fmt: skip
-    assert found["Segmentation"].texts == [["0.8750", "–", "0.5000", "12,345"]]
+    assert found["Segmentation"].texts == [["segmentation", "0.8750", "–", "0.5000", "12,345"]]
     assert found["Patches"].texts[0][1:5] == ["6,000", "2", "1", "3"]
     assert [row[0] for row in found["By class of patch (pavpu)"].texts] == ["road", "mixed"]
     assert all(len(row) == len(table.columns) for table in found.values() for row in table.texts)

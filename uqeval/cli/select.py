@@ -130,10 +130,10 @@ def _columns(found: Selection) -> list[str]:
 
 
 def _table(found: Selection) -> Table:
-    from uqeval.report.table import shown, text_table
+    from uqeval.report.table import format_number, text_table
 
     rows = [
-        [str(rank), own.name, own.sequence, shown(own.value), own.reason]
+        [str(rank), own.name, own.sequence, format_number(own.value), own.reason]
         for rank, own in enumerate(found.chosen, 1)
     ]
     told = "; ".join(f"{why}: {n}" for why, n in found.left_out.items())

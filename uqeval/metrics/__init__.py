@@ -12,6 +12,15 @@ from uqeval.metrics import (
     temporal,
 )
 from uqeval.metrics._contract import Metric
+from uqeval.metrics._display import (
+    ClassBars,
+    Column,
+    Display,
+    Panel,
+    Record,
+    RowTable,
+    ScoreTable,
+)
 from uqeval.metrics._family import Family
 
 #: The only list: what a run can evaluate, the report's columns, the gate's directions and the
@@ -32,4 +41,7 @@ FAMILIES: dict[str, Family] = {
 }
 METRICS: tuple[Metric, ...] = tuple(m for family in FAMILIES.values() for m in family.metrics)
 
-__all__ = ["FAMILIES", "METRICS", "Family", "Metric"]
+__all__ = [
+    "FAMILIES", "METRICS", "ClassBars", "Column", "Display", "Family", "Metric", "Panel", "Record",
+    "RowTable", "ScoreTable",
+]  # fmt: skip

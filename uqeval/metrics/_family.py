@@ -12,6 +12,7 @@ from uqeval.keys import Key
 from uqeval.maps.regions import region_of
 from uqeval.metrics._contract import Metric
 from uqeval.metrics._dataset_info import DatasetInfo
+from uqeval.metrics._display import Display
 from uqeval.metrics._evaluation import Evaluation, Part
 from uqeval.metrics._in_view import InView
 
@@ -27,7 +28,7 @@ class Family:
     makes settings from their record in a report. `about`: the help of its command: one line, more,
     and an example. `label`: the heading of its part of a page. `words`: what tables call the fields
     of its results that are no metric. `of_items`: fields of items that rank them where items have
-    none of the headlines.
+    none of the headlines. `display`: how its results are shown.
     """
 
     name: str
@@ -42,6 +43,7 @@ class Family:
     label: str = ""
     words: Mapping[str, str] = field(default_factory=dict)
     of_items: tuple[str, ...] = ()
+    display: Display = field(default_factory=Display)
 
     @property
     def in_reports(self) -> str:

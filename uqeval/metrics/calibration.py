@@ -18,6 +18,7 @@ from uqeval.metrics.calibration_records import ADAPTIVE as _ADAPTIVE
 from uqeval.metrics.calibration_records import ESTIMATOR as _ESTIMATOR
 from uqeval.metrics.calibration_records import results_of, scores_of
 from uqeval.metrics.calibration_settings import CalibrationSettings
+from uqeval.metrics.calibration_tables import DISPLAY
 from uqeval.metrics.smooth_ece import SmoothEce
 from uqeval.metrics.temperature import Temperature, fit_items
 
@@ -213,6 +214,7 @@ FAMILY = Family(
     CalibrationSettings,
     parts=PARTS,
     about=_ABOUT,
+    display=DISPLAY,
     label="Calibration",
     words={"sweep_bins": "bins of the sweep"},
 )

@@ -13,6 +13,7 @@ from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Counted, Evaluation, Run
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics.divergence_settings import DivergenceSettings
+from uqeval.metrics.divergence_tables import DISPLAY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -131,5 +132,6 @@ FAMILY = Family(
     DivergenceFromReference,
     DivergenceSettings,
     kinds=("classes", "regression"),
+    display=DISPLAY,
     label="Divergence from a reference",
 )

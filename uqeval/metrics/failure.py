@@ -20,6 +20,7 @@ from uqeval.metrics._family import Family, variants
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._signs import sign_warnings
 from uqeval.metrics.failure_settings import FailureSettings
+from uqeval.metrics.failure_tables import DISPLAY
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
 from uqeval.metrics.thresholds import Rule, fit, undefined_warnings
 
@@ -340,5 +341,6 @@ FAMILY = Family(
     Failure,
     FailureSettings,
     about=_ABOUT,
+    display=DISPLAY,
     label="Failure detection",
 )

@@ -24,6 +24,7 @@ from uqeval.metrics.nmerci_by_depth import by_depth
 from uqeval.metrics.nmerci_columns import columns_of
 from uqeval.metrics.nmerci_records import CURVE, record_of, results_of, running, sums_of, tallies_of
 from uqeval.metrics.nmerci_settings import NmerciSettings
+from uqeval.metrics.nmerci_tables import DISPLAY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -216,6 +217,7 @@ FAMILY = Family(
     NmerciSettings,
     kinds=("regression",),
     about=_ABOUT,
+    display=DISPLAY,
     label="n-MeRCI",
     words={"alpha": "α", "by_depth": "by interval of the target"},
 )

@@ -15,6 +15,7 @@ from uqeval.metrics.accuracy_by_uncertainty import AccuracyTable
 from uqeval.metrics.patch_scores import METRICS
 from uqeval.metrics.pavpu_results import columns_of, item_of, results_of
 from uqeval.metrics.pavpu_settings import PavpuSettings, settings_of
+from uqeval.metrics.pavpu_tables import DISPLAY
 from uqeval.metrics.thresholds import (
     Fitted,
     Rule,
@@ -187,6 +188,7 @@ Example: uqeval pavpu preds.zarr labels/ -o report.json
 FAMILY = Family(
     "pavpu", (*METRICS, *patch_scores.OF_CURVES, *patch_scores.PER_CLASS),
     settings_of, Pavpu, PavpuSettings, parts=(AccuracyTable,), about=_ABOUT,
+    display=DISPLAY,
     label="Patch accuracy vs patch uncertainty",
     words={
         "n_ac": "accurate, certain", "n_au": "accurate, uncertain", "n_ic": "inaccurate, certain",

@@ -16,6 +16,7 @@ from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Counted, Evaluation, Gaps, Run
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics.regression_settings import RegressionSettings
+from uqeval.metrics.regression_tables import DISPLAY
 
 if TYPE_CHECKING:
     import numpy as np
@@ -228,5 +229,6 @@ FAMILY = Family(
     RegressionSettings,
     kinds=("regression",),
     about=_ABOUT,
+    display=DISPLAY,
     label="Regression",
 )

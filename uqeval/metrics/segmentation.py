@@ -16,6 +16,7 @@ from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Counted, Evaluation, Run
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics.segmentation_settings import SegmentationSettings
+from uqeval.metrics.segmentation_tables import DISPLAY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -185,6 +186,7 @@ FAMILY = Family(
     _settings,
     Segmentation,
     SegmentationSettings,
+    display=DISPLAY,
     label="Segmentation",
     words={"iou": "IoU"},
 )

@@ -25,6 +25,7 @@ from uqeval.metrics._signs import sign_warnings
 from uqeval.metrics.failure_columns import SetRankBins
 from uqeval.metrics.pavpu_settings import check_uncertainty
 from uqeval.metrics.sparsification_settings import SparsificationSettings
+from uqeval.metrics.sparsification_tables import DISPLAY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -317,5 +318,6 @@ FAMILY = Family(
     SparsificationSettings,
     kinds=("classes", "regression"),
     about=_ABOUT,
+    display=DISPLAY,
     label="Sparsification",
 )

@@ -35,6 +35,7 @@ from uqeval.metrics.temporal_pairs import (
     pair_record,
 )
 from uqeval.metrics.temporal_settings import TemporalSettings
+from uqeval.metrics.temporal_tables import DISPLAY
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -265,6 +266,7 @@ FAMILY = Family(
     TemporalSettings,
     kinds=("video",),
     key="temporal",
+    display=DISPLAY,
     label="Temporal consistency",
     words={"tc": "TC", "iou": "IoU", "miou": "mIoU"},
     of_items=("tc", "miou"),

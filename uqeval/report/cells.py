@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from uqeval.report.intervals import interval, units_of
-from uqeval.report.table import Cell, shown
+from uqeval.report.table import Cell, format_number
 
 
 def cell(record: Mapping[str, Any], name: str, interval: str = "") -> Cell:
@@ -16,7 +16,7 @@ def cell(record: Mapping[str, Any], name: str, interval: str = "") -> Cell:
         return Cell("–", None, str(record.get(f"{name}_reason") or "the report gives no reason"))
     if isinstance(value, bool) or not isinstance(value, int | float):
         return Cell("" if name not in record else str(value))
-    return Cell(shown(value), value, "", interval)
+    return Cell(format_number(value), value, "", interval)
 
 
 def interval_of(
@@ -31,4 +31,4 @@ def interval_of(
     at = f"{100 * found['level']:.4g} %: " if level and found.get("level") else ""
     units = found.get("units") or {}
     part = f" ({units_of(found)})" if units.get("defined") != units.get("drawn") else ""
-    return f"{at}{about}[{shown(found['low'])}, {shown(found['high'])}]{part}"
+    return f"{at}{about}[{format_number(found['low'])}, {format_number(found['high'])}]{part}"

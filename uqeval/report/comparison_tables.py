@@ -9,7 +9,7 @@ from uqeval.errors import listed, number_of
 from uqeval.report.glossary import ARROWS
 from uqeval.report.markdown import cell as escaped
 from uqeval.report.markdown import table_lines
-from uqeval.report.table import Table, shown, text_table
+from uqeval.report.table import Table, format_number, text_table
 from uqeval.report.verdicts import units
 
 if TYPE_CHECKING:
@@ -43,8 +43,8 @@ def heading(row: Row) -> str:
 
 def score(cell: Cell) -> str:
     """A score; of several trainings, with ± t·s/√n."""
-    text, reach = shown(cell.value), reach_of(cell)
-    return text if reach is None else f"{text} ± {shown(reach)}"
+    text, reach = format_number(cell.value), reach_of(cell)
+    return text if reach is None else f"{text} ± {format_number(reach)}"
 
 
 def reach_of(cell: Cell) -> float | None:
@@ -79,7 +79,7 @@ def difference(cell: Cell) -> str:
     verdict = own.verdict or ""
     if verdict == "differs" and own.better is not None:
         verdict = f"differs, {'better' if own.better else 'worse'}"
-    p = "" if own.p_adjusted is None else f" p {shown(own.p_adjusted, 3)}"
+    p = "" if own.p_adjusted is None else f" p {format_number(own.p_adjusted, 3)}"
     return f"{_signed(own.value)} {rough}[{low}, {high}]{exact}{p} {verdict}"
 
 
@@ -162,7 +162,7 @@ def _rows(
 
 
 def _signed(value: float) -> str:
-    return f"{'+' if value > 0 else ''}{shown(value)}"
+    return f"{'+' if value > 0 else ''}{format_number(value)}"
 
 
 def _percent(share: float) -> str:

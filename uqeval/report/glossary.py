@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from uqeval.metrics import Family, Metric
+    from uqeval.metrics import Display, Family, Metric
 
 #: Which way is better.
 ARROWS = {"higher": "↑", "lower": "↓"}
@@ -19,30 +20,49 @@ _OTHERS = {"sweep": "Number of samples"}
 _PARTS = {"per_class": "by class"}
 
 
-@cache
-def _families() -> Mapping[str, Family]:
-    """The families by what reports call them."""
-    # When a word is asked for, not before: a gate that passes needs none.
+def families() -> Mapping[str, Family]:
+    """Return the families by what reports call them, in the order of pages and tables."""
+    # Imported here: a gate that passes needs no words.
     from uqeval.metrics import FAMILIES
 
     return {family.in_reports: family for family in FAMILIES.values()}
 
 
-@cache
 def _metrics(family: str) -> Mapping[str, Metric]:
-    known = _families().get(family)
-    return {metric.field: metric for metric in known.metrics} if known else {}
+    known = families().get(family)
+    return _by_field(known.metrics) if known else {}
+
+
+@cache
+def _by_field(metrics: tuple[Metric, ...]) -> Mapping[str, Metric]:
+    return {metric.field: metric for metric in metrics}
+
+
+def display_of(family: str) -> Display:
+    """Return how the results of a family are shown.
+
+    A family that declares no tables has its metrics, of the set and by class.
+    """
+    from uqeval.metrics import Display, RowTable, ScoreTable
+
+    known = families().get(family)
+    if known is None or known.display.tables:
+        return known.display if known else Display()
+    fields = tuple(metric.field for metric in known.metrics)
+    tables = (ScoreTable(known.label or family, fields),
+              RowTable("By class", "per_class", (*fields, "pixels")))  # fmt: skip
+    return replace(known.display, tables=tables)
 
 
 def headlines(family: str) -> tuple[str, ...]:
     """The scores of a family that a reader sees first; the first of them ranks the items."""
-    known = _families().get(family)
+    known = families().get(family)
     return known.headlines if known else ()
 
 
 def of_items(family: str) -> tuple[str, ...]:
     """Fields of an item that rank it, where it has none of the headlines."""
-    known = _families().get(family)
+    known = families().get(family)
     return known.of_items if known else ()
 
 
@@ -62,12 +82,12 @@ def headings(family: str, fields: Iterable[str]) -> list[str]:
 def _word(family: str, part: str) -> str:
     if (metric := _metrics(family).get(part)) is not None:
         return metric.label
-    known = _families().get(family)
+    known = families().get(family)
     words = known.words if known else {}
     return words.get(part) or _PARTS.get(part) or part.replace("_", " ")
 
 
 def family_label(family: str) -> str:
     """The heading of a family's part of a page."""
-    known = _families().get(family)
+    known = families().get(family)
     return known.label if known else _OTHERS.get(family, family)

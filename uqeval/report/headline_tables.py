@@ -11,7 +11,7 @@ from uqeval.report.intervals import units_of
 from uqeval.report.schema import Report
 from uqeval.report.score_tables import slices, whole_of
 from uqeval.report.setting_tables import resampling
-from uqeval.report.table import Table, shown, text_table
+from uqeval.report.table import Table, format_number, text_table
 
 _ROUGH = "≈: approximate, read off bins."
 
@@ -27,8 +27,9 @@ def headline_table(report: Report, title: str) -> Table:
                 arrow = ARROWS.get(known.get("direction") or "", "")
                 interval = interval_of(report.intervals, key, [name])
                 held = interval_at(report.intervals, key, [name]) or {}
-                rows.append([key, f"{label(family, name)} {arrow}".strip(), shown(record[name]),
-                             interval, units_of(held)])  # fmt: skip
+                score = f"{label(family, name)} {arrow}".strip()
+                value = format_number(record[name])
+                rows.append([key, score, value, interval, units_of(held)])
     columns, width = ["metric", "score", "value", "interval", "units"], 5
     if not any(row[3] for row in rows):
         width = 3
@@ -62,7 +63,7 @@ def _slices(report: Report) -> Table | None:
         own = report.slices.get(row.name) or whole_of(report)
         few |= bool(own.get("small"))
         units = f"{units_of(own)}{' (few)' if own.get('small') else ''}".strip()
-        counts = [shown(own.get("items", 0)), units]
+        counts = [format_number(own.get("items", 0)), units]
         rows.append([row.name, *counts, *(c.plain for c in row.cells)])
     note = _note(report, rows) if any(c.interval for row in grid.rows for c in row.cells) else ""
     if few:

@@ -18,6 +18,7 @@ from uqeval.report.comparison_tables import differences
 from uqeval.report.figures import Figure, figures_of
 from uqeval.report.finish_time import finish_time
 from uqeval.report.gallery import Gallery
+from uqeval.report.glossary import display_of
 from uqeval.report.item_tables import Column, columns_of, items, worst_first
 from uqeval.report.items_behind_cell import CellItems, ItemsByCell, cell_items
 from uqeval.report.record_tables import tables
@@ -182,9 +183,9 @@ def _items(report: Report, behind: Collection[int]) -> dict[str, Any]:
 
 
 def _ranking(columns: list[Column]) -> Column | None:
-    """What ranks the items: the first headline of the first family beside the segmentation."""
+    """Return the column that ranks the items: the first headline of the first family that may."""
     ranked = [column for column in columns if column.direction]
-    own = [column for column in ranked if family_of(column.key) != "segmentation"]
+    own = [column for column in ranked if display_of(family_of(column.key)).ranks_items]
     return next(iter(own or ranked), None)
 
 

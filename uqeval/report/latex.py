@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uqeval.errors import printable
 from uqeval.report.comparison_tables import notes_on_trainings, reach_of
 from uqeval.report.glossary import label
-from uqeval.report.table import shown
+from uqeval.report.table import format_number
 
 if TYPE_CHECKING:
     from uqeval.compare import Cell, Comparison, Row
@@ -75,5 +75,5 @@ def _cell(cell: Cell) -> str:
 
 
 def _number(value: float) -> str:
-    text = shown(value)
+    text = format_number(value)
     return f"$-${text[1:]}" if text.startswith("-") else text

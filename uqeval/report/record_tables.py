@@ -11,7 +11,7 @@ from uqeval.report.glossary import headlines, label
 from uqeval.report.intervals import class_of
 from uqeval.report.items_behind_cell import anchor, percentiles
 from uqeval.report.schema import Report
-from uqeval.report.table import Cell, Row, Table, shown
+from uqeval.report.table import Cell, Row, Table, format_number
 
 
 def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Table]:
@@ -63,7 +63,7 @@ def _of_rows(
         if "name" in row:
             title_of = str(row["name"])
         elif head:
-            title_of = shown(row.get(head))
+            title_of = format_number(row.get(head))
         else:
             title_of = f"{row['lower']:g} – {row['upper']:g}"
         of = class_of(rows, row)
@@ -81,7 +81,7 @@ def _of_lists(
     found = []
     for y, row in enumerate(rows):
         cells = [
-            Cell(" / ".join(shown(row[n][x], 3) for n in names), link=link(y, x))
+            Cell(" / ".join(format_number(row[n][x], 3) for n in names), link=link(y, x))
             for x in range(len(columns))
         ]
         found.append(Row(str(row.get("name")), cells))
@@ -97,8 +97,8 @@ def _of_columns(
     for i, values in enumerate(zip(*columns.values(), strict=True)):
         cells = [
             Cell("–", None, str(record.get(f"{n}_reason") or "nothing there")) if v is None
-            else Cell(shown(v), v if isinstance(v, int | float) else None)
+            else Cell(format_number(v), v if isinstance(v, int | float) else None)
             for n, v in zip(names[1:], values[1:], strict=True)
         ]  # fmt: skip
-        rows.append(Row(shown(values[0]), cells, link=link(i)))
+        rows.append(Row(format_number(values[0]), cells, link=link(i)))
     return Table(title, [label(family, n) for n in names], rows, folded=True)

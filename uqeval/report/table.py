@@ -1,8 +1,7 @@
-"""Tables, which all writers take, and how a number is shown in one."""
+"""Tables, which all writers take, and how they show a number."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -76,22 +75,11 @@ def text_table(
     return Table(title, columns, [Row(own[0], [*map(Cell, own[1:])]) for own in rows], note, left)
 
 
-def values(record: Mapping[str, Any], fields: Iterable[str]) -> list[str]:
-    """The texts of these fields of a record; a field of a part has a dot: `surplus_peak.value`."""
-    found = []
-    for field in fields:
-        value: Any = record
-        for part in field.split("."):
-            value = value[part]
-        found.append(shown(value))
-    return found
-
-
 #: So near to 1 comes a sum that is rounded, but no share of pixels that a machine can count.
 _ROUNDING = 1e-13
 
 
-def shown(value: Any, digits: int = 4) -> str:
+def format_number(value: Any, digits: int = 4) -> str:
     """A value for the eye: never 0 or 1 by rounding alone, a dash where it is undefined."""
     if value is None:
         return "–"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import listed
 from uqeval.report.intervals import plural, units_text
 from uqeval.report.markdown import cell, table_lines
-from uqeval.report.table import Table, shown, text_table
+from uqeval.report.table import Table, format_number, text_table
 
 if TYPE_CHECKING:
     from uqeval.gate import Address, Judgement, Mover, NotEvaluated, Rule, Status, Units, Verdict
@@ -74,7 +74,7 @@ def sentences(verdict: Verdict) -> list[str]:
     else:
         text = f"is {_apart(verdict.value, verdict.limit)}"
         if verdict.baseline is not None:
-            text += f", {shown(float(verdict.baseline), 6)} in the baseline"
+            text += f", {format_number(float(verdict.baseline), 6)} in the baseline"
         if verdict.change is not None:
             share = " of it" if verdict.kind.endswith("relative") else ""
             against = -verdict.limit if "drop" in verdict.kind else verdict.limit
@@ -86,7 +86,7 @@ def sentences(verdict: Verdict) -> list[str]:
     if (interval := verdict.interval) is not None:
         of = "" if verdict.change is None else " of the change"
         rough = " (approximate)" if interval.approximate else ""
-        low, high = shown(interval.low, 6), shown(interval.high, 6)
+        low, high = format_number(interval.low, 6), format_number(interval.high, 6)
         said.append(f"interval{of} at level {interval.level!r}: {low} to {high}{rough}")
         if interval.exact:
             said.append("neither model has an event: the interval is exact (Clopper-Pearson)")
@@ -237,7 +237,7 @@ def _order(verdict: Verdict) -> tuple[bool, bool, int]:
 
 def _range(verdict: Verdict) -> str:
     if (interval := verdict.interval) is not None:
-        return f"{shown(interval.low)} … {shown(interval.high)}"
+        return f"{format_number(interval.low)} … {format_number(interval.high)}"
     if verdict.change is None:
         return "–"
     against = -verdict.limit if "drop" in verdict.kind else verdict.limit
@@ -252,7 +252,7 @@ def _apart(value: float, limit: float) -> str:
         text = f"{value:.{digits}f}"
         near = float(text)
         if (near < limit, near > limit) == (value < limit, value > limit):
-            return shown(value, digits)
+            return format_number(value, digits)
     return repr(value)
 
 
@@ -272,7 +272,7 @@ def _how_many_more(more: MoreUnits | None) -> str:
 
 
 def _mover(mover: Mover) -> str:
-    parts = [] if mover.value is None else [shown(mover.value)]
+    parts = [] if mover.value is None else [format_number(mover.value)]
     if mover.change is not None:
         parts.append(f"{mover.change:+.4g}")
     if mover.influence is not None:

@@ -3,75 +3,51 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from uqeval.report.figures import style
 from uqeval.report.figures.contract import Figure, Line, holding
-from uqeval.report.figures.curves import bars, shown, tall
+from uqeval.report.figures.curves import draw_bars, shown, tall
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
+    from uqeval.metrics import ClassBars, Panel
+
 #: More classes than this make no readable figure; the table has them all.
 MOST = 60
-#: Of each family: panels (field, heading, what a line through the panel stands for and where).
-_PANELS: dict[str, tuple[str, list[tuple[str, str, tuple[float, str] | None]]]] = {
-    "segmentation": ("Segmentation", [("iou", "IoU", None), ("accuracy", "accuracy", None)]),
-    "pavpu": (
-        "Patch scores",
-        [("pavpu", "PAvPU", None), ("surplus", "Surplus", (0.0, "knows nothing"))],
-    ),
-    "calibration": ("Class-wise calibration error", [("ece", "ECE of the class", None)]),
-    "failure": (
-        "Finding errors",
-        [("auroc", "AUROC", (0.5, "chance")), ("aurc", "AURC (less is better)", None)],
-    ),
-    "temporal": ("Temporal consistency", [("iou", "IoU with the frame before", None)]),
-}
 
 
-def makers() -> dict[str, Callable[[list[Line]], Iterator[Figure]]]:
-    """For each family that has rows by class, what makes its figure."""
-    return {family: _maker(family) for family in _PANELS}
+def figures(family: str, bars: ClassBars, lines: list[Line]) -> Iterator[Figure]:
+    """Yield the bars of a family, if any line has rows by class, and not too many."""
+    drawn = _named_alike(holding(lines, "per_class"))
+    rows = [row for line in drawn for row in line.record["per_class"]]
+    names = list(dict.fromkeys(str(row["shown"]) for row in rows))
+    panels = [own for own in bars.panels if any(own.field in row for row in rows)]
+    if not panels or len(names) > MOST:
+        return
+    intervals = any(any(_ends(line, names, own.field)) for line in drawn for own in panels)
+    yield Figure(
+        f"{family}-classes",
+        f"{bars.title} by class",
+        f"{panels[0].title} of {len(names)} classes, {drawn[0].label}."
+        f"{_extremes(drawn[0], panels[0].field)}",
+        "Lines: confidence intervals." if intervals else "",
+        (8.2, min(tall(len(names), len(drawn)), 16.0)),
+        lambda canvas: _draw(canvas, drawn, names, panels),
+    )
 
 
-def _maker(family: str) -> Callable[[list[Line]], Iterator[Figure]]:
-    title, panels = _PANELS[family]
-
-    def figures(lines: list[Line]) -> Iterator[Figure]:
-        drawn = _named_alike(holding(lines, "per_class"))
-        names = list(
-            dict.fromkeys(str(r["shown"]) for line in drawn for r in line.record["per_class"])
-        )
-        held = [p for p in panels if any(p[0] in line.record["per_class"][0] for line in drawn)]
-        if not held or len(names) > MOST:
-            return
-        field, heading, _ = held[0]
-        ranked = [(r[field], r["shown"]) for r in drawn[0].record["per_class"]
-                  if r.get(field) is not None]  # fmt: skip
-        said = "".join(
-            f" {word}: {name} {shown(value)}."
-            for word, (value, name) in zip(
-                ("Lowest", "Highest"),
-                (min(ranked, key=lambda r: r[0]), max(ranked, key=lambda r: r[0]))
-                if ranked
-                else (),
-                strict=False,
-            )
-        )
-        yield Figure(
-            f"{family}-classes",
-            f"{title} by class",
-            f"{heading} of {len(names)} classes, {drawn[0].label}.{said}",
-            "Lines: confidence intervals."
-            if any(any(_ends(line, names, f)) for line in drawn for f, _, _ in held)
-            else "",
-            (8.2, min(tall(len(names), len(drawn)), 16.0)),
-            lambda canvas: _draw(canvas, drawn, names, held),
-        )
-
-    return figures
+def _extremes(line: Line, field: str) -> str:
+    """Return in words which class has the lowest value, and which the highest."""
+    ranked = [
+        (row[field], row["shown"]) for row in line.record["per_class"] if row.get(field) is not None
+    ]
+    if not ranked:
+        return ""
+    (low, lowest), (high, highest) = min(ranked), max(ranked)
+    return f" Lowest: {lowest} {shown(low)}. Highest: {highest} {shown(high)}."
 
 
 def _named_alike(lines: Sequence[Line]) -> list[Line]:
@@ -96,12 +72,15 @@ def _named_alike(lines: Sequence[Line]) -> list[Line]:
     return alike
 
 
-def _draw(canvas: Canvas, lines: Sequence[Line], names: Sequence[str], panels: Any) -> None:
+def _draw(
+    canvas: Canvas, lines: Sequence[Line], names: Sequence[str], panels: Sequence[Panel]
+) -> None:
     axes = canvas.subplots(1, len(panels), sharey=True, squeeze=False)[0]
-    for panel, (field, heading, mark) in zip(axes, panels, strict=True):
-        bars(
+    for panel, declared in zip(axes, panels, strict=True):
+        field, mark = declared.field, declared.mark
+        draw_bars(
             panel, lines, names, lambda line, f=field: _column(line, names, f),
-            lambda line, f=field: _ends(line, names, f), heading,
+            lambda line, f=field: _ends(line, names, f), declared.title,
         )  # fmt: skip
         if mark is not None:
             panel.axvline(mark[0], color=style.SOFT, linewidth=1.0)

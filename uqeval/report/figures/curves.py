@@ -62,7 +62,7 @@ def counts(axes: Axes) -> None:
     axes.set_ylabel("pixels")
 
 
-def bars(
+def draw_bars(
     axes: Axes, lines: Sequence[Line], names: Sequence[str], values: Any, ends: Any, title: str
 ) -> None:
     """Horizontal bars of each name, one a line side by side, the first at the top.

@@ -1,0 +1,64 @@
+"""Figures of one report, or of several over each other; nothing is drawn until it is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from pathlib import Path
+
+from uqeval.disk.leftovers import clear_beside
+from uqeval.errors import OutputError, cut
+from uqeval.report.figures import classes, headlines, slices
+from uqeval.report.figures.contract import Figure, Line, lines_of
+from uqeval.report.files import write
+from uqeval.report.glossary import display_of
+from uqeval.report.schema import Report
+
+FORMATS = ("svg", "png", "pdf")
+#: Modules that draw results of no family.
+_OTHERS = {"sweep": ("sweep",)}
+
+
+def figures_of(reports: Mapping[str, Report]) -> dict[str, list[Figure]]:
+    """Return figures by family, in the order of the reports' results.
+
+    "" has those over all families, "slices" those of the slices of one report.
+    """
+    families = lines_of(reports)
+    overall = headlines.figure(families)
+    figures = {"": [overall]} if overall else {}
+    for family, lines in families.items():
+        if drawn := list(_of_family(family, lines)):
+            figures[family] = drawn
+    if len(reports) == 1:
+        (report,) = reports.values()
+        by_slice = slices.figure(families, report.slices)
+        figures |= {"slices": [by_slice]} if by_slice else {}
+    return figures
+
+
+def _of_family(family: str, lines: list[Line]) -> Iterator[Figure]:
+    """Yield the figures that a family declares, then its bars by class."""
+    display = display_of(family)
+    for name in display.figures or _OTHERS.get(family, ()):
+        yield from import_module(f"uqeval.report.figures.{name}").figures(lines)
+    if display.bars is not None:
+        yield from classes.figures(family, display.bars, lines)
+
+
+def write_figures(reports: Mapping[str, Report], folder: str | Path, form: str) -> list[Path]:
+    """Write all figures into a folder as `svg`, `png` or `pdf`. Raises `OutputError`."""
+    from uqeval.report.figures.style import render
+
+    try:
+        Path(folder).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise OutputError(f"{cut(folder)}: cannot be made: {error.strerror}.") from error
+    written = []
+    for figures in figures_of(reports).values():
+        for figure in figures:
+            path = Path(folder) / f"{figure.name}.{form}"
+            clear_beside(path)  # files that a killed process left
+            write(path, render(figure, form))
+            written.append(path)
+    return written
