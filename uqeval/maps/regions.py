@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -79,12 +79,24 @@ def region_of(text: str) -> View:
     """Read a region as users write it. Raises `UsageError`."""
     kind, _, value = text.strip().partition(":")
     try:
-        radius = float(value)
-    except ValueError:
-        radius = math.nan
-    if kind not in ("boundary", "interior") or not 0 < radius < math.inf:
+        return REGIONS[kind](value)
+    except (KeyError, ValueError):
         raise UsageError(
             f"--region {quoted(text[:100])}; expected boundary:R or interior:R, with a distance R "
             "above 0 in pixels, such as boundary:8."
-        )
-    return Boundary(radius, kind == "boundary")
+        ) from None
+
+
+def _distance(value: str) -> float:
+    """Return a finite number above 0. Raises `ValueError`."""
+    distance = float(value)
+    if not 0 < distance < math.inf:
+        raise ValueError(value)
+    return distance
+
+
+#: Each kind of region, made from what follows its colon. Raises `ValueError` for what is no such.
+REGIONS: dict[str, Callable[[str], View]] = {
+    "boundary": lambda value: Boundary(_distance(value)),
+    "interior": lambda value: Boundary(_distance(value), inside=False),
+}

@@ -1,0 +1,72 @@
+"""The diffs of docs/development.md apply to this version, and what they add works."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+DIFF = re.compile(r"^```diff\n\+\+\+ (\S+)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+#: Runs in the copy: the metric equals its oracle, also in a region and from states; the view counts
+#: its rows, the option is on the command line and in the schema, the format is read.
+ADDED = """
+import numpy as np, typer.main, uqeval
+from naive_metrics import ORACLES, Classes
+from uqeval.cli import app
+from uqeval.config import json_schema
+
+rng = np.random.default_rng(0)
+probs = np.moveaxis(rng.dirichlet(np.ones(3), (8, 2, 6, 5)), -1, 2).astype("f4")
+labels = rng.integers(0, 3, (8, 6, 5)).astype("u1")
+report = uqeval.evaluate(
+    probs, labels, {"segmentation": {}}, region=["top:2"], ci=0.95, draws=100
+)
+whole, top = (report.results[key] for key in ("segmentation", "segmentation@top:2"))
+assert np.isclose(whole["error_rate"], ORACLES["segmentation.error_rate"](Classes(probs, labels)))
+right = (probs.mean(axis=1).argmax(axis=1) == labels)[:, :2]
+assert np.isclose(top["error_rate"], 1 - right.mean()) and top["pixels"] == right.size
+assert report.intervals["segmentation.error_rate"]["low"] is not None
+command = typer.main.get_command(app).get_command(None, "pavpu")
+assert any("--crop" in parameter.opts for parameter in command.params)
+assert "crop" in json_schema()["$defs"]["Store"]["properties"]
+np.savetxt("probs.csv", probs[0, 0].reshape(3, -1).T, delimiter=",")
+np.save("labels.npy", labels[0].reshape(-1))
+rows = uqeval.evaluate("probs.csv", "labels.npy", {"segmentation": {}}).results["segmentation"]
+assert np.isclose(rows["pixel_accuracy"], (probs[0, 0].argmax(axis=0) == labels[0]).mean())
+"""
+
+
+def apply(folder: Path, file: str, diff: str) -> None:
+    """Change a file in `folder`. Lines without `+` must stand there, once and in this order."""
+    lines = diff.splitlines()
+    before = "\n".join(line[1:] for line in lines if line[0] in " -")
+    after = "\n".join(line[1:] for line in lines if line[0] in " +")
+    path = folder / file
+    if not before:
+        assert not path.exists(), f"{file} exists already"
+        path.write_text(after + "\n")
+        return
+    text = path.read_text()
+    assert text.count(before) == 1, f"{file} has this {text.count(before)} times:\n{before}"
+    path.write_text(text.replace(before, after))
+
+
+def test_the_diffs_of_the_page_work(tmp_path: Path) -> None:
+    ignored = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(ROOT / "uqeval", tmp_path / "uqeval", ignore=ignored)
+    shutil.copytree(ROOT / "tests" / "helpers", tmp_path / "tests" / "helpers", ignore=ignored)
+    diffs = DIFF.findall((ROOT / "docs" / "development.md").read_text())
+    assert len(diffs) == 10
+    for file, diff in diffs:
+        apply(tmp_path, file, diff)
+    paths = os.pathsep.join([str(tmp_path), str(tmp_path / "tests" / "helpers")])
+    environment = {**os.environ, "PYTHONPATH": paths, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", ADDED], cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
