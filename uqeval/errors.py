@@ -30,11 +30,11 @@ def cut(text: object, most: int = _MOST) -> str:
 
     For names of files and messages of libraries; values are `quoted`.
     """
-    whole = printable(str(text))
-    if len(whole) <= most:
-        return whole
+    full_text = printable(str(text))
+    if len(full_text) <= most:
+        return full_text
     head, tail = most * 3 // 5, most * 3 // 10
-    return f"{whole[:head]}…({len(whole) - head - tail} more)…{whole[-tail:]}"
+    return f"{full_text[:head]}…({len(full_text) - head - tail} more)…{full_text[-tail:]}"
 
 
 def quoted(value: object) -> str:
@@ -69,7 +69,9 @@ def number_flaw(name: str, value: object) -> str | None:
     and lists, are looked through.
     """
     if isinstance(value, list | tuple):
-        return next((flaw for one in value if (flaw := number_flaw(name, one)) is not None), None)
+        return next(
+            (flaw for element in value if (flaw := number_flaw(name, element)) is not None), None
+        )
     if isinstance(value, bool) or not isinstance(value, int | float) or name in _ANY_NUMBER:
         return None
     if isinstance(value, float):

@@ -71,8 +71,12 @@ class Option:
 
     def told(self, default: Any) -> str:
         """Its help with its default; that a flag is off goes without saying."""
-        shown = "" if default is False else self.in_words(default)
-        return f"{self.help.removesuffix('.')} (default: {shown})." if shown else self.help
+        default_text = "" if default is False else self.in_words(default)
+        return (
+            f"{self.help.removesuffix('.')} (default: {default_text})."
+            if default_text
+            else self.help
+        )
 
     def range(self) -> str:
         """The numbers that it may be, in words: "from 1 to 10"."""
@@ -86,9 +90,9 @@ class Option:
         return " and ".join(f"{word} {end:g}" for word, end in parts.items() if end is not None)
 
 
-def option(default: Any, help: str, **known: Any) -> Any:
+def option(default: Any, help: str, **properties: Any) -> Any:
     """A field of settings: its default, and what `Option` takes."""
-    return dataclasses.field(default=default, metadata={"option": Option(help, **known)})
+    return dataclasses.field(default=default, metadata={"option": Option(help, **properties)})
 
 
 def definition_of(definitions: Mapping[str, Any]) -> Any:
@@ -103,11 +107,11 @@ def definition_of(definitions: Mapping[str, Any]) -> Any:
 
 def documented(declared: type[S]) -> type[S]:
     """A class of settings, with each option in its docstring."""
-    told = [
-        f"`{name}`: {own.told(default_of(declared, name))}"
-        for name, own in options_of(declared).items()
+    lines = [
+        f"`{name}`: {option.told(default_of(declared, name))}"
+        for name, option in options_of(declared).items()
     ]
-    declared.__doc__ = "\n\n".join([inspect.cleandoc(declared.__doc__ or ""), *told])
+    declared.__doc__ = "\n\n".join([inspect.cleandoc(declared.__doc__ or ""), *lines])
     return declared
 
 
@@ -119,17 +123,19 @@ def takes(*declared: Any) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         signature = inspect.signature(function)
-        every = [*signature.parameters.values()]
+        parameters = [*signature.parameters.values()]
         lines = [inspect.cleandoc(function.__doc__ or "")]
-        own = [one for one in every if one.kind is not one.VAR_KEYWORD]
+        named_parameters = [
+            parameter for parameter in parameters if parameter.kind is not parameter.VAR_KEYWORD
+        ]
         for settings in declared:
-            for name, known in options_of(settings).items():
+            for name, declared_option in options_of(settings).items():
                 field = settings.__dataclass_fields__[name]
-                own.append(
+                named_parameters.append(
                     inspect.Parameter(name, _KEYWORD, default=field.default, annotation=field.type)
                 )
-                lines.append(f"`{name}`: {known.told(field.default)}")
-        function.__signature__ = signature.replace(parameters=own)  # type: ignore[attr-defined]
+                lines.append(f"`{name}`: {declared_option.told(field.default)}")
+        function.__signature__ = signature.replace(parameters=named_parameters)  # type: ignore[attr-defined]
         function.__doc__ = "\n\n".join(lines)
         return function
 
@@ -137,27 +143,36 @@ def takes(*declared: Any) -> Callable[[F], F]:
 
 
 def made(
-    given: Mapping[str, Any], *declared: type, function: Callable[..., Any] | None = None
+    values: Mapping[str, Any], *declared: type, function: Callable[..., Any] | None = None
 ) -> tuple[Any, ...]:
-    """Return settings of each class, of the options `given` by name.
+    """Return settings of each class, of the options `values` by name.
 
     Raises `UsageError` for a name that no class has; `function`: what they were given to, which has
     keywords of its own.
     """
-    fields = {own: {field.name for field in dataclasses.fields(own)} for own in declared}
-    known = [name for names in fields.values() for name in names]
-    strange = [name for name in given if name not in known]
+    fields = {
+        settings: {field.name for field in dataclasses.fields(settings)} for settings in declared
+    }
+    names_known = [name for names in fields.values() for name in names]
+    strange = [name for name in values if name not in names_known]
     if strange:
-        own = inspect.signature(function).parameters.values() if function else ()
-        known = sorted({*known, *(one.name for one in own if one.kind is _KEYWORD)})
-        near = difflib.get_close_matches(strange[0], known, 1)
+        parameters = inspect.signature(function).parameters.values() if function else ()
+        names_known = sorted(
+            {
+                *names_known,
+                *(parameter.name for parameter in parameters if parameter.kind is _KEYWORD),
+            }
+        )
+        similar = difflib.get_close_matches(strange[0], names_known, 1)
         hint = (
-            f"did you mean {quoted(near[0])}?" if near else f"expected some of {', '.join(known)}."
+            f"did you mean {quoted(similar[0])}?"
+            if similar
+            else f"expected some of {', '.join(names_known)}."
         )
         raise UsageError(f"unknown options {strange}; {hint}")
     return tuple(
-        own(**{name: value for name, value in given.items() if name in names})
-        for own, names in fields.items()
+        settings(**{name: value for name, value in values.items() if name in names})
+        for settings, names in fields.items()
     )
 
 
@@ -174,13 +189,13 @@ class Settings:
         check(self)
 
     @classmethod
-    def of(cls, **given: Any) -> Self:
-        """Settings of a definition, with what is `given` in place of its choices."""
-        definition = given.get("definition", "paper")
+    def of(cls, **values: Any) -> Self:
+        """Settings of a definition, with what is `values` in place of its choices."""
+        definition = values.get("definition", "paper")
         if definition not in cls.definitions:
-            known = ", ".join(cls.definitions)
-            raise UsageError(f"--definition {quoted(definition)}; expected one of {known}.")
-        return cls(**{**cls.definitions[definition], **given})
+            names = ", ".join(cls.definitions)
+            raise UsageError(f"--definition {quoted(definition)}; expected one of {names}.")
+        return cls(**{**cls.definitions[definition], **values})
 
 
 def default_of(settings: Any, name: str) -> Any:
@@ -188,16 +203,16 @@ def default_of(settings: Any, name: str) -> Any:
     return settings.__dataclass_fields__[name].default
 
 
-def shared_option(default: Any, help: str, **known: Any) -> Any:
+def shared_option(default: Any, help: str, **properties: Any) -> Any:
     """A field of settings that has one value in a run, which no variant changes."""
-    return option(default, help, several=False, **known)
+    return option(default, help, several=False, **properties)
 
 
 def same_option(settings: Any, name: str, default: Any = ..., **changes: Any) -> Any:
     """A field with the option of other settings, with another default or other words."""
-    known = dataclasses.replace(options_of(settings)[name], **changes)
+    changed = dataclasses.replace(options_of(settings)[name], **changes)
     default = default_of(settings, name) if default is ... else default
-    return dataclasses.field(default=default, metadata={"option": known})
+    return dataclasses.field(default=default, metadata={"option": changed})
 
 
 def options_of(settings: Any) -> dict[str, Option]:
@@ -219,10 +234,10 @@ def types_of(settings: Any) -> dict[str, tuple[type, ...]]:
     }
 
 
-def plain_type(own: Option, types: tuple[type, ...]) -> type:
+def plain_type(option: Option, types: tuple[type, ...]) -> type:
     """The type of one value as the command line reads it: a text, unless only a number fits."""
     numbers = [kind for kind in types if kind in (bool, int, float)]
-    return str if own.choices or str in types or not numbers else numbers[0]
+    return str if option.choices or str in types or not numbers else numbers[0]
 
 
 def option_name(name: str) -> str:
@@ -233,9 +248,9 @@ def option_name(name: str) -> str:
 def check(settings: Any) -> None:
     """Raise `UsageError` for the first setting that its option does not allow."""
     for field in dataclasses.fields(settings):
-        value, own = getattr(settings, field.name), field.metadata.get("option")
+        value, option = getattr(settings, field.name), field.metadata.get("option")
         # A default that is no choice leaves it to the data; a class checks its lists itself.
-        if own is None or own.list_by:
+        if option is None or option.list_by:
             continue
         if type(value) is not type(field.default) or value != field.default:
             check_value(type(settings), field.name, value)
@@ -243,21 +258,21 @@ def check(settings: Any) -> None:
 
 def check_value(settings: Any, name: str, value: Any) -> None:
     """Raise `UsageError` for a value that an option of a class of settings does not allow."""
-    own = settings.__dataclass_fields__[name].metadata["option"]
+    option = settings.__dataclass_fields__[name].metadata["option"]
     types = types_of(settings)[name]
-    if (expected := _expected(own, types, value)) is not None:
+    if (expected := _expected(option, types, value)) is not None:
         raise UsageError(f"{option_name(name)} {quoted(value)}; expected {expected}.")
 
 
-def _expected(own: Option, types: tuple[type, ...], value: Any) -> str | None:
+def _expected(option: Option, types: tuple[type, ...], value: Any) -> str | None:
     """What a value would have to be; None for one that is it."""
-    if own.choices:
-        return None if value in own.choices else f"one of {', '.join(own.choices)}"
+    if option.choices:
+        return None if value in option.choices else f"one of {', '.join(option.choices)}"
     if bool in types:
         return None if isinstance(value, bool) else "true or false"
     if not {int, float} & set(types) or (str in types and isinstance(value, str)):
         return None
     number = type(value) is int or (float in types and isinstance(value, float))
-    if number and own.allows(value):
+    if number and option.allows(value):
         return None
-    return f"{'a number' if float in types else 'a whole number'} {own.range()}".strip()
+    return f"{'a number' if float in types else 'a whole number'} {option.range()}".strip()

@@ -140,28 +140,30 @@ class PredictionWriter:
     def add_batch(self, names: Sequence[str], values: Any, *, sample: int | None = None) -> int:
         """Writes one `sample` of several items [item, class, y, x], or all of theirs [item, sample,
         class, y, x]. Gives how many items it wrote; raises as `add` does."""
-        places = [self._place(name) for name in names]
-        batch = as_array(values, f"batch from item {quoted(names[0])} on" if places else "batch")
-        if batch.ndim not in (4, 5) or len(batch) != len(places):
+        indices = [self._place(name) for name in names]
+        batch = as_array(values, f"batch from item {quoted(names[0])} on" if indices else "batch")
+        if batch.ndim not in (4, 5) or len(batch) != len(indices):
             raise DataError(
-                f"batch of {len(places)} items: has the shape {list(batch.shape)}, expected "
-                f"[{len(places)}, C, H, W] or [{len(places)}, T, C, H, W]."
+                f"batch of {len(indices)} items: has the shape {list(batch.shape)}, expected "
+                f"[{len(indices)}, C, H, W] or [{len(indices)}, T, C, H, W]."
             )
-        self._gathered.most = max(self._gathered.most, len(places))
-        return sum(self._add(at, item, sample) for at, item in zip(places, batch, strict=True))
+        self._gathered.most = max(self._gathered.most, len(indices))
+        return sum(self._add(at, item, sample) for at, item in zip(indices, batch, strict=True))
 
     def add_labels(self, name: str, labels: Any) -> bool:
         """Writes the class ids [y, x] of an item; once one item has labels, all must have them.
 
         False if they were there and are kept; raises as `add` does.
         """
-        index, what = self._place(name), f"labels of item {quoted(name)}"
-        ids = as_array(labels, what)
+        index, description = self._place(name), f"labels of item {quoted(name)}"
+        ids = as_array(labels, description)
         if ids.ndim != 2 or self.size not in (None, ids.shape):
             size = list(self.size or ("H", "W"))
-            raise DataError(f"{what}: have the shape {list(ids.shape)}, expected {size}.")
-        ids = checked_labels(ids, max(self.classes, 2), self.ignore_index, what)
-        return self._draft.labels(index, what, partial(self._store.put, index, "labels", ids))
+            raise DataError(f"{description}: have the shape {list(ids.shape)}, expected {size}.")
+        ids = checked_labels(ids, max(self.classes, 2), self.ignore_index, description)
+        return self._draft.labels(
+            index, description, partial(self._store.put, index, "labels", ids)
+        )
 
     def done(self, name: str, sample: int | None = None) -> bool:
         """Whether all samples of an item, or one of them, are written, by whichever process."""
@@ -195,14 +197,14 @@ class PredictionWriter:
     def _add(self, index: int, values: NDArray[Any], sample: int | None) -> bool:
         where = f"item {quoted(self.names[index])}"
         stack = as_stack(values, (self.samples, self.classes), self.size, sample, where)
-        first, together = sample or 0, len(stack) == self.samples
+        first, whole_item = sample or 0, len(stack) == self.samples
         self._note_coarse(stack, where)
         if index in self._draft.kept:
             return False
         if self.keep == "maps":
             return self._add_to_maps(index, stack, first)
         step = self._open_stack(index, stack)
-        if together and step == self.samples > 1:
+        if whole_item and step == self.samples > 1:
             return self._draft.once(
                 f"{index}.all", where, partial(self._write_stack, index, stack, 0)
             )
@@ -213,13 +215,15 @@ class PredictionWriter:
                 "item's samples at once, or begin with single ones."
             )
         # A list, so that every sample is written whatever became of the others.
-        written = [
+        new_samples = [
             self._draft.once(
-                f"{index}.{t}", f"{where}, sample {t}", partial(self._write_stack, index, one, t)
+                f"{index}.{t}",
+                f"{where}, sample {t}",
+                partial(self._write_stack, index, sample_probs, t),
             )
-            for t, one in enumerate(stack[:, None], first)
+            for t, sample_probs in enumerate(stack[:, None], first)
         ]
-        return any(written)
+        return any(new_samples)
 
     def _open_stack(self, index: int, stack: NDArray[Any]) -> int:
         """Opens the array of an item's stack; how many samples a chunk of it holds."""
@@ -228,8 +232,8 @@ class PredictionWriter:
         chunks = (samples, classes, *zw.pixel_chunks(pixel_bytes, height, width))
         shape = (self.samples, classes, height, width)
         axes = ("sample", "class", "y", "x")
-        own = bfloat16.SOURCE if self.kind == "probs" and bfloat16.is_coarse(stack) else None
-        return self._store.array(index, self.kind, shape, self.dtype, chunks, axes, own)[0]
+        source = bfloat16.SOURCE if self.kind == "probs" and bfloat16.is_coarse(stack) else None
+        return self._store.array(index, self.kind, shape, self.dtype, chunks, axes, source)[0]
 
     def _write_stack(self, index: int, stack: NDArray[Any], first: int) -> None:
         self._store.write(index, self.kind, self._checked(index, stack, first), first)
@@ -243,24 +247,24 @@ class PredictionWriter:
         return checked
 
     def _add_to_maps(self, index: int, stack: NDArray[Any], first: int) -> bool:
-        part, where = f"{index}.all", f"item {quoted(self.names[index])}"
+        part_name, where = f"{index}.all", f"item {quoted(self.names[index])}"
         if len(stack) == self.samples and index not in self._gathered:
-            return self._draft.once(part, where, partial(self._write_whole, index, stack))
+            return self._draft.once(part_name, where, partial(self._write_whole, index, stack))
         if index not in self._gathered:
             if self._gathered.full():
                 raise DataError(
                     f"{where}: comes before all samples of the item before it did. With "
                     "keep='maps' give all samples of one item, or batch, before the next."
                 )
-            if not self._draft.claim(part, where):
+            if not self._draft.claim(part_name, where):
                 return False
-        what = f"{where}, sample {first}"
+        description = f"{where}, sample {first}"
         if first in self._gathered.there(index):
-            return self._draft.repeated(what)
+            return self._draft.repeated(description)
         checked = self._checked(index, stack, first)
-        full = self._gathered.add(index, first, checked, what)
+        full = self._gathered.add(index, first, checked, description)
         if full is not None:
-            self._draft.write(part, partial(self._write_maps, index, full))
+            self._draft.write(part_name, partial(self._write_maps, index, full))
         return True
 
     def _kinds(self) -> set[str]:
@@ -283,8 +287,8 @@ class PredictionWriter:
         tolerance = bfloat16.TOLERANCE if self._coarse else None
         maps = reduce_array(stack, sorted(self._kinds()), tolerance)
         for kind, values in maps.items():
-            own = bfloat16.SOURCE if kind == "mean_probs" and self._coarse else None
-            self._store.put(index, kind, values, own)
+            source = bfloat16.SOURCE if kind == "mean_probs" and self._coarse else None
+            self._store.put(index, kind, values, source)
 
     def _note_coarse(self, stack: NDArray[Any], where: str) -> None:
         """Warn of the first probabilities that were bfloat16."""

@@ -64,9 +64,11 @@ def reduced(
     check = SumCheck(c, tolerance, form.sum_unit, form.total_dtype, "here", values.shape[3])
     pixels = tile.shape[2]
     if cuts is None:
-        return Reducer(form, pixels, whole=True, split=False, check=check).reduce(tile, label)
+        return Reducer(form, pixels, is_whole=True, splits_classes=False, check=check).reduce(
+            tile, label
+        )
     ts, cs = ([0, *cut, n] for cut, n in zip(cuts, (t, c), strict=True))
-    reducer = Reducer(form, pixels, whole=False, split=len(cs) > 2, check=check)
+    reducer = Reducer(form, pixels, is_whole=False, splits_classes=len(cs) > 2, check=check)
     for t0, t1 in itertools.pairwise(ts):
         for c0, c1 in itertools.pairwise(cs):
             reducer.add(np.ascontiguousarray(tile[t0:t1, c0:c1]), t0, c0)

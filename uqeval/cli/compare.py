@@ -72,8 +72,10 @@ class CompareOptions(Settings):
         on the command line."""
         of_intervals = [name for name in ("ci", "draws", "seed") if name in typed]
         if not self.intervals and of_intervals:
-            named = ", ".join(f"--{name}" for name in of_intervals)
-            raise UsageError(f"{named}: for intervals, which --no-intervals leaves out. Give one.")
+            options = ", ".join(f"--{name}" for name in of_intervals)
+            raise UsageError(
+                f"{options}: for intervals, which --no-intervals leaves out. Give one."
+            )
         if self.output == "-" and self.format not in ("table", "json"):
             raise UsageError(f"-o - prints JSON; give --format {self.format} alone, or -o FILE.")
 
@@ -99,22 +101,22 @@ class Command(parsing.Command):
 def gathered(args: list[str]) -> list[str]:
     """The arguments with the values of each --replicates joined to one."""
     end = args.index("--") if "--" in args else len(args)
-    found: list[str] = []
+    paths: list[str] = []
     open_ = False
     for arg in args[:end]:
         if arg == _REPLICATES or arg.startswith(f"{_REPLICATES}="):
             name, equals, first = arg.partition("=")
-            found += [name, first] if equals else [name]
+            paths += [name, first] if equals else [name]
             open_ = True
         elif open_ and not arg.startswith("-"):
-            if found[-1] == _REPLICATES:
-                found.append(arg)
+            if paths[-1] == _REPLICATES:
+                paths.append(arg)
             else:
-                found[-1] += f"{_BETWEEN}{arg}"
+                paths[-1] += f"{_BETWEEN}{arg}"
         else:
             open_ = False
-            found.append(arg)
-    return found + args[end:]
+            paths.append(arg)
+    return paths + args[end:]
 
 
 @with_options(of=CompareOptions)
@@ -185,8 +187,8 @@ def _show(comparison: Comparison) -> None:
 
     stdout = console()
     for table in tables_of(comparison):
-        for part in split(table, stdout.width):
-            print_table(part, stdout)
+        for table_part in split(table, stdout.width):
+            print_table(table_part, stdout)
 
 
 def _waiting(quiet: bool) -> AbstractContextManager[object]:

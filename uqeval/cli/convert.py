@@ -57,20 +57,20 @@ def convert(
     from uqeval.stores.overlap import refuse_overlap
     from uqeval.stores.store import read_names_file
 
-    shown = progress_for(shared.quiet)
-    done = 0
+    progress_bar = progress_for(shared.quiet)
+    finished_items = 0
 
     def progress(items: int, total: int) -> None:
-        nonlocal done
-        if done == 0:
-            shown.begin("converting", total)
-        shown.advance(0, items - done)
-        done = items
+        nonlocal finished_items
+        if finished_items == 0:
+            progress_bar.begin("converting", total)
+        progress_bar.advance(0, items - finished_items)
+        finished_items = items
 
     refuse_overlap([destination], [source, settings.labels, shared.names], "choose another path")
     if "://" not in destination:
         lock(destination)
-    chosen = given(
+    options = given(
         labels=settings.labels, kind=settings.kind, axes=settings.axes, key=settings.key,
         compression=settings.compression,
         names=read_names_file(shared.names) if shared.names else None,
@@ -78,11 +78,11 @@ def convert(
     try:
         warnings = write_store(
             source, destination, fill_missing=shared.missing_chunks == "fill",
-            overwrite=settings.overwrite, progress=progress, **chosen,
+            overwrite=settings.overwrite, progress=progress, **options,
         )  # fmt: skip
     finally:
-        if done:
-            shown.end()
+        if finished_items:
+            progress_bar.end()
     warn(warnings, shared.quiet)
     if not shared.quiet:
         tell(f"wrote {destination}")

@@ -29,27 +29,27 @@ def with_options(
     """
 
     def decorate(declared: Command) -> Command:
-        own = _parameters_of(declared)
-        takes_shared = own.pop("shared", None) is not None
-        own.pop("settings", None)
+        declared_parameters = _parameters_of(declared)
+        takes_shared = declared_parameters.pop("shared", None) is not None
+        declared_parameters.pop("settings", None)
         settings = options_of(of) if of is not None else {}
         common = [
             n for n in (shared_options() if shared else ()) if n in shared and n not in settings
         ]
         parameters = [
-            *own.values(),
+            *declared_parameters.values(),
             *(_parameter(of, name, absent=form == "given") for name in settings),
-            *(_parameter(shared_options()[n], n) for n in common if n not in own),
+            *(_parameter(shared_options()[n], n) for n in common if n not in declared_parameters),
         ]
 
         def command(context: typer.Context, **values: Any) -> None:
             if takes_shared:
-                found = {n: _plain(shared_options()[n], n, values.pop(n))
-                         for n in common if n not in own}  # fmt: skip
-                values["shared"] = Shared(found, typed_options(context))
+                shared_values = {n: _plain(shared_options()[n], n, values.pop(n))
+                         for n in common if n not in declared_parameters}  # fmt: skip
+                values["shared"] = Shared(shared_values, typed_options(context))
             if of is not None:
-                chosen = {name: values.pop(name) for name in settings}
-                values["settings"] = _settings(of, chosen, form)
+                settings_values = {name: values.pop(name) for name in settings}
+                values["settings"] = _settings(of, settings_values, form)
             declared(**values)
 
         context = inspect.Parameter("context", _KEYWORD, annotation=typer.Context)
@@ -58,22 +58,22 @@ def with_options(
     return decorate
 
 
-def _settings(of: Any, chosen: dict[str, Any], form: str) -> Any:
+def _settings(of: Any, values: dict[str, Any], form: str) -> Any:
     if form == "object":
-        return of(**{name: _plain(of, name, value) for name, value in chosen.items()})
+        return of(**{name: _plain(of, name, value) for name, value in values.items()})
     if form == "values":
-        return given(**chosen)
+        return given(**values)
     # A flag that was not given has the value of its absence.
-    return given(**{n: value for n, value in chosen.items() if value is not _absent(of, n)})
+    return given(**{n: value for n, value in values.items() if value is not _absent(of, n)})
 
 
 def _plain(settings: Any, name: str, value: Any) -> Any:
     """The value of an option as its settings take it: choices by their text, lists as such."""
-    own = options_of(settings)[name]
-    if value is None or (value == [] and own.list_by):
+    option = options_of(settings)[name]
+    if value is None or (value == [] and option.list_by):
         return default_of(settings, name)
-    found = given(value=value)["value"]
-    return found.split(",") if own.list_by == "commas" else found
+    plain = given(value=value)["value"]
+    return plain.split(",") if option.list_by == "commas" else plain
 
 
 def _absent(settings: Any, name: str) -> Any:
@@ -85,18 +85,18 @@ def _absent(settings: Any, name: str) -> Any:
 def _parameter(settings: Any, name: str, absent: bool = False) -> inspect.Parameter:
     """Return the parameter of a command that Typer reads as the option; `absent`: with None in
     place of its default, to tell whether it was given."""
-    own, types = options_of(settings)[name], types_of(settings)[name]
+    option, types = options_of(settings)[name], types_of(settings)[name]
     declared = default_of(settings, name)
-    kind: Any = _enum(name, own.choices) if own.choices else plain_type(own, types)
-    one = kind is bool or own.list_by == "commas" or not (own.several or own.list_by)
+    kind: Any = _enum(name, option.choices) if option.choices else plain_type(option, types)
+    is_single = kind is bool or option.list_by == "commas" or not (option.several or option.list_by)
     default = _absent(settings, name) if absent else declared
     default = None if isinstance(default, tuple | list) and not default else default
-    value: Any = kind if one else list[kind]
-    told = typer.Option(
-        *_flags(name, own, kind, declared), metavar=own.metavar, show_default=False,
-        rich_help_panel=own.panel, help=own.told(declared),
+    value: Any = kind if is_single else list[kind]
+    typer_option = typer.Option(
+        *_flags(name, option, kind, declared), metavar=option.metavar, show_default=False,
+        rich_help_panel=option.panel, help=option.told(declared),
     )  # fmt: skip
-    annotation: Any = Annotated[value if default is not None else value | None, told]
+    annotation: Any = Annotated[value if default is not None else value | None, typer_option]
     return inspect.Parameter(name, _KEYWORD, default=default, annotation=annotation)
 
 
@@ -104,10 +104,10 @@ def _enum(name: str, choices: Iterable[str]) -> Any:
     return Enum(name, {choice: choice for choice in choices}, type=str)
 
 
-def _flags(name: str, own: Option, kind: Any, declared: Any) -> list[str]:
+def _flags(name: str, option: Option, kind: Any, declared: Any) -> list[str]:
     """The names of an option on the command line; none where Typer makes the right one."""
-    if own.flags:
-        return list(own.flags)
+    if option.flags:
+        return list(option.flags)
     flag = option_name(name)
     if kind is bool:
         return [flag if declared is False else f"{flag}/--no-{flag[2:]}"]
@@ -118,7 +118,7 @@ def _signed(function: Command, like: Command, parameters: list[inspect.Parameter
     """The function with these `parameters`, and with the name and the text of another."""
     # Typer reads both: parameters and their defaults here, what they mean from the annotations.
     function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    function.__annotations__ = {own.name: own.annotation for own in parameters}
+    function.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     function.__name__, function.__doc__ = like.__name__, like.__doc__
     return function
 
@@ -126,5 +126,8 @@ def _signed(function: Command, like: Command, parameters: list[inspect.Parameter
 def _parameters_of(function: Command) -> dict[str, inspect.Parameter]:
     """The parameters of a function by name, with what their annotations mean."""
     hints = get_type_hints(function, include_extras=True)
-    found = inspect.signature(function).parameters
-    return {name: own.replace(kind=_KEYWORD, annotation=hints[name]) for name, own in found.items()}
+    parameters = inspect.signature(function).parameters
+    return {
+        name: parameter.replace(kind=_KEYWORD, annotation=hints[name])
+        for name, parameter in parameters.items()
+    }

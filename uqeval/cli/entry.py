@@ -101,10 +101,10 @@ class _Commands(TyperGroup):
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
         """One of them, or None."""
         if cmd_name in COMMANDS and cmd_name not in self.commands:
-            alone = typer.Typer(add_completion=False)
+            single_app = typer.Typer(add_completion=False)
             function, read_by = _command(cmd_name)
-            alone.command(cmd_name, cls=read_by)(function)
-            self.commands[cmd_name] = typer.main.get_command(alone)
+            single_app.command(cmd_name, cls=read_by)(function)
+            self.commands[cmd_name] = typer.main.get_command(single_app)
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
@@ -112,8 +112,8 @@ class _Commands(TyperGroup):
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches
 
-            if near := get_close_matches(args[0], COMMANDS, 1):
-                ctx.fail(f"No such command {quoted(args[0])}; did you mean {near[0]!r}?")
+            if similar := get_close_matches(args[0], COMMANDS, 1):
+                ctx.fail(f"No such command {quoted(args[0])}; did you mean {similar[0]!r}?")
         return super().resolve_command(ctx, args)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
@@ -147,8 +147,8 @@ app = typer.Typer(
 )
 
 
-def _version(wanted: bool) -> None:
-    if wanted:
+def _version(requested: bool) -> None:
+    if requested:
         typer.echo(f"uqeval {__version__}")
         raise typer.Exit
 
@@ -221,10 +221,10 @@ def _run() -> None:
         tell("uqeval: an input is nested too deeply for any file of uqeval; check it.")
         sys.exit(2)
     except OSError as error:  # the disk, or the working folder
-        where = "" if error.filename is None else f"{cut(os.fsdecode(error.filename))}: "
-        if not where and isinstance(error, FileNotFoundError):
-            where = "the working folder is gone, change to one that exists: "
-        tell(f"uqeval: {where}{error.strerror or cut(error)}.")
+        prefix = "" if error.filename is None else f"{cut(os.fsdecode(error.filename))}: "
+        if not prefix and isinstance(error, FileNotFoundError):
+            prefix = "the working folder is gone, change to one that exists: "
+        tell(f"uqeval: {prefix}{error.strerror or cut(error)}.")
         sys.exit(2)
     except MemoryError:
         typer.echo("uqeval: out of memory; give a lower --memory or fewer --workers.", err=True)

@@ -22,7 +22,7 @@ _ALL = (*o.OUTPUTS, "store", *o.INPUTS, *o.CUTS, "resume", *o.RUNNING)
 
 def shared_by(*kinds: str) -> list[str]:
     """The shared options of what evaluates data of these `kinds`."""
-    only = {name: own.data for name, own in options_of(InputOptions).items() if own.data}
+    only = {name: option.data for name, option in options_of(InputOptions).items() if option.data}
     return [name for name in _ALL if only.get(name, kinds[0]) in kinds]
 
 
@@ -38,9 +38,9 @@ def command_of(name: str) -> Callable[..., None]:
     def command(shared: Shared, settings: dict[str, Any], paths: list[str] | None) -> None:
         evaluated(name, shared, o.data_of(paths), settings, needs)
 
-    takes = o.TargetPaths if of_numbers else o.Paths
+    arguments_type = o.TargetPaths if of_numbers else o.Paths
     command.__name__, command.__doc__ = name, family.about
-    command.__annotations__["paths"] = takes
+    command.__annotations__["paths"] = arguments_type
     command.__defaults__ = (None,)
     return of_family(name, *shared_by(*family.kinds))(command)
 
@@ -65,11 +65,11 @@ def evaluated(
     from uqeval.cli.progress import progress_for
     from uqeval.usecases.evaluate import evaluate
 
-    beside = states_path(shared)
-    asked, settings = completed(command, shared, data, settings, needs, beside)
+    states_file = states_path(shared)
+    request, settings = completed(command, shared, data, settings, needs, states_file)
     report = evaluate(
-        metrics={command: settings}, states=beside, resume=shared.resume,
-        progress=progress_for(shared.quiet), **asked,
+        metrics={command: settings}, states=states_file, resume=shared.resume,
+        progress=progress_for(shared.quiet), **request,
     )  # fmt: skip
     deliver(report, shared)
 
@@ -86,28 +86,28 @@ def completed(
     from uqeval.cli.from_file import from_file, over
     from uqeval.stores.overlap import paths_in, refuse_overlap
 
-    asked = data | shared.given(*o.INPUTS, *o.CUTS, *o.RUNNING)
+    request = data | shared.given(*o.INPUTS, *o.CUTS, *o.RUNNING)
     files = []
     if not ("predictions" in data or "video" in data):
         from uqeval.config import FILE  # YAML is loaded only where the file is read
 
-        said, files = from_file(command, needs, shared.store), [FILE]
-        settings = over(said.settings, settings, shared.typed)
-        everywhere = {n: v for n, v in said.everywhere.items() if n in shared.taken}
-        asked = over(said.data | everywhere, asked, shared.typed)
+        from_yaml, files = from_file(command, needs, shared.store), [FILE]
+        settings = over(from_yaml.settings, settings, shared.typed)
+        everywhere = {n: v for n, v in from_yaml.everywhere.items() if n in shared.taken}
+        request = over(from_yaml.data | everywhere, request, shared.typed)
     elif shared.store is not None:
-        instead = "a VIDEO" if "video" in data else "paths"
-        raise UsageError(f"--store is for a store of uqeval.yaml; give it, or {instead}.")
+        positional = "a VIDEO" if "video" in data else "paths"
+        raise UsageError(f"--store is for a store of uqeval.yaml; give it, or {positional}.")
     refuse_other_format(shared)
-    o.refuse_draws_without_level(shared.typed, asked.get("ci"))
-    written = (shared.output, shared.csv, *outputs)
-    check_outputs(*written, inputs=[*paths_in(read_by(asked | settings)), *files])
+    o.refuse_draws_without_level(shared.typed, request.get("ci"))
+    output_paths = (shared.output, shared.csv, *outputs)
+    check_outputs(*output_paths, inputs=[*paths_in(read_by(request | settings)), *files])
     for option in ("map_cache", "flow_cache"):
-        instead = f"give the output or {option_name(option)} another name"
-        refuse_overlap(written, [asked.get(option)], instead)
-    return asked, settings
+        positional = f"give the output or {option_name(option)} another name"
+        refuse_overlap(output_paths, [request.get(option)], positional)
+    return request, settings
 
 
-def read_by(asked: dict[str, Any]) -> list[Any]:
+def read_by(request: dict[str, Any]) -> list[Any]:
     """Return all that is read: paths, and lists of paths."""
-    return [asked[name] for name in _PATHS if asked.get(name) is not None]
+    return [request[name] for name in _PATHS if request.get(name) is not None]

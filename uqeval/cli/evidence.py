@@ -48,17 +48,17 @@ def evidence(
 
     check_library()
     with content_of(" + ".join(reports)):
-        found = collect(reports, verdicts, rules)
-    given = [path for path in (selftest, *(verify or ())) if path is not None]
-    check_folder(output, [*found.inputs(), *given])
-    add_verifications(found, verify or (), items)
-    add_selftest(found, selftest)
-    with content_of(" + ".join([*reports, *given, *([verdicts] if verdicts else [])])):
-        tests = sorted_tests(found)
-        names = write_evidence(found, output)
+        content = collect(reports, verdicts, rules)
+    attachments = [path for path in (selftest, *(verify or ())) if path is not None]
+    check_folder(output, [*content.inputs(), *attachments])
+    add_verifications(content, verify or (), items)
+    add_selftest(content, selftest)
+    with content_of(" + ".join([*reports, *attachments, *([verdicts] if verdicts else [])])):
+        tests = sorted_tests(content)
+        names = write_evidence(content, output)
     if quiet:
         return
-    for text in found.statements:
+    for text in content.statements:
         tell(f"warning: {text}")
     typer.echo(f"{result_of(tests)}: {', '.join(f'{len(v)} {k}' for k, v in tests.items())}")
     for title in tests["failed"]:

@@ -31,17 +31,19 @@ def states_path(shared: Shared) -> str | None:
     path = _beside(shared.output, shared.states)
     if shared.resume and path is None:
         raise UsageError("--resume goes on from the states beside the report; give -o FILE.")
-    if path is not None and not shared.resume and (left := partial_path(path)).exists():
-        tell(f"uqeval: {left}, left by an interrupted run, begins anew; --resume goes on from it.")
+    if path is not None and not shared.resume and (partial := partial_path(path)).exists():
+        tell(
+            f"uqeval: {partial}, left by an interrupted run, begins anew; --resume goes on from it."
+        )
     return path
 
 
 def _beside(output: str | None, states: bool | None) -> str | None:
-    beside = output not in (None, "", "-")
-    if states and not beside:
+    has_neighbour = output not in (None, "", "-")
+    if states and not has_neighbour:
         raise UsageError("--states keeps the tallies beside the report; give -o FILE.")
     path = Path(output or "")
-    if not beside or states is False or (states is None and not _lies_beside(path)):
+    if not has_neighbour or states is False or (states is None and not _lies_beside(path)):
         return None
     return f"{path.with_suffix('')}.states.zip"
 
@@ -67,15 +69,15 @@ def check_outputs(*paths: str | None, inputs: Sequence[Any] = ()) -> None:
     touches an input (`refuse_overlap`)."""
     from uqeval.stores.overlap import refuse_overlap
 
-    seen: set[str] = set()
+    written: set[str] = set()
     for path in paths:
         if path is None:
             continue
         real = path if path == "-" else os.path.realpath(path)
-        if real in seen:
-            where = "stdout" if path == "-" else path
-            raise UsageError(f"two outputs go to {where}; give each a file of its own.")
-        seen.add(real)
+        if real in written:
+            destination = "stdout" if path == "-" else path
+            raise UsageError(f"two outputs go to {destination}; give each a file of its own.")
+        written.add(real)
         if path != "-":
             check_writable(path)
     refuse_overlap(paths, inputs)

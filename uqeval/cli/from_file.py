@@ -33,26 +33,32 @@ class Said:
     everywhere: dict[str, Any]
 
 
-def over(said: Mapping[str, Any], given: Mapping[str, Any], typed: Set[str]) -> dict[str, Any]:
+def over(
+    file_options: Mapping[str, Any], options: Mapping[str, Any], typed: Set[str]
+) -> dict[str, Any]:
     """Options of the file, and over them those that were typed; defaults give way to both."""
-    known = dict(said)
+    merged = dict(file_options)
     if "slices" in typed:  # its columns are not those of the file's table
-        known.pop("slice_by", None)
-        known.pop("group_by", None)
-    return {**given, **known, **{name: given[name] for name in given.keys() & typed}}
+        merged.pop("slice_by", None)
+        merged.pop("group_by", None)
+    return {**options, **merged, **{name: options[name] for name in options.keys() & typed}}
 
 
-def from_file(command: str, needs: str, wanted: str | None) -> Said:
+def from_file(command: str, needs: str, store_name: str | None) -> Said:
     """What the file says to `command`.
 
-    Of the store `wanted`, else of the only one that asks for the command, or that it can evaluate.
-    Raises `UsageError`, without a file with what the command `needs`.
+    Of the store `store_name`, else of the only one that asks for the command, or that it can
+    evaluate. Raises `UsageError`, without a file with what the command `needs`.
     """
     from uqeval.config import FILE
 
-    config = _config(needs, [] if wanted is None else [wanted])
-    asked = {name: (config.metrics_of(name) or {}).get(command) for name in config.stores}
-    names = [wanted] if wanted is not None else [n for n, own in asked.items() if own is not None]
+    config = _config(needs, [] if store_name is None else [store_name])
+    requests = {name: (config.metrics_of(name) or {}).get(command) for name in config.stores}
+    names = (
+        [store_name]
+        if store_name is not None
+        else [n for n, request in requests.items() if request is not None]
+    )
     if not names:
         names = [name for name, store in config.stores.items() if _fits(command, store)]
     if len(names) != 1:
@@ -62,29 +68,32 @@ def from_file(command: str, needs: str, wanted: str | None) -> Said:
         )  # fmt: skip
     (name,) = names
     store = config.stores[name]
-    where = config.at("stores", name)
+    address = config.at("stores", name)
     if store.data not in (None, *_kinds(command)):
         kinds = " or ".join(_kinds(command))
-        raise UsageError(f"{where}holds {store.data} data; {command} takes {kinds} only.")
+        raise UsageError(f"{address}holds {store.data} data; {command} takes {kinds} only.")
     if command in _NEED_REFERENCE and store.reference is None:
-        raise UsageError(f"{where}names no reference; give it there, or {needs} here.")
+        raise UsageError(f"{address}names no reference; give it there, or {needs} here.")
     data = {"predictions": store.predictions, "labels": store.truth} | store.options()
     if command in _COMPARE:
         data["reference"] = store.reference
-    return Said(data, asked[name] or {}, _everywhere(config))
+    return Said(data, requests[name] or {}, _everywhere(config))
 
 
-def looked_at(needs: str, wanted: Sequence[str]) -> tuple[dict[str, Said], list[str]]:
-    """What the file says of its stores to look at (of those `wanted`, else of all), by name; and
-    the names of the others, which are videos. Raises `UsageError` where none is left."""
+def looked_at(needs: str, store_names: Sequence[str]) -> tuple[dict[str, Said], list[str]]:
+    """What the file says of its stores to look at (of those `store_names`, else of all), by name;
+    and the names of the others, which are videos. Raises `UsageError` where none is left.
+    """
     from uqeval.config import FILE
 
-    config = _config(needs, wanted)
-    stores = {name: config.stores[name] for name in wanted or config.stores}
+    config = _config(needs, store_names)
+    stores = {name: config.stores[name] for name in store_names or config.stores}
     videos = [name for name, store in stores.items() if store.predictions is None]
-    if not stores or len(videos) == len(stores) or (wanted and videos):
-        what = f"holds video data: {', '.join(videos)}" if videos else "has no store"
-        raise UsageError(f"{FILE}: {what}; expected stores of predictions. Name one, or {needs}.")
+    if not stores or len(videos) == len(stores) or (store_names and videos):
+        content = f"holds video data: {', '.join(videos)}" if videos else "has no store"
+        raise UsageError(
+            f"{FILE}: {content}; expected stores of predictions. Name one, or {needs}."
+        )
     return {
         name: Said(
             {"predictions": store.predictions, "labels": store.truth} | store.options(),
@@ -94,17 +103,19 @@ def looked_at(needs: str, wanted: Sequence[str]) -> tuple[dict[str, Said], list[
     }, videos  # fmt: skip
 
 
-def _config(needs: str, wanted: Sequence[str]) -> Config:
-    """The file, which has the stores `wanted`. Raises `UsageError`."""
+def _config(needs: str, store_names: Sequence[str]) -> Config:
+    """The file, which has the stores `store_names`. Raises `UsageError`."""
     from uqeval.config import FILE, load_config
 
     if not Path(FILE).is_file():
         raise UsageError(f"no {needs} given, and no {FILE} in this folder; give {needs}.")
     config = load_config(FILE)
-    for name in wanted:
+    for name in store_names:
         if name not in config.stores:
-            known = ", ".join(config.stores) or "none"
-            raise UsageError(f"--store {cut(name)}: is no store of {FILE}; it has {cut(known)}.")
+            store_list = ", ".join(config.stores) or "none"
+            raise UsageError(
+                f"--store {cut(name)}: is no store of {FILE}; it has {cut(store_list)}."
+            )
     return config
 
 
@@ -131,8 +142,8 @@ def _kind(store: Store) -> str:
     from uqeval.usecases.plans import input_options
 
     assert store.predictions is not None
-    opened = open_predictions(store.predictions, input_options(store.options()))
-    return "regression" if is_regression(opened) else "classes"
+    predictions = open_predictions(store.predictions, input_options(store.options()))
+    return "regression" if is_regression(predictions) else "classes"
 
 
 def _everywhere(config: Config) -> dict[str, Any]:

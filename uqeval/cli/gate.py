@@ -106,13 +106,13 @@ def gate(
         refuse_unused_baseline(demanded)
     reports = load_reports(report)
     before = load_reports(settings.baseline) if settings.baseline is not None else []
-    read_files = [path for named in (*reports, *before) for path in named.files]
+    read_files = [path for named_report in (*reports, *before) for path in named_report.files]
     check_outputs(settings.output, settings.junit, settings.markdown, inputs=[file, *read_files])
     refuse_overlap([summary], [file, *read_files], "give GITHUB_STEP_SUMMARY another file")
     judgement = judge(reports, demanded, before, _Tallies(), today=day).dated(day)
-    read: dict[str, Any] = {"report": report, "baseline": settings.baseline, "rules": file}
-    read["sha256"] = digests_of(reports, before, file)
-    _deliver(_Texts(judgement, read), settings)
+    inputs: dict[str, Any] = {"report": report, "baseline": settings.baseline, "rules": file}
+    inputs["sha256"] = digests_of(reports, before, file)
+    _deliver(_Texts(judgement, inputs), settings)
     tell_not_evaluated(judgement)
     if not judgement.passed:
         raise typer.Exit(2 if judgement.not_evaluated else 1)
@@ -204,8 +204,8 @@ def show(judgement: Judgement) -> None:
     from uqeval.report.terminal import print_table, split
 
     stdout = console()
-    for part in split(words.table(judgement), stdout.width):
-        print_table(part, stdout)
+    for table_part in split(words.table(judgement), stdout.width):
+        print_table(table_part, stdout)
     for name, text in words.findings(judgement):
         stdout.print(
             f"[bold]{escape(printable(name))}[/] {escape(printable(text))}\n",
@@ -261,5 +261,5 @@ class _Tallies:
             statistics = import_module("uqeval.statistics")
         except ModuleNotFoundError:
             raise StoreError("this uqeval resamples no tallies") from None
-        found: Resampler = statistics.resampler()
-        return found
+        resampler: Resampler = statistics.resampler()
+        return resampler

@@ -55,61 +55,63 @@ def inspect(
     import dataclasses
     import json
 
-    given = shared.given(*o.READING, "invalid", *o.RUNNING)
+    options = shared.given(*o.READING, "invalid", *o.RUNNING)
     if paths:
         if settings.store:
             raise UsageError("--store is for a store of uqeval.yaml; give it, or paths.")
         predictions, labels = o.split_paths(paths, labels_alone=True)
-        found = {
+        inspections = {
             "": _looked(
-                given | {"predictions": predictions, "labels": labels}, settings.full, shared
+                options | {"predictions": predictions, "labels": labels}, settings.full, shared
             )
         }
     else:
-        found = _of_file(given, settings.full, shared, settings.store)
+        inspections = _of_file(options, settings.full, shared, settings.store)
     if settings.format == "json":
-        records: Any = {name: dataclasses.asdict(own) for name, own in found.items()}
+        records: Any = {
+            name: dataclasses.asdict(inspection) for name, inspection in inspections.items()
+        }
         typer.echo(json.dumps(records[""] if paths else records, indent=2, allow_nan=False))
-    for name, own in found.items():
+    for name, inspection in inspections.items():
         of = f"{name}: " if name else ""
         if settings.format == "table" and not shared.quiet:
-            _show(own, of)
+            _show(inspection, of)
         if not shared.quiet:
-            warn((of + text for text in own.warnings), shared.quiet)
-            for text in own.problems:
+            warn((of + text for text in inspection.warnings), shared.quiet)
+            for text in inspection.problems:
                 tell(f"problem: {of}{text}")
-    if any(own.problems for own in found.values()):
+    if any(inspection.problems for inspection in inspections.values()):
         raise typer.Exit(2)
 
 
 def _of_file(
-    given: dict[str, Any], full: bool, shared: Shared, wanted: Sequence[str]
+    options: dict[str, Any], full: bool, shared: Shared, store_names: Sequence[str]
 ) -> dict[str, Inspection]:
     """What is found of the stores of uqeval.yaml; one that cannot be opened hides no other."""
     from uqeval.cli.from_file import looked_at, over
     from uqeval.usecases.inspect import Inspection
 
-    said, videos = looked_at("PREDS [LABELS]", wanted)
+    stores, videos = looked_at("PREDS [LABELS]", store_names)
     warn((f"{name}: is video data, which is not looked at." for name in videos), shared.quiet)
-    found = {}
-    for name, own in said.items():
-        everywhere = {n: v for n, v in own.everywhere.items() if n in shared.taken}
-        asked = over(own.data | everywhere, given, shared.typed)
+    inspections = {}
+    for name, store in stores.items():
+        everywhere = {n: v for n, v in store.everywhere.items() if n in shared.taken}
+        request = over(store.data | everywhere, options, shared.typed)
         try:
-            found[name] = _looked(asked, full, shared)
+            inspections[name] = _looked(request, full, shared)
         except UqevalError as error:
-            path = asked["predictions"]
-            shown = path if isinstance(path, str) else ", ".join(path)
-            found[name] = Inspection(shown, [], 0, None, {}, problems=[str(error)])
-    return found
+            path = request["predictions"]
+            title = path if isinstance(path, str) else ", ".join(path)
+            inspections[name] = Inspection(title, [], 0, None, {}, problems=[str(error)])
+    return inspections
 
 
-def _looked(asked: dict[str, Any], full: bool, shared: Shared) -> Inspection:
+def _looked(request: dict[str, Any], full: bool, shared: Shared) -> Inspection:
     from uqeval.cli.progress import progress_for
     from uqeval.usecases.inspect import inspect as look
 
-    memory = parse_memory(asked.pop("memory"))
-    return look(full=full, memory=memory, progress=progress_for(shared.quiet), **asked)
+    memory = parse_memory(request.pop("memory"))
+    return look(full=full, memory=memory, progress=progress_for(shared.quiet), **request)
 
 
 def _first(names: Sequence[object], most: int) -> str:
@@ -117,7 +119,7 @@ def _first(names: Sequence[object], most: int) -> str:
     return ", ".join(map(cut, names[:most])) + (" …" if len(names) > most else "")
 
 
-def _show(found: Inspection, of: str) -> None:
+def _show(inspection: Inspection, of: str) -> None:
     from rich import filesize
     from rich.markup import escape
 
@@ -127,7 +129,7 @@ def _show(found: Inspection, of: str) -> None:
     stdout = console(120)
     columns = ["array", "axes", "shape", "dtype", "chunk", "a chunk", "on disk", "missing"]
     rows = []
-    for array in found.arrays:
+    for array in inspection.arrays:
         shape = array.shape if isinstance(array.shape, str) else "×".join(map(str, array.shape))
         share = array.stored_bytes / max(array.logical_bytes, 1)
         rows.append([
@@ -135,19 +137,20 @@ def _show(found: Inspection, of: str) -> None:
             "×".join(map(str, array.chunks)), filesize.decimal(array.chunk_bytes),
             f"{filesize.decimal(array.stored_bytes)} ({share:.0%})", f"{array.missing_chunks:,}",
         ])  # fmt: skip
-    title = f"{cut(of + found.path)}  {found.items:,} items"
+    title = f"{cut(of + inspection.path)}  {inspection.items:,} items"
     print_table(text_table(title, columns, rows, left=frozenset(range(5))), stdout)
-    names = "none" if found.names is None else _first(found.names, 3)
-    for key, value in (found.facts | {"names": names} | found.values).items():
+    names = "none" if inspection.names is None else _first(inspection.names, 3)
+    for key, value in (inspection.facts | {"names": names} | inspection.values).items():
         is_list = isinstance(value, list)
         text = _first(value, _CLASSES) if is_list else value if key == "names" else cut(value)
         stdout.print(f"  {key.replace('_', ' '):<18} {escape(text)}", soft_wrap=True)
-    if found.cost:
+    if inspection.cost:
         stdout.print(
-            f"  {'memory':<18} {filesize.decimal(found.cost['bytes_a_worker'])} a worker, "
-            f"{found.cost['workers_within_memory']} workers fit"
+            f"  {'memory':<18} {filesize.decimal(inspection.cost['bytes_a_worker'])} a worker, "
+            f"{inspection.cost['workers_within_memory']} workers fit"
         )
         stdout.print(
-            f"  {'time':<18} about {found.cost['seconds_estimated']:.1f} s to read all items once"
+            f"  {'time':<18} about {inspection.cost['seconds_estimated']:.1f} s to read all items "
+            "once"
         )
-    stdout.print("[bold red]not sound[/]" if found.problems else "[bold green]sound[/]")
+    stdout.print("[bold red]not sound[/]" if inspection.problems else "[bold green]sound[/]")

@@ -39,10 +39,10 @@ def merge(
 
     refuse_other_format(shared)
     o.refuse_draws_without_level(shared.typed, shared.ci)
-    beside = states_path(shared)
-    check_outputs(shared.output, shared.csv, beside, inputs=[*_files(parts), shared.slices])
+    states_file = states_path(shared)
+    check_outputs(shared.output, shared.csv, states_file, inputs=[*_files(parts), shared.slices])
     report = join(
-        parts, states=beside, allow_missing=allow_missing, threshold=threshold,
+        parts, states=states_file, allow_missing=allow_missing, threshold=threshold,
         **shared.given(*o.CUTS),
     )  # fmt: skip
     deliver(report, shared)
@@ -52,11 +52,11 @@ def _files(parts: list[str]) -> list[Path]:
     """Return what is read: of a folder its reports and states, of a report its states too."""
     from uqeval.usecases.merge import SUFFIX
 
-    found: list[Path] = []
+    paths: list[Path] = []
     for path in map(Path, parts):
         if path.is_dir():
-            found += path.glob(f"*{SUFFIX}")
-            found += path.glob("*.json")
+            paths += path.glob(f"*{SUFFIX}")
+            paths += path.glob("*.json")
         else:
-            found += [path, Path(f"{path.with_suffix('')}{SUFFIX}")]
-    return found
+            paths += [path, Path(f"{path.with_suffix('')}{SUFFIX}")]
+    return paths

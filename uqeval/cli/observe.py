@@ -158,13 +158,13 @@ def _observed(
             )  # fmt: skip
         if frame.alone is not None:
             observer.reset(frame.alone)
-        found = dataclasses.asdict(observer.update(frame.rgb, frame.ids, name=frame.name))
-        line = {"frame": found.pop("name"), "sequence": frame.sequence, "tc": found.pop("tc")}
-        if (reason := found.pop("reason")) is not None:
+        scores = dataclasses.asdict(observer.update(frame.rgb, frame.ids, name=frame.name))
+        line = {"frame": scores.pop("name"), "sequence": frame.sequence, "tc": scores.pop("tc")}
+        if (reason := scores.pop("reason")) is not None:
             line["tc_reason"] = reason
         if settings.occlusion != "fb":
-            del found["tc_visible"]
-        yield line | found
+            del scores["tc_visible"]
+        yield line | scores
 
 
 @contextmanager
@@ -176,8 +176,8 @@ def _lines(output: str | None) -> Iterator[list[IO[str]]]:
     stream = stream_of(output)
     try:
         # A descriptor of its own: what is there already stays, as after >>.
-        where = output if stream is None else os.dup(stream)
-        file = open(where, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - closed below
+        descriptor = output if stream is None else os.dup(stream)
+        file = open(descriptor, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - closed below
     except OSError as error:
         raise OutputError(f"{output}: cannot be written: {error.strerror}.") from error
     try:
@@ -195,14 +195,14 @@ def _print(text: str, streams: list[IO[str]]) -> None:
 
 
 @contextmanager
-def _writing(where: object) -> Iterator[None]:
+def _writing(destination: object) -> Iterator[None]:
     """Turn an `OSError` into an `OutputError` that says where; not of a reader that has gone."""
     try:
         yield
     except BrokenPipeError:
         raise
     except OSError as error:
-        raise OutputError(f"{where}: cannot be written: {error.strerror}.") from error
+        raise OutputError(f"{destination}: cannot be written: {error.strerror}.") from error
 
 
 #: The interval of the summary is of the last pairs, this many or up to twice as many.
@@ -261,19 +261,21 @@ class _Summary:
         from uqeval.statistics.methods import NoBounds
         from uqeval.statistics.series import series_mean
 
-        own = series_mean(np.array(self._values), [f"{n:09d}" for n in self._sequences])
-        units = own.resampling
-        alike = (
+        mean = series_mean(np.array(self._values), [f"{n:09d}" for n in self._sequences])
+        units = mean.resampling
+        equal_values = (
             f"lag-1 autocorrelation {units.lag1:.2f}, about {units.effective:.0f} independent pairs"
         )
-        if isinstance(own.bounds, NoBounds):
-            return f"{text} ({alike})", own.warnings or [f"no interval: {own.bounds.reason}."]
+        if isinstance(mean.bounds, NoBounds):
+            return f"{text} ({equal_values})", mean.warnings or [
+                f"no interval: {mean.bounds.reason}."
+            ]
         noun = {"batch": "batches"}.get(units.unit, f"{units.unit}s")
         count = f"{units.units} {noun}"
         if len(self._values) < self._pairs:
             count += f" of the last {len(self._values):,} pairs"
-        ends = f"[{own.bounds.low:.4f}, {own.bounds.high:.4f}]"
-        return f"{text} {ends} (level {own.level}, from {count}, {alike})", own.warnings
+        ends = f"[{mean.bounds.low:.4f}, {mean.bounds.high:.4f}]"
+        return f"{text} {ends} (level {mean.level}, from {count}, {equal_values})", mean.warnings
 
     def _line(self, mean: str) -> str:
         alarms = "" if self._alarm is None else f"{self._alarms} alarms below {self._alarm:.4f}, "

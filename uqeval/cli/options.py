@@ -42,7 +42,7 @@ TargetPaths = Annotated[
 #: Where a report goes, and what is printed.
 OUTPUTS = ("output", "csv", "format", "states", "quiet")
 #: Which inputs are read and how, for data of every kind but video.
-INPUTS = tuple(n for n, own in options_of(InputOptions).items() if own.data != "video")
+INPUTS = tuple(n for n, option in options_of(InputOptions).items() if option.data != "video")
 #: The same without what concerns items and targets: how any store is read.
 READING = tuple(
     n for n in INPUTS
@@ -67,12 +67,13 @@ def refuse_draws_without_level(typed: Collection[str], ci: float | None) -> None
 
     Typed defaults too: who gives `--draws 2000` expects intervals.
     """
-    named = ("draws", "seed", "interval_method")
-    given = [option_name(name) for name in named if name in typed]
-    if given and ci is None:
+    interval_options = ("draws", "seed", "interval_method")
+    typed_options = [option_name(name) for name in interval_options if name in typed]
+    if typed_options and ci is None:
         raise UsageError(
-            f"{' and '.join(given)}: intervals are drawn so, and there are none without a level; "
-            f"give --ci LEVEL, such as --ci 0.95, or leave out {' and '.join(given)}."
+            f"{' and '.join(typed_options)}: intervals are drawn so, and there are none without a "
+            "level; give --ci LEVEL, such as --ci 0.95, or leave out "
+            f"{' and '.join(typed_options)}."
         )
 
 

@@ -28,15 +28,15 @@ class Shown(Listener):
         if self._quiet:
             return
         tell_reused(report)
-        told = [f"{name}: {text}" for text in report.warnings]
-        show_warnings(report.model_copy(update={"warnings": told}), Console(stderr=True))
+        warnings = [f"{name}: {text}" for text in report.warnings]
+        show_warnings(report.model_copy(update={"warnings": warnings}), Console(stderr=True))
         table = headline_table(report, f"{name}: {cost(report)}{_read_off(report)}")
         with printing():
             print_table(table, console())
 
-    def failed(self, name: str, why: str) -> None:
+    def failed(self, name: str, reason: str) -> None:
         """Print why, also where all else is quiet."""
-        tell(f"uqeval: {name}: {why}")
+        tell(f"uqeval: {name}: {reason}")
 
     def warned(self, text: str) -> None:
         """Print which rule cannot be judged, also where all else is quiet."""
@@ -45,8 +45,8 @@ class Shown(Listener):
 
 def _read_off(report: Report) -> str:
     """What reading off the states took beside the run."""
-    parts = {part: report.timing.get(f"{part}_seconds") for part in ("intervals", "slices")}
-    return "".join(f", {part} {took:.1f} s" for part, took in parts.items() if took is not None)
+    parts = {step: report.timing.get(f"{step}_seconds") for step in ("intervals", "slices")}
+    return "".join(f", {step} {took:.1f} s" for step, took in parts.items() if took is not None)
 
 
 def finish(outcome: Outcome, quiet: bool) -> None:

@@ -48,20 +48,26 @@ class Command(TyperCommand):
         from uqeval.metrics import FAMILIES
         from uqeval.settings import options_of
 
-        options: list[Any] = [one for one in self.params if isinstance(one, TyperOption)]
+        options: list[Any] = [
+            parameter for parameter in self.params if isinstance(parameter, TyperOption)
+        ]
         if len(options) <= _MANY:
             return []
         family = FAMILIES.get(self.name or "")
-        known = options_of(family.settings_type) if family else {}
-        common = _COMMON | {name for name, own in known.items() if own.common}
-        return [one for one in options if one.name not in common and not one.hidden]
+        family_options = options_of(family.settings_type) if family else {}
+        common = _COMMON | {name for name, option in family_options.items() if option.common}
+        return [
+            parameter
+            for parameter in options
+            if parameter.name not in common and not parameter.hidden
+        ]
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command; reports and states may hold anything."""
-        if (read := _READ_REPORTS.get(self.name or "")) is None:
+        if (parameter := _READ_REPORTS.get(self.name or "")) is None:
             return super().invoke(ctx)
-        given = ctx.params.get(read)
-        with content_of(given if isinstance(given, str) else ", ".join(map(str, given or ()))):
+        path = ctx.params.get(parameter)
+        with content_of(path if isinstance(path, str) else ", ".join(map(str, path or ()))):
             return super().invoke(ctx)
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
@@ -69,10 +75,10 @@ class Command(TyperCommand):
         if _HELP_ALL in args:
             self._shows_all, args = True, ["--help"]
         try:
-            rest = super().parse_args(ctx, args)
+            arguments = super().parse_args(ctx, args)
             _check_numbers(self, ctx)
             _check_table(self, ctx)
-            return rest
+            return arguments
         except typer.BadParameter as error:
             error.message = _plain(error)
             raise

@@ -24,7 +24,7 @@ class _Bar:
         self._lock = threading.Lock()
         self._bar: Any = None
 
-    def begin(self, what: str, items: int) -> None:
+    def begin(self, activity: str, items: int) -> None:
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
@@ -38,7 +38,7 @@ class _Bar:
             TextColumn("items"), _rate_column(), TimeRemainingColumn(),
             console=self._console, transient=True,
         )  # fmt: skip
-        self._items = self._bar.add_task(what, total=items, nbytes=0)
+        self._items = self._bar.add_task(activity, total=items, nbytes=0)
         self._bar.start()
 
     def advance(self, nbytes: int, items: int) -> None:

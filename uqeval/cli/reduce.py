@@ -41,20 +41,20 @@ def reduce(
     from uqeval.stores.overlap import paths_in, refuse_overlap
     from uqeval.usecases.reduce import reduce as write_maps
 
-    asked, _ = completed("reduce", shared, o.data_of(paths), {}, "PREDS [LABELS]")
-    refuse_overlap([output], paths_in(read_by(asked)), "give the maps another path")
+    request, _ = completed("reduce", shared, o.data_of(paths), {}, "PREDS [LABELS]")
+    refuse_overlap([output], paths_in(read_by(request)), "give the maps another path")
     if "://" not in output:
         lock(output)
-    if asked.pop("limit", None) is not None:
+    if request.pop("limit", None) is not None:
         warn(
             ["the limit of uqeval.yaml is one of reports; the maps are of all items."], shared.quiet
         )
-    predictions, labels = asked.pop("predictions"), asked.pop("labels")
+    predictions, labels = request.pop("predictions"), request.pop("labels")
     options = RunOptions(
-        asked.pop("workers", None), parse_memory(asked.pop("memory")),
+        request.pop("workers", None), parse_memory(request.pop("memory")),
         progress=progress_for(shared.quiet),
     )  # fmt: skip
-    inputs = open_inputs(predictions, labels, InputOptions(**asked))
+    inputs = open_inputs(predictions, labels, InputOptions(**request))
     target = write_maps(
         inputs, output, maps or None, mean_probs=mean_probs, overwrite=overwrite, options=options
     )

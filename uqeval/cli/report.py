@@ -97,12 +97,17 @@ def report(
     from uqeval.stores.overlap import refuse_overlap
 
     quiet = settings.quiet
-    loaded = [named for path in paths for named in load_reports(path)]
-    reports = _named([(one.path, one.report) for one in loaded])
+    loaded = [named_report for path in paths for named_report in load_reports(path)]
+    reports = _named([(named_report.path, named_report.report) for named_report in loaded])
     target = settings.output or _beside(paths)
-    given = [*(path for one in loaded for path in one.files), *settings.files]
-    check_outputs(target, inputs=given)
-    refuse_overlap([settings.figures], given, "give --figures another folder", may_contain=True)
+    read_paths = [
+        *(path for named_report in loaded for path in named_report.files),
+        *settings.files,
+    ]
+    check_outputs(target, inputs=read_paths)
+    refuse_overlap(
+        [settings.figures], read_paths, "give --figures another folder", may_contain=True
+    )
     judgement = _judgement(settings.verdicts, loaded) if settings.verdicts else None
     pictures = _gallery(reports, settings)
     if pictures is not None and pictures.note:
@@ -113,9 +118,9 @@ def report(
     from uqeval.report.html import to_html
 
     html = to_html(reports, pictures, settings.gallery, cell_items, judgement, differences)
-    drawn = _figures(reports, settings.figures, settings.figure_format or ("svg",))
+    figure_paths = _figures(reports, settings.figures, settings.figure_format or ("svg",))
     _page(html, target)
-    for text in [f"wrote {target}"] * (target != "-") + drawn:
+    for text in [f"wrote {target}"] * (target != "-") + figure_paths:
         if not quiet:
             tell(text)
 
@@ -126,8 +131,8 @@ def _figures(reports: dict[str, Report], folder: str | None, forms: Sequence[str
         return []
     from uqeval.report.figures import write_figures
 
-    written = [path for form in forms for path in write_figures(reports, folder, form)]
-    return [f"wrote {len(written)} figures to {folder}"]
+    figure_paths = [path for form in forms for path in write_figures(reports, folder, form)]
+    return [f"wrote {len(figure_paths)} figures to {folder}"]
 
 
 def _page(html: str, target: str) -> None:
@@ -151,13 +156,13 @@ def _beside(paths: list[str]) -> str:
 def _named(loaded: list[tuple[Path, Report]]) -> dict[str, Report]:
     """Reports by the name of their file; of the same names, by as much of the path as tells."""
     stems = [path.stem for path, _ in loaded]
-    found: dict[str, Report] = {}
-    for path, one in loaded:
+    by_name: dict[str, Report] = {}
+    for path, report in loaded:
         name = path.stem if stems.count(path.stem) == 1 else str(path.with_suffix(""))
-        if name in found:
+        if name in by_name:
             raise UsageError(f"{cut(path)} is given twice.")
-        found[name] = one
-    return found
+        by_name[name] = report
+    return by_name
 
 
 def _differences(loaded: list[Named], names: list[str], quiet: bool) -> Comparison | None:
@@ -166,41 +171,44 @@ def _differences(loaded: list[Named], names: list[str], quiet: bool) -> Comparis
     from uqeval.compare.models import Training
 
     models = [
-        Model(name, (Training(one.path, {one.name: one}),))
-        for name, one in zip(names, loaded, strict=True)
+        Model(name, (Training(model.path, {model.name: model}),))
+        for name, model in zip(names, loaded, strict=True)
     ]
     try:
-        found = compare(models, Choice())
+        comparison = compare(models, Choice())
     except UqevalError as error:
         warn([f"no differences: {error}"], quiet)
         return None
-    warn((f"{text}." for text in found.warnings), quiet)
-    return found
+    warn((f"{text}." for text in comparison.warnings), quiet)
+    return comparison
 
 
 def _judgement(path: str, loaded: list[Named]) -> Judgement:
     """The saved verdicts that are of the reports. Raises `UsageError` where there are none."""
     from uqeval.gate.saved_verdicts import load_verdicts, of_stores
 
-    found = load_verdicts(path)
-    own = of_stores(found, {one.name for one in loaded})
-    if not own.verdicts:
-        stores = ", ".join(dict.fromkeys(str(v.address.store) for v in found.verdicts))
+    verdicts = load_verdicts(path)
+    verdicts_of_reports = of_stores(verdicts, {named_report.name for named_report in loaded})
+    if not verdicts_of_reports.verdicts:
+        stores = ", ".join(dict.fromkeys(str(v.address.store) for v in verdicts.verdicts))
         raise UsageError(
             f"--verdicts {cut(path)}: are of {stores or 'nothing'}, not of "
-            f"{cut(', '.join(one.name for one in loaded))}."
+            f"{cut(', '.join(named_report.name for named_report in loaded))}."
         )
-    return own
+    return verdicts_of_reports
 
 
-def _behind(one: Named, quiet: bool) -> ItemsByCell | None:
+def _behind(named_report: Named, quiet: bool) -> ItemsByCell | None:
     """The items behind the cells of a report, where its states lie beside it."""
-    if one.report.states is None or not (one.path.parent / Path(one.report.states).name).is_file():
+    if (
+        named_report.report.states is None
+        or not (named_report.path.parent / Path(named_report.report.states).name).is_file()
+    ):
         return None
     from uqeval.statistics.items_behind_cell import behind
 
     try:
-        return behind(one.path, one.report)
+        return behind(named_report.path, named_report.report)
     except StoreError as error:
         warn([f"no items behind cells: {error}"], quiet)
         return None
@@ -211,8 +219,8 @@ def _gallery(reports: dict[str, Report], settings: ReportOptions) -> Gallery | N
     predictions, video, model = settings.predictions, settings.video, settings.model
     names = settings.names
     if not settings.gallery:
-        others = (predictions, video, model, settings.labels, settings.images, names)
-        if any(others):
+        gallery_options = (predictions, video, model, settings.labels, settings.images, names)
+        if any(gallery_options):
             raise UsageError(
                 "--predictions, --video, --model, --labels, --images and --names are for "
                 "--gallery N."
@@ -220,8 +228,8 @@ def _gallery(reports: dict[str, Report], settings: ReportOptions) -> Gallery | N
         return None
     if len(reports) > 1:
         raise UsageError("--gallery is of one report; give one.")
-    (one,) = reports.values()
-    if "video" in (one.inputs.get("options") or {}) and video is None:
+    (report,) = reports.values()
+    if "video" in (report.inputs.get("options") or {}) and video is None:
         raise UsageError(
             "--gallery shows frames; give --video VIDEO (and --predictions STORE) of the report. "
             "The paths that a report holds are not followed."
@@ -236,10 +244,12 @@ def _gallery(reports: dict[str, Report], settings: ReportOptions) -> Gallery | N
     from uqeval.usecases.gallery import open_gallery
     from uqeval.usecases.plans import input_options
 
-    said = one.inputs.get("options") or {}
-    kept = ("ignore_index", "classes", "class_names", "missing_chunks", "label_map",
+    run_options = report.inputs.get("options") or {}
+    names_of_inputs = ("ignore_index", "classes", "class_names", "missing_chunks", "label_map",
             "sum_tolerance", "nan_samples", "invalid", "limit", "part", "resize")  # fmt: skip
-    chosen = {name: said[name] for name in kept if said.get(name) is not None}
-    options = input_options(chosen | {"names": names, "video": video})
+    gallery_inputs = {
+        name: run_options[name] for name in names_of_inputs if run_options.get(name) is not None
+    }
+    options = input_options(gallery_inputs | {"names": names, "video": video})
     stores = list(predictions) or None
-    return open_gallery(one, stores, settings.labels, settings.images, options, model)
+    return open_gallery(report, stores, settings.labels, settings.images, options, model)

@@ -60,10 +60,10 @@ def run(
     if settings.uncertainty and file is not None:
         raise UsageError("--uncertainty is said in the file, under evaluate:, for each metric.")
     quiet = shared.quiet
-    chosen = replace(
+    run_settings = replace(
         settings, shared=over_file, progress=progress_for(quiet), listener=Shown(quiet)
     )
-    outcome = run_stores(config, chosen, file)
+    outcome = run_stores(config, run_settings, file)
     finish(outcome, quiet)
     if outcome.status:
         raise typer.Exit(outcome.status)
@@ -76,20 +76,22 @@ def _config(
     from uqeval.config import FILE, load_config
     from uqeval.usecases.run import alone
 
-    named = [path for path in paths if path.endswith((".yaml", ".yml"))]
-    if not named and (paths or "video" in of_input):
+    yaml_paths = [path for path in paths if path.endswith((".yaml", ".yml"))]
+    if not yaml_paths and (paths or "video" in of_input):
         if stores:
             raise UsageError("--store is for the stores of a file; give paths or a file.")
         predictions, truth = o.split_paths(paths) if paths else ([], None)
         labels = None if truth is None else str(truth)
         return None, alone([str(store) for store in predictions], labels, **of_input)
     if len(paths) > 1:
-        raise UsageError(f"{named[0]} says what to evaluate; give it alone, or paths without it.")
+        raise UsageError(
+            f"{yaml_paths[0]} says what to evaluate; give it alone, or paths without it."
+        )
     if of_input:
         option = next(iter(of_input)).replace("_", "-")
         raise UsageError(f"--{option} is said in the file, under stores:, for each store.")
-    file = named[0] if named else FILE
-    if not named and not Path(FILE).is_file():
+    file = yaml_paths[0] if yaml_paths else FILE
+    if not yaml_paths and not Path(FILE).is_file():
         raise UsageError(
             f"no paths given, and no {FILE} in this folder; give PREDS [LABELS], or a file."
         )

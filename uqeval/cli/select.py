@@ -72,70 +72,75 @@ def select(
     output = settings.output
     loaded = Named.load(Path(report))
     check_outputs(output, inputs=loaded.files)
-    found = choose(
+    selection = choose(
         loaded.report, settings.count, field=settings.by, min_gap=settings.min_gap,
         per_sequence=settings.per_sequence, min_coverage=settings.min_coverage,
         keep_cuts=settings.keep_cuts,
     )  # fmt: skip
     form = "csv" if output == "-" else settings.format
     if output is not None and output != "-":
-        write(output, _csv(found))
+        write(output, _csv(selection))
     with printing():
         if form == "table":
-            _show(found)
+            _show(selection)
         else:
-            sys.stdout.write({"csv": _csv, "json": _json, "markdown": _markdown}[form](found))
+            sys.stdout.write({"csv": _csv, "json": _json, "markdown": _markdown}[form](selection))
 
 
-def _csv(found: Selection) -> str:
+def _csv(selection: Selection) -> str:
     from uqeval.report.csv import no_formula
 
     buffer = io.StringIO()
     rows = [
-        [rank, no_formula(own.name), own.sequence, repr(own.value), own.reason]
-        for rank, own in enumerate(found.chosen, 1)
+        [rank, no_formula(item.name), item.sequence, repr(item.value), item.reason]
+        for rank, item in enumerate(selection.chosen, 1)
     ]
-    csv.writer(buffer, lineterminator="\n").writerows([_columns(found), *rows])
+    csv.writer(buffer, lineterminator="\n").writerows([_columns(selection), *rows])
     return buffer.getvalue()
 
 
-def _json(found: Selection) -> str:
+def _json(selection: Selection) -> str:
     record = {
-        "field": found.field,
+        "field": selection.field,
         "chosen": [
-            {"name": own.name, "sequence": own.sequence, "value": own.value, "reason": own.reason}
-            for own in found.chosen
+            {
+                "name": item.name,
+                "sequence": item.sequence,
+                "value": item.value,
+                "reason": item.reason,
+            }
+            for item in selection.chosen
         ],
-        "left_out": found.left_out,
+        "left_out": selection.left_out,
     }
     return json.dumps(record, indent=2, allow_nan=False) + "\n"
 
 
-def _markdown(found: Selection) -> str:
+def _markdown(selection: Selection) -> str:
     from uqeval.report.markdown import cell, table_lines
 
-    table = _table(found)
+    table = _table(selection)
     note = [f"<sub>{cell(table.note)}</sub>"] if table.note else []
     return "\n".join([f"### {table.title}", "", *table_lines(table), "", *note]).rstrip() + "\n"
 
 
-def _show(found: Selection) -> None:
+def _show(selection: Selection) -> None:
     from uqeval.report.terminal import print_table
 
-    print_table(_table(found), console())
+    print_table(_table(selection), console())
 
 
-def _columns(found: Selection) -> list[str]:
-    return ["rank", "name", "sequence", found.field, "reason"]
+def _columns(selection: Selection) -> list[str]:
+    return ["rank", "name", "sequence", selection.field, "reason"]
 
 
-def _table(found: Selection) -> Table:
+def _table(selection: Selection) -> Table:
     from uqeval.report.table import format_number, text_table
 
     rows = [
-        [str(rank), own.name, own.sequence, format_number(own.value), own.reason]
-        for rank, own in enumerate(found.chosen, 1)
+        [str(rank), item.name, item.sequence, format_number(item.value), item.reason]
+        for rank, item in enumerate(selection.chosen, 1)
     ]
-    told = "; ".join(f"{why}: {n}" for why, n in found.left_out.items())
-    note = f"left out: {told}." if told else ""
-    return text_table("To label next", _columns(found), rows, note, left=frozenset({1, 2, 4}))
+    left_out = "; ".join(f"{reason}: {n}" for reason, n in selection.left_out.items())
+    note = f"left out: {left_out}." if left_out else ""
+    return text_table("To label next", _columns(selection), rows, note, left=frozenset({1, 2, 4}))

@@ -36,20 +36,20 @@ def selftest(
     from uqeval.usecases.selftest import selftest as run
 
     check_outputs(output)
-    found = run(begin=lambda title: None if quiet else _progress(title))
+    result = run(begin=lambda title: None if quiet else _progress(title))
     if output is not None and output != "-":
-        write(output, found.to_json())
+        write(output, result.to_json())
     with printing():
         if output == "-":
-            sys.stdout.write(found.to_json())
+            sys.stdout.write(result.to_json())
         elif not quiet:
-            _show(found)
-    failed = [check for check in found.checks if not check.passed]
+            _show(result)
+    failed = [check for check in result.checks if not check.passed]
     for check in failed[:_SHOWN]:
         tell(f"uqeval: selftest: {check.group}: {check.name}: {check.detail}")
     if failed:
         tell(
-            f"uqeval: {len(failed)} of {len(found.checks)} checks failed; this installation does "
+            f"uqeval: {len(failed)} of {len(result.checks)} checks failed; this installation does "
             "not compute what it should. Install the versions that the project tests, or report "
             "this with the output of uqeval selftest -o selftest.json."
         )
@@ -61,18 +61,19 @@ def _progress(title: str) -> None:
         tell(f"{title} …")
 
 
-def _show(found: Selftest) -> None:
+def _show(result: Selftest) -> None:
     from uqeval.report.table import text_table
     from uqeval.report.terminal import print_table
 
     rows = [
-        [group, f"{len(own):,}", f"{sum(check.values for check in own):,}",
-         f"{sum(not check.passed for check in own):,}", f"{found.seconds_by_group[group]:.1f} s"]
-        for group, own in found.groups()
+        [group, f"{len(checks):,}", f"{sum(check.values for check in checks):,}",
+         f"{sum(not check.passed for check in checks):,}",
+         f"{result.seconds_by_group[group]:.1f} s"]
+        for group, checks in result.groups()
     ]  # fmt: skip
-    versions = ", ".join(f"{name} {own}" for name, own in found.versions.items())
-    title = f"Self-test of uqeval {found.versions['uqeval']}"
+    versions = ", ".join(f"{name} {version}" for name, version in result.versions.items())
+    title = f"Self-test of uqeval {result.versions['uqeval']}"
     stdout = console()
     print_table(text_table(title, ["", "checks", "values", "failed", "time"], rows), stdout)
     stdout.print(versions, highlight=False)
-    stdout.print("[bold green]passed[/]" if found.passed else "[bold red]failed[/]")
+    stdout.print("[bold green]passed[/]" if result.passed else "[bold red]failed[/]")

@@ -74,7 +74,7 @@ class Shared:
 
 def given(**options: Any) -> dict[str, Any]:
     """The options that the user gave: not None, not an empty list; choices by their value."""
-    found = {}
+    values = {}
     for name, value in options.items():
         if value is None or value in ([], ()):
             continue
@@ -82,5 +82,5 @@ def given(**options: Any) -> dict[str, Any]:
             plain: Any = [v.value if isinstance(v, Enum) else v for v in value]
         else:
             plain = value.value if isinstance(value, Enum) else value
-        found[name] = plain
-    return found
+        values[name] = plain
+    return values

@@ -147,8 +147,10 @@ def printing() -> Iterator[None]:
         yield
         sys.stdout.flush()
     except (BrokenPipeError, SystemExit, OutputError) as error:  # Rich exits where a pipe is broken
-        ours = getattr(sys.stdout, "_closed", False) or isinstance(lost_output(), BrokenPipeError)
-        if not ours:
+        is_our_error = getattr(sys.stdout, "_closed", False) or isinstance(
+            lost_output(), BrokenPipeError
+        )
+        if not is_our_error:
             raise
         if isinstance(error, SystemExit) and not isinstance(error.__context__, BrokenPipeError):
             raise

@@ -40,6 +40,6 @@ def sweep(
     from uqeval.usecases.sweep import arguments
     from uqeval.usecases.sweep import sweep as run_sweep
 
-    asked, settings = completed("sweep", shared, o.data_of(paths), settings, "PREDS [LABELS]")
-    report = run_sweep(**asked | arguments(settings), progress=progress_for(shared.quiet))
+    request, settings = completed("sweep", shared, o.data_of(paths), settings, "PREDS [LABELS]")
+    report = run_sweep(**request | arguments(settings), progress=progress_for(shared.quiet))
     deliver(report, shared)

@@ -45,20 +45,20 @@ def verify(
     if all_ and (items, seed) != (5, 0):
         raise UsageError("--items and --seed choose items, and --all takes all; leave them out.")
     check_outputs(output, inputs=[report, *(stores or ())])
-    found = run(report, stores or (), items=items, everything=all_, seed=seed)
+    verification = run(report, stores or (), items=items, everything=all_, seed=seed)
     if output is not None and output != "-":
-        write(output, found.to_json())
+        write(output, verification.to_json())
     with printing():
         if output == "-":
-            sys.stdout.write(found.to_json())
+            sys.stdout.write(verification.to_json())
         elif not quiet:
-            _show(found)
-    _tell_problems(found)
-    if not found.passed:
+            _show(verification)
+    _tell_problems(verification)
+    if not verification.passed:
         raise typer.Exit(2)
 
 
-def _show(found: Verification) -> None:
+def _show(verification: Verification) -> None:
     from rich.markup import escape
 
     stdout = console(120)
@@ -69,17 +69,22 @@ def _show(found: Verification) -> None:
         for line in lines:
             stdout.print(f"  {escape(printable(line))}", highlight=False, soft_wrap=True)
 
-    paragraph("Opened", [f"{own['role']}: {own['path']}" for own in found.stores])
-    paragraph("Verified", found.verified())
-    paragraph("Items", [", ".join(found.items[:10]) + (" …" if len(found.items) > 10 else "")])
-    paragraph("Recomputed", [f"{key}: {', '.join(own)}" for key, own in found.fields.items()])
-    paragraph("Not verified", found.not_verified)
+    paragraph("Opened", [f"{store['role']}: {store['path']}" for store in verification.stores])
+    paragraph("Verified", verification.verified())
+    paragraph(
+        "Items",
+        [", ".join(verification.items[:10]) + (" …" if len(verification.items) > 10 else "")],
+    )
+    paragraph(
+        "Recomputed", [f"{key}: {', '.join(names)}" for key, names in verification.fields.items()]
+    )
+    paragraph("Not verified", verification.not_verified)
     word = "[bold green]the report follows from the predictions, as far as compared[/]"
-    stdout.print(word if found.passed else "[bold red]not verified[/]")
+    stdout.print(word if verification.passed else "[bold red]not verified[/]")
 
 
-def _tell_problems(found: Verification) -> None:
+def _tell_problems(verification: Verification) -> None:
     from uqeval.cli.messages import tell
 
-    for text in found.problems():
+    for text in verification.problems():
         tell(f"uqeval: {text}")

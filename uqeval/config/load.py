@@ -37,9 +37,9 @@ def load_rules(path: str | Path) -> list[Rule]:
             "{min: 0.8}. Another report is what changes are measured from: --baseline FILE; to "
             "see two side by side: uqeval compare."
         )
-    whole = any(key in Config.model_fields for key in document.data)
-    above: Place = ("gate",) if whole else ()
-    if whole:
+    is_config = any(key in Config.model_fields for key in document.data)
+    above: Place = ("gate",) if is_config else ()
+    if is_config:
         limits = _config(document).gate
     else:
         _check_keys(document, document.data, above)
@@ -48,8 +48,8 @@ def load_rules(path: str | Path) -> list[Rule]:
         except ValidationError as error:
             raise _told(document, error) from None
     if not limits:
-        where = f"{path}: has no rules" + (" under gate:" if whole else "")
-        raise UsageError(f"{where}; give at least one, such as pavpu.pavpu: {{min: 0.8}}.")
+        problem = f"{path}: has no rules" + (" under gate:" if is_config else "")
+        raise UsageError(f"{problem}; give at least one, such as pavpu.pavpu: {{min: 0.8}}.")
     return list(_rules(document, limits, above))
 
 
@@ -64,11 +64,17 @@ def json_schema() -> dict[str, Any]:
         pattern: {"anyOf": [of_a_store, null]} for pattern in evaluate["patternProperties"]
     }
     # What may be said shorter: a path for a table, a column for a list of one.
-    slices, by = schema["properties"]["slices"], schema["$defs"]["Slices"]["properties"]["by"]
+    slices, by_options = (
+        schema["properties"]["slices"],
+        schema["$defs"]["Slices"]["properties"]["by"],
+    )
     slices["anyOf"] = [{"type": "string", "minLength": 1}, *slices["anyOf"]]
-    short, listed = by["items"]["anyOf"][0], {k: by.pop(k) for k in ("type", "items", "minItems")}
-    by.pop("default")
-    by["anyOf"] = [short, listed]
+    short, listed = (
+        by_options["items"]["anyOf"][0],
+        {k: by_options.pop(k) for k in ("type", "items", "minItems")},
+    )
+    by_options.pop("default")
+    by_options["anyOf"] = [short, listed]
     return {"$schema": "https://json-schema.org/draft/2020-12/schema"} | schema | {"title": FILE}
 
 
@@ -82,28 +88,29 @@ def _mapping(document: Document) -> Document:
 
 
 def _rules(document: Document, limits: dict[str, Limits], above: Place) -> Iterator[Rule]:
-    seen: dict[Address, int] = {}
-    for text, given in limits.items():
+    lines_of_rules: dict[Address, int] = {}
+    for text, limit in limits.items():
         line = document.line((*above, text))
         try:
             address = Address.parse(text)
         except UsageError as error:
             raise UsageError(f"{document.path}:{line}: {error}") from None
-        if address in seen:
+        if address in lines_of_rules:
             raise UsageError(
-                f"{document.path}:{line}: {address} has a rule on line {seen[address]} already."
+                f"{document.path}:{line}: {address} has a rule on line {lines_of_rules[address]} "
+                "already."
             )
-        seen[address] = line
-        yield Rule(address, given, str(document.path), line)
+        lines_of_rules[address] = line
+        yield Rule(address, limit, str(document.path), line)
 
 
 def _check_keys(document: Document, data: dict[str, Any], above: Place) -> None:
     """Texts that are no address cannot be rules: more likely a key of the file, misspelt."""
     for key in data:
-        near = difflib.get_close_matches(key, Config.model_fields, 1)
-        if "." not in key and near:
+        similar = difflib.get_close_matches(key, Config.model_fields, 1)
+        if "." not in key and similar:
             raise UsageError(
-                f"{document.at((*above, key))}: unknown key; did you mean {quoted(near[0])}?"
+                f"{document.at((*above, key))}: unknown key; did you mean {quoted(similar[0])}?"
             )
 
 
@@ -122,8 +129,8 @@ def _config(document: Document) -> Config:
 def _check_numbers(document: Document, value: Any, place: Place) -> None:
     """Raise `UsageError` for the first number of the file that no key can mean."""
     if isinstance(value, dict):
-        for key, own in value.items():
-            _check_numbers(document, own, (*place, key))
+        for key, number in value.items():
+            _check_numbers(document, number, (*place, key))
     elif (flaw := number_flaw(str(place[-1]) if place else "", value)) is not None:
         raise UsageError(f"{document.at(place)}: {flaw}")
 
@@ -152,8 +159,8 @@ def _check_options(document: Document, place: Place, options: dict[str, Any]) ->
     """Names, types and values of a command's options, which become those of its model."""
     command = str(place[-1])
     if command not in commands():
-        near = _nearest(command, list(commands()))
-        raise UsageError(f"{document.at(place)}: unknown command{near}")
+        similar = _nearest(command, list(commands()))
+        raise UsageError(f"{document.at(place)}: unknown command{similar}")
     try:
         checked = options_model(command).model_validate(options)
         said = checked.model_dump(exclude_none=True)  # null is what is not said
@@ -207,7 +214,7 @@ def _anchored(document: Document, config: Config) -> Config:
 def _told(document: Document, error: ValidationError, above: Place = ()) -> UsageError:
     """The first of pydantic's errors in a line: file, line, key, what is wrong, what is near."""
     errors: list[dict[str, Any]] = [
-        {**found, "loc": (*above, *found["loc"])} for found in error.errors()
+        {**detail, "loc": (*above, *detail["loc"])} for detail in error.errors()
     ]
     # Of a choice between types, every one complains at its own place below the same key.
     first = errors[0]
@@ -216,20 +223,24 @@ def _told(document: Document, error: ValidationError, above: Place = ()) -> Usag
         strange = (e for e in errors if e["type"] == "extra_forbidden" and e["loc"][:-1] == around)
         first = next(strange, first)
     place: Place = first["loc"]
-    inside = _in_document(document.data, place)
+    inner_place = _in_document(document.data, place)
     if first["type"] == "extra_forbidden":
-        known = _known_keys(place)
-        return UsageError(f"{document.at(inside)}: unknown key{_nearest(str(place[-1]), known)}")
+        valid_keys = _known_keys(place)
+        return UsageError(
+            f"{document.at(inner_place)}: unknown key{_nearest(str(place[-1]), valid_keys)}"
+        )
     if first["type"] == "missing":
         return UsageError(
-            f"{document.at(inside)}: lacks the key {quoted(str(place[-1]))}; give it."
+            f"{document.at(inner_place)}: lacks the key {quoted(str(place[-1]))}; give it."
         )
-    same = [e for e in errors if _in_document(document.data, e["loc"]) == inside]
+    errors_at_place = [e for e in errors if _in_document(document.data, e["loc"]) == inner_place]
     value = first.get("input")
-    shown = f" {quoted(value)};" if isinstance(value, str | int | float | bool | None) else ""
-    shown = shown if len(shown) <= 100 else ""
-    said = " or ".join(dict.fromkeys(map(_expected, same or [first])))
-    return UsageError(f"{document.at(inside)}:{shown} {said}.")
+    quoted_value = (
+        f" {quoted(value)};" if isinstance(value, str | int | float | bool | None) else ""
+    )
+    quoted_value = quoted_value if len(quoted_value) <= 100 else ""
+    expectation = " or ".join(dict.fromkeys(map(_expected, errors_at_place or [first])))
+    return UsageError(f"{document.at(inner_place)}:{quoted_value} {expectation}.")
 
 
 #: What a value has to be, by the type of pydantic's error.
@@ -248,11 +259,11 @@ _BOUNDS = {
 
 def _expected(error: dict[str, Any]) -> str:
     """What would have been right, in words; a message of our own as it is."""
-    kind, known = error["type"], error.get("ctx") or {}
+    kind, context = error["type"], error.get("ctx") or {}
     if kind == "literal_error":
-        return "expected " + _BOUNDS[kind].format(**known).replace("'", "")
+        return "expected " + _BOUNDS[kind].format(**context).replace("'", "")
     if kind in _BOUNDS:
-        return "expected a number " + _BOUNDS[kind].format(**known)
+        return "expected a number " + _BOUNDS[kind].format(**context)
     if kind in _NOUNS:
         return f"expected {_NOUNS[kind]}"
     message = str(error["msg"]).removeprefix("Value error, ")
@@ -261,16 +272,16 @@ def _expected(error: dict[str, Any]) -> str:
 
 def _in_document(data: Any, place: Place) -> Place:
     """The part of pydantic's place that the file holds: it adds the names of types."""
-    found: list[str | int] = []
-    for part in place:
-        if isinstance(data, dict) and part in data:
-            data = data[str(part)]
-        elif isinstance(data, list) and isinstance(part, int) and part < len(data):
-            data = data[part]
+    path_in_document: list[str | int] = []
+    for step in place:
+        if isinstance(data, dict) and step in data:
+            data = data[str(step)]
+        elif isinstance(data, list) and isinstance(step, int) and step < len(data):
+            data = data[step]
         else:
             continue
-        found.append(part)
-    return tuple(found)
+        path_in_document.append(step)
+    return tuple(path_in_document)
 
 
 def _known_keys(place: Place) -> list[str]:
@@ -290,7 +301,7 @@ def _known_keys(place: Place) -> list[str]:
             return list(Limits.model_fields)
 
 
-def _nearest(name: str, known: list[str]) -> str:
-    if near := difflib.get_close_matches(name, known, 1, 0.5):
-        return f"; did you mean {quoted(near[0])}?"
-    return f"; expected one of {', '.join(known)}." if known else "; there is none."
+def _nearest(name: str, names: list[str]) -> str:
+    if similar := difflib.get_close_matches(name, names, 1, 0.5):
+        return f"; did you mean {quoted(similar[0])}?"
+    return f"; expected one of {', '.join(names)}." if names else "; there is none."

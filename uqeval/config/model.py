@@ -52,10 +52,10 @@ class _Data(BaseModel):
 def _with_options(base: type[BaseModel], *declared: Any) -> Any:
     """Return a model with a key for each option of these settings that a file may set."""
     fields: dict[str, Any] = {
-        name: (_kind(settings, name) | None, Field(None, description=own.told(default)))
+        name: (_kind(settings, name) | None, Field(None, description=option.told(default)))
         for settings in declared
-        for name, own in options_of(settings).items()
-        if own.in_file and name not in base.model_fields
+        for name, option in options_of(settings).items()
+        if option.in_file and name not in base.model_fields
         for default in [default_of(settings, name)]
     }
     return create_model(base.__name__.lstrip("_"), __base__=base, **fields)
@@ -63,20 +63,22 @@ def _with_options(base: type[BaseModel], *declared: Any) -> Any:
 
 def _kind(settings: Any, name: str) -> Any:
     """The type of an option's value in a file, with its bounds."""
-    own, types = options_of(settings)[name], types_of(settings)[name]
-    if own.choices:
-        return Literal[own.choices]
-    if own.path:
+    option, types = options_of(settings)[name], types_of(settings)[name]
+    if option.choices:
+        return Literal[option.choices]
+    if option.path:
         return FilePath
-    if own.list_by == "commas":
+    if option.list_by == "commas":
         return list[Name]
-    if str in types and not own.list_by:  # also of a number, such as bytes: "512MB" says the unit
+    if (
+        str in types and not option.list_by
+    ):  # also of a number, such as bytes: "512MB" says the unit
         return str
-    bounds = Field(ge=own.least, le=own.most, gt=own.above, lt=own.below)
+    bounds = Field(ge=option.least, le=option.most, gt=option.above, lt=option.below)
     plain = [kind for kind in (bool, int, float, str) if kind in types]
     kinds = [kind if kind in (bool, str) else Annotated[kind, bounds] for kind in plain]
-    one: Any = functools.reduce(operator.or_, kinds)
-    return one | list[one] if own.list_by == "repeat" else one
+    union: Any = functools.reduce(operator.or_, kinds)
+    return union | list[union] if option.list_by == "repeat" else union
 
 
 if TYPE_CHECKING:
@@ -104,9 +106,11 @@ class Store(_StoreKeys):
 
     def paths(self) -> list[str]:
         """Everything that is read."""
-        given = [getattr(self, name) for name in STORE_PATHS]
-        lists = [one if isinstance(one, list) else [one] for one in given if one is not None]
-        return [path for some in lists for path in some]
+        values = [getattr(self, name) for name in STORE_PATHS]
+        lists = [
+            value if isinstance(value, list) else [value] for value in values if value is not None
+        ]
+        return [path for paths in lists for path in paths]
 
     def options(self) -> dict[str, Any]:
         """The input options that are given, as `uqeval.evaluate` takes them."""
@@ -115,7 +119,8 @@ class Store(_StoreKeys):
 
 #: Keys of a store that hold paths.
 STORE_PATHS = (
-    *_Data.model_fields, *(name for name, own in options_of(InputOptions).items() if own.path),
+    *_Data.model_fields,
+    *(name for name, option in options_of(InputOptions).items() if option.path),
 )  # fmt: skip
 
 #: A number is a text to options that take either, such as a threshold.
@@ -135,41 +140,41 @@ def options_model(command: str) -> type[BaseModel]:
     """
     declared = declared_options(command)
     fields: dict[str, Any] = {}
-    for name, given in commands()[command].items():
-        own = declared.get(name)
-        kind: Any = Text if given in (str, str | None) else given
-        if own is not None and (said := _allowed(own, kind)):
-            kind = Annotated[kind, WithJsonSchema(said)]
-        told = Field(None, description=own.help if own else None)
-        fields[name] = (_one_or_more(kind), told)
+    for name, annotation in commands()[command].items():
+        option = declared.get(name)
+        kind: Any = Text if annotation in (str, str | None) else annotation
+        if option is not None and (constraints := _allowed(option, kind)):
+            kind = Annotated[kind, WithJsonSchema(constraints)]
+        field = Field(None, description=option.help if option else None)
+        fields[name] = (_one_or_more(kind), field)
     model: type[BaseModel] = create_model(command.capitalize(), __config__=_STRICT, **fields)
     return model
 
 
-def _allowed(own: Option, kind: Any) -> dict[str, Any]:
+def _allowed(option: Option, kind: Any) -> dict[str, Any]:
     """The JSON Schema of what an option may be; nothing where its type says it."""
-    if own.choices:
-        return {"enum": list(own.choices)}
+    if option.choices:
+        return {"enum": list(option.choices)}
     ends = {
-        "minimum": own.least, "maximum": own.most,
-        "exclusiveMinimum": own.above, "exclusiveMaximum": own.below,
+        "minimum": option.least, "maximum": option.most,
+        "exclusiveMinimum": option.above, "exclusiveMaximum": option.below,
     }  # fmt: skip
-    said = {name: end for name, end in ends.items() if end is not None and math.isfinite(end)}
-    return {"type": "integer" if kind is int else "number", **said} if said else {}
+    bounds = {name: end for name, end in ends.items() if end is not None and math.isfinite(end)}
+    return {"type": "integer" if kind is int else "number", **bounds} if bounds else {}
 
 
-def _listed(given: Any) -> Any:
+def _listed(value: Any) -> Any:
     """A column that stands alone is a list of one."""
-    return [given] if isinstance(given, str) else given
+    return [value] if isinstance(value, str) else value
 
 
-def _tabled(given: Any) -> Any:
+def _tabled(value: Any) -> Any:
     """A path that stands alone is that of the table."""
-    if isinstance(given, str):
-        return {"table": given}
-    if not isinstance(given, dict | Slices | None):
+    if isinstance(value, str):
+        return {"table": value}
+    if not isinstance(value, dict | Slices | None):
         raise ValueError("expected a path, or {table: PATH, by: [COLUMN, ...]}")
-    return given
+    return value
 
 
 class Slices(BaseModel):
@@ -226,13 +231,19 @@ class Config(_ConfigKeys):
     def given(self, settings: type[Settings]) -> dict[str, Any]:
         """Return the options of these settings that the file sets for all stores."""
         names = [name for name in options_of(settings) if name != "slices" and hasattr(self, name)]
-        found = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        options = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
         if settings is CutOptions and self.slices is not None:
-            by = [one if isinstance(one, str) else ",".join(one) for one in self.slices.by]
-            found |= {"slices": self.slices.table, "slice_by": by}
-        return found
+            keys = [
+                entry if isinstance(entry, str) else ",".join(entry) for entry in self.slices.by
+            ]
+            options |= {"slices": self.slices.table, "slice_by": keys}
+        return options
 
     def metrics_of(self, store: str) -> dict[str, dict[str, Any]] | None:
         """Commands and their options for a store; None where the file does not say."""
-        chosen = self.evaluate.get(store)
-        return None if chosen is None else {name: given or {} for name, given in chosen.items()}
+        requested = self.evaluate.get(store)
+        return (
+            None
+            if requested is None
+            else {name: options or {} for name, options in requested.items()}
+        )

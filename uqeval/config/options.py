@@ -57,8 +57,8 @@ def commands() -> dict[str, dict[str, Any]]:
     """The options of each command that evaluates, by command, and the type of each."""
     from uqeval.metrics import FAMILIES
 
-    found = {name: _types(settings_of(name)) for name in FAMILIES}
-    return found | {"sweep": _types(SweepOptions)}
+    types_by_command = {name: _types(settings_of(name)) for name in FAMILIES}
+    return types_by_command | {"sweep": _types(SweepOptions)}
 
 
 def declared_options(command: str) -> dict[str, Option]:
@@ -70,7 +70,7 @@ def declared_options(command: str) -> dict[str, Option]:
 
 def _types(settings: Any) -> dict[str, Any]:
     hints = get_type_hints(settings)
-    lists = {name for name, own in options_of(settings).items() if own.list_by}
+    lists = {name for name, option in options_of(settings).items() if option.list_by}
     return {
         field.name: str if field.name in lists else hints[field.name]
         for field in dataclasses.fields(settings)
@@ -84,9 +84,9 @@ def check_values(command: str, options: Mapping[str, Any]) -> None:
     if command not in FAMILIES:
         return
     settings = settings_of(command)
-    chosen = {name: value for name, value in options.items() if name != "threshold_from"}
-    lists = [value if isinstance(value, list) else [value] for value in chosen.values()]
+    checked_values = {name: value for name, value in options.items() if name != "threshold_from"}
+    lists = [value if isinstance(value, list) else [value] for value in checked_values.values()]
     if [] in lists:
         raise UsageError("an empty list; expected a value.")
     for values in itertools.islice(itertools.product(*lists), 1000):
-        settings.of(**dict(zip(chosen, values, strict=True)))
+        settings.of(**dict(zip(checked_values, values, strict=True)))

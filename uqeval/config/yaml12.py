@@ -123,17 +123,18 @@ class _Reader:
         return _scalar(node)
 
     def _entries(self, node: yaml.MappingNode, place: Place) -> Iterator[tuple[str, Any]]:
-        seen: dict[str, int] = {}
+        first_lines: dict[str, int] = {}
         for key, child in node.value:
             if not isinstance(key, yaml.ScalarNode):
                 self._refuse(key, "a key that is a list or a mapping; expected a name")
             line = key.start_mark.line + 1
-            if key.value in seen:
+            if key.value in first_lines:
                 self._refuse(
                     key,
-                    f"the key {quoted(key.value)} is given twice, first on line {seen[key.value]}",
+                    f"the key {quoted(key.value)} is given twice, first on line "
+                    f"{first_lines[key.value]}",
                 )
-            seen[key.value] = line
+            first_lines[key.value] = line
             self.lines[(*place, key.value)] = line
             yield key.value, self.value(child, (*place, key.value))
 

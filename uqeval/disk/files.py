@@ -42,7 +42,7 @@ def open_descriptor(path: str | Path) -> int:
     if stat.S_ISREG(mode):
         return descriptor
     os.close(descriptor)
-    kind = next((what for is_kind, what in _KINDS if is_kind(mode)), "of an unknown kind")
+    kind = next((kind_name for is_kind, kind_name in _KINDS if is_kind(mode)), "of an unknown kind")
     raise _refusal(path, kind)
 
 
@@ -55,16 +55,16 @@ def open_file(path: str | Path) -> io.BufferedReader:
     return os.fdopen(open_descriptor(path), "rb")
 
 
-def read_into(descriptor: int, room: memoryview, begin: int) -> memoryview:
-    """Fill `room` with the bytes of a file from `begin` on; return the part that is filled.
+def read_into(descriptor: int, buffer: memoryview, begin: int) -> memoryview:
+    """Fill `buffer` with the bytes of a file from `begin` on; return the part that is filled.
 
     It is shorter where the file ends early, also when it is cut while it is read: reading a mapped
     file that shrinks would end the process with SIGBUS.
     """
     at = 0
-    while at < len(room) and (count := os.preadv(descriptor, [room[at:]], begin + at)):
+    while at < len(buffer) and (count := os.preadv(descriptor, [buffer[at:]], begin + at)):
         at += count
-    return room[:at]
+    return buffer[:at]
 
 
 def is_file(path: str | Path) -> bool:
@@ -94,8 +94,8 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
 def _shown(size: int) -> str:
     """A limit in words."""
     units = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
-    own = ((size // unit, name) for unit, name in units if size % unit == 0)
-    return " ".join(map(str, next(own, (size, "bytes"))))
+    in_units = ((size // unit, name) for unit, name in units if size % unit == 0)
+    return " ".join(map(str, next(in_units, (size, "bytes"))))
 
 
 def read_text(path: str | Path, encoding: str = "utf-8", most: int = MOST_BYTES) -> str:
@@ -116,12 +116,12 @@ def resolved(path: str | os.PathLike[str]) -> Path:
 def stream_of(path: str | Path) -> int | None:
     """The descriptor that a path such as /dev/stdout names; None for an ordinary path."""
     text = str(path)
-    named = {"/dev/stdout": 1, "/dev/stderr": 2}
+    descriptors = {"/dev/stdout": 1, "/dev/stderr": 2}
     for folder in ("/dev/fd/", "/proc/self/fd/"):
         number = text.removeprefix(folder)
         if number != text and number.isdecimal() and len(number) < 6:
-            named[text] = int(number)
-    return named.get(text)
+            descriptors[text] = int(number)
+    return descriptors.get(text)
 
 
 def write_stream(descriptor: int, data: bytes) -> None:

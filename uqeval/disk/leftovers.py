@@ -58,13 +58,13 @@ def temporary_folder() -> tuple[Path, int]:
     """
     home = Path(tempfile.gettempdir())
     for folder in home.glob("uqeval-*-*"):
-        found = re.match("uqeval-([0-9]{1,19})-", folder.name)
-        if found and _is_left(folder / OWNER, int(found[1])):
+        match = re.match("uqeval-([0-9]{1,19})-", folder.name)
+        if match and _is_left(folder / OWNER, int(match[1])):
             shutil.rmtree(folder, ignore_errors=True)
-    made = Path(tempfile.mkdtemp(prefix=f"uqeval-{os.getpid()}-"))
-    owner = os.open(made / OWNER, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+    folder_path = Path(tempfile.mkdtemp(prefix=f"uqeval-{os.getpid()}-"))
+    owner = os.open(folder_path / OWNER, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     hold(owner)
-    return made, owner
+    return folder_path, owner
 
 
 def started(process: int) -> float | None:
@@ -93,14 +93,14 @@ def is_gone(process: int, since: float) -> bool:
 
 
 def _clear(folder: Path, start: str, ending: re.Pattern[str]) -> None:
-    for left in folder.glob(f"{glob.escape(start)}*"):
-        found = ending.fullmatch(left.name.removeprefix(start))
-        if found and _is_left(left, int(found[1])):
-            if left.is_dir():
-                shutil.rmtree(left, ignore_errors=True)
+    for leftover in folder.glob(f"{glob.escape(start)}*"):
+        match = ending.fullmatch(leftover.name.removeprefix(start))
+        if match and _is_left(leftover, int(match[1])):
+            if leftover.is_dir():
+                shutil.rmtree(leftover, ignore_errors=True)
             else:
                 with suppress(OSError):
-                    left.unlink()
+                    leftover.unlink()
 
 
 def _is_left(path: Path, process: int) -> bool:

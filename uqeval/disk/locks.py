@@ -29,12 +29,12 @@ def locked(output: str | Path) -> Iterator[None]:
     What killed processes have left beside the output is removed first. Raises `OutputError` with
     the id of the process that holds the lock.
     """
-    taken = lock(output)
+    lock_file = lock(output)
     try:
         yield
     finally:
-        if taken:
-            release(taken)
+        if lock_file:
+            release(lock_file)
 
 
 def lock(output: str | Path) -> Path | None:
@@ -153,8 +153,8 @@ def _refusal(output: str | Path, owner: bytes) -> OutputError:
     words = owner.decode("utf-8", "replace").split()
     who, stop = "another process", "Wait until it has ended"
     if len(words) == 3 and words[0].isdecimal():
-        here = words[2] == os.uname().nodename
-        who = f"process {words[0]}" + ("" if here else f" on {words[2][:64]}")
+        same_host = words[2] == os.uname().nodename
+        who = f"process {words[0]}" + ("" if same_host else f" on {words[2][:64]}")
         stop += f", or stop it (kill {words[0]})"
     return OutputError(
         f"{output}: {who} of uqeval writes to it now. {stop}, or give another output with -o."

@@ -222,8 +222,8 @@ def sync_tree(folder: Path) -> None:
     with ThreadPoolExecutor(_SYNCS) as threads:
         for _ in threads.map(_sync_file, files):
             pass
-    for one in reversed(folders):
-        sync_folder(one)
+    for path in reversed(folders):
+        sync_folder(path)
 
 
 def sync_folder(folder: Path) -> None:
@@ -286,26 +286,32 @@ def _rename_both(new: Path, path: Path) -> Path:
     return old
 
 
-def _exchange(one: Path, other: Path) -> bool:
+def _exchange(first: Path, second: Path) -> bool:
     """Exchange two names in one step; False where the system cannot. Raises `OSError`."""
     rename = _renameat2()
     if rename is None:
         return False
-    names = os.fsencode(one), os.fsencode(other)
+    names = os.fsencode(first), os.fsencode(second)
     if rename(_AT_FDCWD, names[0], _AT_FDCWD, names[1], _RENAME_EXCHANGE) == 0:
         return True
     number = ctypes.get_errno()
     if number in _NO_EXCHANGE:
         return False
-    raise OSError(number, os.strerror(number), str(other))
+    raise OSError(number, os.strerror(number), str(second))
 
 
 @cache
 def _renameat2() -> Any:
     """Linux's renameat2, or None elsewhere."""
     try:
-        found = ctypes.CDLL(None, use_errno=True).renameat2
+        function = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):
         return None
-    found.argtypes = [ctypes.c_int, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_uint]
-    return found
+    function.argtypes = [
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_int,
+        ctypes.c_char_p,
+        ctypes.c_uint,
+    ]
+    return function

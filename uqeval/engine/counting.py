@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Counting:
-    """States of `tallies`; packed those that are `kept`; `known` are those of an earlier run.
+    """States of `tallies`; packed those that are `retained`; `cached` are those of an earlier run.
 
     Tallies that take items in any order and are not kept are counted `together`, in one state a
     worker; those `apart` have a state for each item, whose order the caller sees to.
@@ -28,20 +28,20 @@ class Counting:
     def __init__(
         self,
         tallies: Sequence[Tally],
-        kept: Collection[Tally],
-        known: Mapping[Tally, Mapping[int, bytes]],
+        retained: Collection[Tally],
+        cached: Mapping[Tally, Mapping[int, bytes]],
     ) -> None:
-        self.apart = [t for t in tallies if t in kept or not t.any_order]
+        self.apart = [t for t in tallies if t in retained or not t.any_order]
         self._together = [t for t in tallies if t not in self.apart]
-        self._kept, self._known = kept, known
+        self._kept, self._known = retained, cached
         self._plain = {tally: tally.seen(WHOLE) for tally in self.apart}
         self._own = threading.local()
         self._parts: list[dict[Tally, State]] = []
 
     def known_of(self, batch: range) -> list[list[Found]] | None:
         """The known states of a batch; None where one is not known, or damaged after all."""
-        known = (item in self._known.get(tally, ()) for tally in self.apart for item in batch)
-        if self._together or not all(known):
+        is_cached = (item in self._known.get(tally, ()) for tally in self.apart for item in batch)
+        if self._together or not all(is_cached):
             return None
         try:
             return [[self._taken(tally, item) for tally in self.apart] for item in batch]
@@ -57,39 +57,39 @@ class Counting:
 
         The maps of each view are made once.
         """
-        counted, empty = self._worker()
-        seen: dict[View, Maps] = {}
+        new_states, empty = self._worker()
+        maps_of_views: dict[View, Maps] = {}
         #: States of the item by view, which tallies of that view may read.
-        made: dict[View, dict[Tally, State]] = {}
-        for view in dict.fromkeys(tally.view for tally in (*counted, *self.apart)):
-            seen[view], made[view] = view.maps(maps), {}
-        for tally, state in counted.items():
-            tally.update(state, seen[tally.view])
-        found: list[Found] = []
+        states_of_views: dict[View, dict[Tally, State]] = {}
+        for view in dict.fromkeys(tally.view for tally in (*new_states, *self.apart)):
+            maps_of_views[view], states_of_views[view] = view.maps(maps), {}
+        for tally, state in new_states.items():
+            tally.update(state, maps_of_views[tally.view])
+        results: list[Found] = []
         for tally in self.apart:
-            own, plain = seen[tally.view], self._plain[tally]
-            thin = None if tally in self._kept else plain.thin_of(own)
+            view_maps, plain = maps_of_views[tally.view], self._plain[tally]
+            thin = None if tally in self._kept else plain.thin_of(view_maps)
             if thin is not None:
-                found.append((thin, None))
+                results.append((thin, None))
                 continue
-            states = made[tally.view]
+            states = states_of_views[tally.view]
             if tally in empty and plain not in states:
                 states[plain] = empty[tally]
-                plain.update(states[plain], own)
-            state = plain.state_of(own, states)
-            found.append((tally.thin(state), tally.pack(state) if tally in self._kept else None))
+                plain.update(states[plain], view_maps)
+            state = plain.state_of(view_maps, states)
+            results.append((tally.thin(state), tally.pack(state) if tally in self._kept else None))
         empty.clear()
-        for tally, (thin, _) in zip(self.apart, found, strict=True):
-            states, plain = made[tally.view], self._plain[tally]
+        for tally, (thin, _) in zip(self.apart, results, strict=True):
+            states, plain = states_of_views[tally.view], self._plain[tally]
             if plain in states and tally.clear(states[plain], thin):
                 empty[tally] = states[plain]
-        return found
+        return results
 
     def together(self) -> dict[Tally, State]:
         """Totals of the tallies counted together, once all workers are done."""
-        first, *others = self._parts or [{tally: tally.empty() for tally in self._together}]
-        for counted in others:
-            for tally, state in counted.items():
+        first, *other_parts = self._parts or [{tally: tally.empty() for tally in self._together}]
+        for part_states in other_parts:
+            for tally, state in part_states.items():
                 tally.merge(first[tally], state)
         return first
 

@@ -20,7 +20,7 @@ def keep_freed_memory() -> None:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
         return
-    for what, value in (
+    for parameter, value in (
         (_ARENA_MAX, 1), (_MMAP_THRESHOLD, _LARGE), (_TRIM_THRESHOLD, _LARGE)
     ):  # fmt: skip
-        mallopt(what, value)
+        mallopt(parameter, value)

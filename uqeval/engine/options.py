@@ -19,7 +19,7 @@ _RUN = "Running"
 class Progress(Protocol):
     """What is told of a run while it goes on."""
 
-    def begin(self, what: str, items: int) -> None:
+    def begin(self, activity: str, items: int) -> None:
         """A pass over `items` items begins."""
 
     def advance(self, nbytes: int, items: int) -> None:
@@ -32,7 +32,7 @@ class Progress(Protocol):
 class Silent:
     """Tells nobody."""
 
-    def begin(self, what: str, items: int) -> None: ...
+    def begin(self, activity: str, items: int) -> None: ...
 
     def advance(self, nbytes: int, items: int) -> None: ...
 
@@ -56,9 +56,9 @@ class MachineOptions(Settings):
         super().__post_init__()
         parse_memory(self.memory)
 
-    def run(self, **others: Any) -> RunOptions:
-        """Return the options of a run on this machine, with the `others` of `RunOptions`."""
-        return RunOptions(self.workers, parse_memory(self.memory), **others)
+    def run(self, **settings: Any) -> RunOptions:
+        """Return the options of a run on this machine, with the `settings` of `RunOptions`."""
+        return RunOptions(self.workers, parse_memory(self.memory), **settings)
 
 
 @documented
@@ -72,9 +72,9 @@ class ResumableOptions(MachineOptions):
         in_file=False)
     # fmt: on
 
-    def run(self, **others: Any) -> RunOptions:
-        """Return the options of a run on this machine, with the `others` of `RunOptions`."""
-        return super().run(resume=self.resume, **others)
+    def run(self, **settings: Any) -> RunOptions:
+        """Return the options of a run on this machine, with the `settings` of `RunOptions`."""
+        return super().run(resume=self.resume, **settings)
 
 
 @dataclass

@@ -100,17 +100,17 @@ def run_pass(
     workers: int,
     progress: Progress,
     keep: Callable[[int, Tally, bytes], None],
-    kept: Collection[Tally] | None = None,
-    known: Mapping[Tally, Mapping[int, bytes]] | None = None,
+    retained: Collection[Tally] | None = None,
+    cached: Mapping[Tally, Mapping[int, bytes]] | None = None,
 ) -> dict[Tally, State]:
     """Count `tallies` over all items; returns totals.
 
-    Each item's state is given to `keep`, packed; of the `kept` tallies alone, if they are named.
-    `known`: packed states by item that an earlier run has counted; a batch of which all are known
-    is not read; where a tally carries on from item to item, all batches are or none.
+    Each item's state is given to `keep`, packed; of the `retained` tallies alone, if they are
+    named. `cached`: packed states by item that an earlier run has counted; a batch of which all are
+    known is not read; where a tally carries on from item to item, all batches are or none.
     """
-    kept = tallies if kept is None else kept
-    known = {} if known is None else known
+    retained = tallies if retained is None else retained
+    cached = {} if cached is None else cached
 
     #: Frames of a video that two pairs share are kept until both have had them.
     skip: Callable[[range], None] = getattr(source, "skip", lambda _: None)
@@ -119,10 +119,10 @@ def run_pass(
     if scratch.reads_again(source):
         source.need(names)
 
-    counting = Counting(tallies, kept, known)
+    counting = Counting(tallies, retained, cached)
     carries_on = any(tally.carries_on for tally in tallies)
     if carries_on and any(counting.known_of(batch) is None for batch in source.batches()):
-        counting = Counting(tallies, kept, {})
+        counting = Counting(tallies, retained, {})
 
     def work(batch: range, check: Callable[[], None]) -> list[list[Found]]:
         def heartbeat(nbytes: int) -> None:
@@ -134,15 +134,15 @@ def run_pass(
             check()
             skip(batch)
         else:
-            found = scratch.read(source, batch, heartbeat, names)
-            states = [counting.states_of(maps) for maps in found]
+            maps_of_batch = scratch.read(source, batch, heartbeat, names)
+            states = [counting.states_of(maps) for maps in maps_of_batch]
         progress(0, len(batch))
         return states
 
     totals = {tally: tally.empty() for tally in counting.apart}
-    with closing(in_order(source.batches(), work, workers)) as done:
-        for batch, found in done:
-            for item, states in zip(batch, found, strict=True):
+    with closing(in_order(source.batches(), work, workers)) as results:
+        for batch, result in results:
+            for item, states in zip(batch, result, strict=True):
                 for tally, (thin, data) in zip(counting.apart, states, strict=True):
                     tally.fold(totals[tally], thin)
                     if data is not None:

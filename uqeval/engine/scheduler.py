@@ -63,35 +63,39 @@ class Scheduler:
 
         running = Running(passes)
         with ExitStack() as stack:
-            memory, keeps = self.options.memory // 4, self.inputs.keeps_maps
+            memory, keeps_maps = self.options.memory // 4, self.inputs.keeps_maps
             watch = self.inputs.watch
-            scratch = stack.enter_context(Scratch(memory, keeps, self.cache, self._reads, watch))
-            while asked := running.asked:
-                turn = self._turn(asked)
-                over = len(turn) == len(asked) and all(type(own) is Last for own in asked.values())
+            scratch = stack.enter_context(
+                Scratch(memory, keeps_maps, self.cache, self._reads, watch)
+            )
+            while requests := running.asked:
+                group = self._turn(requests)
+                over = len(group) == len(requests) and all(
+                    type(request) is Last for request in requests.values()
+                )
                 scratch.keeping = not over
-                tallies = list(dict.fromkeys(t for key in turn for t in asked[key]))
-                self._check_states(turn, tallies)
-                running.send(self._pass(tallies, scratch), turn)
+                tallies = list(dict.fromkeys(t for key in group for t in requests[key]))
+                self._check_states(group, tallies)
+                running.send(self._pass(tallies, scratch), group)
         self.inputs.watch.check_all()
         return {key: running.results[key] for key in passes}
 
-    def _turn(self, asked: Mapping[str, Sequence[Tally]]) -> list[str]:
+    def _turn(self, requests: Mapping[str, Sequence[Tally]]) -> list[str]:
         """Return the first evaluations whose states fit the memory, at least one.
 
         Those of many subsets of the samples take turns; the maps are kept between them.
         """
-        room = max(self.options.memory // (1 + self.options.threads()), _STATES)
-        turn: list[str] = []
-        seen: set[Tally] = set()
-        for key, tallies in asked.items():
-            own = set(tallies) - seen
-            room -= sum(_state_bytes(tally) for tally in own)
-            if turn and room < 0:
+        budget = max(self.options.memory // (1 + self.options.threads()), _STATES)
+        names: list[str] = []
+        counted_tallies: set[Tally] = set()
+        for key, tallies in requests.items():
+            new_tallies = set(tallies) - counted_tallies
+            budget -= sum(_state_bytes(tally) for tally in new_tallies)
+            if names and budget < 0:
                 break
-            turn.append(key)
-            seen |= own
-        return turn
+            names.append(key)
+            counted_tallies |= new_tallies
+        return names
 
     def _check_states(self, keys: Sequence[str], tallies: Sequence[Tally]) -> None:
         """Raise `UsageError`, before they are allocated, for counts that do not fit the memory.
@@ -116,43 +120,43 @@ class Scheduler:
         from uqeval.engine.scratch import Scratch
 
         shared: list[Tally] = []
-        apart: dict[View, tuple[MapSource, list[Tally]]] = {}
+        by_view: dict[View, tuple[MapSource, list[Tally]]] = {}
         for tally in tallies:
             view = tally.view
-            if view in apart:
-                apart[view][1].append(tally)
+            if view in by_view:
+                by_view[view][1].append(tally)
             elif (source := view.source(self.inputs.source)) is self.inputs.source:
                 shared.append(tally)
             else:
-                apart[view] = source, [tally]
+                by_view[view] = source, [tally]
         turns = [(self.inputs.source, shared, scratch)] if shared else []
-        for source, own in apart.values():
-            source.want(sorted({name for tally in own for name in tally.reads}))
-            kept = Scratch(0, False, reads=self._reads, watch=self.inputs.watch)
-            turns.append((source, own, kept))
-        workers = self._workers([(source, kept) for source, _, kept in turns])
-        counted: dict[Tally, Counted] = {}
-        for turn, many in zip(turns, workers, strict=True):
-            counted |= self._read(*turn, many)
-        return counted
+        for source, tallies_of_view in by_view.values():
+            source.want(sorted({name for tally in tallies_of_view for name in tally.reads}))
+            no_scratch = Scratch(0, False, reads=self._reads, watch=self.inputs.watch)
+            turns.append((source, tallies_of_view, no_scratch))
+        workers = self._workers([(source, scratch) for source, _, scratch in turns])
+        results: dict[Tally, Counted] = {}
+        for job, worker_count in zip(turns, workers, strict=True):
+            results |= self._read(*job, worker_count)
+        return results
 
     def _workers(self, turns: Sequence[tuple[MapSource, Scratch]]) -> list[int]:
         """How many read each source. Raises `UsageError` with what the largest needs."""
         from uqeval.engine.passes import Resources, workers_within
 
         # Each worker has counts of its own beside the total.
-        room = max(self.options.memory, 2 * _STATES) // max(self._states, 1) - 1
-        resources = Resources(max(min(self.options.threads(), room), 1), self.options.memory)
+        limit = max(self.options.memory, 2 * _STATES) // max(self._states, 1) - 1
+        resources = Resources(max(min(self.options.threads(), limit), 1), self.options.memory)
 
-        def need(turn: tuple[MapSource, Scratch]) -> int:
-            source, scratch = turn
+        def need(job: tuple[MapSource, Scratch]) -> int:
+            source, scratch = job
             return max(scratch.batch_bytes(source, batch) for batch in source.batches())
 
         largest = max(turns, key=need)
         workers_within(largest[0], resources, largest[1])
-        found = [workers_within(source, resources, scratch) for source, scratch in turns]
-        self.workers = self.workers or found[0]  # of the first pass, which reads the store
-        return found
+        worker_counts = [workers_within(source, resources, scratch) for source, scratch in turns]
+        self.workers = self.workers or worker_counts[0]  # of the first pass, which reads the store
+        return worker_counts
 
     def _reads(self, batch: range) -> None:
         with self._lock:
@@ -167,10 +171,12 @@ class Scheduler:
 
         progress = self.options.progress
         states = self.states
-        known = {t: self._known_items(t) for t in tallies if states is not None and t.saved}
-        whole = {t: self._known_total(t) for t in tallies if states is not None and not t.saved}
-        totals = {t: state for t, state in whole.items() if state is not None}
-        asked = [t for t in tallies if t not in totals]
+        cached = {t: self._known_items(t) for t in tallies if states is not None and t.saved}
+        cached_totals = {
+            t: self._known_total(t) for t in tallies if states is not None and not t.saved
+        }
+        totals = {t: state for t, state in cached_totals.items() if state is not None}
+        missing = [t for t in tallies if t not in totals]
         items: dict[Tally, list[bytes]] = {tally: [] for tally in tallies}
 
         def keep(item: int, tally: Tally, data: bytes) -> None:
@@ -179,19 +185,19 @@ class Scheduler:
             if states is not None and tally.saved:
                 states.add(tally.parameters(), item, data)
 
-        def advance(nbytes: int, done: int) -> None:
+        def advance(nbytes: int, items: int) -> None:
             with self._lock:
                 self.bytes_read += nbytes
-            progress.advance(nbytes, done)
+            progress.advance(nbytes, items)
 
         self.passes += 1
         progress.begin(f"pass {self.passes}", source.items)
         try:
-            kept = [t for t in asked if t.keeps_items or (states is not None and t.saved)]
-            totals |= run_pass(source, scratch, asked, workers, advance, keep, kept, known)
+            retained = [t for t in missing if t.keeps_items or (states is not None and t.saved)]
+            totals |= run_pass(source, scratch, missing, workers, advance, keep, retained, cached)
         finally:
             progress.end()
-        for tally in whole:
+        for tally in cached_totals:
             assert states is not None
             states.add_total(tally.parameters(), tally.pack(totals[tally]))
         return {tally: Counted(totals[tally], items[tally]) for tally in tallies}

@@ -105,8 +105,8 @@ class Scratch:
         with self._watch.reading(batch):
             maps = source.read(batch, heartbeat)
         if self._enabled and not self.reads_again(source):
-            for item, found in zip(batch, maps, strict=True):
-                self._keep(item, found)
+            for item, item_maps in zip(batch, maps, strict=True):
+                self._keep(item, item_maps)
         return maps
 
     def _has(self, batch: range) -> bool:

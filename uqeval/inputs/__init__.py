@@ -23,21 +23,24 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
     from uqeval.maps.reference import WithReference
 
     # What is said of labels, or of samples, need not hold for the reference.
-    given, options = options, dataclasses.replace(options, label_map=None)
-    held = open_predictions(reference, options).stores[0].arrays
-    if "samples" not in held:
+    class_options, options = options, dataclasses.replace(options, label_map=None)
+    stored_kinds = open_predictions(reference, options).stores[0].arrays
+    if "samples" not in stored_kinds:
         options = dataclasses.replace(options, nan_samples="error")
-    if "target" not in held:
+    if "target" not in stored_kinds:
         options = dataclasses.replace(options, invalid=None)
-    other = _opened(reference, None, options)  # options of the predictions may be none of its own
-    record = inputs.record | {"reference": other.record["predictions"][0]}
-    both = dataclasses.replace(
-        inputs, source=WithReference(inputs.source, other.source), record=record, reference=True,
-        warnings=[*inputs.warnings, *other.warnings],
-        watch=inputs.watch.and_of(other.watch),
+    reference_inputs = _opened(
+        reference, None, options
+    )  # options of the predictions may be none of its own
+    record = inputs.record | {"reference": reference_inputs.record["predictions"][0]}
+    combined = dataclasses.replace(
+        inputs, source=WithReference(inputs.source, reference_inputs.source),
+        record=record, reference=True,
+        warnings=[*inputs.warnings, *reference_inputs.warnings],
+        watch=inputs.watch.and_of(reference_inputs.watch),
     )  # fmt: skip
-    refuse_without_effect(given, both)
-    return both
+    refuse_without_effect(class_options, combined)
+    return combined
 
 
 def open_inputs(
@@ -86,11 +89,11 @@ def _opened(
     options.refuse_video()
     if predictions is None:
         raise UsageError("no predictions; give a store of predictions.")
-    opened = open_predictions(predictions, options)
-    regression = is_regression(opened)
+    predictions_opened = open_predictions(predictions, options)
+    regression = is_regression(predictions_opened)
     if not regression:
-        options.refuse_invalid(opened.where)
-    inputs = (open_regression if regression else open_classes)(opened, truth, options)
+        options.refuse_invalid(predictions_opened.where)
+    inputs = (open_regression if regression else open_classes)(predictions_opened, truth, options)
     return dataclasses.replace(
         inputs, options=options.said(), map_cache=options.map_cache, regions=options.regions
     )

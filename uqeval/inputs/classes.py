@@ -40,13 +40,13 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
     kind = _kind(stores)
     label_store, label_parts = _labels(stores[0], labels, opened.names, options)
     count = len(stores[0].arrays[kind or "predictions"])
-    places, evaluated = chosen_items(options.part, options.limit, count)
-    own = [store_of(store, places) for store in stores]
-    stack = Stack(own, kind) if kind else None
+    item_range, evaluated = chosen_items(options.part, options.limit, count)
+    restricted = [store_of(store, item_range) for store in stores]
+    stack = Stack(restricted, kind) if kind else None
     classes = _classes(stores[0], stack, options, where)
     stored = {
         name: Planes(parts, channels=name == "mean_probs")
-        for name, parts in own[0].arrays.items()
+        for name, parts in restricted[0].arrays.items()
         if name not in ("probs", "logits", "labels") and parts[0].array.dtype.kind in "biuf"
         and ("class" in parts[0].array.axes) == (name == "mean_probs")
         and "sample" not in parts[0].array.axes
@@ -56,31 +56,33 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
         if ignore is None and store is not None:
             ignore = store.attributes.get("ignore_index")
     ignore = 255 if ignore is None else ignore
-    found: Labels | None = None
+    target: Labels | None = None
     if label_parts is not None:
-        found = Labels(Planes(label_parts[places.start : places.stop]), ignore)
+        target = Labels(Planes(label_parts[item_range.start : item_range.stop]), ignore)
     source = Source(
-        opened.shown_names(count)[places.start : places.stop], classes, stack=stack,
-        stored=stored, labels=found, where=where, sum_tolerance=options.sum_tolerance,
-        held=stores[0].holds(),
+        opened.shown_names(count)[item_range.start : item_range.stop], classes, stack=stack,
+        stored=stored, labels=target, where=where, sum_tolerance=options.sum_tolerance,
+        content=stores[0].holds(),
     )  # fmt: skip
-    if found is not None:
+    if target is not None:
         for item, name in enumerate(source.names):
-            told = f"{found.planes.where(item)}, item {cut(name)}"
+            message = f"{target.planes.where(item)}, item {cut(name)}"
             check_size(
-                found.planes.size(item), classes, told, source.size(item),
-                volume=own[0].groups is not None,
+                target.planes.size(item), classes, message, source.size(item),
+                volume=restricted[0].groups is not None,
             )  # fmt: skip
-    read = [own_part for store in own for own_part in store.arrays.items()
+    watched_parts = [own_part for store in restricted for own_part in store.arrays.items()
             if own_part[0] in (kind, *stored)]  # fmt: skip
     if label_parts is not None:
-        read.append(("labels", label_parts[places.start : places.stop]))
-    watch = watched(source.names, read, options)
+        watched_parts.append(("labels", label_parts[item_range.start : item_range.stop]))
+    watch = watched(source.names, watched_parts, options)
     warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
     names = tuple(options.class_names or class_names(stores[0], label_store, classes))
-    warnings += _shared_names(names, where) + _unlike(own, kind)
+    warnings += _shared_names(names, where) + _unlike(restricted, kind)
     of_probs = (
-        stack.arrays if stack else [part.array for part in own[0].arrays.get("mean_probs", ())]
+        stack.arrays
+        if stack
+        else [array_of_item.array for array_of_item in restricted[0].arrays.get("mean_probs", ())]
     )
     warnings += warnings_of(of_probs) if kind != "logits" else []
     record = {
@@ -100,7 +102,7 @@ def open_classes(opened: Opened, labels: Given | None, options: InputOptions) ->
     refuse_missing([*parts, *(label_parts or ())], options.fill)
     return Inputs(
         source, names, ignore, record, warnings,
-        partial=len(places) < count, watch=watch, groups=own[0].groups,
+        partial=len(item_range) < count, watch=watch, groups=restricted[0].groups,
     )  # fmt: skip
 
 
@@ -108,13 +110,17 @@ def _kind(stores: Sequence[Store]) -> str | None:
     """`probs` or `logits`, the same of all stores; None for a maps store."""
     kinds: list[str | None] = []
     for store in stores:
-        held = [k for k in ("probs", "logits") if k in store.arrays]
-        if len(held) == 2:
+        score_kinds = [k for k in ("probs", "logits") if k in store.arrays]
+        if len(score_kinds) == 2:
             raise StoreError(f"{store.path} holds both probs and logits; keep one of them.")
-        kinds.append(held[0] if held else None)
+        kinds.append(score_kinds[0] if score_kinds else None)
     if len(set(kinds)) > 1:
-        each = ", ".join(f"{s.path}: {k or 'maps'}" for s, k in zip(stores, kinds, strict=True))
-        raise StoreError(f"members of one ensemble are of one kind, but these are {each}.")
+        kinds_by_store = ", ".join(
+            f"{s.path}: {k or 'maps'}" for s, k in zip(stores, kinds, strict=True)
+        )
+        raise StoreError(
+            f"members of one ensemble are of one kind, but these are {kinds_by_store}."
+        )
     kind = kinds[0]
     if kind is None:
         if len(stores) > 1:
@@ -161,8 +167,8 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
     if stack:
         classes = max(stack.classes, 2)
     elif "mean_probs" in store.arrays:
-        part = store.arrays["mean_probs"][0]
-        classes = part.array.shape[part.array.axes.index("class")]
+        first_part = store.arrays["mean_probs"][0]
+        classes = first_part.array.shape[first_part.array.axes.index("class")]
     elif isinstance(_ours(store).get("classes"), int):
         classes = int(_ours(store)["classes"])
     elif names:
@@ -195,21 +201,27 @@ def _classes(store: Store, stack: Stack | None, options: InputOptions, where: st
 
 
 def _ours(store: Store) -> dict[str, Any]:
-    ours = store.attributes.get("uqeval")
-    return ours if isinstance(ours, dict) else {}
+    metadata = store.attributes.get("uqeval")
+    return metadata if isinstance(metadata, dict) else {}
 
 
 def _unlike(members: Sequence[Store], kind: str | None) -> list[str]:
     """A warning of an ensemble where a store without a sample axis is beside one that has it."""
     from uqeval.stores.stack import Stack
 
-    if kind is None or len({"sample" in own.arrays[kind][0].array.axes for own in members}) == 1:
+    if (
+        kind is None
+        or len({"sample" in member.arrays[kind][0].array.axes for member in members}) == 1
+    ):
         return []
-    counts = [Stack([own], kind).samples for own in members]
-    each = ", ".join(f"{own.path} {count}" for own, count in zip(members, counts, strict=True))
+    counts = [Stack([member], kind).samples for member in members]
+    sample_counts = ", ".join(
+        f"{member.path} {count}" for member, count in zip(members, counts, strict=True)
+    )
     return [
-        f"predictions an item: {each}; they are evaluated together, as {sum(counts)} members of "
-        "one ensemble. To compare the stores, evaluate each alone, then `uqeval compare`."
+        f"predictions an item: {sample_counts}; they are evaluated together, as {sum(counts)} "
+        "members of one ensemble. To compare the stores, evaluate each alone, then `uqeval "
+        "compare`."
     ]
 
 
@@ -219,7 +231,9 @@ def _shared_names(names: Sequence[str], where: str) -> list[str]:
     for c, name in enumerate(names):
         ids[name].append(c)
     shared = [
-        f"{quoted(name)} of the classes {listed(own)}" for name, own in ids.items() if len(own) > 1
+        f"{quoted(name)} of the classes {listed(class_numbers)}"
+        for name, class_numbers in ids.items()
+        if len(class_numbers) > 1
     ]
     if not shared:
         return []

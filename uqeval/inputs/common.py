@@ -44,11 +44,11 @@ def open_predictions(predictions: Given | Sequence[Given], options: InputOptions
     """Open the stores of predictions. Raises `StoreError` or `UsageError`."""
     from uqeval.stores.store import open_store, read_names_file
 
-    several: Sequence[Any] = predictions if isinstance(predictions, list | tuple) else [predictions]
-    given = [as_store(one, "predictions") for one in several]
-    if not given:
+    inputs: Sequence[Any] = predictions if isinstance(predictions, list | tuple) else [predictions]
+    stores_or_paths = [as_store(prediction, "predictions") for prediction in inputs]
+    if not stores_or_paths:
         raise UsageError("no predictions; give a store of predictions.")
-    _refuse_twice(given)
+    _refuse_twice(stores_or_paths)
     names = options.names
     if isinstance(names, str | Path):
         names = read_names_file(names)
@@ -61,12 +61,12 @@ def open_predictions(predictions: Given | Sequence[Given], options: InputOptions
             kind=options.kind,
             axes=options.axes,
         )
-        for path in given
+        for path in stores_or_paths
     ]
-    return Opened(given, stores, _item_names(stores))
+    return Opened(stores_or_paths, stores, _item_names(stores))
 
 
-def as_store(given: Any, what: str) -> Given:
+def as_store(source: Any, keyword: str) -> Given:
     """What stands for a store: a path, a URL, an array in memory, or a mapping of arrays by name.
 
     Arrays and tensors of any framework become arrays of NumPy. Raises `UsageError` for what is no
@@ -74,52 +74,60 @@ def as_store(given: Any, what: str) -> Given:
     """
     from uqeval.stores.incoming import as_array
 
-    if isinstance(given, str | Path | Contents | Mapping):
-        return given
-    if isinstance(given, os.PathLike):
-        return Path(given)
+    if isinstance(source, str | Path | Contents | Mapping):
+        return source
+    if isinstance(source, os.PathLike):
+        return Path(source)
     try:
-        return as_array(given, what)
+        return as_array(source, keyword)
     except DataError as error:
         raise UsageError(f"{error} Or give the path of a store.") from None
 
 
-def _refuse_twice(given: Sequence[Given]) -> None:
+def _refuse_twice(sources: Sequence[Given]) -> None:
     """Raise `UsageError` where a store is given twice: an ensemble would count it double."""
-    seen: dict[Any, str] = {}
-    for one in given:
-        key: Any = id(one)
-        shown = "the same array"
-        if isinstance(one, os.PathLike | str):
-            shown = str(one)
-            key = shown if "://" in shown else resolved(shown)
-        if key in seen:
-            again = "" if shown == seen[key] else f", the first time as {seen[key]}"
-            raise UsageError(
-                f"{shown} is given twice{again}; the members of an ensemble are different stores."
+    first_spellings: dict[Any, str] = {}
+    for source in sources:
+        key: Any = id(source)
+        spelling = "the same array"
+        if isinstance(source, os.PathLike | str):
+            spelling = str(source)
+            key = spelling if "://" in spelling else resolved(spelling)
+        if key in first_spellings:
+            repeated_as = (
+                ""
+                if spelling == first_spellings[key]
+                else f", the first time as {first_spellings[key]}"
             )
-        seen[key] = shown
+            raise UsageError(
+                f"{spelling} is given twice{repeated_as}; the members of an ensemble are "
+                "different stores."
+            )
+        first_spellings[key] = spelling
 
 
 def _item_names(stores: Sequence[Store]) -> tuple[str, ...] | None:
-    named = [store for store in stores if store.names is not None]
-    for store in named[1:]:
-        if store.names != named[0].names:
-            assert store.names is not None and named[0].names is not None
+    named_stores = [store for store in stores if store.names is not None]
+    for store in named_stores[1:]:
+        if store.names != named_stores[0].names:
+            assert store.names is not None and named_stores[0].names is not None
             i = next(
                 (
                     k
-                    for k, (a, b) in enumerate(zip(store.names, named[0].names, strict=False))
+                    for k, (a, b) in enumerate(
+                        zip(store.names, named_stores[0].names, strict=False)
+                    )
                     if a != b
                 ),
-                min(len(store.names), len(named[0].names)),
+                min(len(store.names), len(named_stores[0].names)),
             )
             raise StoreError(
-                f"{store.path} and {named[0].path} name their items differently, first item {i}: "
-                f"{cut(store.names[i : i + 1])} and {cut(named[0].names[i : i + 1])}; members of "
-                "one ensemble hold the same items in the same order."
+                f"{store.path} and {named_stores[0].path} name their items differently, first "
+                f"item {i}: {cut(store.names[i : i + 1])} and "
+                f"{cut(named_stores[0].names[i : i + 1])}; members of one ensemble hold the same "
+                "items in the same order."
             )
-    return named[0].names if named else None
+    return named_stores[0].names if named_stores else None
 
 
 def is_folder_of_files(path: Given) -> bool:
@@ -169,7 +177,7 @@ def nameless(truth: Given, noun: str, predictions: Store) -> StoreError:
     )
 
 
-def record_of(store: Store, kinds: Sequence[str], given: Given) -> dict[str, Any]:
+def record_of(store: Store, kinds: Sequence[str], source: Given) -> dict[str, Any]:
     """What a report says of one store."""
     arrays: dict[str, Any] = {}
     digest = hashlib.sha256()
@@ -185,7 +193,7 @@ def record_of(store: Store, kinds: Sequence[str], given: Given) -> dict[str, Any
             "dtype": str(first.dtype),
             "stored_bytes": sum(a.stored_bytes() for a in distinct),
         }
-    path = str(given) if isinstance(given, os.PathLike | str) else store.path
+    path = str(source) if isinstance(source, os.PathLike | str) else store.path
     return {"path": path, "arrays": arrays, "fingerprint": digest.hexdigest()}
 
 
@@ -199,7 +207,10 @@ def watched(
     To be called before fingerprints are taken: they are then of what is watched.
     """
     kinds = Said(" ".join(kind for kind, _ in parts))
-    by_item = [[kinds, *own] for own in zip(*(own for _, own in parts), strict=True)]
+    by_item = [
+        [kinds, *item_parts]
+        for item_parts in zip(*(item_parts for _, item_parts in parts), strict=True)
+    ]
     return watch_of(names, by_item, options)
 
 

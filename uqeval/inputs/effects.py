@@ -20,12 +20,12 @@ def _arrays(inputs: Inputs) -> set[str]:
 
 def _paths(inputs: Inputs, *kinds: str) -> list[str]:
     """Return the paths of the stores of these kinds, as the record of the inputs has them."""
-    found: list[str] = []
+    unused: list[str] = []
     for kind in kinds:
         stores = inputs.record.get(kind) or ()
         for store in [stores] if isinstance(stores, Mapping) else stores:
-            found.append(str(store["path"]))
-    return found
+            unused.append(str(store["path"]))
+    return unused
 
 
 def _has_samples(inputs: Inputs) -> bool:
@@ -79,16 +79,16 @@ _NEEDS: Mapping[str, tuple[str, Callable[[Inputs], bool]]] = {
 
 def refuse_without_effect(options: InputOptions, inputs: Inputs) -> None:
     """Raise one `UsageError` for all options that change nothing for these inputs."""
-    told = []
-    for name, (needs, has) in _NEEDS.items():
+    messages = []
+    for name, (needs, has_need) in _NEEDS.items():
         value: Any = getattr(options, name)
-        if value != type(options).__dataclass_fields__[name].default and not has(inputs):
-            told.append(f"--{name.replace('_', '-')} {value} needs {needs}")
-    if told:
-        held = ", ".join(sorted(_arrays(inputs)))
+        if value != type(options).__dataclass_fields__[name].default and not has_need(inputs):
+            messages.append(f"--{name.replace('_', '-')} {value} needs {needs}")
+    if messages:
+        available = ", ".join(sorted(_arrays(inputs)))
         raise UsageError(
-            f"{'; '.join(told)}; {inputs.source.where} comes without (it holds {held}). It would "
-            "have no effect: leave it out, or give what it needs."
+            f"{'; '.join(messages)}; {inputs.source.where} comes without (it holds {available}). "
+            "It would have no effect: leave it out, or give what it needs."
         )
 
 
@@ -96,42 +96,42 @@ def refuse_without_effect(options: InputOptions, inputs: Inputs) -> None:
 _OF_FLOW = ("flow_path", "flow_forward_path", "flow_cache")
 
 
-def refuse_flow_without_effect(inputs: Inputs, wanted: Collection[str]) -> None:
+def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> None:
     """Raise `UsageError` for saved flow, or a cache of flow, that none of the wanted maps reads."""
-    given = {name for name in _OF_FLOW if inputs.options.get(name) is not None}
-    if not given:
+    typed = {name for name in _OF_FLOW if inputs.options.get(name) is not None}
+    if not typed:
         return
-    read = _flow_maps(wanted)
+    read_maps = _flow_maps(wanted_maps)
     needs = {
-        "flow_path": ("flow:file" in read, "--flow file (in Python flow='file')"),
+        "flow_path": ("flow:file" in read_maps, "--flow file (in Python flow='file')"),
         "flow_forward_path": (
-            "flow_forward:file" in read,
+            "flow_forward:file" in read_maps,
             "--flow file with --occlusion fb, --tracks or --grid previous",
         ),
         "flow_cache": (
-            any(not name.endswith(":file") for name in read),
+            any(not name.endswith(":file") for name in read_maps),
             "a flow that is estimated, such as --flow dis",
         ),
     }
-    told = [
-        f"--{name.replace('_', '-')} needs {what}"
-        for name, (has, what) in needs.items()
-        if name in given and not has
+    messages = [
+        f"--{name.replace('_', '-')} needs {need}"
+        for name, (has_need, need) in needs.items()
+        if name in typed and not has_need
     ]
-    if told:
+    if messages:
         raise UsageError(
-            f"{'; '.join(told)}. It would have no effect: leave it out, or give what it needs."
+            f"{'; '.join(messages)}. It would have no effect: leave it out, or give what it needs."
         )
 
 
-def _flow_maps(wanted: Collection[str]) -> set[str]:
+def _flow_maps(wanted_maps: Collection[str]) -> set[str]:
     """Return the maps of flow among the wanted ones, and those that tracks follow."""
     from uqeval.maps import video_names
     from uqeval.maps.names import rules_of
 
-    found = {name for name in wanted if name.startswith(("flow:", "flow_forward:"))}
-    for name in wanted:
+    flow_maps = {name for name in wanted_maps if name.startswith(("flow:", "flow_forward:"))}
+    for name in wanted_maps:
         if name.startswith("tracks:"):
             _, method = rules_of(name)
-            found |= {video_names.flow(method), video_names.flow_forward(method)}
-    return found
+            flow_maps |= {video_names.flow(method), video_names.flow_forward(method)}
+    return flow_maps

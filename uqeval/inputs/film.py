@@ -53,7 +53,7 @@ class Film:
                 "frames": len(self.frames),
                 "fingerprint": self.frames.fingerprint(),
             },
-            "predictions": [own.record() for own in self.models],
+            "predictions": [model.record() for model in self.models],
             "labels": self.truth.record() if self.truth else None,
             "flow": [
                 {"path": flows.where, "direction": name, "fingerprint": flows.fingerprint()}
@@ -77,19 +77,19 @@ def open_film(
     count, names = len(frames), options.names
     if isinstance(names, str | Path):
         names = read_names_file(names)
-    named = tuple(names) if names is not None else frames.names
-    if named is not None and len(named) != count:
+    item_names = tuple(names) if names is not None else frames.names
+    if item_names is not None and len(item_names) != count:
         raise StoreError(
-            f"{frames.where}: {len(named)} names for {count} frames; give one name a frame."
+            f"{frames.where}: {len(item_names)} names for {count} frames; give one name a frame."
         )
     if names is not None:
         refuse_reordered(names, frames.names, frames.where)
-    sequences = sequences_of(named, count, frames.where)
-    models = _models(predictions, video, named, count, options)
-    truth, against = _truth(labels, video, models, named, count, options)
+    sequences = sequences_of(item_names, count, frames.where)
+    models = _models(predictions, video, item_names, count, options)
+    truth, truth_record = _truth(labels, video, models, item_names, count, options)
     return Film(
-        video, frames, named or tuple(str(i) for i in range(count)), sequences, models, truth,
-        against, _flows(video, sequences, named, count, options),
+        video, frames, item_names or tuple(str(i) for i in range(count)), sequences, models, truth,
+        truth_record, _flows(video, sequences, item_names, count, options),
     )  # fmt: skip
 
 
@@ -113,16 +113,16 @@ def _models(
     from uqeval.stores.source import is_zarr
 
     if predictions is None:
-        own = inside(video, PREDICTIONS)
-        if own is None and not is_zarr(str(video)) and Path(video).suffix != ".npz":
+        models = inside(video, PREDICTIONS)
+        if models is None and not is_zarr(str(video)) and Path(video).suffix != ".npz":
             raise UsageError(
                 f"{cut(video)}: has no folder `{PREDICTIONS}`; give the predictions after the "
                 "video: a folder of PNGs of class ids, or a store."
             )
-        given: list[Any] = [own or video]
+        sources: list[Any] = [models or video]
     else:
-        given = list(predictions) if isinstance(predictions, list | tuple) else [predictions]
-    return [open_ids(own, names, count, "prediction", options) for own in given]
+        sources = list(predictions) if isinstance(predictions, list | tuple) else [predictions]
+    return [open_ids(source, names, count, "prediction", options) for source in sources]
 
 
 def _truth(
@@ -137,27 +137,27 @@ def _truth(
     if labels is not None and options.pseudo_labels is not None:
         raise UsageError("--labels and --pseudo-labels: r is against one of them; give one.")
     if options.pseudo_labels is not None:
-        for own in models:
-            if _same(own.given, options.pseudo_labels):
+        for model in models:
+            if _same(model.given, options.pseudo_labels):
                 raise UsageError(
                     f"--pseudo-labels {options.pseudo_labels}: are the predictions themselves, "
                     "whose mIoU is 1; give those of a better model."
                 )
         return open_ids(options.pseudo_labels, names, count, "label", options), "pseudo-labels"
-    given = labels if labels is not None else inside(video, LABELS)
-    if given is not None:
-        return open_ids(given, names, count, "label", options), "labels"
-    for own in models:
-        if _same(own.given, video) and "labels" in own.store.arrays:
-            parts = own.store.arrays["labels"]
-            return Ids(own.store, ("labels",), parts, None, (), own.given), "labels"
+    source = labels if labels is not None else inside(video, LABELS)
+    if source is not None:
+        return open_ids(source, names, count, "label", options), "labels"
+    for model in models:
+        if _same(model.given, video) and "labels" in model.store.arrays:
+            parts = model.store.arrays["labels"]
+            return Ids(model.store, ("labels",), parts, None, (), model.given), "labels"
     return None, None
 
 
-def _same(one: Given, other: Given) -> bool:
-    if not isinstance(one, os.PathLike | str) or not isinstance(other, os.PathLike | str):
-        return one is other
-    return resolved(os.fspath(one)) == resolved(os.fspath(other))
+def _same(first: Given, second: Given) -> bool:
+    if not isinstance(first, os.PathLike | str) or not isinstance(second, os.PathLike | str):
+        return first is second
+    return resolved(os.fspath(first)) == resolved(os.fspath(second))
 
 
 def _flows(
@@ -172,17 +172,17 @@ def _flows(
     from uqeval.stores.source import is_zarr
     from uqeval.stores.store import open_store
 
-    held: set[str] = set()
+    inside_video: set[str] = set()
     if is_zarr(str(video)) or Path(video).suffix == ".npz":
-        held = set(open_store(video, role="frames", fill_missing=options.fill).arrays)
-    found: dict[str, Flows] = {}
-    given: dict[Literal["flow", "flow_forward"], Any] = {
+        inside_video = set(open_store(video, role="frames", fill_missing=options.fill).arrays)
+    flows: dict[str, Flows] = {}
+    paths: dict[Literal["flow", "flow_forward"], Any] = {
         "flow": options.flow_path, "flow_forward": options.flow_forward_path
     }  # fmt: skip
-    for kind, path in given.items():
-        where = path if path is not None else (video if kind in held else None)
+    for kind, path in paths.items():
+        where = path if path is not None else (video if kind in inside_video else None)
         if where is not None:
-            found[kind] = open_flows(
+            flows[kind] = open_flows(
                 where, sequences.pairs, names, count, kind=kind, fill_missing=options.fill
             )
-    return found
+    return flows

@@ -77,15 +77,15 @@ class Inputs:
         """Where the stores lie, from the root on: names and times of files are those of a disk."""
         record = self.record
         stores = [record.get("labels"), record.get("target"), record.get("reference")]
-        told = [own["path"] for own in (*record["predictions"], *stores) if own]
-        return [path if "://" in path else str(Path(path).absolute()) for path in told]
+        store_paths = [store["path"] for store in (*record["predictions"], *stores) if store]
+        return [path if "://" in path else str(Path(path).absolute()) for path in store_paths]
 
     @property
     def given(self) -> tuple[str, ...]:
         """The paths of predictions and ground truth as they were given."""
         record = self.record
         truth = record.get("labels") or record.get("target")
-        paths = [own["path"] for own in (*record["predictions"], *([truth] if truth else []))]
+        paths = [store["path"] for store in (*record["predictions"], *([truth] if truth else []))]
         return tuple(dict.fromkeys(paths))
 
     @property

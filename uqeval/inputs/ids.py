@@ -37,8 +37,8 @@ class Ids:
     def stored(self) -> list[ItemArray]:
         """The arrays, or parts of them, that hold the ids or what they are reduced from."""
         if self.source is not None:
-            return [part for kind in self.kinds for part in self.store.arrays[kind]]
-        return [part for part in self.parts if part is not None]
+            return [item_array for kind in self.kinds for item_array in self.store.arrays[kind]]
+        return [item_array for item_array in self.parts if item_array is not None]
 
     def has(self, frame: int) -> bool:
         """Whether a frame has ids."""
@@ -48,8 +48,8 @@ class Ids:
         """What the ids of a frame are read from; nothing where it has none."""
         if self.source is not None:
             return [self.store.arrays[kind][self.places[frame]] for kind in self.kinds]
-        part = self.parts[frame]
-        return [] if part is None else [part]
+        item_array = self.parts[frame]
+        return [] if item_array is None else [item_array]
 
     def record(self) -> dict[str, Any]:
         """What a report says of them."""
@@ -57,7 +57,7 @@ class Ids:
 
 
 def open_ids(
-    given: Given,
+    origin: Given,
     names: tuple[str, ...] | None,
     count: int | None,
     noun: str,
@@ -73,42 +73,42 @@ def open_ids(
     )
 
     label = noun == "label"
-    if is_folder_of_files(given) and png_files(str(given)):
-        path = str(given)
+    if is_folder_of_files(origin) and png_files(str(origin)):
+        path = str(origin)
         kind: Literal["labels", "predictions"] = "labels" if label else "predictions"
         label_map = options.label_map if label else None
         if names is None and count is not None:
             store = open_ordered_folder(path, count, label_map=label_map, kind=kind)
-            return Ids(store, (kind,), store.arrays[kind], None, (), given)
+            return Ids(store, (kind,), store.arrays[kind], None, (), origin)
         if label:
-            found = open_sparse_labels(path, names, label_map=label_map)
-            store = Store(path, {"labels": tuple(p for p in found.parts if p)}, names)
-            return Ids(store, (kind,), found.parts, None, (), given, found.warnings)
+            labels = open_sparse_labels(path, names, label_map=label_map)
+            store = Store(path, {"labels": tuple(p for p in labels.parts if p)}, names)
+            return Ids(store, (kind,), labels.parts, None, (), origin, labels.warnings)
         store = open_label_folder(path, names, kind=kind)
-        return Ids(store, (kind,), store.arrays[kind], None, (), given)
+        return Ids(store, (kind,), store.arrays[kind], None, (), origin)
     reading = replace(options, names=None)
     if label:
         reading = replace(reading, kind=None, axes=None)
-    opened = open_predictions(given, reading)
-    (store,) = opened.stores
+    predictions = open_predictions(origin, reading)
+    (store,) = predictions.stores
     kinds = ("labels", "predictions") if label else ("predictions",)
     probabilities = [kind for kind in ("probs", "logits") if kind in store.arrays]
     for array in kinds:
         if array in store.arrays and not (probabilities and array == "predictions"):
             parts = store.arrays[array]
-            places = _places(store, len(parts), names, count, noun)
-            return Ids(store, (array,), tuple(parts[i] for i in places), None, (), given)
+            positions = _places(store, len(parts), names, count, noun)
+            return Ids(store, (array,), tuple(parts[i] for i in positions), None, (), origin)
     if not probabilities:
         raise StoreError(
             f"{store.path}: holds {cut(', '.join(sorted(store.arrays)))}; expected `predictions` "
             "[N, H, W], or `probs` or `logits`, of the frames."
         )
-    alone = replace(
+    narrowed = replace(
         options, names=None, limit=None, part=None, label_map=None, class_names=None, video=None
     )
-    source: Any = open_classes(Opened([given], [store], store.names), None, alone).source
-    places = _places(store, source.items, names, count, noun)
-    return Ids(store, tuple(probabilities), (), source, places, given)
+    source: Any = open_classes(Opened([origin], [store], store.names), None, narrowed).source
+    positions = _places(store, source.items, names, count, noun)
+    return Ids(store, tuple(probabilities), (), source, positions, origin)
 
 
 def _places(
@@ -118,9 +118,9 @@ def _places(
     from uqeval.stores.matching import match_files
 
     if store.names is not None and names is not None and store.names != names:
-        chosen = match_files(store.path, store.names, names, noun)
+        file_names = match_files(store.path, store.names, names, noun)
         place = {name: i for i, name in enumerate(store.names)}
-        return tuple(place[chosen[name]] for name in names)
+        return tuple(place[file_names[name]] for name in names)
     if count is not None and items != count:
         raise StoreError(
             f"{store.path}: holds {items} {noun}s for {count} frames; give names to both, or one "
@@ -129,25 +129,30 @@ def _places(
     return tuple(range(items))
 
 
-def classes_of(told: Sequence[Ids], options: InputOptions) -> tuple[int, tuple[str, ...], bool]:
+def classes_of(models: Sequence[Ids], options: InputOptions) -> tuple[int, tuple[str, ...], bool]:
     """How many classes there are, what they are called, and whether anybody says so."""
     counts = {}
     if options.classes is not None:
         counts["--classes"] = options.classes
     if options.class_names is not None:
         counts["--class-names"] = len(options.class_names)
-    for own in told:
-        if own.source is not None:
-            counts[own.store.path] = own.source.classes
-        elif names := own.store.attributes.get("class_names"):
-            counts[own.store.path] = len(names)
+    for model in models:
+        if model.source is not None:
+            counts[model.store.path] = model.source.classes
+        elif names := model.store.attributes.get("class_names"):
+            counts[model.store.path] = len(names)
     if len(set(counts.values())) > 1:
         listed = ", ".join(f"{where}: {n}" for where, n in counts.items())
         raise StoreError(f"the number of classes differs: {listed}.")
     if counts:
         classes = next(iter(counts.values()))
     else:
-        wide = [own for own in told for part in own.stored if part.array.dtype.itemsize > 1]
+        wide = [
+            model
+            for model in models
+            for item_array in model.stored
+            if item_array.array.dtype.itemsize > 1
+        ]
         if wide:
             raise UsageError(
                 f"{wide[0].store.path}: ids of more than 8 bits, and nobody says how many classes "
@@ -156,9 +161,9 @@ def classes_of(told: Sequence[Ids], options: InputOptions) -> tuple[int, tuple[s
         classes = UNKNOWN_CLASSES
     if options.class_names is not None:
         return classes, tuple(options.class_names), True
-    for own in told:
-        texts = class_names(own.store, None, classes)
-        if own.store.attributes.get("class_names"):
+    for model in models:
+        texts = class_names(model.store, None, classes)
+        if model.store.attributes.get("class_names"):
             return classes, texts, True
     return classes, tuple(str(c) for c in range(classes)), bool(counts)
 
@@ -167,20 +172,22 @@ def void_in(models: Sequence[Ids], options: InputOptions) -> int:
     """The id that means void: the one asked for, else the first that a store names, or 255."""
     if options.ignore_index is not None:
         return options.ignore_index
-    found = [own.store.attributes.get("ignore_index") for own in models]
-    return next((int(v) for v in found if v is not None), 255)
+    void_ids = [model.store.attributes.get("ignore_index") for model in models]
+    return next((int(v) for v in void_ids if v is not None), 255)
 
 
 def frame_ids(
-    own: Ids, names: Sequence[str], classes: int, void: int, noun: str, resize: bool
+    ids: Ids, names: Sequence[str], classes: int, void: int, noun: str, resize: bool
 ) -> FrameIds:
     """How the ids of each frame are read; `noun` says what they are, "labels" or "predictions"."""
     from uqeval.maps.frame_ids import ReducedIds, StoredIds
     from uqeval.stores.planes import Planes
 
-    if own.source is not None:
-        return ReducedIds(own.source, own.places, resize)
-    there = [part for part in own.parts if part is not None]
-    place = iter(range(len(there)))
-    places = [None if part is None else next(place) for part in own.parts]
-    return StoredIds(Planes(there), names, places, classes, void, noun, own.store.path, resize)
+    if ids.source is not None:
+        return ReducedIds(ids.source, ids.places, resize)
+    stored_arrays = [item_array for item_array in ids.parts if item_array is not None]
+    place = iter(range(len(stored_arrays)))
+    positions = [None if item_array is None else next(place) for item_array in ids.parts]
+    return StoredIds(
+        Planes(stored_arrays), names, positions, classes, void, noun, ids.store.path, resize
+    )

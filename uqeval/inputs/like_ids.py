@@ -20,11 +20,11 @@ def like_ids(frames: Frames, i: int, classes: int, void: int) -> str:
     values = frames.single_channel(i) if isinstance(frames, ImageFolder) else None
     if values is None:
         return ""
-    found = np.unique(values)
-    if found.size > _FEW or not ((found < classes) | (found == void)).all():
+    distinct = np.unique(values)
+    if distinct.size > _FEW or not ((distinct < classes) | (distinct == void)).all():
         return ""
     return (
         f"{frames.where_of(i)}: looks like an image of class ids, not of what a camera saw (one "
-        f"channel, {found.size} different values): no optical flow of it says how anything moves. "
-        "Give the camera's images as the video, and ids as predictions or labels."
+        f"channel, {distinct.size} different values): no optical flow of it says how anything "
+        "moves. Give the camera's images as the video, and ids as predictions or labels."
     )

@@ -82,17 +82,17 @@ class Live:
         while (shot := patience.wait_for(self._shots.next)) is not None:
             rgb = self._read(shot.read)
             ids = self._read(self._predictions.reading(shot, (rgb.shape[0], rgb.shape[1])))
-            sequence, alone = "", "it is the first frame" if shot.number == 0 else None
+            sequence, reason = "", "it is the first frame" if shot.number == 0 else None
             if shot.named:
-                sequence, alone = neighbours.next(shot.name, self._shots.where)
+                sequence, reason = neighbours.next(shot.name, self._shots.where)
             if len(looks) < 2:
                 looks.append(self._shots.like_ids(shot, self.classes, self._predictions.void))
                 if len(looks) == 2 and all(looks):
                     self._warn(looks[-1])
-            yield LiveFrame(shot.name, sequence, alone, rgb, ids)
+            yield LiveFrame(shot.name, sequence, reason, rgb, ids)
             self._shots.done(shot)
 
-    def _read(self, read: Callable[[], NDArray[Any]]) -> NDArray[Any]:
-        found = self._patience.wait_for(read)
-        assert found is not None
-        return found
+    def _read(self, read_array: Callable[[], NDArray[Any]]) -> NDArray[Any]:
+        array = self._patience.wait_for(read_array)
+        assert array is not None
+        return array

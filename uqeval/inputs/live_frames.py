@@ -83,8 +83,8 @@ class Listed:
         if not self._left:
             return None
         name = self._left[0]
-        named = self._frames is None or self._frames.names is not None
-        return Shot(name, self._count, named, lambda: self._read(name))
+        has_names = self._frames is None or self._frames.names is not None
+        return Shot(name, self._count, has_names, lambda: self._read(name))
 
     def like_ids(self, shot: Shot, classes: int, void: int) -> str:
         """A warning where the frame looks like an image of class ids; empty where it does not, or

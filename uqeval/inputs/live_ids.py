@@ -30,9 +30,9 @@ class Predictions:
     `classes` and `void` are those of a store once a frame has been read of it.
     """
 
-    def __init__(self, video: str, given: str | None, options: InputOptions, follow: bool) -> None:
+    def __init__(self, video: str, source: str | None, options: InputOptions, follow: bool) -> None:
         self.classes = options.classes or UNKNOWN_CLASSES
-        self._video, self._given = video, given
+        self._video, self._given = video, source
         self._options = replace(options, limit=None, video=None)
         self._follow = follow
         self.void = 255 if options.ignore_index is None else options.ignore_index
@@ -64,7 +64,7 @@ class Predictions:
             )
 
     def _refuse_chunks_of(self, path: str) -> None:
-        zarr = any("://" in one or is_zarr(one) for one in (path, self._video))
+        zarr = any("://" in text or is_zarr(text) for text in (path, self._video))
         if self._options.fill and not zarr:
             raise UsageError(
                 f"--missing-chunks fill needs a Zarr store; {cut(path)} and {self._video} are "
@@ -91,16 +91,18 @@ class Predictions:
         if "probs" not in ids.kinds:
             self._refuse_tolerance_of(str(at))
         if self._follow:
-            parts = [part.array for kind in ids.kinds for part in ids.store.arrays[kind]]
+            parts = [
+                item_array.array for kind in ids.kinds for item_array in ids.store.arrays[kind]
+            ]
             check_growing(parts)
         self.classes, _, _ = classes_of([ids], self._options)
         names = ids.store.names
         count = len(ids.parts) or len(ids.places)
-        shown = names or tuple(map(str, range(count)))
+        frame_names = names or tuple(map(str, range(count)))
         self.void = void_in([ids], self._options)
-        opened = frame_ids(ids, shown, self.classes, self.void, "predictions", False)
+        frames = frame_ids(ids, frame_names, self.classes, self.void, "predictions", False)
         place = None if names is None else {name: i for i, name in enumerate(names)}
-        self._store = ids, opened, place, _stems(names or ()), count
+        self._store = ids, frames, place, _stems(names or ()), count
 
     def _list(self, folder: str) -> None:
         from uqeval.stores.label_folder import png_files
@@ -133,11 +135,11 @@ class Predictions:
                 f"{array.where}: ids of more than 8 bits, and nobody says how many classes there "
                 "are; give --classes."
             )
-        part = ItemArray(array, None)
+        item_array = ItemArray(array, None)
         ids = StoredIds(
-            Planes([part]), [shot.name], [0], self.classes, self.void, "predictions", folder
+            Planes([item_array]), [shot.name], [0], self.classes, self.void, "predictions", folder
         )  # fmt: skip
-        with read_whole(part, f"the prediction of {shot.name}"):
+        with read_whole(item_array, f"the prediction of {shot.name}"):
             return ids.read(0, size)
 
     def _file(self, shot: Shot) -> str | None:
@@ -153,7 +155,7 @@ class Predictions:
         from uqeval.stores.matching import file_of
 
         assert self._store is not None
-        opened, ids, place, stems, count = self._store
+        frames, ids, place, stems, count = self._store
         number: int | None = shot.number
         if place is not None and shot.named:
             name = file_of(shot.name, stems, ids.where, "prediction")
@@ -164,8 +166,8 @@ class Predictions:
                 "it, or --follow to wait for it."
             )
         with ExitStack() as stack:
-            for part in opened.of_frame(number):
-                stack.enter_context(read_whole(part, f"the prediction of {shot.name}"))
+            for item_array in frames.of_frame(number):
+                stack.enter_context(read_whole(item_array, f"the prediction of {shot.name}"))
             return ids.read(number, size)
 
 

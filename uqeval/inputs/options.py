@@ -95,9 +95,13 @@ class InputOptions(Settings):
         self.invalid_targets()
         check_numbers({name: getattr(self, name) for name in self.__dataclass_fields__})
         super().__post_init__()
-        named = self.class_names
-        if named is not None and (isinstance(named, str) or not all(named) or not list(named)):
-            raise UsageError(f"--class-names {quoted(named)}; expected a name for each class.")
+        class_names = self.class_names
+        if class_names is not None and (
+            isinstance(class_names, str) or not all(class_names) or not list(class_names)
+        ):
+            raise UsageError(
+                f"--class-names {quoted(class_names)}; expected a name for each class."
+            )
         folder = self.map_cache
         local = isinstance(folder, str | Path) and str(folder) and "://" not in str(folder)
         if folder is not None and not local:
@@ -114,21 +118,21 @@ class InputOptions(Settings):
 
     def invalid_targets(self) -> tuple[float, ...]:
         """Return the targets that are no measurement. Raises `UsageError` for no numbers."""
-        given = self.invalid
-        listed = isinstance(given, Iterable) and not isinstance(given, str)
-        several: list[Any] = list(given) if listed else [given]  # type: ignore[arg-type]
-        found = []
-        for value in several if given is not None else ():
+        entries = self.invalid
+        listed = isinstance(entries, Iterable) and not isinstance(entries, str)
+        values: list[Any] = list(entries) if listed else [entries]  # type: ignore[arg-type]
+        numbers = []
+        for value in values if entries is not None else ():
             try:
                 if isinstance(value, bool) or value is None:
                     raise ValueError
-                found.append(float(value))
+                numbers.append(float(value))
             except (TypeError, ValueError, OverflowError):
                 raise UsageError(
                     f"--invalid {quoted(str(value)[:100])}; expected a number, such as 0, -1 or "
                     "nan: a target that is no measurement."
                 ) from None
-        return tuple(found)
+        return tuple(numbers)
 
     def refuse_invalid(self, where: str) -> None:
         """Raise `UsageError` for `invalid` beside data that have no target."""
@@ -140,8 +144,14 @@ class InputOptions(Settings):
 
     def paths(self) -> list[Any]:
         """Return what is read beside predictions and labels."""
-        read = (self.names, self.video, self.pseudo_labels, self.flow_path, self.flow_forward_path)
-        return [given for given in read if isinstance(given, str | Path)]
+        input_paths = (
+            self.names,
+            self.video,
+            self.pseudo_labels,
+            self.flow_path,
+            self.flow_forward_path,
+        )
+        return [path for path in input_paths if isinstance(path, str | Path)]
 
     def check_caches(self, *inputs: Any) -> None:
         """Raise `UsageError` for a cache that is, contains or lies in one of the inputs."""
@@ -164,14 +174,14 @@ class InputOptions(Settings):
         hidden = {"names", "whole_sequences", "map_cache"}
         hidden |= set() if self.video is not None else {*OF_VIDEO}
         hidden |= set() if self.region else {"region"}
-        found = {
+        record = {
             name: str(value) if isinstance(value, Path) else value
             for name in self.__dataclass_fields__
             if name not in hidden and not hasattr(value := getattr(self, name), "__array__")
         }
         if self.invalid is not None:  # as JSON can hold it
-            found["invalid"] = [v if math.isfinite(v) else str(v) for v in self.invalid_targets()]
-        return found
+            record["invalid"] = [v if math.isfinite(v) else str(v) for v in self.invalid_targets()]
+        return record
 
     @property
     def fill(self) -> bool:
@@ -180,4 +190,6 @@ class InputOptions(Settings):
 
 
 #: Options that only a video has.
-OF_VIDEO = tuple(name for name, own in options_of(InputOptions).items() if own.data == "video")
+OF_VIDEO = tuple(
+    name for name, option in options_of(InputOptions).items() if option.data == "video"
+)

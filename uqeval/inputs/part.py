@@ -23,8 +23,8 @@ class Part:
     @classmethod
     def parse(cls, text: str) -> Part:
         """Read "2/3". Raises `UsageError` for what is none."""
-        found = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", str(text).strip())
-        number, of = (int(found[1]), int(found[2])) if found else (0, 0)
+        match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", str(text).strip())
+        number, of = (int(match[1]), int(match[2])) if match else (0, 0)
         if not 1 <= number <= of:
             raise UsageError(f"--part {cut(text)}; expected K/N, the K-th of N parts, such as 2/3.")
         return cls(number, of)
@@ -39,16 +39,16 @@ class Part:
         if ends is not None:
             first, last = (min((0, *ends), key=lambda end: abs(end - k)) for k in (first, last))
         if first == last or self.of > count:
-            what = "items" if ends is None else "sequences, between which --tracks cuts,"
+            unit = "items" if ends is None else "sequences, between which --tracks cuts,"
             raise UsageError(
-                f"--part {self.number}/{self.of}: there are not enough {what} for {self.of} parts; "
+                f"--part {self.number}/{self.of}: there are not enough {unit} for {self.of} parts; "
                 "some would be empty."
             )
         return range(first, last)
 
-    def said(self, places: range) -> dict[str, int]:
+    def said(self, item_range: range) -> dict[str, int]:
         """What a report says of it."""
-        return {"number": self.number, "of": self.of, "first": places.start}
+        return {"number": self.number, "of": self.of, "first": item_range.start}
 
 
 def chosen_items(
@@ -60,19 +60,19 @@ def chosen_items(
     items.
     """
     if text is None:
-        places = range(min(limit or count, count))
-        return places, {"items": count, "evaluated": len(places)}
-    part = Part.parse(text)
-    places = part.of_items(count, ends)
-    said = {} if part.of == 1 else {"part": part.said(places)}
-    return places, {"items": count, "evaluated": len(places), **said}
+        item_range = range(min(limit or count, count))
+        return item_range, {"items": count, "evaluated": len(item_range)}
+    shard = Part.parse(text)
+    item_range = shard.of_items(count, ends)
+    record = {} if shard.of == 1 else {"part": shard.said(item_range)}
+    return item_range, {"items": count, "evaluated": len(item_range), **record}
 
 
-def store_of(store: Store, places: range) -> Store:
+def store_of(store: Store, item_range: range) -> Store:
     """A store of the items at these places alone."""
-    chosen = slice(places.start, places.stop)
-    names = None if store.names is None else store.names[chosen]
+    rows = slice(item_range.start, item_range.stop)
+    names = None if store.names is None else store.names[rows]
     return replace(
-        store, arrays={kind: parts[chosen] for kind, parts in store.arrays.items()}, names=names,
-        groups=None if store.groups is None else store.groups[chosen],
+        store, arrays={kind: parts[rows] for kind, parts in store.arrays.items()}, names=names,
+        groups=None if store.groups is None else store.groups[rows],
     )  # fmt: skip

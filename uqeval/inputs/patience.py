@@ -32,11 +32,11 @@ class Patience:
 
         A `StoreError` that it raises is raised here once there is nothing to wait for.
         """
-        began, told = time.monotonic(), False
+        began, warned = time.monotonic(), False
         while True:
             try:
-                if (found := attempt()) is not None or not self.follow:
-                    return found
+                if (result := attempt()) is not None or not self.follow:
+                    return result
                 error = None
             except StoreError as caught:
                 if not self.follow:
@@ -47,7 +47,7 @@ class Patience:
                 if error is not None:
                     raise error
                 return None
-            if error is not None and waited > _SILENT and not told:
-                told = True
+            if error is not None and waited > _SILENT and not warned:
+                warned = True
                 self.tell(f"waiting: {error}")
             time.sleep(self.poll)

@@ -30,8 +30,8 @@ _PARTS = ("mean", *SPREADS, "samples")
 
 def is_regression(opened: Opened) -> bool:
     """Whether the stores hold `mean` or `samples`, and nothing of classes."""
-    held = {name for store in opened.stores for name in store.arrays}
-    return not held & set(_CLASSES) and bool(held & {"mean", "samples"})
+    kinds = {name for store in opened.stores for name in store.arrays}
+    return not kinds & set(_CLASSES) and bool(kinds & {"mean", "samples"})
 
 
 def open_regression(opened: Opened, target: Given | None, options: InputOptions) -> Inputs:
@@ -43,24 +43,24 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
 
     _refuse_class_options(opened, options)
     stores, where = opened.stores, opened.where
-    held = _parts(stores)
-    count = len(stores[0].arrays[held[0]])
-    places, evaluated = chosen_items(options.part, options.limit, count)
-    own_stores = [store_of(store, places) for store in stores]
-    stacks = {name: Stack(own_stores, name) for name in held}
-    first = stacks[held[0]]
+    kinds = _parts(stores)
+    count = len(stores[0].arrays[kinds[0]])
+    item_range, evaluated = chosen_items(options.part, options.limit, count)
+    own_stores = [store_of(store, item_range) for store in stores]
+    stacks = {name: Stack(own_stores, name) for name in kinds}
+    first = stacks[kinds[0]]
     for name, stack in stacks.items():
         for i in range(first.items):
-            shapes = [(own.samples, *own.size(i)) for own in (first, stack)]
+            shapes = [(member.samples, *member.size(i)) for member in (first, stack)]
             if shapes[0] != shapes[1]:
                 raise StoreError(
-                    f"{where}: {held[0]} and {name} differ in members or size: item {i} has "
+                    f"{where}: {kinds[0]} and {name} differ in members or size: item {i} has "
                     f"(members, height, width) {shapes[0]} and {shapes[1]}; each member has both, "
                     "of one shape."
                 )
-    if options.nan_samples == "skip" and "samples" not in held:
+    if options.nan_samples == "skip" and "samples" not in kinds:
         raise UsageError(
-            f"--nan-samples skip is for `samples`; {where} holds {cut(', '.join(held))}."
+            f"--nan-samples skip is for `samples`; {where} holds {cut(', '.join(kinds))}."
         )
     extra = _extra_maps(stores)
     target_store, target_parts, valid = _target(stores[0], target, opened.names, options)
@@ -72,25 +72,25 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
         )
     of_array = [invalid_of(a) for a in {id(p.array): p.array for p in target_parts or ()}.values()]
     says_invalid = options.invalid is not None or any(of_array)
-    chosen = slice(places.start, places.stop)
+    rows = slice(item_range.start, item_range.stop)
     source = RegressionSource(
-        opened.shown_names(count)[chosen],
+        opened.shown_names(count)[rows],
         stacks,
-        target=Planes(target_parts[chosen]) if target_parts else None,
-        valid=[Planes(parts[chosen]) for parts in valid],
-        extra={name: Planes(parts[chosen]) for name, parts in extra.items()},
+        target=Planes(target_parts[rows]) if target_parts else None,
+        valid=[Planes(parts[rows]) for parts in valid],
+        extra={name: Planes(parts[rows]) for name, parts in extra.items()},
         where=where,
         skip_nan=options.nan_samples == "skip",
         invalid=invalid,
     )  # fmt: skip
-    read = [(name, store.arrays[name]) for store in own_stores for name in held]
+    watched_parts = [(name, store.arrays[name]) for store in own_stores for name in kinds]
     for name, of_all in (*extra.items(), ("target", target_parts), *(("valid", v) for v in valid)):
-        read += [(name, of_all[chosen])] if of_all else []
-    watch = watched(source.names, read, options)
-    converted = conversion_of(held)
+        watched_parts += [(name, of_all[rows])] if of_all else []
+    watch = watched(source.names, watched_parts, options)
+    converted = conversion_of(kinds)
     record = {
         "predictions": [
-            record_of(store, [*held, *sorted(extra)] if store is stores[0] else held, given_as)
+            record_of(store, [*kinds, *sorted(extra)] if store is stores[0] else kinds, given_as)
             | ({"converted": converted} if converted else {})
             for store, given_as in zip(stores, opened.given, strict=True)
         ],
@@ -102,15 +102,18 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
         **evaluated,
         "samples": first.samples,
     }  # fmt: skip
-    parts = [part for store in stores for name in held for part in store.arrays[name]]
-    for own in (*extra.values(), target_parts or (), *valid):
-        parts += own
+    parts = [item_array for store in stores for name in kinds for item_array in store.arrays[name]]
+    for item_arrays in (*extra.values(), target_parts or (), *valid):
+        parts += item_arrays
     refuse_missing(parts, options.fill)
-    told = [*stores, *([target_store] if target_store and target_store not in stores else [])]
-    warnings = [text for store in told for text in store.warnings]
+    record_stores = [
+        *stores,
+        *([target_store] if target_store and target_store not in stores else []),
+    ]
+    warnings = [text for store in record_stores for text in store.warnings]
     return Inputs(
         source, ("0",), 255, record, warnings,
-        partial=len(places) < count, watch=watch, invalid=says_invalid,
+        partial=len(item_range) < count, watch=watch, invalid=says_invalid,
         groups=own_stores[0].groups,
     )  # fmt: skip
 
@@ -147,7 +150,7 @@ def _parts(stores: list[Store]) -> list[str]:
                 f"{', '.join(f'`{name}`' for name in SPREADS)}, or `samples`."
             )
         kinds.append(held)
-    if any(held != kinds[0] for held in kinds):
+    if any(store_kinds != kinds[0] for store_kinds in kinds):
         listed = ", ".join(f"{s.path}: {'+'.join(k)}" for s, k in zip(stores, kinds, strict=True))
         raise StoreError(f"members of one ensemble hold the same arrays, but these hold {listed}.")
     return kinds[0]
@@ -167,9 +170,9 @@ def _how_to_remove(path: str, name: str) -> str:
     return f': python -c "{code}"'
 
 
-def conversion_of(held: Sequence[str]) -> dict[str, str]:
+def conversion_of(kinds: Sequence[str]) -> dict[str, str]:
     """Return how σ is made of a stored array that is no standard deviation; empty if it is one."""
-    spread = next((name for name in held if name in SPREADS), "std")
+    spread = next((name for name in kinds if name in SPREADS), "std")
     if spread == "std":
         return {}
     natural = {"logarithm": "natural"} if spread.startswith("log") else {}
@@ -178,11 +181,11 @@ def conversion_of(held: Sequence[str]) -> dict[str, str]:
 
 def _extra_maps(stores: list[Store]) -> dict[str, tuple[ItemArray, ...]]:
     """Maps [N, H, W] of any other name: a σ of the user's own."""
-    known = {*_PARTS, "target", "valid", "labels"}
+    known_maps = {*_PARTS, "target", "valid", "labels"}
     return {
         name: parts
         for name, parts in stores[0].arrays.items()
-        if name not in known and set(parts[0].array.axes) - {"item"} == {"y", "x"}
+        if name not in known_maps and set(parts[0].array.axes) - {"item"} == {"y", "x"}
     }
 
 

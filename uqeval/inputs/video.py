@@ -34,50 +34,59 @@ def open_video(
     from uqeval.maps.flow_cache import FlowCache
     from uqeval.maps.video import VideoSource
 
-    film = open_film(predictions, labels, options)
-    classes, class_texts, is_named = classes_of(film.ids, options)
-    void = void_in(film.models, options)
-    places, evaluated = _places(film.sequences, options)
-    pairs = list(film.sequences.pairs[places.start : places.stop])
+    video_inputs = open_film(predictions, labels, options)
+    classes, class_texts, is_named = classes_of(video_inputs.ids, options)
+    void = void_in(video_inputs.models, options)
+    pair_range, evaluated = _places(video_inputs.sequences, options)
+    pairs = list(video_inputs.sequences.pairs[pair_range.start : pair_range.stop])
     pairs[-1] = replace(pairs[-1], last=True)  # tracks end here, even within a sequence
     resize = options.resize == "nearest"
-    ids = [frame_ids(own, film.names, classes, void, "predictions", resize) for own in film.models]
-    truth = film.truth
+    ids = [
+        frame_ids(model, video_inputs.names, classes, void, "predictions", resize)
+        for model in video_inputs.models
+    ]
+    truth, names = video_inputs.truth, video_inputs.names
     source = VideoSource(
-        film.frames, film.names, pairs, ids,
-        labels=frame_ids(truth, film.names, classes, void, "labels", resize) if truth else None,
-        labelled=[truth.has(i) for i in range(len(film.frames))] if truth else (),
-        stored={direction: flows.of(places) for direction, flows in film.flows.items()},
+        video_inputs.frames, names, pairs, ids,
+        labels=frame_ids(truth, names, classes, void, "labels", resize) if truth else None,
+        labelled=[truth.has(i) for i in range(len(video_inputs.frames))] if truth else (),
+        stored={direction: flows.of(pair_range) for direction, flows in video_inputs.flows.items()},
         cache=FlowCache(options.flow_cache) if options.flow_cache else None, classes=classes,
     )  # fmt: skip
-    parts = [_read_from(film, pair, at) for pair, at in zip(pairs, places, strict=True)]
+    parts = [_read_from(video_inputs, pair, at) for pair, at in zip(pairs, pair_range, strict=True)]
     watch = watch_of(source.names, parts, options)
-    _refuse_missing(film, options)
+    _refuse_missing(video_inputs, options)
     info = VideoInfo(
-        models=_model_names(film.models),
-        before=tuple(film.names[pair.before] for pair in pairs),
+        models=_model_names(video_inputs.models),
+        before=tuple(video_inputs.names[pair.before] for pair in pairs),
         sequences=tuple(pair.sequence for pair in pairs),
         first=tuple(pair.first for pair in pairs),
-        rows=_rows(film.sequences, pairs),
-        frames=len(film.frames),
+        rows=_rows(video_inputs.sequences, pairs),
+        frames=len(video_inputs.frames),
         flow_record=lambda method: source.records()[method],
-        against=film.against,
+        against=video_inputs.against,
         unlabelled=source.labelled.count(False),
         named=is_named,
     )
-    record = film.record() | {
+    record = video_inputs.record() | {
         **evaluated,
         "classes": classes if is_named or options.classes else None,
         "ignore_index": void,
         # Items are named after the second frame of a pair; `verify` needs the names of all frames.
-        **({} if options.names is None else {"frame_names": list(film.names)}),
+        **({} if options.names is None else {"frame_names": list(video_inputs.names)}),
     }
-    warnings = [text for own in film.ids for text in (*own.store.warnings, *own.sparse_warnings)]
-    looks = [like_ids(film.frames, i, classes, void) for i in (pairs[0].before, pairs[-1].after)]
+    warnings = [
+        text
+        for model in video_inputs.ids
+        for text in (*model.store.warnings, *model.sparse_warnings)
+    ]
+    looks = [
+        like_ids(video_inputs.frames, i, classes, void) for i in (pairs[0].before, pairs[-1].after)
+    ]
     warnings += looks[-1:] if all(looks) else []
     return Inputs(
         source, class_texts, void, record, list(dict.fromkeys(warnings)),
-        partial=len(pairs) < len(film.sequences.pairs), video=info, session=single_threaded,
+        partial=len(pairs) < len(video_inputs.sequences.pairs), video=info, session=single_threaded,
         keeps_maps=False,  # one pass is enough, and flow takes much room
         timing=lambda: {"flow_seconds": dict(source.seconds)}, flows=source.records,
         watch=watch,
@@ -87,29 +96,31 @@ def open_video(
 def _places(sequences: Sequences, options: InputOptions) -> tuple[range, dict[str, Any]]:
     """Which pairs are evaluated, and what a report says of it."""
     ends = [i + 1 for i, pair in enumerate(sequences.pairs) if pair.last]
-    between = ends if options.whole_sequences else None
-    return chosen_items(options.part, options.limit, len(sequences.pairs), between)
+    borders = ends if options.whole_sequences else None
+    return chosen_items(options.part, options.limit, len(sequences.pairs), borders)
 
 
-def _refuse_missing(film: Film, options: InputOptions) -> None:
+def _refuse_missing(video_inputs: Film, options: InputOptions) -> None:
     """Raise `StoreError` for chunks of any array that are not there."""
     from uqeval.stores.array import ItemArray
 
-    parts = [part for own in film.ids for part in own.stored]
-    flows = (array for own in film.flows.values() for array in own.arrays)
-    arrays = [ItemArray(array, None) for array in (*film.frames.arrays, *flows)]
+    parts = [item_array for model in video_inputs.ids for item_array in model.stored]
+    flows = (array for flow in video_inputs.flows.values() for array in flow.arrays)
+    arrays = [ItemArray(array, None) for array in (*video_inputs.frames.arrays, *flows)]
     refuse_missing([*parts, *arrays], options.fill)
 
 
-def _read_from(film: Film, pair: Pair, place: int) -> list[Watched]:
+def _read_from(video_inputs: Film, pair: Pair, index: int) -> list[Watched]:
     """Return all that a pair of frames is read from."""
     from uqeval.stores.frames import Frame
 
-    found: list[Watched] = [Said(f"{pair.first}")]
+    watched_parts: list[Watched] = [Said(f"{pair.first}")]
     for i in (pair.before, pair.after):
-        found.append(Frame(film.frames, i))
-        found += [part for own in film.ids for part in own.of_frame(i)]
-    return found + [flows.parts[place] for flows in film.flows.values()]
+        watched_parts.append(Frame(video_inputs.frames, i))
+        watched_parts += [
+            item_array for model in video_inputs.ids for item_array in model.of_frame(i)
+        ]
+    return watched_parts + [flows.parts[index] for flows in video_inputs.flows.values()]
 
 
 def _rows(sequences: Sequences, pairs: Sequence[Any]) -> tuple[dict[str, Any], ...]:
@@ -119,20 +130,20 @@ def _rows(sequences: Sequences, pairs: Sequence[Any]) -> tuple[dict[str, Any], .
         counts[pair.sequence] = counts.get(pair.sequence, 0) + 1
     return tuple(
         {
-            "sequence": own.name,
-            "frames": len(own.frames),
-            "pairs": counts.get(own.name, 0),
-            "gaps": own.gaps,
-            "step": own.step,
+            "sequence": sequence.name,
+            "frames": len(sequence.frames),
+            "pairs": counts.get(sequence.name, 0),
+            "gaps": sequence.gaps,
+            "step": sequence.step,
         }
-        for own in sequences.sequences
-        if own.name in counts
+        for sequence in sequences.sequences
+        if sequence.name in counts
     )
 
 
 def _model_names(models: Sequence[Ids]) -> tuple[str, ...]:
     """What the models are called: the ends of their paths, as long as it takes to differ."""
-    paths = [Path(own.store.path) for own in models]
+    paths = [Path(model.store.path) for model in models]
     if len(set(paths)) < len(paths):
         twice = next(p for p in paths if paths.count(p) > 1)
         raise UsageError(f"{twice} is given twice; give each model once.")

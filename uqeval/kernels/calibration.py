@@ -75,7 +75,7 @@ def add_fine_gaps(value, hit, label, void, pixels, absolute, gaps):
     ends. `pixels` [1] and `absolute` [1]: how many there are, and the sum of |hit - value|.
     """
     last = gaps.shape[0] - 1
-    many, total = 0, 0.0
+    count, total = 0, 0.0
     for i in range(value.shape[0]):
         if label[i] == void:
             continue
@@ -86,9 +86,9 @@ def add_fine_gaps(value, hit, label, void, pixels, absolute, gaps):
         gap = np.float64(hit[i]) - v
         gaps[node] += (1.0 - share) * gap
         gaps[node + 1] += share * gap
-        many += 1
+        count += 1
         total += abs(gap)
-    pixels[0] += many
+    pixels[0] += count
     absolute[0] += total
 
 

@@ -58,7 +58,7 @@ def measure(value, label, void, count, total, least, most):
 
 
 @kernel
-def high_bits(values, known, void, shift, high):
+def high_bits(values, labels, void, shift, high):
     """The rank keys of a block of numbers [i] without their low `shift` bits, into `high` int32.
 
     Of void ones 2^(32 - `shift`), which no key has. A loop without a branch or a look into memory:
@@ -68,21 +68,21 @@ def high_bits(values, known, void, shift, high):
     for i in range(values.shape[0]):
         bits = bits_of_float32(values[i])
         ordered = (bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))) >> shift
-        high[i] = ordered + (nobody >> 1) if known[i] != void else nobody
+        high[i] = ordered + (nobody >> 1) if labels[i] != void else nobody
 
 
 @kernel
-def gather(values, known, void, shift, wanted, high, places):
-    """The `places` of those of a block of numbers [i] whose high bits are wanted; returns how many.
+def gather(values, labels, void, shift, is_wanted, high, pixels):
+    """The `pixels` of those of a block of numbers [i] whose high bits are wanted; returns how many.
 
-    `wanted` uint8 [high bits, and one more for void numbers]; `high` as of `high_bits`. Without a
-    branch: no processor guesses when one comes.
+    `is_wanted` uint8 [high bits, and one more for void numbers]; `high` as of `high_bits`. Without
+    a branch: no processor guesses when one comes.
     """
-    high_bits(values, known, void, shift, high)
+    high_bits(values, labels, void, shift, high)
     n = np.uint64(0)
     for i in range(values.shape[0]):
-        places[n] = i
-        n += np.uint64(wanted[np.uint32(high[i])])
+        pixels[n] = i
+        n += np.uint64(is_wanted[np.uint32(high[i])])
     return np.int64(n)
 
 
@@ -91,8 +91,8 @@ def count_all_ranks(value, label, void, coarse):
     """Numbers [i] by the high bits of their keys, into [coarse bin]; void ones are not counted."""
     high = np.empty(BLOCK, np.int32)
     for start in range(0, value.shape[0], BLOCK):
-        values, known = value[start : start + BLOCK], label[start : start + BLOCK]
-        high_bits(values, known, void, FINE_BITS, high)
+        values, labels = value[start : start + BLOCK], label[start : start + BLOCK]
+        high_bits(values, labels, void, FINE_BITS, high)
         for i in range(values.shape[0]):
             b = np.uint32(high[i])
             if b < COARSE:
@@ -100,16 +100,16 @@ def count_all_ranks(value, label, void, coarse):
 
 
 @kernel
-def count_all_ranks_finely(value, label, void, wanted, slot, fine):
-    """Numbers [i] in the coarse bins that are `wanted`, as of `gather`, into [slot, low bits].
+def count_all_ranks_finely(value, label, void, is_wanted, slot, fine):
+    """Numbers [i] in the coarse bins that are `is_wanted`, as of `gather`, into [slot, low bits].
 
     `slot` [coarse bin] says which row has a bin.
     """
-    high, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    high, pixels = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     for start in range(0, value.shape[0], BLOCK):
-        values, known = value[start : start + BLOCK], label[start : start + BLOCK]
-        for j in range(gather(values, known, void, FINE_BITS, wanted, high, places)):
-            key = rank_key(values[places[j]])
+        values, labels = value[start : start + BLOCK], label[start : start + BLOCK]
+        for j in range(gather(values, labels, void, FINE_BITS, is_wanted, high, pixels)):
+            key = rank_key(values[pixels[j]])
             fine[slot[key >> FINE_BITS], key & (FINE - 1)] += 1
 
 
@@ -122,40 +122,40 @@ def find_ranks(counts, row, rank, place):
     """
     i, below = 0, np.int64(0)
     for k in range(row.shape[0]):
-        own = counts[row[k]]
+        row_counts = counts[row[k]]
         if k == 0 or row[k] != row[k - 1]:
             i, below = 0, np.int64(0)
-        while i < own.shape[0]:
+        while i < row_counts.shape[0]:
             if i % _STRIDE == 0:
-                many = np.int64(own[i : i + _STRIDE].sum())
-                if below + many <= rank[k]:
-                    below += many
+                stride_count = np.int64(row_counts[i : i + _STRIDE].sum())
+                if below + stride_count <= rank[k]:
+                    below += stride_count
                     i += _STRIDE
                     continue
-            if below + np.int64(own[i]) > rank[k]:
+            if below + np.int64(row_counts[i]) > rank[k]:
                 break
-            below += np.int64(own[i])
+            below += np.int64(row_counts[i])
             i += 1
-        if i >= own.shape[0]:
+        if i >= row_counts.shape[0]:
             return False
         place[k] = i
     return True
 
 
 @kernel
-def count_ranks(value, group, void, apart, coarse):
+def count_ranks(value, group, void, separate, coarse):
     """Numbers [i] by the high bits of their keys, into [group, coarse bin].
 
-    `group` [i] is `void` for what does not count; unless groups are kept `apart`, all are one.
+    `group` [i] is `void` for what does not count; unless groups are kept `separate`, all are one.
     """
     for i in range(value.shape[0]):
         g = group[i]
         if g != void:
-            coarse[g if apart else 0, rank_key(value[i]) >> FINE_BITS] += 1
+            coarse[g if separate else 0, rank_key(value[i]) >> FINE_BITS] += 1
 
 
 @kernel
-def count_ranks_finely(value, group, void, apart, slot, fine):
+def count_ranks_finely(value, group, void, separate, slot, fine):
     """Numbers [i] in the coarse bins that have a slot, into [slot, low bits].
 
     `slot` [group, coarse bin] is -1 where a bin is not wanted; else as `count_ranks`.
@@ -164,7 +164,7 @@ def count_ranks_finely(value, group, void, apart, slot, fine):
         g = group[i]
         if g != void:
             key = rank_key(value[i])
-            s = slot[g if apart else 0, key >> FINE_BITS]
+            s = slot[g if separate else 0, key >> FINE_BITS]
             if s >= 0:
                 fine[s, key & (FINE - 1)] += 1
 

@@ -30,8 +30,8 @@ def add_numbers(value, label, void, sums):
 @kernel
 def _widen(value, label, void, least, most):
     for i in range(value.shape[0]):
-        v, known = np.float64(value[i]), label[i] != void
-        low, high = v if known else np.inf, v if known else -np.inf
+        v, is_valid = np.float64(value[i]), label[i] != void
+        low, high = v if is_valid else np.inf, v if is_valid else -np.inf
         least[i] = low if low < least[i] else least[i]
         most[i] = high if high > most[i] else most[i]
 
@@ -39,28 +39,28 @@ def _widen(value, label, void, least, most):
 @kernel
 def count_known(label, void):
     """How many pixels [i] are evaluated."""
-    found: Any = np.int32(0)
+    count: Any = np.int32(0)
     for i in range(label.shape[0]):
-        found += np.int32(label[i] != void)
-    return np.int64(found)
+        count += np.int32(label[i] != void)
+    return np.int64(count)
 
 
 @kernel
 def count_zeros(sigma, label, void):
     """How many evaluated pixels [i] have σ = 0."""
-    found: Any = np.int32(0)
+    count: Any = np.int32(0)
     for i in range(label.shape[0]):
-        found += np.int32((label[i] != void) & (sigma[i] == 0))
-    return np.int64(found)
+        count += np.int32((label[i] != void) & (sigma[i] == 0))
+    return np.int64(count)
 
 
 @kernel
 def count_infinite(error, sigma, label, void):
     """How many evaluated pixels [i] have σ = 0 and an error: λ is infinite."""
-    found: Any = np.int32(0)
+    count: Any = np.int32(0)
     for i in range(label.shape[0]):
-        found += np.int32((label[i] != void) & (sigma[i] == 0) & (error[i] > 0))
-    return np.int64(found)
+        count += np.int32((label[i] != void) & (sigma[i] == 0) & (error[i] > 0))
+    return np.int64(count)
 
 
 @kernel
@@ -73,17 +73,17 @@ def sum_item(error, sigma, target, label, void, lanes, ends):
     count, zeros, infinite = 0, 0, 0
     for start in range(0, label.shape[0], BLOCK):
         stop = start + BLOCK
-        known, errors, sigmas = label[start:stop], error[start:stop], sigma[start:stop]
+        labels, errors, sigmas = label[start:stop], error[start:stop], sigma[start:stop]
         targets = target[start:stop]
-        _add_powers(errors, known, void, lanes[0], lanes[1])
-        _add_powers(sigmas, known, void, lanes[2], lanes[3])
-        add_numbers(targets, known, void, lanes[4])
-        _widen(targets, known, void, ends[0], ends[1])
-        count += count_known(known, void)
-        some = count_zeros(sigmas, known, void)
+        _add_powers(errors, labels, void, lanes[0], lanes[1])
+        _add_powers(sigmas, labels, void, lanes[2], lanes[3])
+        add_numbers(targets, labels, void, lanes[4])
+        _widen(targets, labels, void, ends[0], ends[1])
+        count += count_known(labels, void)
+        some = count_zeros(sigmas, labels, void)
         if some > 0:
             zeros += some
-            infinite += count_infinite(errors, sigmas, known, void)
+            infinite += count_infinite(errors, sigmas, labels, void)
     return count, zeros, infinite
 
 
@@ -91,45 +91,45 @@ def sum_item(error, sigma, target, label, void, lanes, ends):
 def sum_powers_about(mean, value, label, void, sums, squares):
     """Sum v - `mean` and its square over the evaluated pixels [i], each into lanes [BLOCK]."""
     for start in range(0, label.shape[0], BLOCK):
-        known, values = label[start : start + BLOCK], value[start : start + BLOCK]
-        for i in range(known.shape[0]):
-            d = np.float64(values[i]) - mean if known[i] != void else 0.0
+        labels, values = label[start : start + BLOCK], value[start : start + BLOCK]
+        for i in range(labels.shape[0]):
+            d = np.float64(values[i]) - mean if labels[i] != void else 0.0
             sums[i] += d
             squares[i] += d * d
 
 
 @kernel
-def add_flagged(number, flag, wanted, sums):
-    """Add those of a block of numbers [i] whose flag is the `wanted` one, each in its lane."""
+def add_flagged(number, flag, flag_value, sums):
+    """Add those of a block of numbers [i] whose flag is the `flag_value` one, each in its lane."""
     for i in range(number.shape[0]):
-        sums[i] += np.float64(number[i]) if flag[i] == wanted else 0.0
+        sums[i] += np.float64(number[i]) if flag[i] == flag_value else 0.0
 
 
 @kernel
-def raise_flagged(number, flag, wanted, most):
+def raise_flagged(number, flag, flag_value, most):
     """The largest such number of each lane."""
     for i in range(number.shape[0]):
-        v = np.float64(number[i]) if flag[i] == wanted else -np.inf
+        v = np.float64(number[i]) if flag[i] == flag_value else -np.inf
         most[i] = v if v > most[i] else most[i]
 
 
 @kernel
-def count_flagged(flag, wanted):
-    """How many flags of a block are the `wanted` one."""
-    found: Any = np.int32(0)
+def count_flagged(flag, flag_value):
+    """How many flags of a block are the `flag_value` one."""
+    count: Any = np.int32(0)
     for i in range(flag.shape[0]):
-        found += np.int32(flag[i] == wanted)
-    return np.int64(found)
+        count += np.int32(flag[i] == flag_value)
+    return np.int64(count)
 
 
 @kernel
 def _add_upto(value, limit, label, void, sums):
-    found: Any = np.int32(0)
+    count: Any = np.int32(0)
     for i in range(value.shape[0]):
         inside = (label[i] != void) & (np.float32(value[i]) <= limit)
         sums[i] += np.float64(value[i]) if inside else 0.0
-        found += np.int32(inside)
-    return np.int64(found)
+        count += np.int32(inside)
+    return np.int64(count)
 
 
 @kernel
@@ -148,14 +148,14 @@ def sum_upto(value, limit, label, void, lanes):
 
 @kernel
 def sum_errors(
-    error, sigma, target, label, void, group, count, sums, zero, least, most, within, rest
+    error, sigma, target, label, void, group, count, sums, zero, least, most, within, remainders
 ):  # fmt: skip
     """Sums of evaluated pixels [y, x] by `group` [y, x], into [group]; not evaluated ones of -1.
 
     `count`; `sums` [group, (ε, ε², σ, σ², y)]; `zero` [group, (σ = 0, λ infinite)]; the ends of the
-    target, `least` and `most`; `within` and `rest` [group], Σ (y - ȳ)² and Σ (y - ȳ) about the mean
-    of these pixels in float64, which is right if the arrays were empty before. Returns how many
-    pixels are void.
+    target, `least` and `most`; `within` and `remainders` [group], Σ (y - ȳ)² and Σ (y - ȳ) about
+    the mean of these pixels in float64, which is right if the arrays were empty before. Returns how
+    many pixels are void.
     """
     height, width = label.shape
     voids = 0
@@ -211,19 +211,19 @@ def sum_errors(
                 x += 1
             if g >= 0:
                 within[g] += total
-                rest[g] += linear
+                remainders[g] += linear
     return voids
 
 
 @kernel
 def _limits_below(limits, g, value):
     """How many of the ascending `limits` [group, limit] of group `g` lie below the `value`."""
-    low, rest = 0, limits.shape[1]
-    while rest > 1:  # without a branch that depends on the value: it would be guessed wrong
-        half = rest // 2
+    low, high = 0, limits.shape[1]
+    while high > 1:  # without a branch that depends on the value: it would be guessed wrong
+        half = high // 2
         low = low + half if limits[g, low + half - 1] < value else low
-        rest -= half
-    return low + (1 if rest == 1 and limits[g, low] < value else 0)
+        high -= half
+    return low + (1 if high == 1 and limits[g, low] < value else 0)
 
 
 @kernel

@@ -38,10 +38,10 @@ _ERF, _DENSITY = _normal()
 
 
 @kernel
-def _take(number, label, void, taken):
+def _take(number, label, void, is_new):
     """Evaluated numbers of a block as float64; 0 for others."""
     for i in range(label.shape[0]):
-        taken[i] = np.float64(number[i]) if label[i] != void else 0.0
+        is_new[i] = np.float64(number[i]) if label[i] != void else 0.0
 
 
 @kernel
@@ -55,11 +55,11 @@ def _divide(e, s, unit, z):
 def _multiply(s, mantissas, exponents):
     """Multiply each lane by its σ > 0: the mantissas, and the sum of the exponents."""
     for i in range(s.shape[0]):
-        bits, known = bits_of_float64(s[i]), s[i] > 0.0
+        bits, is_positive = bits_of_float64(s[i]), s[i] > 0.0
         one: Any = (bits & _MANTISSA) | _ONE
         mantissa = float64_of(one)
-        mantissas[i] *= mantissa if known else 1.0
-        exponents[i] += (bits >> np.int64(52)) - np.int64(1023) if known else np.int64(0)
+        mantissas[i] *= mantissa if is_positive else 1.0
+        exponents[i] += (bits >> np.int64(52)) - np.int64(1023) if is_positive else np.int64(0)
 
 
 @kernel
@@ -79,9 +79,9 @@ def _nearest(z, node):
 
 
 @kernel
-def _look_up(table, node, found):
-    for i in range(found.shape[0]):
-        found[i] = table[np.uint32(node[i])]
+def _look_up(table, node, values):
+    for i in range(values.shape[0]):
+        values[i] = table[np.uint32(node[i])]
 
 
 @kernel
@@ -97,9 +97,9 @@ def _crps(z, erf, density):
     d, square = bounded - x, x * x
     fifth = (3.0 - square) * x * (1.0 / 60.0)
     sixth = ((square - 6.0) * square + 3.0) * (1.0 / 360.0)
-    rest = 1.0 + d * (x * (-1.0 / 3.0) + d * ((square - 1.0) / 12.0 + d * (fifth + d * sixth)))
-    found = x * erf + 2.0 * density + d * (erf + d * density * rest)
-    return z if z >= _LINE else found
+    remainder = 1.0 + d * (x * (-1.0 / 3.0) + d * ((square - 1.0) / 12.0 + d * (fifth + d * sixth)))
+    score = x * erf + 2.0 * density + d * (erf + d * density * remainder)
+    return z if z >= _LINE else score
 
 
 @kernel
@@ -154,20 +154,20 @@ def sum_scores(error, sigma, label, void, laplace, factors, shares, lanes):
     erf, density, node = np.empty(BLOCK), np.empty(BLOCK), np.empty(BLOCK, np.int32)
     # ln σ is summed as the logarithm of a product, which is many times as fast.
     mantissas, exponents, exponential = np.ones(BLOCK), np.zeros(BLOCK, np.int64), np.zeros(BLOCK)
-    positive, logarithms, left = 0, 0.0, _FACTORS
+    positive, logarithms, remaining = 0, 0.0, _FACTORS
     for start in range(0, label.shape[0], BLOCK):
-        known = label[start : start + BLOCK]
-        n = known.shape[0]
+        labels = label[start : start + BLOCK]
+        n = labels.shape[0]
         errors, sigmas, ratios = e[:n], s[:n], z[:n]
-        _take(error[start : start + BLOCK], known, void, errors)
-        _take(sigma[start : start + BLOCK], known, void, sigmas)
+        _take(error[start : start + BLOCK], labels, void, errors)
+        _take(sigma[start : start + BLOCK], labels, void, sigmas)
         _divide(errors, sigmas, 1.0 / _SQRT2 if laplace else 1.0, ratios)
         positive += _count_positive(sigmas)
         _multiply(sigmas, mantissas, exponents)
-        left -= 1
-        if left == 0:
+        remaining -= 1
+        if remaining == 0:
             logarithms += _flush(mantissas)
-            left = _FACTORS
+            remaining = _FACTORS
         if laplace:
             _add(ratios, exponential)
             _add_laplace(errors, sigmas, ratios, lanes[0])
@@ -212,19 +212,19 @@ def count_levels(
     """
     nobody = np.int32(first.shape[0])
     by_code = np.zeros(first.shape[0] + 1, np.int64)
-    code, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    code, pixels = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     for start in range(0, label.shape[0], BLOCK):
         stop = start + BLOCK
-        known, errors, sigmas = label[start:stop], error[start:stop], sigma[start:stop]
-        _codes(errors, sigmas, known, void, np.int32(lowest), nobody, code)
+        labels, errors, sigmas = label[start:stop], error[start:stop], sigma[start:stop]
+        _codes(errors, sigmas, labels, void, np.int32(lowest), nobody, code)
         n: Any = np.uint64(0)
-        for i in range(known.shape[0]):
-            own = np.uint32(code[i])
-            by_code[own] += 1
-            places[n] = i
-            n += np.uint64(unsure[own])
+        for i in range(labels.shape[0]):
+            level = np.uint32(code[i])
+            by_code[level] += 1
+            pixels[n] = i
+            n += np.uint64(unsure[level])
         for j in range(np.int64(n)):
-            at = places[j]
+            at = pixels[j]
             e, s = np.float64(errors[at]), np.float64(sigmas[at])
             k = np.int64(first[code[at]])
             for _ in range(steps):

@@ -15,10 +15,10 @@ _BEYOND = float(np.finfo(np.float32).max) * (1.0 + 2.0**-25)
 
 
 @kernel
-def _tell(told, place):
-    """One more that cannot be, at this place, into `told`: [how many, first place]."""
-    told[0] += 1
-    told[1] = min(told[1], place)
+def _count_invalid(bad, index):
+    """Count one invalid value: `bad` is [count, first flat index]."""
+    bad[0] += 1
+    bad[1] = min(bad[1], index)
 
 
 @kernel
@@ -38,10 +38,10 @@ def count_targets(target, label, void, counts):
     for y in range(label.shape[0]):
         pixels, zeros, negative = np.int64(0), np.int64(0), np.int64(0)
         for x in range(label.shape[1]):
-            known = label[y, x] != void
-            pixels += known
-            zeros += known & (target[y, x] == 0)
-            negative += known & (target[y, x] < 0)
+            is_valid = label[y, x] != void
+            pixels += is_valid
+            zeros += is_valid & (target[y, x] == 0)
+            negative += is_valid & (target[y, x] < 0)
         counts[0] += pixels
         counts[1] += zeros
         counts[2] += negative
@@ -49,12 +49,13 @@ def count_targets(target, label, void, counts):
 
 @kernel
 def add_means(
-    tile, label, void, y0, x0, member, skip_nan, several, count, shift, total, first, second, bad
+    tile, label, void, y0, x0, member, skip_nan, several_members, count, shift, total, first,
+    second, bad,
 ):  # fmt: skip
     """One member's numbers `tile` [y, x] of the box from `y0`, `x0` on, into maps [y, x].
 
-    `count` and `total` of all members; if there are `several`, also `first` and `second`: sums of
-    v - `shift` and of its square, `shift` being the first member's number. Not a number, or
+    `count` and `total` of all members; if there are `several_members`, also `first` and `second`:
+    sums of v - `shift` and of its square, `shift` being the first member's number. Not a number, or
     infinite: into `bad`, [how many, first place], a place being (member, y, x) as one number.
     """
     height, width = label.shape
@@ -67,9 +68,9 @@ def add_means(
             if not math.isfinite(v):
                 if skip_nan and math.isnan(v):
                     continue
-                _tell(bad, (member * height + y) * width + x)
+                _count_invalid(bad, (member * height + y) * width + x)
                 continue
-            if several:
+            if several_members:
                 if count[y, x] == 0:
                     shift[y, x] = v
                 d = v - shift[y, x]
@@ -93,23 +94,25 @@ def add_spreads(tile, label, void, y0, x0, member, squared, spread, bad, negativ
                 continue
             v = np.float64(tile[i, j])
             if not math.isfinite(v):
-                _tell(bad, (member * height + y) * width + x)
+                _count_invalid(bad, (member * height + y) * width + x)
             elif v < 0.0:
-                _tell(negative, (member * height + y) * width + x)
+                _count_invalid(negative, (member * height + y) * width + x)
             else:
                 spread[y, x] += v if squared else v * v
 
 
 @kernel
 def join_members(
-    label, void, target, several, spreads, members, count, total, shift, first, second, spread,
+    label, void, target, several_members, spreads, members, count, total, shift, first, second,
+    spread,
     mean, error, sigma, bad, beyond,
 ):  # fmt: skip
     """Set μ, |μ - y| and σ of the mixture, float64 [y, x]; 0 where not evaluated.
 
-    σ² = mean σ_m² (if there are `spreads`) + mean (μ_m - μ)² (if there are `several`). Pixels
-    without any number into `bad`, those beyond float32 into `beyond`, as in `add_means`. With
-    `several`, |μ - y| is taken about `shift`: the sum of large numbers would lose its digits.
+    σ² = mean σ_m² (if there are `spreads`) + mean (μ_m - μ)² (if there are `several_members`).
+    Pixels without any number into `bad`, those beyond float32 into `beyond`, as in `add_means`.
+    With `several_members`, |μ - y| is taken about `shift`: the sum of large numbers would lose its
+    digits.
     """
     height, width = label.shape
     for y in range(height):
@@ -121,14 +124,14 @@ def join_members(
                 continue
             n = count[y, x]
             if n == 0:
-                _tell(bad, y * width + x)
+                _count_invalid(bad, y * width + x)
                 continue
             m = total[y, x] / n
             e = m - target[y, x]
             variance = 0.0
             if spreads:
                 variance = spread[y, x] / members
-            if several:
+            if several_members:
                 d = first[y, x]
                 variance += max((second[y, x] - d * d / n) / n, 0.0)
                 m = shift[y, x] + d / n
@@ -138,7 +141,7 @@ def join_members(
             error[y, x] = abs(e)
             sigma[y, x] = s
             if not (abs(m) < _BEYOND and abs(e) < _BEYOND and s < _BEYOND):
-                _tell(beyond, y * width + x)
+                _count_invalid(beyond, y * width + x)
 
 
 @kernel
@@ -151,30 +154,30 @@ def set_errors(tile, target, label, void, y0, x0, mean, error, bad, beyond):
     for i in range(tile.shape[0]):
         # Rows without a branch and from 0 on: the compiler takes several pixels at a time.
         y = y0 + i
-        true, known, errors = target[y, x0 : x0 + n], label[y, x0 : x0 + n], error[y, x0 : x0 + n]
+        true, labels, errors = target[y, x0 : x0 + n], label[y, x0 : x0 + n], error[y, x0 : x0 + n]
         good: Any = True
         for j in range(n):
             e = abs(np.float64(tile[i, j]) - np.float64(true[j]))
-            counted = known[j] != void
-            errors[j] = e if counted else 0.0
-            good &= (e < _BEYOND) | (not counted)
+            is_valid = labels[j] != void
+            errors[j] = e if is_valid else 0.0
+            good &= (e < _BEYOND) | (not is_valid)
         if mean.shape[0] > 0:
             means = mean[y, x0 : x0 + n]
             for j in range(n):
                 m = np.float64(tile[i, j]) + 0.0
-                counted = known[j] != void
-                means[j] = m if counted else 0.0
-                good &= (abs(m) < _BEYOND) | (not counted)
+                is_valid = labels[j] != void
+                means[j] = m if is_valid else 0.0
+                good &= (abs(m) < _BEYOND) | (not is_valid)
         if not good:
             for j in range(n):
                 v = np.float64(tile[i, j])
                 place = y * label.shape[1] + x0 + j
-                if known[j] == void:
+                if labels[j] == void:
                     continue
                 if not math.isfinite(v):
-                    _tell(bad, place)
+                    _count_invalid(bad, place)
                 elif not (abs(v) < _BEYOND and errors[j] < _BEYOND):
-                    _tell(beyond, place)
+                    _count_invalid(beyond, place)
 
 
 @kernel
@@ -187,26 +190,26 @@ def set_sigmas(tile, label, void, y0, x0, squared, error, sigma, bad, negative, 
     n = tile.shape[1]
     for i in range(tile.shape[0]):
         y = y0 + i
-        known, errors, found = label[y, x0 : x0 + n], error[y, x0 : x0 + n], sigma[y, x0 : x0 + n]
+        labels, errors, sigmas = label[y, x0 : x0 + n], error[y, x0 : x0 + n], sigma[y, x0 : x0 + n]
         good: Any = True
         for j in range(n):
             v = np.float64(tile[i, j])
             s = (math.sqrt(max(v, 0.0)) if squared else v) + 0.0
-            counted = known[j] != void
-            found[j] = s if counted else 0.0
-            good &= ((v >= 0.0) & (s < _BEYOND)) | (not counted)
+            is_valid = labels[j] != void
+            sigmas[j] = s if is_valid else 0.0
+            good &= ((v >= 0.0) & (s < _BEYOND)) | (not is_valid)
         if not good:
             for j in range(n):
                 v = np.float64(tile[i, j])
                 place = y * label.shape[1] + x0 + j
-                if known[j] == void:
+                if labels[j] == void:
                     continue
                 if not math.isfinite(v):
-                    _tell(bad, place)
+                    _count_invalid(bad, place)
                 elif v < 0.0:
-                    _tell(negative, place)
-                elif errors[j] < _BEYOND and not found[j] < _BEYOND:
-                    _tell(beyond, place)
+                    _count_invalid(negative, place)
+                elif errors[j] < _BEYOND and not sigmas[j] < _BEYOND:
+                    _count_invalid(beyond, place)
 
 
 @kernel
@@ -225,9 +228,9 @@ def copy_values(value, label, void, copied):
     for y in range(label.shape[0]):
         for x in range(label.shape[1]):
             v = np.float64(value[y, x]) + 0.0
-            counted = label[y, x] != void
-            copied[y, x] = v if counted else 0.0
-            good &= (abs(v) < _BEYOND) | (not counted)
+            is_valid = label[y, x] != void
+            copied[y, x] = v if is_valid else 0.0
+            good &= (abs(v) < _BEYOND) | (not is_valid)
     return good
 
 

@@ -9,10 +9,10 @@ from uqeval.kernels.counting import BLOCK, gather, high_bits, rank_key
 
 
 @kernel
-def add_at(into, places, values):
+def add_at(target, indices, values):
     """Add values [i] at their places, of which none comes twice: `into[places] += values`."""
-    for i in range(places.shape[0]):
-        into[places[i]] += values[i]
+    for i in range(indices.shape[0]):
+        target[indices[i]] += values[i]
 
 
 @kernel
@@ -21,9 +21,9 @@ def count_all_ranked(score, error, label, void, squared, shift, pixels, errors):
     high, bins = np.empty(BLOCK, np.int32), pixels.shape[0]
     for start in range(0, label.shape[0], BLOCK):
         stop = start + BLOCK
-        values, known = error[start:stop], label[start:stop]
-        high_bits(score[start:stop], known, void, shift, high)
-        for i in range(known.shape[0]):
+        values, labels = error[start:stop], label[start:stop]
+        high_bits(score[start:stop], labels, void, shift, high)
+        for i in range(labels.shape[0]):
             b = np.uint32(high[i])
             if b < bins:
                 e = np.float64(values[i])
@@ -33,20 +33,20 @@ def count_all_ranked(score, error, label, void, squared, shift, pixels, errors):
 
 @kernel
 def count_all_ranked_finely(
-    score, error, label, void, squared, skip_shift, shift, wanted, slot, pixels, errors
+    score, error, label, void, squared, skip_shift, shift, is_wanted, slot, pixels, errors
 ):  # fmt: skip
-    """As `count_all_ranked`, of keys whose high bits `key >> skip_shift` are `wanted`.
+    """As `count_all_ranked`, of keys whose high bits `key >> skip_shift` are `is_wanted`.
 
-    `wanted` as of `counting.gather`. Into [`slot` [high bits], the bits that follow down to
+    `is_wanted` as of `counting.gather`. Into [`slot` [high bits], the bits that follow down to
     `shift`].
     """
-    high, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    high, indices = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     mask = pixels.shape[1] - 1
     for start in range(0, label.shape[0], BLOCK):
         stop = start + BLOCK
-        scores, known, values = score[start:stop], label[start:stop], error[start:stop]
-        for j in range(gather(scores, known, void, skip_shift, wanted, high, places)):
-            i = places[j]
+        scores, labels, values = score[start:stop], label[start:stop], error[start:stop]
+        for j in range(gather(scores, labels, void, skip_shift, is_wanted, high, indices)):
+            i = indices[j]
             key, e = rank_key(scores[i]), np.float64(values[i])
             row, b = slot[key >> skip_shift], (key >> shift) & mask
             pixels[row, b] += 1

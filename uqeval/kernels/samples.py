@@ -116,7 +116,7 @@ def add_samples(
     worked in. `extremes` [2] keeps the least and largest complete Σ_c p. Returns the largest
     `oddness`: above 0 if any number is no probability.
     """
-    samples, part, _ = tile.shape
+    samples, tile_classes, _ = tile.shape
     n = stop - start
     # A reduction in the loop also makes the compiler interleave four vectors, which is worth 1.7x.
     worst = np.int32(-(2**30))
@@ -127,7 +127,7 @@ def add_samples(
         if c0 == 0:
             for i in range(n):
                 total[i] = 0
-        for c in range(part):
+        for c in range(tile_classes):
             row = tile[t, c, start:stop]
             s = sums[c0 + c, at : at + n]
             if entropies:
@@ -142,7 +142,7 @@ def add_samples(
                     s[i] += q
                     total[i] += q
                     term[i] += np.int32(p_log_p_32(p) * np.float32(2.0**26) - np.float32(0.5))
-                if c % _FLUSH == _FLUSH - 1 or c == part - 1:
+                if c % _FLUSH == _FLUSH - 1 or c == tile_classes - 1:
                     for i in range(n):
                         whole[i] += term[i]
             else:
@@ -152,7 +152,7 @@ def add_samples(
                     q = quantity(value)
                     s[i] += q
                     total[i] += q
-        if c0 + part == sums.shape[0]:
+        if c0 + tile_classes == sums.shape[0]:
             low, high = extremes[0], extremes[1]
             for i in range(n):
                 low = min(low, total[i])
@@ -167,7 +167,7 @@ def add_votes(tile, start, stop, at, t0, c0, unit, best, vote, votes):
 
     `best` (float32) and `vote` [row, pixel] hold the likeliest class so far of a sample.
     """
-    samples, part, _ = tile.shape
+    samples, tile_classes, _ = tile.shape
     n = stop - start
     for t in range(samples):
         r = (t0 + t) % best.shape[0]
@@ -176,14 +176,14 @@ def add_votes(tile, start, stop, at, t0, c0, unit, best, vote, votes):
         if c0 == 0:
             for i in range(n):
                 top[i] = -1
-        for c in range(part):
+        for c in range(tile_classes):
             row = tile[t, c, start:stop]
             for i in range(n):
                 p = probability(row[i], unit)
                 if p > top[i]:
                     top[i] = p
                     choice[i] = c0 + c
-        if c0 + part == votes.shape[0]:
+        if c0 + tile_classes == votes.shape[0]:
             for i in range(n):
                 votes[choice[i], at + i] += 1
 
@@ -194,10 +194,10 @@ def add_squares(tile, start, stop, at, t0, c0, first, squares):
 
     The shift by the first sample makes the variance of identical samples exactly 0.
     """
-    samples, part, _ = tile.shape
+    samples, tile_classes, _ = tile.shape
     n = stop - start
     for t in range(samples):
-        for c in range(part):
+        for c in range(tile_classes):
             row = tile[t, c, start:stop]
             origin = first[c0 + c, at : at + n]
             square = squares[c0 + c, at : at + n]
@@ -332,18 +332,18 @@ def score_labels(
             p = s[i] / samples * unit
             squares[i] += p * p
             q = np.float32(p)
-            mine = label_probability[i]
+            label_prob = label_probability[i]
             if (
                 label[i] != ignore
                 and label[i] != prediction[i]
                 and c != label[i]
                 and c != prediction[i]
-                and (q > mine or (q == mine and c < label[i]))
+                and (q > label_prob or (q == label_prob and c < label[i]))
             ):
                 label_rank[i] += 1
     for i in range(n):
         if label[i] == ignore:
             brier[i] = 0.0
         else:
-            mine = sums[label[i], at + i] / samples * unit
-            brier[i] = max(squares[i] - 2.0 * mine + 1.0, 0.0)
+            label_prob = sums[label[i], at + i] / samples * unit
+            brier[i] = max(squares[i] - 2.0 * label_prob + 1.0, 0.0)

@@ -17,8 +17,8 @@ RADIX = 1 << _BITS
 
 
 @kernel
-def radix_sort(keys, spare, counts):
-    """Sort `keys` uint64 [i] ascending; True if the sorted ones are in `spare` [i].
+def radix_sort(keys, buffer, counts):
+    """Sort `keys` uint64 [i] ascending; True if the sorted ones are in `buffer` [i].
 
     `counts` int64 [DIGITS, RADIX] of zeros is worked in. Digits that all keys share cost nothing.
     """
@@ -28,7 +28,7 @@ def radix_sort(keys, spare, counts):
         key = keys[i]
         for d in range(DIGITS):
             counts[d, np.int64((key >> np.uint64(d * _BITS)) & mask)] += 1
-    source, target = keys, spare
+    source, target = keys, buffer
     swapped = False
     for d in range(DIGITS):
         shift = np.uint64(d * _BITS)
@@ -48,24 +48,25 @@ def radix_sort(keys, spare, counts):
 
 
 @kernel
-def pack_keys(score, error, label, void, wanted, rest, keys):
+def pack_keys(score, error, label, void, is_wanted, rest_bits, keys):
     """Non-void scores and non-negative errors, float32 [i], as keys [j] that order by score, then
-    by error: those whose rank key, without its low `rest` bits, is `wanted`, as of `gather`.
+    by error: those whose rank key, without its low `rest_bits` bits, is `is_wanted`, as of
+    `gather`.
 
     Returns how many there are; where `keys` holds fewer, those of the last blocks are left out.
     """
-    high, places = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
-    done = 0
+    high, indices = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
+    written = 0
     for start in range(0, score.shape[0], BLOCK):
         stop = start + BLOCK
         scores, errors = score[start:stop], error[start:stop]
-        n = gather(scores, label[start:stop], void, rest, wanted, high, places)
-        for j in range(n if done + n <= keys.shape[0] else 0):
-            i = places[j]
+        n = gather(scores, label[start:stop], void, rest_bits, is_wanted, high, indices)
+        for j in range(n if written + n <= keys.shape[0] else 0):
+            i = indices[j]
             low = np.int64(bits_of_float32(errors[i] + np.float32(0.0)))
-            keys[done + j] = np.uint64(rank_key(scores[i]) << 32 | low)
-        done += n
-    return done
+            keys[written + j] = np.uint64(rank_key(scores[i]) << 32 | low)
+        written += n
+    return written
 
 
 @kernel

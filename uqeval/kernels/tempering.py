@@ -62,41 +62,41 @@ def _sum_powers(logs, n, beta, z):
 
 
 @kernel
-def _label(logs, label, void, start, n, enters, mine):
-    """1 into `enters` and ℓ_y into `mine` where the label's class has a probability, else 0."""
+def _label(logs, label, void, start, n, enters, label_term):
+    """1 into `enters` and ℓ_y into `label_term` where its class has a probability, else 0."""
     for i in range(n):
         y = label[start + i]
         enters[i] = 0.0
-        mine[i] = 0.0
+        label_term[i] = 0.0
         if y != void and logs[y, i] > _NEVER:
             enters[i] = 1.0
-            mine[i] = logs[y, i]
+            label_term[i] = logs[y, i]
 
 
 @kernel
-def add_slopes(probs, label, void, lowest, step, logs, work, rungs, lanes, pixels):
+def add_slopes(probs, label, void, lowest, step, logs, work, step_sums, lanes, pixels):
     """Derivatives of the summed NLL of p̄^β by β, at several β, over the non-void pixels.
 
     Of one pixel they are E_β[ln p̄] - ln p̄_y and Var_β[ln p̄], the moments under p̄^β / Σ p̄^β.
     `probs` float32 [class, i]. The β are lowest, lowest + step …, or with a step of 0 lowest,
-    2·lowest, 4·lowest …. `logs` [class, BLOCK], `work` [3, BLOCK] and `rungs` [3, β, BLOCK] are
+    2·lowest, 4·lowest …. `logs` [class, BLOCK], `work` [3, BLOCK] and `step_sums` [3, β, BLOCK] are
     worked in; the derivatives are added to `lanes` [2, β, BLOCK], pixel i to lane i modulo BLOCK.
     `pixels` [2] counts those that enter, and those with p̄_y = 0, which do not: their clipped NLL is
     the same at every β.
     """
-    count = rungs.shape[1]
-    power, factor, mine = work[0], work[1], work[2]
+    count = step_sums.shape[1]
+    power, factor, label_term = work[0], work[1], work[2]
     for start in range(0, probs.shape[1], BLOCK):
         n = min(BLOCK, probs.shape[1] - start)
         _logs(probs, start, n, logs, power)
-        rungs[:, :, :n] = 0.0
+        step_sums[:, :, :n] = 0.0
         for c in range(probs.shape[0]):
             log = logs[c]
             _powers(log, n, lowest, power)
             if step > 0:
                 _powers(log, n, step, factor)
             for j in range(count):
-                z, first, second = rungs[0, j], rungs[1, j], rungs[2, j]
+                z, first, second = step_sums[0, j], step_sums[1, j], step_sums[2, j]
                 if step > 0:
                     for i in range(n):
                         q = power[i]
@@ -113,18 +113,18 @@ def add_slopes(probs, label, void, lowest, step, logs, work, rungs, lanes, pixel
                         first[i] += ql
                         second[i] += ql * log[i]
                         power[i] = q * q if q > _SMALL else 0.0
-        _label(logs, label, void, start, n, factor, mine)
+        _label(logs, label, void, start, n, factor, label_term)
         for i in range(n):
             if label[start + i] != void:
                 pixels[0 if factor[i] > 0 else 1] += 1
         for j in range(count):
-            z, first, second = rungs[0, j], rungs[1, j], rungs[2, j]
+            z, first, second = step_sums[0, j], step_sums[1, j], step_sums[2, j]
             slope, curvature = lanes[0, j], lanes[1, j]
             for i in range(n):
-                whole = z[i] if z[i] > 0 else 1.0
-                mean = first[i] / whole
-                slope[i] += factor[i] * (mean - mine[i])
-                curvature[i] += factor[i] * (second[i] / whole - mean * mean)
+                divisor = z[i] if z[i] > 0 else 1.0
+                mean = first[i] / divisor
+                slope[i] += factor[i] * (mean - label_term[i])
+                curvature[i] += factor[i] * (second[i] / divisor - mean * mean)
 
 
 @kernel
@@ -134,16 +134,16 @@ def temper(probs, label, void, beta, logs, work, confidence, probability):
     `confidence` is float32, `probability` float64 (0 where the pixel is void); `logs` [class,
     BLOCK] and `work` [3, BLOCK] are worked in.
     """
-    z, enters, mine = work[0], work[1], work[2]
+    z, enters, label_term = work[0], work[1], work[2]
     for start in range(0, probs.shape[1], BLOCK):
         n = min(BLOCK, probs.shape[1] - start)
         _logs(probs, start, n, logs, z)
         _sum_powers(logs, n, beta, z)
-        _label(logs, label, void, start, n, enters, mine)
+        _label(logs, label, void, start, n, enters, label_term)
         for i in range(n):
-            whole = z[i] if z[i] > 0 else 1.0
-            confidence[start + i] = 1.0 / whole if z[i] > 0 else 0.0
-            probability[start + i] = enters[i] * exp_64(beta * mine[i]) / whole
+            divisor = z[i] if z[i] > 0 else 1.0
+            confidence[start + i] = 1.0 / divisor if z[i] > 0 else 0.0
+            probability[start + i] = enters[i] * exp_64(beta * label_term[i]) / divisor
 
 
 @kernel
@@ -173,7 +173,7 @@ def add_label_logs(probs, label, void, lowest, step, logs, work, z, top, sums):
     `work` [3, BLOCK] and `z` [β, BLOCK] are worked in.
     """
     count = z.shape[0]
-    power, factor, mine = work[0], work[1], work[2]
+    power, factor, label_term = work[0], work[1], work[2]
     for t in range(probs.shape[0]):
         for start in range(0, probs.shape[2], BLOCK):
             n = min(BLOCK, probs.shape[2] - start)
@@ -184,25 +184,25 @@ def add_label_logs(probs, label, void, lowest, step, logs, work, z, top, sums):
                 if step > 0:
                     _powers(logs[c], n, step, factor)
                 for j in range(count):
-                    whole = z[j]
+                    divisor = z[j]
                     if step > 0:
                         for i in range(n):
-                            whole[i] += power[i]
+                            divisor[i] += power[i]
                             power[i] *= factor[i]
                     else:
                         for i in range(n):
                             q = power[i]
-                            whole[i] += q
+                            divisor[i] += q
                             power[i] = q * q if q > _SMALL else 0.0
-            _label(logs, label, void, start, n, factor, mine)
+            _label(logs, label, void, start, n, factor, label_term)
             for j in range(count):
                 beta = lowest + j * step if step > 0 else lowest * 2.0**j
-                whole, high, total = z[j], top[j, start : start + n], sums[j, start : start + n]
+                divisor, high, total = z[j], top[j, start : start + n], sums[j, start : start + n]
                 for i in range(n):
-                    term = beta * mine[i] - log_64(max(whole[i], 1.0))
+                    term = beta * label_term[i] - log_64(max(divisor[i], 1.0))
                     peak = max(term, high[i]) if total[i] > 0 else term
-                    both = total[i] * exp_64(min(high[i] - peak, 0.0)) + exp_64(term - peak)
-                    total[i] = both if factor[i] > 0 else total[i]
+                    combined = total[i] * exp_64(min(high[i] - peak, 0.0)) + exp_64(term - peak)
+                    total[i] = combined if factor[i] > 0 else total[i]
                     high[i] = peak if factor[i] > 0 else high[i]
 
 
@@ -211,9 +211,11 @@ def finish_label_logs(samples, top, sums, nll):
     """-ln of the mean over `samples` into `nll` float32 [β, i]; infinite where the sum is 0."""
     for j in range(nll.shape[0]):
         for i in range(nll.shape[1]):
-            whole = sums[j, i]
-            value = log_64(np.float64(samples)) - top[j, i] - log_64(whole if whole > 0 else 1.0)
-            nll[j, i] = max(value, 0.0) if whole > 0 else np.inf
+            divisor = sums[j, i]
+            value = (
+                log_64(np.float64(samples)) - top[j, i] - log_64(divisor if divisor > 0 else 1.0)
+            )
+            nll[j, i] = max(value, 0.0) if divisor > 0 else np.inf
 
 
 @kernel

@@ -46,32 +46,32 @@ def find_unreliable(
             if left < 0 or left + 1 >= width or top < 0 or top + 1 >= height:
                 continue
             across, along = x + u - left, y + v - top
-            known = True
+            is_known = True
             back_u, back_v = 0.0, 0.0
             for j in range(2):
                 for i in range(2):
                     weight = (along if j else 1.0 - along) * (across if i else 1.0 - across)
                     a = np.float64(backward[top + j, left + i, 0])
                     b = np.float64(backward[top + j, left + i, 1])
-                    known = known and _known(a, b)
+                    is_known = is_known and _known(a, b)
                     back_u += weight * a
                     back_v += weight * b
-            if not known:
+            if not is_known:
                 continue
             moved = u * u + v * v
-            apart = (u + back_u) * (u + back_u) + (v + back_v) * (v + back_v)
-            both = moved + back_u * back_u + back_v * back_v
-            if apart >= round_trip_slope * both + round_trip_offset:
+            mismatch = (u + back_u) * (u + back_u) + (v + back_v) * (v + back_v)
+            motion = moved + back_u * back_u + back_v * back_v
+            if mismatch >= round_trip_slope * motion + round_trip_offset:
                 continue
             steep = 0.0
             before, after = max(x - 1, 0), min(x + 1, width - 1)
             for c in range(2):
                 west, east = np.float64(forward[y, before, c]), np.float64(forward[y, after, c])
                 north, south = np.float64(forward[up, x, c]), np.float64(forward[down, x, c])
-                known = known and _known(west, east) and _known(north, south)
+                is_known = is_known and _known(west, east) and _known(north, south)
                 dx, dy = 0.5 * (east - west), 0.5 * (south - north)
                 steep += dx * dx + dy * dy
-            if known and steep <= boundary_slope * moved + boundary_offset:
+            if is_known and steep <= boundary_slope * moved + boundary_offset:
                 out[y, x] = False
 
 

@@ -41,10 +41,10 @@ def count_labelled(prediction, label, void, counts):
 
 @kernel
 def count_pair(
-    now, before, grey, grey_before, flow, back, occlusion, clamp, void, begin, end,
+    current, before, grey, grey_before, flow, backward, occlusion, clamp, void, begin, end,
     counts, still, pixels, longest, sums,
 ):  # fmt: skip
-    """Counts of `now` against ŷ(p) = before[floor(p + w(p) + ½)], ids [y, x] both.
+    """Counts of `current` against ŷ(p) = before[floor(p + w(p) + ½)], ids [y, x] both.
 
     Over the rows from `begin` to before `end`. Into int64 `counts` [visible, occluded][now = c,
     ŷ = c, both][class], over the counted pixels; int64 `still` [3, class], the same of before(p)
@@ -54,20 +54,20 @@ def count_pair(
     `grey_before` (uint8 [y, x]), bilinear at p + w and at p, over the counted pixels, and to the
     sum of the known |w|.
 
-    A pixel is of unknown flow, or else out of the frame, or else void (in `now` or ŷ), or else
+    A pixel is of unknown flow, or else out of the frame, or else void (in `current` or ŷ), or else
     counted. With `clamp`, what comes from outside is taken from the border: it is void or counted,
     and is counted as out of the frame as well. With `occlusion`, a counted pixel is occluded unless
-    |w + ŵ|² ≤ 0.01(|w|² + |ŵ|²) + 0.5, ŵ being `back`, the flow on the grid of `before`, bilinear
-    at p + w and known (Sundaram, Brox & Keutzer 2010); without, `back` is not read.
+    |w + ŵ|² ≤ 0.01(|w|² + |ŵ|²) + 0.5, ŵ being `backward`, the flow on the grid of `before`,
+    bilinear at p + w and known (Sundaram, Brox & Keutzer 2010); without, `backward` is not read.
     """
-    height, width = now.shape
+    height, width = current.shape
     right, bottom = np.float64(width - 1), np.float64(height - 1)
     farthest = longest[0]
     for y in range(begin, end):
-        counted, outside, unknown, empty, hidden = 0, 0, 0, 0, 0
+        pair_count, outside, unknown, empty, hidden = 0, 0, 0, 0, 0
         warped, identity, path = 0.0, np.int64(0), 0.0
         for x in range(width):
-            c = now[y, x]
+            c = current[y, x]
             b = before[y, x]
             if c != void and b != void:
                 still[0, c] += 1
@@ -93,7 +93,7 @@ def count_pair(
             if c == void or s == void:
                 empty += 1
                 continue
-            counted += 1
+            pair_count += 1
             # The taps around p + w, which is moved into the frame; one tap where it hits a pixel.
             qx, qy = min(max(px, 0.0), right), min(max(py, 0.0), bottom)
             # Unsigned: Numba need not look for indices that count from the end.
@@ -111,16 +111,16 @@ def count_pair(
             identity += change * change
             o = 0
             if occlusion:
-                p = (1.0 - fx) * back[y0, x0, 0] + fx * back[y0, x1, 0]
-                q = (1.0 - fx) * back[y1, x0, 0] + fx * back[y1, x1, 0]
+                p = (1.0 - fx) * backward[y0, x0, 0] + fx * backward[y0, x1, 0]
+                q = (1.0 - fx) * backward[y1, x0, 0] + fx * backward[y1, x1, 0]
                 bu = (1.0 - fy) * p + fy * q
-                p = (1.0 - fx) * back[y0, x0, 1] + fx * back[y0, x1, 1]
-                q = (1.0 - fx) * back[y1, x0, 1] + fx * back[y1, x1, 1]
+                p = (1.0 - fx) * backward[y0, x0, 1] + fx * backward[y0, x1, 1]
+                q = (1.0 - fx) * backward[y1, x0, 1] + fx * backward[y1, x1, 1]
                 bv = (1.0 - fy) * p + fy * q
-                apart = (u + bu) * (u + bu) + (v + bv) * (v + bv)
+                mismatch = (u + bu) * (u + bu) + (v + bv) * (v + bv)
                 back_moved = bu * bu + bv * bv
-                near = apart <= 0.01 * (moved + back_moved) + 0.5
-                if not (near and back_moved <= _FARTHEST):
+                is_consistent = mismatch <= 0.01 * (moved + back_moved) + 0.5
+                if not (is_consistent and back_moved <= _FARTHEST):
                     o = 1
                     hidden += 1
             counts[o, 0, c] += 1
@@ -128,7 +128,7 @@ def count_pair(
             if c == s:
                 counts[o, 2, c] += 1
         pixels[0] += width
-        pixels[1] += counted
+        pixels[1] += pair_count
         pixels[2] += outside
         pixels[3] += unknown
         pixels[4] += empty

@@ -84,12 +84,12 @@ def patch_table(
             for q in range(3):
                 rows_count[q, k, x] = 0
         y = v - top
-        inside = 0 <= y < height
+        is_inside = 0 <= y < height
         if padding_counts:
             for x in range(padded[1]):
-                if not inside or x < left or x >= left + width:
+                if not is_inside or x < left or x >= left + width:
                     rows_count[0, k, x] = 1
-        if inside:
+        if is_inside:
             for i in range(width):
                 x = left + i
                 if label[y, i] != void:
@@ -127,15 +127,15 @@ def patch_table(
             valid[row, column] = n
             hits[row, column] = sum_count[0, column] // _RIGHT
             mean[row, column] = sum_real[column] / n if n else 0.0
-            known = sum_count[1, column] // _KNOWN
+            labelled = sum_count[1, column] // _KNOWN
             sum_of_classes = sum_count[1, column] % _KNOWN
-            shared = sum_of_classes // known if known else 0
+            shared = sum_of_classes // labelled if labelled else 0
             if n == 0:
                 category[row, column] = -1
             elif (
-                known
-                and shared * known == sum_of_classes
-                and shared * shared * known == sum_count[2, column]
+                labelled
+                and shared * labelled == sum_of_classes
+                and shared * shared * labelled == sum_count[2, column]
             ):
                 category[row, column] = shared
             else:

@@ -30,8 +30,8 @@ class SumCheck:
 
     def fresh(self) -> NDArray[Any]:
         """Extremes [least, largest] before any sum has come."""
-        one = 1.0 / self.unit
-        return np.full(2, one if self.dtype.kind == "f" else round(one), self.dtype)
+        unit_sum = 1.0 / self.unit
+        return np.full(2, unit_sum if self.dtype.kind == "f" else round(unit_sum), self.dtype)
 
     def broken(self, extremes: NDArray[Any]) -> bool:
         """Whether some sample's class sum lies outside the tolerance (or is not a number)."""
@@ -56,18 +56,18 @@ class SumCheck:
         half = block.dtype == np.int16
         p = (block.view(np.float16) if half else block).astype(np.float64)
         p *= self.unit if block.dtype.kind == "u" else 1.0
-        for bad, what in ((np.isnan(p), "NaN"), (np.isinf(p), "infinite"), (p < 0, "negative")):
+        for bad, problem in ((np.isnan(p), "NaN"), (np.isinf(p), "infinite"), (p < 0, "negative")):
             if bad.any():
                 t, c, i = (int(k[0]) for k in np.nonzero(bad))
                 finite = p[np.isfinite(p)]
                 span = f"{finite.min():.4g} to {finite.max():.4g}" if finite.size else "none finite"
                 hint = "A probability is finite and not negative: write the sample again."
-                if what == "negative":
+                if problem == "negative":
                     hint = "If these are logits, store them as `logits`."
                 raise DataError(
                     f"{self.where}: {int(bad.sum())} of {bad.size} probabilities from "
-                    f"{self._at(start)} on are {what}, first in sample {t0 + t}, class {c0 + c}, "
-                    f"{self._at(start + i)} (values: {span}). {hint}"
+                    f"{self._at(start)} on are {problem}, first in sample {t0 + t}, class "
+                    f"{c0 + c}, {self._at(start + i)} (values: {span}). {hint}"
                 )
         if c0 + p.shape[1] < self.classes:
             return

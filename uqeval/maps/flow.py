@@ -77,15 +77,15 @@ class Estimator:
         """
         p, scale = self._parameters, self.method.scale
         if self.method.name == "farneback":
-            each = 95.0
+            bytes_per_pixel = 95.0
         elif self.method.name == "dis":
             refined = 220 if p["variational_refinement_iterations"] else 40
-            each = 11 + (refined + 50 / p["patch_stride"] ** 2) / 4 ** p["finest_scale"]
+            bytes_per_pixel = 11 + (refined + 50 / p["patch_stride"] ** 2) / 4 ** p["finest_scale"]
         else:
-            each = 155.0
+            bytes_per_pixel = 155.0
         if scale == 1.0:
-            return math.ceil(pixels * each)
-        return math.ceil(pixels * (scale * scale * (each + 4) + 10))
+            return math.ceil(pixels * bytes_per_pixel)
+        return math.ceil(pixels * (scale * scale * (bytes_per_pixel + 4) + 10))
 
     def _estimate(self, previous: NDArray[Any], next_: NDArray[Any]) -> NDArray[np.float32]:
         flow: NDArray[np.float32]
@@ -110,8 +110,8 @@ def grey(rgb: NDArray[Any]) -> NDArray[np.uint8]:
     """Grey uint8 [y, x] of decoded colours uint8 [y, x, 3]: 0.299 R + 0.587 G + 0.114 B."""
     import cv2
 
-    found: NDArray[np.uint8] = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
-    return found
+    grey_image: NDArray[np.uint8] = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
+    return grey_image
 
 
 @contextmanager

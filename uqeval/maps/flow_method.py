@@ -110,11 +110,11 @@ def flow_method(text: str, scale: float = 1.0) -> FlowMethod:
     Raises `UsageError` for an unknown name, preset or parameter, and for values that the estimator
     does not bear.
     """
-    bare, at, written = text.partition("@")
+    bare, at, scale_text = text.partition("@")
     if at:
-        scale = _scale_of(text, written, scale)
-    head, _, rest = bare.partition(":")
-    words = rest.split(",") if rest else []
+        scale = _scale_of(text, scale_text, scale)
+    head, _, arguments = bare.partition(":")
+    words = arguments.split(",") if arguments else []
     base = head
     if words and "=" not in words[0]:
         base = f"{head}:{words.pop(0)}"
@@ -124,17 +124,17 @@ def flow_method(text: str, scale: float = 1.0) -> FlowMethod:
         raise UsageError(
             f"--flow {quoted(text)}; expected one of {', '.join(CHOICES)}.{_nearest(base, CHOICES)}"
         )
-    known = {p.name: p for p in _METHODS[base]}
-    values = {p.name: p.default for p in known.values()}
+    parameters = {p.name: p for p in _METHODS[base]}
+    values = {p.name: p.default for p in parameters.values()}
     for word in words:
         name, _, value = word.partition("=")
-        if name not in known:
-            what = f"one of {', '.join(known)}" if known else "none"
+        if name not in parameters:
+            choices = f"one of {', '.join(parameters)}" if parameters else "none"
             raise UsageError(
                 f"--flow {quoted(text)}: parameter {quoted(name)}; expected "
-                f"{what}.{_nearest(name, known)}"
+                f"{choices}.{_nearest(name, parameters)}"
             )
-        values[name] = _number(text, known[name], value)
+        values[name] = _number(text, parameters[name], value)
     if values.get("flags") not in (None, 0, 256):
         raise UsageError(f"--flow {quoted(text)}: flags; expected 0, or 256 for a Gaussian window.")
     if values.get("patch_stride", 0) > values.get("patch_size", 0):
@@ -148,29 +148,29 @@ def flow_method(text: str, scale: float = 1.0) -> FlowMethod:
 
 
 def _number(text: str, parameter: _Parameter, value: str) -> Number:
-    whole = isinstance(parameter.default, int)
+    is_integer = isinstance(parameter.default, int)
     try:
-        found: Number = int(value) if whole else float(value)
+        number: Number = int(value) if is_integer else float(value)
     except ValueError:
-        found = math.nan
-    if not parameter.least <= found <= parameter.most:
+        number = math.nan
+    if not parameter.least <= number <= parameter.most:
         raise UsageError(
             f"--flow {quoted(text)}: {parameter.name}={value}; expected a "
-            f"{'whole ' if whole else ''}number from {parameter.least} to {parameter.most}."
+            f"{'whole ' if is_integer else ''}number from {parameter.least} to {parameter.most}."
         )
-    return found
+    return number
 
 
-def _scale_of(text: str, written: str, scale: float) -> float:
+def _scale_of(text: str, spelling: str, scale: float) -> float:
     try:
-        found = float(written)
+        factor = float(spelling)
     except ValueError:
         raise UsageError(f"--flow {quoted(text)}: expected a number behind @.") from None
-    if scale not in (1.0, found):
+    if scale not in (1.0, factor):
         raise UsageError(
             f"--flow {quoted(text)} and --flow-scale {scale} differ; give one of them."
         )
-    return found
+    return factor
 
 
 def _joined(base: str, changed: list[str]) -> str:
@@ -180,5 +180,5 @@ def _joined(base: str, changed: list[str]) -> str:
 
 
 def _nearest(name: str, choices: Iterable[str]) -> str:
-    near = get_close_matches(name, list(choices), 1)
-    return f" Did you mean {near[0]}?" if near else ""
+    similar = get_close_matches(name, list(choices), 1)
+    return f" Did you mean {similar[0]}?" if similar else ""

@@ -35,12 +35,12 @@ class StoredIds:
     """
 
     def __init__(
-        self, planes: Planes, names: Sequence[str], places: Sequence[int | None], classes: int,
+        self, planes: Planes, names: Sequence[str], positions: Sequence[int | None], classes: int,
         void: int, noun: str, where: str, resize: bool = False,
     ) -> None:  # fmt: skip
         self.planes = planes
         self.names = tuple(names)
-        self.places = tuple(places)
+        self.places = tuple(positions)
         self.classes = classes
         self.void = void
         self.noun = noun
@@ -63,10 +63,10 @@ class StoredIds:
 class ReducedIds:
     """The likeliest class of stored probabilities; items of the store are frames."""
 
-    def __init__(self, source: Source, places: Sequence[int], resize: bool = False) -> None:
+    def __init__(self, source: Source, positions: Sequence[int], resize: bool = False) -> None:
         self.source = source
         self.where = source.where
-        self.places = tuple(places)
+        self.places = tuple(positions)
         self.resize = resize
         source.want(["prediction"])
         self._batches = source.batches()
@@ -84,7 +84,7 @@ class ReducedIds:
             with self._lock:
                 if batch.start not in self._read:
                     maps = self.source.read(batch)
-                    self._read[batch.start] = [found["prediction"] for found in maps]
+                    self._read[batch.start] = [item_maps["prediction"] for item_maps in maps]
                     while len(self._read) > _KEPT:
                         self._read.popitem(last=False)
                 ids = self._read[batch.start][item - batch.start]

@@ -20,16 +20,16 @@ def invalid_of(array: StoredArray) -> list[float]:
 
     Raises `StoreError` for anything but a number or a list of numbers.
     """
-    given = array.attributes.get("invalid")
-    found = given if isinstance(given, list) else [] if given is None else [given]
+    attribute = array.attributes.get("invalid")
+    entries = attribute if isinstance(attribute, list) else [] if attribute is None else [attribute]
     try:
-        if any(isinstance(value, bool) for value in found):
+        if any(isinstance(value, bool) for value in entries):
             raise ValueError
-        return [float(value) for value in found]  # "NaN" and "Infinity", as JSON cannot say them
+        return [float(value) for value in entries]  # "NaN" and "Infinity", as JSON cannot say them
     except (TypeError, ValueError, OverflowError):
         raise StoreError(
-            f"{array.where}: attribute invalid is {quoted(str(given)[:100])}; expected a number or "
-            "a list of numbers: targets that are no measurement."
+            f"{array.where}: attribute invalid is {quoted(str(attribute)[:100])}; expected a "
+            "number or a list of numbers: targets that are no measurement."
         ) from None
 
 

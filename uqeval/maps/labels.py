@@ -74,10 +74,10 @@ def label_map(
     void = plane == ignore_index
     label = plane.astype(id_dtype(classes))
     label[void] = void_of(classes)
-    known = void | ((plane >= 0) & (plane < classes))
-    if not known.all():
-        strange = np.unique(plane[~known])
-        y, x = (int(k[0]) for k in np.nonzero(~known))
+    is_valid = void | ((plane >= 0) & (plane < classes))
+    if not is_valid.all():
+        strange = np.unique(plane[~is_valid])
+        y, x = (int(k[0]) for k in np.nonzero(~is_valid))
         hint = "--label-map cityscapes for Cityscapes ids" if noun == "labels" else "--classes"
         hint = f"Give --ignore-index, or {hint}."
         if noun == "labels" and strange.tolist() == [classes] and not (plane == 0).any():
@@ -86,7 +86,7 @@ def label_map(
                 "from them."
             )
         raise DataError(
-            f"{where}: {int((~known).sum())} of {plane.size} pixels have {noun} outside the "
+            f"{where}: {int((~is_valid).sum())} of {plane.size} pixels have {noun} outside the "
             f"{classes} classes 0 … {classes - 1} and other than ignore_index {ignore_index}: "
             f"{listed(strange)} (first at row {y}, column {x}). {hint}"
         )

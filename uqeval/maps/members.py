@@ -155,11 +155,11 @@ class Members:
         self._add(self.means, batch, items, heartbeat, spread=False)
         if self.spreads is not None:
             self._add(self.spreads, batch, items, heartbeat, spread=True)
-        for item, found in zip(batch, items, strict=True):
-            self._refuse(item, found)
+        for item, state in zip(batch, items, strict=True):
+            self._refuse(item, state)
         return [
-            self._finish(item, found, target)
-            for item, found, target in zip(batch, items, targets, strict=True)
+            self._finish(item, state, target)
+            for item, state, target in zip(batch, items, targets, strict=True)
         ]
 
     def _read(
@@ -174,42 +174,47 @@ class Members:
         """`join` of a single member."""
         from uqeval.kernels.members import set_errors, set_sigmas
 
-        seen = [_Checks(label) for label in labels]
+        checks = [_Checks(label) for label in labels]
         float32 = self.float32 if exact else self.float32 | {"error"}
         maps: list[Maps] = [
             {
                 name: self.spare.empty(
-                    label.shape if asked else (0, 0), "f4" if name in float32 else "f8"
+                    label.shape if is_needed else (0, 0), "f4" if name in float32 else "f8"
                 )
-                for name, asked in (("mean", mean), ("error", True), ("sigma", True))
+                for name, is_needed in (("mean", mean), ("error", True), ("sigma", True))
             }
             for label in labels
         ]
         if self.spreads is None:
-            for own in maps:
-                own["sigma"][...] = 0.0
+            for item_maps in maps:
+                item_maps["sigma"][...] = 0.0
         for stack in (self.means, self.spreads):
             for box in stack.boxes(batch[0]) if stack else ():
                 for tile in stack.tiles(batch, box) if stack else ():
                     heartbeat(tile.values.nbytes)
                     i = tile.item - batch[0]
-                    found, own = seen[i], maps[i]
-                    bad = found.bad.setdefault(stack.kind if stack else "", _none())
+                    check, item_maps = checks[i], maps[i]
+                    bad = check.bad.setdefault(stack.kind if stack else "", _none())
                     values = self._numbers(stack, tile, 0) if stack else tile.values
                     if stack is self.means:
                         set_errors(
-                            values, targets[i], found.label, VOID, box.y0, box.x0, own["mean"],
-                            own["error"], bad, found.beyond,
+                            values, targets[i], check.label, VOID, box.y0, box.x0,
+                            item_maps["mean"],
+                            item_maps["error"], bad, check.beyond,
                         )  # fmt: skip
                     else:
                         set_sigmas(
-                            values, found.label, VOID, box.y0, box.x0, self.squared, own["error"],
-                            own["sigma"], bad, found.negative, found.beyond,
+                            values, check.label, VOID, box.y0, box.x0, self.squared,
+                            item_maps["error"],
+                            item_maps["sigma"], bad, check.negative, check.beyond,
                         )  # fmt: skip
-        for item, found in zip(batch, seen, strict=True):
-            self._refuse(item, found)
-            self._refuse_maps(item, found)
-        return [own if mean else {n: own[n] for n in ("error", "sigma")} for own in maps]
+        for item, check in zip(batch, checks, strict=True):
+            self._refuse(item, check)
+            self._refuse_maps(item, check)
+        return [
+            item_maps if mean else {n: item_maps[n] for n in ("error", "sigma")}
+            for item_maps in maps
+        ]
 
     def _numbers(self, stack: Stack, tile: Tile, t: int) -> NDArray[Any]:
         """Return one member of a tile [y, x]; of stored logarithms σ."""
@@ -223,13 +228,14 @@ class Members:
         return sigma
 
     def _empty(self, label: NDArray[Any]) -> _Item:
-        def zeros(needed: bool = True, dtype: str = "f8") -> NDArray[Any]:
-            return np.zeros(label.shape if needed else (1, 1), dtype)
+        def zeros(is_needed: bool = True, dtype: str = "f8") -> NDArray[Any]:
+            return np.zeros(label.shape if is_needed else (1, 1), dtype)
 
-        several = self.count > 1
+        has_several = self.count > 1
         return _Item(
-            label, count=zeros(dtype="i4"), total=zeros(), shift=zeros(several),
-            first=zeros(several), second=zeros(several), spread=zeros(self.spreads is not None),
+            label, count=zeros(dtype="i4"), total=zeros(), shift=zeros(has_several),
+            first=zeros(has_several), second=zeros(has_several),
+            spread=zeros(self.spreads is not None),
         )  # fmt: skip
 
     def _add(
@@ -240,44 +246,44 @@ class Members:
         for box in stack.boxes(batch[0]):
             for tile in stack.tiles(batch, box):
                 heartbeat(tile.values.nbytes)
-                found = items[tile.item - batch[0]]
-                bad = found.bad.setdefault(stack.kind, _none())
+                state = items[tile.item - batch[0]]
+                bad = state.bad.setdefault(stack.kind, _none())
                 for t in range(tile.values.shape[0]):
                     values = self._numbers(stack, tile, t)
                     if spread:
                         add_spreads(
-                            values, found.label, VOID, box.y0, box.x0, tile.t0 + t, self.squared,
-                            found.spread, bad, found.negative,
+                            values, state.label, VOID, box.y0, box.x0, tile.t0 + t, self.squared,
+                            state.spread, bad, state.negative,
                         )  # fmt: skip
                     else:
                         add_means(
-                            values, found.label, VOID, box.y0, box.x0, tile.t0 + t, self.skip_nan,
-                            self.count > 1, found.count, found.shift, found.total, found.first,
-                            found.second, bad,
+                            values, state.label, VOID, box.y0, box.x0, tile.t0 + t, self.skip_nan,
+                            self.count > 1, state.count, state.shift, state.total, state.first,
+                            state.second, bad,
                         )  # fmt: skip
 
-    def _refuse(self, item: int, found: _Checks) -> None:
+    def _refuse(self, item: int, check: _Checks) -> None:
         for stack in (self.means, self.spreads):
-            if stack and found.bad.get(stack.kind, _none())[0]:
+            if stack and check.bad.get(stack.kind, _none())[0]:
                 hint = "Mask these pixels with `valid`, or write them again."
                 if stack is self.spreads and self.log is not None:
                     hint = f"It is a natural logarithm: σ = {SPREADS[stack.kind]}. {hint}"
                 if stack.kind == "samples":
                     hint = "Mask them with `valid`, or leave NaN out with --nan-samples skip."
                 raise DataError(
-                    self._told(stack, item, found, found.bad[stack.kind], "NaN or infinite", hint)
+                    self._told(stack, item, check, check.bad[stack.kind], "NaN or infinite", hint)
                 )
-        if found.negative[0]:
+        if check.negative[0]:
             assert self.spreads is not None
             hint = f"A {'variance' if self.squared else 'standard deviation'} is not negative."
-            raise DataError(self._told(self.spreads, item, found, found.negative, "negative", hint))
+            raise DataError(self._told(self.spreads, item, check, check.negative, "negative", hint))
 
     def _told(
-        self, stack: Stack, item: int, found: _Checks, bad: NDArray[Any], what: str, hint: str
+        self, stack: Stack, item: int, check: _Checks, bad: NDArray[Any], problem: str, hint: str
     ) -> str:
-        height, width = found.label.shape
+        height, width = check.label.shape
         member, place = divmod(int(bad[1]), height * width)
-        count = int((found.label != VOID).sum()) * stack.samples
+        count = int((check.label != VOID).sum()) * stack.samples
         before, where = 0, ""
         for parts in stack.members:
             samples = parts[item].size("sample")
@@ -287,33 +293,33 @@ class Members:
         whose = f" of member {member}" if stack.samples > 1 else ""
         return (
             f"{where}, item {cut(self.names[item])}: {int(bad[0])} of {count} evaluated values are "
-            f"{what}, first {_value(stack, item, member, *divmod(place, width)):.6g} at row "
+            f"{problem}, first {_value(stack, item, member, *divmod(place, width)):.6g} at row "
             f"{place // width}, column {place % width}{whose}. {hint}"
         )
 
-    def _finish(self, item: int, found: _Item, target: NDArray[Any]) -> Maps:
+    def _finish(self, item: int, state: _Item, target: NDArray[Any]) -> Maps:
         from uqeval.kernels.members import join_members
 
-        shape = found.label.shape
+        shape = state.label.shape
         mean, error, sigma = (np.empty(shape) for _ in range(3))
         join_members(
-            found.label, VOID, target, self.count > 1, self.spreads is not None, self.count,
-            found.count, found.total, found.shift, found.first, found.second, found.spread,
-            mean, error, sigma, found.empty, found.beyond,
+            state.label, VOID, target, self.count > 1, self.spreads is not None, self.count,
+            state.count, state.total, state.shift, state.first, state.second, state.spread,
+            mean, error, sigma, state.empty, state.beyond,
         )  # fmt: skip
-        self._refuse_maps(item, found)
+        self._refuse_maps(item, state)
         return {"mean": mean, "error": error, "sigma": sigma}
 
-    def _refuse_maps(self, item: int, found: _Checks) -> None:
-        said = (
-            (found.empty, "have no sample that is a number"), (found.beyond, "are beyond float32"),
+    def _refuse_maps(self, item: int, check: _Checks) -> None:
+        problems = (
+            (check.empty, "have no sample that is a number"), (check.beyond, "are beyond float32"),
         )  # fmt: skip
-        for bad, what in said:
+        for bad, problem in problems:
             if bad[0]:
-                y, x = divmod(int(bad[1]), found.label.shape[1])
+                y, x = divmod(int(bad[1]), check.label.shape[1])
                 raise DataError(
                     f"{self.means.members[0][item].source.array.where}, item "
-                    f"{cut(self.names[item])}: {int(bad[0])} evaluated pixels {what}, first "
+                    f"{cut(self.names[item])}: {int(bad[0])} evaluated pixels {problem}, first "
                     f"at row {y}, column {x}. Mask them with `valid`."
                 )
 
@@ -324,8 +330,8 @@ def _value(stack: Stack, item: int, member: int, y: int, x: int) -> float:
         if box.y0 <= y < box.y1 and box.x0 <= x < box.x1:
             for tile in stack.tiles(range(item, item + 1), box):
                 if 0 <= member - tile.t0 < tile.values.shape[0]:
-                    own = _plain(stack, tile, member - tile.t0)
-                    return float(own[y - box.y0, x - box.x0])
+                    member_values = _plain(stack, tile, member - tile.t0)
+                    return float(member_values[y - box.y0, x - box.x0])
     raise AssertionError(f"member {member} of item {item} has no row {y}, column {x}")
 
 

@@ -59,9 +59,11 @@ class Form:
         """The probability of one unit of the sums."""
         return kernels.samples.HALF_UNIT if self.dtype == np.int16 else self.unit
 
-    def accumulator_bytes(self, pixels: int, split: bool) -> int:
-        """Bytes of the accumulators of `pixels` pixels; `split`: classes come in several tiles."""
-        rows = self.samples if split else 1
+    def accumulator_bytes(self, pixels: int, splits_classes: bool) -> int:
+        """Bytes of the accumulators of `pixels` pixels; `splits_classes`: classes come in several
+        tiles.
+        """
+        rows = self.samples if splits_classes else 1
         bytes_ = self.classes * self.sum_dtype.itemsize + rows * self.total_dtype.itemsize + 8
         if "variation_ratio" in self.wanted:
             bytes_ += 2 * self.classes + 8 * rows
@@ -114,12 +116,12 @@ class Reducer:
     """
 
     def __init__(
-        self, form: Form, pixels: int, *, whole: bool, split: bool, check: SumCheck
+        self, form: Form, pixels: int, *, is_whole: bool, splits_classes: bool, check: SumCheck
     ) -> None:
         self.form = form
         self.pixels = pixels
         self.check = check
-        self.sums = Accumulators(form, min(BLOCK, pixels) if whole else pixels, split)
+        self.sums = Accumulators(form, min(BLOCK, pixels) if is_whole else pixels, splits_classes)
         self._terms = np.zeros(BLOCK, np.int32)
         self._lead = np.zeros(BLOCK, form.sum_dtype)
         self._wide = np.zeros(BLOCK, np.float64)
@@ -292,17 +294,17 @@ def reduce_array(
     samples, classes, height, width = values.shape
     if names is None:
         names = [n for n in COMPUTED if samples > 1 or n not in OF_SEVERAL_SAMPLES]
-    wanted = frozenset(names) - {"predictions"} | {"prediction"}
+    names_of_maps = frozenset(names) - {"predictions"} | {"prediction"}
     if values.dtype == np.float64 and samples > 1:
         values = on_grid(values)
     tile = kernel_view(values)
     if tolerance is None:
         tolerance = tolerance_of(probs, probs.dtype.name)
-    form = Form(samples, classes, tile.dtype, 1.0, tolerance, wanted)
+    form = Form(samples, classes, tile.dtype, 1.0, tolerance, names_of_maps)
     check = SumCheck(
         classes, form.tolerance, form.sum_unit, form.total_dtype, "array in memory", width
     )
-    reducer = Reducer(form, height * width, whole=True, split=False, check=check)
+    reducer = Reducer(form, height * width, is_whole=True, splits_classes=False, check=check)
     maps = reducer.reduce(tile)
     return {
         ("predictions" if name == "prediction" else name): values.reshape(

@@ -26,24 +26,27 @@ class WithReference:
     reference: MapSource
 
     def __post_init__(self) -> None:
-        one, other = self.source, self.reference
-        self.kind, self.names = one.kind, one.names
-        self.classes, self.where = one.classes, one.where
-        if one.kind != other.kind:
+        evaluated, reference = self.source, self.reference
+        self.kind, self.names = evaluated.kind, evaluated.names
+        self.classes, self.where = evaluated.classes, evaluated.where
+        if evaluated.kind != reference.kind:
             raise StoreError(
-                f"{one.where} holds {one.kind} data, {other.where} {other.kind}; expected the same."
+                f"{evaluated.where} holds {evaluated.kind} data, {reference.where} "
+                f"{reference.kind}; expected the same."
             )
-        if one.names != other.names:
-            raise StoreError(_other_items(one, other))
-        if one.classes != other.classes:
+        if evaluated.names != reference.names:
+            raise StoreError(_other_items(evaluated, reference))
+        if evaluated.classes != reference.classes:
             raise StoreError(
-                f"{other.where} has {other.classes} classes, {one.where} has {one.classes}."
+                f"{reference.where} has {reference.classes} classes, {evaluated.where} has "
+                f"{evaluated.classes}."
             )
-        for item, name in enumerate(one.names):
-            if one.size(item) != other.size(item):
+        for item, name in enumerate(evaluated.names):
+            if evaluated.size(item) != reference.size(item):
                 raise StoreError(
-                    f"{other.where}: item {cut(name)} is {other.size(item)} (height, width), in "
-                    f"{one.where} {one.size(item)}; they must have the same size."
+                    f"{reference.where}: item {cut(name)} is {reference.size(item)} (height, "
+                    f"width), in {evaluated.where} {evaluated.size(item)}; they must have the "
+                    "same size."
                 )
 
     @property
@@ -63,8 +66,10 @@ class WithReference:
     @property
     def float32(self) -> frozenset[str]:
         """The maps of a regression that are float32, of both."""
-        own, other = (getattr(of, "float32", ()) for of in (self.source, self.reference))
-        return frozenset([*own, *map(of_reference, other)])
+        source_maps, reference_maps = (
+            getattr(of, "float32", ()) for of in (self.source, self.reference)
+        )
+        return frozenset([*source_maps, *map(of_reference, reference_maps)])
 
     def want(self, names: Sequence[str]) -> None:
         """Say which maps `read` shall give. Raises `UqevalError` for what there is not."""
@@ -84,24 +89,28 @@ class WithReference:
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
         """The wanted maps of both, of each item of a batch."""
-        mine = self.source.read(batch, heartbeat)
-        for own, other in zip(mine, self.reference.read(batch, heartbeat), strict=True):
-            own.update({of_reference(name): values for name, values in other.items()})
-        return mine
+        source_maps = self.source.read(batch, heartbeat)
+        for item_maps, reference_maps in zip(
+            source_maps, self.reference.read(batch, heartbeat), strict=True
+        ):
+            item_maps.update(
+                {of_reference(name): values for name, values in reference_maps.items()}
+            )
+        return source_maps
 
 
-def _other_items(one: MapSource, other: MapSource) -> str:
+def _other_items(first: MapSource, second: MapSource) -> str:
     """Why the items of the two are not the same, and what helps."""
-    said = (
-        f"{other.where}: its {other.items} items are not the {one.items} items of {one.where}, in "
-        "the same order"
+    messages = (
+        f"{second.where}: its {second.items} items are not the {first.items} items of "
+        f"{first.where}, in the same order"
     )
-    if one.items == other.items:
-        for nameless, named in ((other, one), (one, other)):
+    if first.items == second.items:
+        for nameless, with_names in ((second, first), (first, second)):
             if tuple(nameless.names) == tuple(map(str, range(nameless.items))):
                 return (
-                    f"{said}, as far as can be told: {nameless.where} gives its items no names, "
-                    f"while {named.where} does (the first is {quoted(named.names[0])}). Name them "
-                    "with --names FILE."
+                    f"{messages}, as far as can be told: {nameless.where} gives its items no "
+                    f"names, while {with_names.where} does (the first is "
+                    f"{quoted(with_names.names[0])}). Name them with --names FILE."
                 )
-    return f"{said}; names must agree."
+    return f"{messages}; names must agree."

@@ -50,9 +50,9 @@ class Boundary(View):
         import numpy as np
 
         label = maps["label"]
-        chosen = near_boundary(label, self.radius) == self.inside
+        in_region = near_boundary(label, self.radius) == self.inside
         void = np.iinfo(label.dtype).max
-        return maps | {"label": np.where(chosen, label, void), UNMASKED_LABEL: label}
+        return maps | {"label": np.where(in_region, label, void), UNMASKED_LABEL: label}
 
 
 def near_boundary(label: NDArray[Any], radius: float) -> NDArray[Any]:
@@ -65,14 +65,16 @@ def near_boundary(label: NDArray[Any], radius: float) -> NDArray[Any]:
     import numpy as np
 
     valid = label != np.iinfo(label.dtype).max
-    near = np.zeros(label.shape, bool)
+    is_near = np.zeros(label.shape, bool)
     classes = np.flatnonzero(np.bincount(label[valid]))
     for c in classes if len(classes) > 1 else ():
-        own = label == c
-        others = (~(valid & ~own)).astype(np.uint8)  # 0 at valid pixels of other classes
-        distance = cv2.distanceTransform(others, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
-        near |= own & (np.rint(np.square(distance, dtype=np.float64)) <= radius * radius)
-    return near
+        is_class = label == c
+        distance_input = (~(valid & ~is_class)).astype(
+            np.uint8
+        )  # 0 at valid pixels of other classes
+        distance = cv2.distanceTransform(distance_input, cv2.DIST_L2, cv2.DIST_MASK_PRECISE)
+        is_near |= is_class & (np.rint(np.square(distance, dtype=np.float64)) <= radius * radius)
+    return is_near
 
 
 def region_of(text: str) -> View:

@@ -93,17 +93,17 @@ class RegressionSource:
 
         Raises `UsageError` without a target, `StoreError` for a map that the store cannot give.
         """
-        without = ("label", "mean", "sigma", *self.extra)
-        if self.target is None and not set(names) <= set(without):
+        needs_no_target = ("label", "mean", "sigma", *self.extra)
+        if self.target is None and not set(names) <= set(needs_no_target):
             raise UsageError(
                 f"{self.where} comes without a target; give a store with `target`, a .npy, or a "
                 "folder of 16-bit PNGs, .npy or .pfm files after the predictions."
             )
         for name in names:
-            own = name.removeprefix(f"{_LAMBDA}:").removeprefix("sigma:")
-            if own in ("label", "mean", "target", "error", ERROR_KEY, TARGET_COUNTS):
+            base_name = name.removeprefix(f"{_LAMBDA}:").removeprefix("sigma:")
+            if base_name in ("label", "mean", "target", "error", ERROR_KEY, TARGET_COUNTS):
                 continue
-            if own in ("sigma", _LAMBDA):
+            if base_name in ("sigma", _LAMBDA):
                 if not self.members.has_sigma:
                     raise StoreError(
                         f"{self.where} has one mean a pixel and no standard deviation. Store one "
@@ -111,14 +111,16 @@ class RegressionSource:
                         "store that is a standard deviation with --uncertainty "
                         f"({cut(', '.join(sorted(self.extra)) or 'it holds none')})."
                     )
-            elif own in self.members.kinds:
+            elif base_name in self.members.kinds:
                 raise StoreError(
-                    f"--uncertainty {own}: {self.where} is read with σ = {SPREADS[own]} already. "
-                    "Leave --uncertainty out."
+                    f"--uncertainty {base_name}: {self.where} is read with σ = "
+                    f"{SPREADS[base_name]} already. Leave --uncertainty out."
                 )
-            elif own not in self.extra:
-                held = ", ".join(sorted({"sigma", *self.extra}))
-                raise StoreError(f"{self.where} has no map {quoted(own)}; it has {held}.")
+            elif base_name not in self.extra:
+                available = ", ".join(sorted({"sigma", *self.extra}))
+                raise StoreError(
+                    f"{self.where} has no map {quoted(base_name)}; it has {available}."
+                )
         self.wanted = self._needed = frozenset(names) | {"label"}
 
     def need(self, names: Collection[str]) -> None:
@@ -143,7 +145,9 @@ class RegressionSource:
     def float32(self) -> frozenset[str]:
         """The maps that are float32, as they are stored: float64 would hold the same numbers."""
         stored = self.extra | ({"target": self.target} if self.target else {})
-        exact = {n for n, own in stored.items() if all(fits_float32(a.dtype) for a in own.arrays)}
+        exact = {
+            n for n, planes in stored.items() if all(fits_float32(a.dtype) for a in planes.arrays)
+        }
         return self.members.float32 | exact | {sigma_of(name) for name in exact & set(self.extra)}
 
     def batches(self) -> list[range]:
@@ -158,15 +162,15 @@ class RegressionSource:
         """Peak bytes that reading a batch takes: a tile, accumulators and maps."""
         height, width = self.size(batch[0])
         pixels = len(batch) * height * width
-        kept = sum(planes.kept_bytes() for planes in self._planes(self._used))
-        own = 10 if self.members.single else 24  # the target as it is stored, masks
+        cached_bytes = sum(planes.kept_bytes() for planes in self._planes(self._used))
+        pixel_bytes = 10 if self.members.single else 24  # the target as it is stored, masks
         # Chunks may be larger than an item, and are decoded whole.
-        chunk = max((own.chunk_bytes() for own in self._planes(self._used)), default=0)
+        chunk = max((planes.chunk_bytes() for planes in self._planes(self._used)), default=0)
         return (
             self.members.tile_bytes(batch)
-            + kept
+            + cached_bytes
             + max(chunk - 8 * pixels, 0)
-            + pixels * (self.members.pixel_bytes + self._pixel_bytes() + 24 + own)
+            + pixels * (self.members.pixel_bytes + self._pixel_bytes() + 24 + pixel_bytes)
         )
 
     @cached_property
@@ -183,8 +187,8 @@ class RegressionSource:
         return [name for name in self.extra if _uses(self.wanted, name)]
 
     def _planes(self, extra: Iterable[str]) -> list[Planes]:
-        own = [self.extra[name] for name in extra]
-        return [*own, *([self.target] if self.target else []), *self.valid]
+        planes = [self.extra[name] for name in extra]
+        return [*planes, *([self.target] if self.target else []), *self.valid]
 
     # ---- what it gives
 
@@ -194,8 +198,8 @@ class RegressionSource:
         `heartbeat` is called with the bytes of each tile. Raises `DataError` or `StoreError` for
         values that cannot be evaluated, naming item and store.
         """
-        given = [self._given(item, heartbeat) for item in batch]
-        return self._joined(batch, given, self.members, heartbeat)
+        read_items = [self._given(item, heartbeat) for item in batch]
+        return self._joined(batch, read_items, self.members, heartbeat)
 
     def _given(self, item: int, heartbeat: Heartbeat) -> tuple[Maps, NDArray[Any]]:
         """Maps that do not depend on the members, `label` among them, and the target."""
@@ -221,27 +225,30 @@ class RegressionSource:
     def _joined(
         self,
         batch: range,
-        given: Sequence[tuple[Maps, NDArray[Any]]],
+        read_items: Sequence[tuple[Maps, NDArray[Any]]],
         members: Members,
         heartbeat: Heartbeat,
     ) -> list[Maps]:
-        """The maps asked for: those `given`, and those of some members."""
-        wanted = self._needed
+        """The maps asked for: those `read_items`, and those of some members."""
+        needed = self._needed
         joined: list[Maps] = [{} for _ in batch]
-        if wanted & _OF_MEMBERS or any(map(is_lambda, wanted)):
-            labels, targets = [maps["label"] for maps, _ in given], [target for _, target in given]
-            exact = "error" in wanted or any(map(is_lambda, wanted))
-            joined = members.join(batch, labels, targets, heartbeat, "mean" in wanted, exact)
+        if needed & _OF_MEMBERS or any(map(is_lambda, needed)):
+            labels, targets = (
+                [maps["label"] for maps, _ in read_items],
+                [target for _, target in read_items],
+            )
+            exact = "error" in needed or any(map(is_lambda, needed))
+            joined = members.join(batch, labels, targets, heartbeat, "mean" in needed, exact)
         results = []
-        for item, (maps, _), own in zip(batch, given, joined, strict=True):
-            every = maps | own
-            if ERROR_KEY in wanted:
-                every[ERROR_KEY] = self._key(every["error"])
-            for name in wanted:
+        for item, (maps, _), result in zip(batch, read_items, joined, strict=True):
+            all_maps = maps | result
+            if ERROR_KEY in needed:
+                all_maps[ERROR_KEY] = self._key(all_maps["error"])
+            for name in needed:
                 if is_lambda(name):
                     sigma = name.removeprefix(_LAMBDA).removeprefix(":") or "sigma"
-                    every[name] = self._ratio(every["error"], every[sigma], sigma, item)
-            results.append({name: every[name] for name in sorted(wanted)})
+                    all_maps[name] = self._ratio(all_maps["error"], all_maps[sigma], sigma, item)
+            results.append({name: all_maps[name] for name in sorted(needed)})
         return results
 
     def _truth(self, item: int) -> tuple[NDArray[Any], NDArray[Any]]:
@@ -268,12 +275,12 @@ class RegressionSource:
     def _place(self, planes: Planes, item: int) -> str:
         return f"{planes.where(item)}, item {cut(self.names[item])}"
 
-    def _check_size(self, plane: NDArray[Any], where: str, item: int, what: str) -> None:
+    def _check_size(self, plane: NDArray[Any], where: str, item: int, name: str) -> None:
         size, expected = plane.shape, self.size(item)
         if size != expected:
             hint = f" {SWAPPED}" if size == expected[::-1] else ""
             raise StoreError(
-                f"{where}: {what} {size[0]}×{size[1]} (height×width), the predictions are "
+                f"{where}: {name} {size[0]}×{size[1]} (height×width), the predictions are "
                 f"{expected[0]}×{expected[1]}; they must have the same size.{hint}"
             )
 
@@ -321,10 +328,10 @@ class RegressionSource:
         """λ = ε/σ rounded to float32."""
         from uqeval.kernels.members import set_ratios
 
-        found = self.members.spare.empty(error.shape, np.float32)
-        if not set_ratios(error, sigma, found):
+        ratio = self.members.spare.empty(error.shape, np.float32)
+        if not set_ratios(error, sigma, ratio):
             self._refuse_negative(sigma, name, item)
-        return found
+        return ratio
 
     def _refuse_negative(self, values: NDArray[Any], name: str, item: int) -> None:
         """Raise `NegativeSigma` where a map that stands for σ is negative."""
@@ -340,8 +347,8 @@ class RegressionSource:
             )
 
 
-def _uses(wanted: frozenset[str], name: str) -> bool:
-    return bool(wanted & {name, lambda_of(name), sigma_of(name)})
+def _uses(names: frozenset[str], name: str) -> bool:
+    return bool(names & {name, lambda_of(name), sigma_of(name)})
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:

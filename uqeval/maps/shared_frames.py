@@ -47,12 +47,12 @@ class SharedFrames:
         """The frame; raises what loading it raises."""
         with self._lock:
             future = self._frames.get(index)
-            mine = future is None
+            is_reader = future is None
             if future is None:
                 future = self._frames[index] = Future()
         if self._sequential:
             self._load_up_to(index)
-        elif mine:
+        elif is_reader:
             self._fill(index, future)
         frame = future.result()
         self.skip(index)

@@ -59,7 +59,7 @@ class Source:
         labels: Labels | None,
         where: str,
         sum_tolerance: float | None = None,
-        held: str = "predictions",
+        content: str = "predictions",
     ) -> None:
         self.names = tuple(names)
         self.classes = classes
@@ -68,7 +68,7 @@ class Source:
         self._kept = StoredMaps(stored, self.names, classes)
         self.labels = labels
         self.where = where
-        self.held = held
+        self.held = content
         self.sum_tolerance = sum_tolerance
         self.wanted: frozenset[str] = frozenset()
 
@@ -140,26 +140,26 @@ class Source:
         height, width = self.size(batch[0])
         pixels = height * width
         # The maps of a batch, and what label planes and their checks take beside them.
-        held = len(batch) * pixels * (map_bytes(self.wanted, self.classes) + 4)
+        map_size = len(batch) * pixels * (map_bytes(self.wanted, self.classes) + 4)
         # Chunks may be larger than an item, and are decoded whole.
         planes = [*self.stored.values(), *([self.labels.planes] if self.labels else [])]
-        largest = max((own.chunk_bytes() for own in planes), default=0)
-        held += max(largest - len(batch) * pixels * 4, 0)
+        largest = max((plane_stack.chunk_bytes() for plane_stack in planes), default=0)
+        map_size += max(largest - len(batch) * pixels * 4, 0)
         stack = self.stack
         if not stack:
-            return 2 * held
+            return 2 * map_size
         form, boxes = self._form(), stack.boxes(batch[0])
         box = max(b.pixels for b in boxes)
-        whole = stack.whole(batch[0])
-        if whole:
-            held += form.accumulator_bytes(min(BLOCK, box), False)
+        is_whole = stack.whole(batch[0])
+        if is_whole:
+            map_size += form.accumulator_bytes(min(BLOCK, box), False)
         else:
-            held += len(batch) * form.accumulator_bytes(box, stack.splits_classes(batch[0]))
+            map_size += len(batch) * form.accumulator_bytes(box, stack.splits_classes(batch[0]))
         # The maps of a box, before they are put in place; those of an item of one box are in place.
-        made = box * form.map_bytes()
+        reduced_bytes = box * form.map_bytes()
         if len(boxes) == 1:
-            made *= len(batch)
-            held -= made
+            reduced_bytes *= len(batch)
+            map_size -= reduced_bytes
         tile = stack.tile_bytes(batch)
         # A tile of one item as the kernels take it, and on the way there.
         numbers = tile // len(batch) // max(d.itemsize for d in stack.dtypes)
@@ -171,7 +171,7 @@ class Source:
             copies += 2
         tile += copies * numbers * form.dtype.itemsize
         # Maps are made of a tile that is whole, else when all tiles have been added up.
-        return held + (tile + made if whole else max(tile, made))
+        return map_size + (tile + reduced_bytes if is_whole else max(tile, reduced_bytes))
 
     # ---- what it gives
 
@@ -186,15 +186,17 @@ class Source:
             maps = self._reduce(batch, labels, heartbeat)
         else:
             maps = [{"prediction": self._kept.prediction(item)} for item in batch]
-        for item, label, found in zip(batch, labels, maps, strict=True):
+        for item, label, item_maps in zip(batch, labels, maps, strict=True):
             if label is not None and "label" in self.wanted:
-                found["label"] = label
-            for name in self.wanted - set(found) - {"label_rank"}:
-                found[name] = self._kept.numbers(name, item, self.size(item))
-                heartbeat(found[name].nbytes)
-            if "label_rank" in self.wanted and "label_rank" not in found:
+                item_maps["label"] = label
+            for name in self.wanted - set(item_maps) - {"label_rank"}:
+                item_maps[name] = self._kept.numbers(name, item, self.size(item))
+                heartbeat(item_maps[name].nbytes)
+            if "label_rank" in self.wanted and "label_rank" not in item_maps:
                 assert label is not None
-                found["label_rank"] = self._kept.label_rank(item, label, found["prediction"])
+                item_maps["label_rank"] = self._kept.label_rank(
+                    item, label, item_maps["prediction"]
+                )
         return maps
 
     def _label(self, item: int) -> NDArray[Any] | None:
@@ -235,12 +237,12 @@ class Source:
         boxes, size = stack.boxes(batch[0]), self.size(batch[0])
         # Maps of several boxes are put together; those of one are as they come.
         results: list[Maps] = [self._unfilled(form, size) if boxes[1:] else {} for _ in batch]
-        whole, split = stack.whole(batch[0]), stack.splits_classes(batch[0])
+        is_whole, splits_classes = stack.whole(batch[0]), stack.splits_classes(batch[0])
         for box in boxes:
             region = (slice(box.y0, box.y1), slice(box.x0, box.x1))
             reducers = {
                 item: Reducer(
-                    form, box.pixels, whole=whole, split=split,
+                    form, box.pixels, is_whole=is_whole, splits_classes=splits_classes,
                     check=SumCheck(
                         form.classes, form.tolerance, form.sum_unit, form.total_dtype,
                         self.where,
@@ -254,15 +256,15 @@ class Source:
                 values = self._prepare(tile, form)
                 reducer = reducers[tile.item]
                 reducer.check = replace(reducer.check, where=self._place_of(tile))
-                if whole:
+                if is_whole:
                     j = tile.item - batch[0]
-                    found = reducer.reduce(values, _flat(labels[j], region))
-                    self._place(results[j], region, found)
-                    del found
+                    reduced = reducer.reduce(values, _flat(labels[j], region))
+                    self._place(results[j], region, reduced)
+                    del reduced
                 else:
                     reducer.add(values, tile.t0, tile.c0)
                 del tile, values, reducer  # before the next one is read
-            if not whole:
+            if not is_whole:
                 for item in batch:
                     j = item - batch[0]
                     reducer = reducers.pop(item)
@@ -308,9 +310,9 @@ class Source:
         }
 
     @staticmethod
-    def _place(maps: Maps, region: tuple[slice, slice], found: Maps) -> None:
+    def _place(maps: Maps, region: tuple[slice, slice], reduced: Maps) -> None:
         shape = (region[0].stop - region[0].start, region[1].stop - region[1].start)
-        for name, flat in found.items():
+        for name, flat in reduced.items():
             values = flat.reshape(*flat.shape[:-1], *shape)
             if name in maps:
                 maps[name][(..., *region)] = values
@@ -322,12 +324,12 @@ def _flat(label: NDArray[Any] | None, region: tuple[slice, slice]) -> NDArray[An
     return None if label is None else np.ascontiguousarray(label[region]).reshape(-1)
 
 
-def with_samples(source: MapSource, what: str) -> Source:
-    """The source, if it has samples of class probabilities; `UsageError` for `what` else."""
+def with_samples(source: MapSource, option: str) -> Source:
+    """The source, if it has samples of class probabilities; `UsageError` for `option` else."""
     if not isinstance(source, Source):
-        raise UsageError(f"{source.where} holds {source.kind} data; {what} takes probabilities.")
+        raise UsageError(f"{source.where} holds {source.kind} data; {option} takes probabilities.")
     if source.stack is None:
         raise UsageError(
-            f"{source.where} is a maps store, whose samples are gone; {what} takes samples."
+            f"{source.where} is a maps store, whose samples are gone; {option} takes samples."
         )
     return source

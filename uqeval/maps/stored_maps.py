@@ -77,14 +77,14 @@ class StoredMaps:
         if "label_rank" in self.planes:
             return self._plane("label_rank", item, size)[0].astype(np.uint16)
         mean = self._plane("mean_probs", item, size)[0].astype(np.float32)
-        known = label != void_of(self.classes)
-        y = np.where(known, label, 0).astype(np.intp)
-        mine = np.take_along_axis(mean, y[None], axis=0)[0]
+        is_labelled = label != void_of(self.classes)
+        y = np.where(is_labelled, label, 0).astype(np.intp)
+        label_probs = np.take_along_axis(mean, y[None], axis=0)[0]
         rank = np.where(y == prediction, 0, 1)
         for c in range(self.classes):
-            larger = (mean[c] > mine) | ((mean[c] == mine) & (c < y))
+            larger = (mean[c] > label_probs) | ((mean[c] == label_probs) & (c < y))
             rank += larger & (y != prediction) & (c != y) & (c != prediction)
-        return np.where(known, rank, 0).astype(np.uint16)
+        return np.where(is_labelled, rank, 0).astype(np.uint16)
 
 
 def lacking(where: str, name: str, stored: list[str], samples: bool) -> str:
@@ -98,18 +98,18 @@ def lacking(where: str, name: str, stored: list[str], samples: bool) -> str:
             f"give the segmentation scores (uqeval run {quote(where)} LABELS) and `uqeval tc`; "
             "store class probabilities or a map for the rest."
         )
-    held = f"It holds {', '.join(stored) or 'no maps'}"
+    stored_text = f"It holds {', '.join(stored) or 'no maps'}"
     if samples:
-        known = ", ".join(n for n in COMPUTED if n not in ("prediction", "mean_probs"))
-        return f"{where} has no map {quoted(name)}. {held}; samples give {known}."
+        computed = ", ".join(n for n in COMPUTED if n not in ("prediction", "mean_probs"))
+        return f"{where} has no map {quoted(name)}. {stored_text}; samples give {computed}."
     hint = "`uqeval reduce` writes the usual ones from samples."
-    others = [own for own in stored if own not in NO_UNCERTAINTY]
-    if name in UNCERTAINTIES and others:
-        hint += f" --uncertainty {others[0]} takes that map in its place."
-    if name == "brier" and others:
-        ranked = "" if "entropy" in stored else f" --uncertainty {others[0]}"
+    measures = [name for name in stored if name not in NO_UNCERTAINTY]
+    if name in UNCERTAINTIES and measures:
+        hint += f" --uncertainty {measures[0]} takes that map in its place."
+    if name == "brier" and measures:
+        ranked = "" if "entropy" in stored else f" --uncertainty {measures[0]}"
         hint += (
             " Sparsification of wrong pixels needs none: uqeval sparsification "
             f"{where} LABELS --error zero-one{ranked}"
         )
-    return f"{where} has no map {quoted(name)}. {held}; {hint}"
+    return f"{where} has no map {quoted(name)}. {stored_text}; {hint}"

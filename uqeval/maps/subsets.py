@@ -54,9 +54,9 @@ class ClassSubsets(Source):
         height, width = self.size(batch[0])
         form = self._form()
         box = max(b.pixels for b in self.stack.boxes(batch[0]))
-        gathered = form.samples * form.classes * form.dtype.itemsize * box
+        stack_bytes = form.samples * form.classes * form.dtype.itemsize * box
         maps = len(self.subsets) * form.map_bytes() * height * width
-        return super().batch_bytes(batch) + len(batch) * (gathered + maps)
+        return super().batch_bytes(batch) + len(batch) * (stack_bytes + maps)
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
         """The maps of the items of a batch: `label`, and `<subset>/<name>` for every subset."""
@@ -65,8 +65,10 @@ class ClassSubsets(Source):
         labels = [self._label(item) for item in batch]
         forms = []
         for subset in self.subsets:
-            single = OF_SEVERAL_SAMPLES if len(subset) == 1 else frozenset()
-            forms.append(replace(form, samples=len(subset), wanted=form.wanted - single))
+            names_without_samples = OF_SEVERAL_SAMPLES if len(subset) == 1 else frozenset()
+            forms.append(
+                replace(form, samples=len(subset), wanted=form.wanted - names_without_samples)
+            )
         results: list[Maps] = []
         for label in labels:
             maps: Maps = {} if label is None else {"label": label}
@@ -75,8 +77,8 @@ class ClassSubsets(Source):
                 maps |= {of_subset(k, name): values for name, values in unfilled.items()}
             results.append(maps)
         for box in stack.boxes(batch[0]):
-            held = self._gather(batch, box, heartbeat)
-            for item, values in zip(batch, held, strict=True):
+            stacks = self._gather(batch, box, heartbeat)
+            for item, values in zip(batch, stacks, strict=True):
                 check = SumCheck(
                     form.classes, form.tolerance, form.sum_unit, form.total_dtype,
                     f"{self.where}, item {cut(self.names[item])}", box.x1 - box.x0, box.y0, box.x0,
@@ -86,10 +88,12 @@ class ClassSubsets(Source):
                 flat = None if label is None else np.ascontiguousarray(label[region]).reshape(-1)
                 for k, (subset, own) in enumerate(zip(self.subsets, forms, strict=True)):
                     heartbeat(0)
-                    reducer = Reducer(own, box.pixels, whole=True, split=False, check=check)
-                    found = reducer.reduce(values, flat, subset)
+                    reducer = Reducer(
+                        own, box.pixels, is_whole=True, splits_classes=False, check=check
+                    )
+                    reduced = reducer.reduce(values, flat, subset)
                     shape = (box.y1 - box.y0, box.x1 - box.x0)
-                    for name, flat_map in found.items():
+                    for name, flat_map in reduced.items():
                         target = results[item - batch[0]][of_subset(k, name)]
                         target[(..., *region)] = flat_map.reshape(*flat_map.shape[:-1], *shape)
         return results
@@ -99,13 +103,13 @@ class ClassSubsets(Source):
         stack, form = self.stack, self._form()
         assert stack is not None
         shape = (stack.samples, form.classes, box.pixels)
-        whole = [np.empty(shape, form.dtype) for _ in batch]
+        stacks = [np.empty(shape, form.dtype) for _ in batch]
         for tile in stack.tiles(batch, box):
             heartbeat(tile.values.nbytes)
             values = self._prepare(tile, form)
             t, c = tile.t0, tile.c0
-            whole[tile.item - batch[0]][t : t + values.shape[0], c : c + values.shape[1]] = values
-        return whole
+            stacks[tile.item - batch[0]][t : t + values.shape[0], c : c + values.shape[1]] = values
+        return stacks
 
 
 class NumberSubsets(RegressionSource):
@@ -125,21 +129,23 @@ class NumberSubsets(RegressionSource):
         """Peak bytes of reading a batch: all its members, and the maps of all subsets."""
         height, width = self.size(batch[0])
         members = self.members
-        held = sum(
+        member_bytes = sum(
             stack.samples * max(dtype.itemsize for dtype in stack.dtypes)
             for stack in (members.means, members.spreads) if stack
         )  # fmt: skip
         if members.skip_nan:
-            held += members.count + 8  # where samples are numbers, and the targets of a subset
+            member_bytes += (
+                members.count + 8
+            )  # where samples are numbers, and the targets of a subset
         maps = len(self.subsets) * (8 * len(self.wanted) + members.skip_nan)
-        return super().batch_bytes(batch) + len(batch) * height * width * (held + maps)
+        return super().batch_bytes(batch) + len(batch) * height * width * (member_bytes + maps)
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
         """The maps of the items of a batch, of every subset."""
-        given = [self._given(item, heartbeat) for item in batch]
+        read_items = [self._given(item, heartbeat) for item in batch]
         means = _Held(self.members.means, batch, heartbeat)
         spreads = _Held(self.members.spreads, batch, heartbeat) if self.members.spreads else None
-        known = [means.numbers(item) if self.members.skip_nan else None for item in batch]
+        numbers = [means.numbers(item) if self.members.skip_nan else None for item in batch]
         results: list[Maps] = [{} for _ in batch]
         # The largest subset first: what is wrong with any member is said as of all members.
         for k in sorted(range(len(self.subsets)), key=lambda k: -len(self.subsets[k])):
@@ -147,28 +153,30 @@ class NumberSubsets(RegressionSource):
             members: Members = copy.copy(self.members)
             members.means = means.of(subset)
             members.spreads = spreads.of(subset) if spreads else None
-            own = [_within(*one, subset) for one in zip(given, known, strict=True)]
-            joined = self._joined(batch, own, members, lambda _: heartbeat(0))
-            for maps, (shared, _), found in zip(results, given, joined, strict=True):
-                for name, values in found.items():
+            subset_items = [
+                _within(*item, subset) for item in zip(read_items, numbers, strict=True)
+            ]
+            subset_maps = self._joined(batch, subset_items, members, lambda _: heartbeat(0))
+            for maps, (shared, _), item_maps in zip(results, read_items, subset_maps, strict=True):
+                for name, values in item_maps.items():
                     all_share = values is shared.get(name)
                     maps[name if all_share else of_subset(k, name)] = values
         return results
 
 
 def _within(
-    given: tuple[Maps, NDArray[Any]], known: NDArray[Any] | None, subset: Sequence[int]
+    item: tuple[Maps, NDArray[Any]], numbers: NDArray[Any] | None, subset: Sequence[int]
 ) -> tuple[Maps, NDArray[Any]]:
     """What is given of an item, void where no sample of a subset is a number but others are.
 
-    `known` [sample, y, x] says which are, or that all are.
+    `numbers` [sample, y, x] says which are, or that all are.
     """
-    if known is None:
-        return given
-    maps, target = given
-    lost = known.any(axis=0) & ~known[list(subset)].any(axis=0)
+    if numbers is None:
+        return item
+    maps, target = item
+    lost = numbers.any(axis=0) & ~numbers[list(subset)].any(axis=0)
     if not lost.any():
-        return given
+        return item
     return maps | {"label": np.where(lost, np.uint8(VOID), maps["label"])}, target
 
 
@@ -180,32 +188,32 @@ class _Held(Stack):
         self._tiles: dict[Box, list[Tile]] = {}
         self._subset: Sequence[int] = range(stack.samples)
         for box in stack.boxes(batch[0]):
-            held = self._tiles.setdefault(box, [])
+            box_tiles = self._tiles.setdefault(box, [])
             for tile in stack.tiles(batch, box):
                 heartbeat(tile.values.nbytes)
-                held.append(tile)
+                box_tiles.append(tile)
 
     def of(self, subset: Sequence[int]) -> _Held:
         """The same stack with some of its samples only."""
-        own = copy.copy(self)
-        own._subset, own.samples = subset, len(subset)
-        return own
+        copied = copy.copy(self)
+        copied._subset, copied.samples = subset, len(subset)
+        return copied
 
     def numbers(self, item: int) -> NDArray[Any]:
         """Which samples [sample, y, x] of an item are not NaN."""
-        found = np.zeros((self.samples, *self.size(item)), bool)
+        is_number = np.zeros((self.samples, *self.size(item)), bool)
         for box, tiles in self._tiles.items():
             for tile in tiles:
                 if tile.item == item:
                     values = tile.values[:, 0] if tile.values.ndim == 4 else tile.values
                     rows = slice(tile.t0, tile.t0 + len(values))
-                    found[rows, box.y0 : box.y1, box.x0 : box.x1] = ~np.isnan(values)
-        return found
+                    is_number[rows, box.y0 : box.y1, box.x0 : box.x1] = ~np.isnan(values)
+        return is_number
 
     def tiles(self, batch: range, box: Box) -> Iterator[Tile]:
         """The tiles of a box, one for each sample of the subset; `t0` is its place among all."""
         for tile in self._tiles[box]:
             for t in self._subset:
                 if tile.t0 <= t < tile.t0 + len(tile.values):
-                    own = tile.values[t - tile.t0 : t - tile.t0 + 1]
-                    yield replace(tile, t0=t, values=own)
+                    sample_tile = tile.values[t - tile.t0 : t - tile.t0 + 1]
+                    yield replace(tile, t0=t, values=sample_tile)

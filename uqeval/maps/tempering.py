@@ -66,21 +66,21 @@ class TemperedSamples(Source):
         if not self._likelihoods:
             return super().read(batch, heartbeat)
         assert self.stack is not None
-        found: list[Maps] = []
+        results: list[Maps] = []
         for item in batch:
             label = self._label(item)
             assert label is not None
             nll = np.empty((self.betas.count, *label.shape), np.float32)
-            found.append({"label": label, "tempered_nll": nll})
+            results.append({"label": label, "tempered_nll": nll})
         for box in self.stack.boxes(batch[0]):
-            self._add_box(batch, box, found, heartbeat)
-        return found
+            self._add_box(batch, box, results, heartbeat)
+        return results
 
-    def _add_box(self, batch: range, box: Box, found: list[Maps], heartbeat: Heartbeat) -> None:
+    def _add_box(self, batch: range, box: Box, results: list[Maps], heartbeat: Heartbeat) -> None:
         stack, form, betas = self.stack, self._form(), self.betas
         assert stack is not None
         region = (slice(box.y0, box.y1), slice(box.x0, box.x1))
-        labels = [np.ascontiguousarray(maps["label"][region]).reshape(-1) for maps in found]
+        labels = [np.ascontiguousarray(maps["label"][region]).reshape(-1) for maps in results]
         top, sums = np.zeros((2, len(batch), betas.count, box.pixels))
         block = kernels.tempering.BLOCK
         logs, work = np.empty((form.classes, block)), np.empty((3, block))
@@ -93,7 +93,7 @@ class TemperedSamples(Source):
                 betas.step, logs, work, z, top[j], sums[j],
             )  # fmt: skip
         nll = np.empty((betas.count, box.pixels), np.float32)
-        for j, maps in enumerate(found):
+        for j, maps in enumerate(results):
             kernels.tempering.finish_label_logs(form.samples, top[j], sums[j], nll)
             shape = (betas.count, box.y1 - box.y0, box.x1 - box.x0)
             maps["tempered_nll"][(..., *region)] = nll.reshape(shape)

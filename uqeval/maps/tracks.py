@@ -66,24 +66,24 @@ class Tracker:
         live = _none(self.models) if first else self._live
         seeds = self._seeds(rgb_before, live, before_ids)
         ended, live = _advanced(_joined(live, seeds), forward, unreliable)
-        alive, changed = self._read(live, after_ids)
+        is_alive, changed = self._read(live, after_ids)
         if last:
             ended, live = _joined(ended, live), _none(self.models)
         self._live = live
         columns = self._of_ended(ended) | {
-            "alive": alive,
+            "alive": is_alive,
             "changed": changed,
             "unreliable": np.count_nonzero(unreliable),
             "pixels": unreliable.size,
             "seeds": seeds.length.size,
         }
-        found = np.empty((self.models, sum(track_columns(self.classes).values())), np.int64)
+        counts = np.empty((self.models, sum(track_columns(self.classes).values())), np.int64)
         at = 0
         for name, width in track_columns(self.classes).items():
             value = columns[name]
-            found[:, at : at + width] = value if width > 1 else np.reshape(value, (-1, 1))
+            counts[:, at : at + width] = value if width > 1 else np.reshape(value, (-1, 1))
             at += width
-        return found
+        return counts
 
     def _seeds(self, rgb: NDArray[np.uint8], live: _Tracks, ids: Sequence[NDArray[Any]]) -> _Tracks:
         """New tracks on the free points of the grid (rules 2 and 3)."""
@@ -98,7 +98,7 @@ class Tracker:
             covered |= ~_structured(rgb, rows, columns)
         r, c = np.nonzero(~covered)
         y, x = rows[r], columns[c]
-        label = np.array([own[y, x] for own in ids], np.int32).reshape(self.models, y.size)
+        label = np.array([frame[y, x] for frame in ids], np.int32).reshape(self.models, y.size)
         return _Tracks(
             x.astype(np.float64),
             y.astype(np.float64),
@@ -113,13 +113,15 @@ class Tracker:
     ) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Read the labels at the new positions; tracks alive, and changed, of each model."""
         y, x = _pixel(live.y), _pixel(live.x)
-        label = np.array([own[y, x] for own in ids], np.int32).reshape(live.label.shape)
-        same = label == live.label
-        live.steady &= same
+        label = np.array([frame[y, x] for frame in ids], np.int32).reshape(live.label.shape)
+        is_same_class = label == live.label
+        live.steady &= is_same_class
         live.start[label == self.void] = self.void
         live.label[...] = label
-        alive = live.start != self.void
-        return np.count_nonzero(alive, axis=1), np.count_nonzero(alive & ~same, axis=1)
+        is_alive = live.start != self.void
+        return np.count_nonzero(is_alive, axis=1), np.count_nonzero(
+            is_alive & ~is_same_class, axis=1
+        )
 
     def _of_ended(self, ended: _Tracks) -> dict[str, Any]:
         """The columns that tracks fill when they end, [model, ...]."""
@@ -127,15 +129,17 @@ class Tracker:
         counts = ended.start != self.void
         bins = np.searchsorted(TRACK_LENGTHS, ended.length, side="right") - 1
 
-        def by(values: NDArray[Any], chosen: NDArray[np.bool_], size: int) -> NDArray[np.intp]:
-            rows = [np.bincount(values[m][chosen[m]], minlength=size) for m in range(self.models)]
+        def counts_by(
+            values: NDArray[Any], selected: NDArray[np.bool_], size: int
+        ) -> NDArray[np.intp]:
+            rows = [np.bincount(values[m][selected[m]], minlength=size) for m in range(self.models)]
             return np.array(rows, np.intp).reshape(self.models, size)
 
         return {
-            "tracks": by(ended.start, counts, self.classes),
-            "consistent": by(ended.start, counts & ended.steady, self.classes),
+            "tracks": counts_by(ended.start, counts, self.classes),
+            "consistent": counts_by(ended.start, counts & ended.steady, self.classes),
             "points": np.where(counts, ended.length, 0).sum(axis=1),
-            "lengths": by(np.broadcast_to(bins, counts.shape), counts, len(TRACK_LENGTHS)),
+            "lengths": counts_by(np.broadcast_to(bins, counts.shape), counts, len(TRACK_LENGTHS)),
             "dropped": np.count_nonzero(~counts, axis=1),
         }
 
@@ -156,9 +160,9 @@ class _Tracks:
     label: NDArray[np.int32]
     steady: NDArray[np.bool_]
 
-    def where(self, chosen: NDArray[np.bool_]) -> _Tracks:
-        """The tracks of which `chosen` [track] is true."""
-        return _Tracks(*(values[..., chosen] for values in vars(self).values()))
+    def where(self, selected: NDArray[np.bool_]) -> _Tracks:
+        """The tracks of which `selected` [track] is true."""
+        return _Tracks(*(values[..., selected] for values in vars(self).values()))
 
 
 def _none(models: int) -> _Tracks:
@@ -208,8 +212,10 @@ def _structured(
     import cv2
 
     def smooth(image: NDArray[np.float64], sigma: float) -> NDArray[np.float64]:
-        found: NDArray[Any] = cv2.GaussianBlur(image, (0, 0), sigma, borderType=cv2.BORDER_REFLECT)
-        return found
+        blurred: NDArray[Any] = cv2.GaussianBlur(
+            image, (0, 0), sigma, borderType=cv2.BORDER_REFLECT
+        )
+        return blurred
 
     image = smooth(rgb.astype(np.float64), _SMOOTH)
     tensor = np.empty((*rgb.shape[:2], 3))

@@ -122,11 +122,11 @@ class VideoSource:
 
     def records(self) -> dict[str, dict[str, Any]]:
         """What a report says of each wanted method of flow, by id."""
-        found = {method: own.record() for method, own in self._estimators.items()}
+        methods = {method: estimator.record() for method, estimator in self._estimators.items()}
         if "flow:file" in self.wanted or "flow_forward:file" in self.wanted:
-            where = {direction: flows.where for direction, flows in self.stored.items()}
-            found["file"] = {"name": "file", "id": "file", **where}
-        return found
+            stored_paths = {direction: flows.where for direction, flows in self.stored.items()}
+            methods["file"] = {"name": "file", "id": "file", **stored_paths}
+        return methods
 
     def batches(self) -> list[range]:
         """Pairs one by one: their frames are shared."""
@@ -161,19 +161,19 @@ class VideoSource:
         flows = self._flows(item, before, after, heartbeat)
         maps: Maps = {}
         for name in self.wanted - set(self._trackers):
-            what, _, which = name.partition(":")
-            if what == "prediction":
+            kind, _, which = name.partition(":")
+            if kind == "prediction":
                 maps[name] = after.ids[int(which)]
-            elif what == "prediction_before":
+            elif kind == "prediction_before":
                 maps[name] = before.ids[int(which)]
-            elif what in ("flow", "flow_forward"):
+            elif kind in ("flow", "flow_forward"):
                 maps[name] = flows[name]
-            elif what == "label":
+            elif kind == "label":
                 maps[name] = self._label(after)
-            elif what == "label_before":
+            elif kind == "label_before":
                 maps[name] = self._label(before if pair.first else None, before.grey.shape)
             else:
-                maps[name] = after.grey if what == "grey" else before.grey
+                maps[name] = after.grey if kind == "grey" else before.grey
         if self._trackers:
             with self._turnstile.turn(item, lambda: heartbeat(0)):
                 for name, tracker in self._trackers.items():
@@ -195,16 +195,16 @@ class VideoSource:
     def _flows(
         self, item: int, before: Frame, after: Frame, heartbeat: Heartbeat
     ) -> dict[str, NDArray[Any]]:
-        wanted = {n for n in self.wanted if n.startswith(("flow:", "flow_forward:"))}
+        flow_names = {n for n in self.wanted if n.startswith(("flow:", "flow_forward:"))}
         for name in self._trackers:
             _, method = rules_of(name)
-            wanted |= {names_of.flow(method), names_of.flow_forward(method)}
-        found = {}
-        for name in sorted(wanted):
+            flow_names |= {names_of.flow(method), names_of.flow_forward(method)}
+        flows = {}
+        for name in sorted(flow_names):
             direction, _, method = name.partition(":")
             if method == "file":
-                found[name] = self._stored_flow(direction, item)
-                heartbeat(found[name].nbytes)
+                flows[name] = self._stored_flow(direction, item)
+                heartbeat(flows[name].nbytes)
                 continue
             images = (after.grey, before.grey)
             if direction == "flow_forward":
@@ -212,13 +212,13 @@ class VideoSource:
             estimator = self._estimators[method]
             began = time.perf_counter()
             if self.cache is not None:
-                found[name] = self.cache.get(estimator, *images)
+                flows[name] = self.cache.get(estimator, *images)
             else:
-                found[name] = estimator(*images)
+                flows[name] = estimator(*images)
             with self._lock:
                 self.seconds[method] += time.perf_counter() - began
             heartbeat(0)
-        return found
+        return flows
 
     def _stored_flow(self, direction: str, item: int) -> NDArray[Any]:
         flows, size = self.stored[direction], self.size(item)

@@ -69,8 +69,10 @@ class Subset(View):
     def maps(self, maps: Maps) -> Maps:
         """Maps of all subsets have no prefix."""
         prefix = of_subset(self.number, "")
-        own = {name.removeprefix(prefix): v for name, v in maps.items() if name.startswith(prefix)}
-        return maps | own
+        view_maps = {
+            name.removeprefix(prefix): v for name, v in maps.items() if name.startswith(prefix)
+        }
+        return maps | view_maps
 
 
 @dataclass(frozen=True)

@@ -35,8 +35,8 @@ AXES: dict[str, frozenset[str]] = {
 
 def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:
     """The canonical names of `dimension_names`; raises `StoreError` for a name nobody knows."""
-    known = {alias: axis for axis, aliases in AXES.items() for alias in aliases}
-    axes = tuple(known.get((name or "").lower(), "") for name in names)
+    axis_of_alias = {alias: axis for axis, aliases in AXES.items() for alias in aliases}
+    axes = tuple(axis_of_alias.get((name or "").lower(), "") for name in names)
     if "" in axes or len(set(axes)) != len(axes):
         raise StoreError(
             f"{where}: dimension_names are {cut(list(names))}; expected each of item, sample, "
@@ -45,17 +45,17 @@ def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:
     return axes
 
 
-def file_digest(path: Path, *more: object) -> str:
+def file_digest(path: Path, *details: object) -> str:
     """SHA-256 of a file's name, size and time of change, for files too large to read twice.
 
-    `more` is what else tells it apart. Raises `StoreError` if the file is gone.
+    `details` is what else tells it apart. Raises `StoreError` if the file is gone.
     """
     try:
         stat = path.stat()
     except OSError as error:
         raise StoreError(f"{cut(path)}: cannot be read: {error.strerror}.") from error
-    told = (path.name, stat.st_size, stat.st_mtime_ns, *more)
-    return hashlib.sha256(repr(told).encode()).hexdigest()
+    identity = (path.name, stat.st_size, stat.st_mtime_ns, *details)
+    return hashlib.sha256(repr(identity).encode()).hexdigest()
 
 
 class StoredArray(ABC):

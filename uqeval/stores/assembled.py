@@ -50,23 +50,25 @@ class Opening:
 
 
 def store_of_named(
-    path: str, members: Mapping[str, StoredArray], attributes: dict[str, Any], how: Opening
+    path: str, members: Mapping[str, StoredArray], attributes: dict[str, Any], opening: Opening
 ) -> Store:
     """A store of named arrays that lie in one file, or in memory."""
     arrays: dict[str, StoredArray] = {}
     for kind, array in members.items():
-        known = known_as(kind, array)
-        if known in arrays:
+        kinds = known_as(kind, array)
+        if kinds in arrays:
             raise StoreError(
-                f"{cut(path)}: holds {quoted(known)} twice, once as {quoted(kind)}. Keep one of "
+                f"{cut(path)}: holds {quoted(kinds)} twice, once as {quoted(kind)}. Keep one of "
                 "them."
             )
         if array.dtype.kind != "U" and kind != "names":
-            arrays[known] = array
-    arrays = how.declared.of_named(with_scale(arrays), path)
-    arrays, single = _one_item(arrays)
-    own = None if single else own_names(members, attributes, path)
-    return assemble(path, arrays, how.names, own, attributes, single=single, held=tuple(members))
+            arrays[kinds] = array
+    arrays = opening.declared.of_named(with_scale(arrays), path)
+    arrays, is_single = _one_item(arrays)
+    names = None if is_single else own_names(members, attributes, path)
+    return assemble(
+        path, arrays, opening.names, names, attributes, is_single=is_single, kinds=tuple(members)
+    )
 
 
 def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], bool]:
@@ -87,24 +89,24 @@ def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], b
     return arrays, True
 
 
-def store_of_one(array: StoredArray, how: Opening) -> Store:
+def store_of_one(array: StoredArray, opening: Opening) -> Store:
     """A store of one array that has no name, so that its role and rank say what it is."""
-    role, rank = how.role, len(array.shape)
+    role, rank = opening.role, len(array.shape)
     kind: str | None = role
     if role in _VIDEO_RANKS:
         expected = _VIDEO_RANKS[role]
         good = rank == 4 and array.dtype.kind in "biuf"
     else:
-        how.declared.name_axes(array)
-        kind = kind_of_bare(array, role, how.declared)
+        opening.declared.name_axes(array)
+        kind = kind_of_bare(array, role, opening.declared)
         good, expected = kind is not None, _BARE_EXPECTED[role]
     if not good or kind is None:
         raise not_one_of(array, expected)
-    single = role == "target" and rank < 3
-    if single and rank == 1 and isinstance(array, NumpyArray):
+    is_single = role == "target" and rank < 3
+    if is_single and rank == 1 and isinstance(array, NumpyArray):
         array = array.reshaped((1, *array.shape))
     return assemble(
-        array.where, {kind: array}, how.names, None, dict(array.attributes), single=single
+        array.where, {kind: array}, opening.names, None, dict(array.attributes), is_single=is_single
     )
 
 
@@ -112,25 +114,25 @@ def assemble(
     path: str,
     arrays: Mapping[str, StoredArray],
     given: Sequence[str] | None,
-    own: tuple[str, ...] | None,
+    stored_names: tuple[str, ...] | None,
     attributes: dict[str, Any],
     warnings: Sequence[str] = (),
-    single: bool = False,
-    held: Sequence[str] = (),
+    is_single: bool = False,
+    kinds: Sequence[str] = (),
 ) -> Store:
-    """Arrays as a store, once their axes, counts and names agree; `single`: of one item.
+    """Arrays as a store, once their axes, counts and names agree; `is_single`: of one item.
 
-    `held`: what the store calls its arrays, if not as they are called here.
+    `kinds`: what the store calls its arrays, if not as they are called here.
     """
-    held = tuple(held or arrays)
+    kinds = tuple(kinds or arrays)
     parts: dict[str, tuple[ItemArray, ...]] = {}
     warned = list(warnings)
     for kind, array in arrays.items():
-        if kind not in KNOWN and len(array.shape) < (2 if single else 3):
+        if kind not in KNOWN and len(array.shape) < (2 if is_single else 3):
             continue  # coordinates and the like, which xarray stores beside the data
         try:
-            array = with_pixel(array, kind, single=single)
-            resolve(array, kind, single=single)
+            array = with_pixel(array, kind, is_single=is_single)
+            resolve(array, kind, is_single=is_single)
         except StoreError as error:
             if kind in KNOWN:
                 raise
@@ -142,21 +144,21 @@ def assemble(
         else:
             parts[kind] = (ItemArray(array, None),)
     if not parts:
-        found = f"only {listed(sorted(held))}" if held else "no arrays"
-        raise StoreError(f"{cut(path)}: holds {found}; expected {PREDICTIONS_EXPECTED}.")
+        content = f"only {listed(sorted(kinds))}" if kinds else "no arrays"
+        raise StoreError(f"{cut(path)}: holds {content}; expected {PREDICTIONS_EXPECTED}.")
     count = _count(parts, path)
     if given is not None:
         names: tuple[str, ...] | None = checked_names(list(given), f"{path}: --names", count)
-        refuse_reordered(names or (), own, path)
+        refuse_reordered(names or (), stored_names, path)
     else:
-        names = None if own is None else checked_names(own, path, count)
-    return Store(path, parts, names, attributes, tuple(warned), held=held)
+        names = None if stored_names is None else checked_names(stored_names, path, count)
+    return Store(path, parts, names, attributes, tuple(warned), held=kinds)
 
 
 def _count(parts: Mapping[str, tuple[ItemArray, ...]], path: str) -> int:
     # Flow lies between items and says nothing about their number, unless it is alone.
-    alone = parts.keys() <= FLOWS
-    counts = {kind: len(part) for kind, part in parts.items() if alone or kind not in FLOWS}
+    only_flows = parts.keys() <= FLOWS
+    counts = {kind: len(items) for kind, items in parts.items() if only_flows or kind not in FLOWS}
     first, count = next(iter(counts.items()))
     for kind, other in counts.items():
         if other != count:

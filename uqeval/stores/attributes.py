@@ -13,19 +13,19 @@ _VERSION = 1
 def check_attributes(attributes: Mapping[str, Any], path: str) -> None:
     """Raises `StoreError` for a store that is unfinished or of another version, or for attributes
     that are not of their kind."""
-    ours = attributes.get("uqeval")
-    if ours is not None:
-        if not isinstance(ours, dict):
+    metadata = attributes.get("uqeval")
+    if metadata is not None:
+        if not isinstance(metadata, dict):
             raise StoreError(
-                f"{cut(path)}: attribute uqeval is {quoted(ours)}, expected an object."
+                f"{cut(path)}: attribute uqeval is {quoted(metadata)}, expected an object."
             )
-        version = ours.get("version", _VERSION)
+        version = metadata.get("version", _VERSION)
         if version != _VERSION:
             raise StoreError(
                 f"{cut(path)}: is of version {quoted(version)} of the format; this uqeval reads "
                 f"version {_VERSION}. Install a newer uqeval, or write the store with this one."
             )
-        if ours.get("complete") is False:
+        if metadata.get("complete") is False:
             raise StoreError(
                 f"{cut(path)}: is unfinished: the job that writes it has not closed it. Wait for "
                 "it, or run it again with resume=True (or overwrite=True)."

@@ -77,5 +77,5 @@ def warnings_of(arrays: Iterable[Any]) -> list[str]:
     One for all: an ensemble, or a store of items of different sizes, has many arrays.
     """
     coarse = list(dict.fromkeys(array.where for array in arrays if is_coarse(array)))
-    more = f" and {len(coarse) - 1} more" if coarse[1:] else ""
-    return [warning(f"{coarse[0]}{more}")] if coarse else []
+    others = f" and {len(coarse) - 1} more" if coarse[1:] else ""
+    return [warning(f"{coarse[0]}{others}")] if coarse else []

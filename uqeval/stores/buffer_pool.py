@@ -33,16 +33,16 @@ class BufferPool:
             return np.empty(shape, kind)
         # Images of about the same size share blocks: three bits of the size are told apart.
         step = 1 << (size.bit_length() - 4)
-        room = -(-size // step) * step
-        free = self._free.setdefault(room, deque(maxlen=_MOST))
+        capacity = -(-size // step) * step
+        free = self._free.setdefault(capacity, deque(maxlen=_MOST))
         try:
             block = free.pop()
         except IndexError:
             # Images of another size have come: what is free for those before is let go.
-            for size_of_others, others in list(self._free.items()):
-                if size_of_others != room:
-                    others.clear()
-            block = memoryview(np.empty(room, np.uint8).data)
+            for size_of_others, buffers in list(self._free.items()):
+                if size_of_others != capacity:
+                    buffers.clear()
+            block = memoryview(np.empty(capacity, np.uint8).data)
         # Every view has this array as its base, so that it goes with the last of them.
         owner: NDArray[Any] = np.frombuffer(block, kind, count)
         weakref.finalize(owner, free.append, block).atexit = False

@@ -23,20 +23,20 @@ from uqeval.errors import OutputError, cut
 SPARE = 1 << 30
 
 
-def folder_for(what: str, folder: str | Path) -> Path:
-    """A folder to keep `what` in. Raises `OutputError` if it cannot be written."""
-    made = Path(folder)
+def folder_for(content: str, folder: str | Path) -> Path:
+    """A folder to keep `content` in. Raises `OutputError` if it cannot be written."""
+    path = Path(folder)
     try:
-        made.mkdir(parents=True, exist_ok=True)
-        trial = beside(made / "trial")
+        path.mkdir(parents=True, exist_ok=True)
+        trial = beside(path / "trial")
         trial.touch()
         trial.unlink()
     except OSError as error:
-        why = "it is no folder" if made.exists() and not made.is_dir() else error.strerror
+        reason = "it is no folder" if path.exists() and not path.is_dir() else error.strerror
         raise OutputError(
-            f"{cut(folder)}: {what} cannot be kept there: {why}. Name another folder."
+            f"{cut(folder)}: {content} cannot be kept there: {reason}. Name another folder."
         ) from error
-    return made
+    return path
 
 
 def has_room(folder: Path, size: int) -> bool:
@@ -97,6 +97,6 @@ def _checksum(path: Path, head: bytes, values: NDArray[Any]) -> bytes:
     """Of the name too: a file in another's place is none."""
     parts = (path.name.encode(), head, _bytes(values))
     check = 0
-    for part in parts:
-        check = zlib.crc32(part, check)
+    for data in parts:
+        check = zlib.crc32(data, check)
     return check.to_bytes(4, "little")

@@ -115,14 +115,14 @@ class ChunkCodec:
         while steps and steps[-1].id == "crc32c" and steps[-1].codec is None:
             steps.pop()
             body -= 4
-        needed = None
+        required = None
         if not steps and not self.text and self.rest is None:
-            needed = math.prod(self.shape) * self.dtype.itemsize
+            required = math.prod(self.shape) * self.dtype.itemsize
         elif steps and steps[-1].id == "blosc" and head is not None:
             first = memoryview(head(16) or b"")
-            needed = int.from_bytes(first[12:16], "little") if len(first) == 16 else 16
-        if body != needed and (needed is not None or body <= 0):
-            expected = f"expected {length - body + needed}" if needed else "too few"
+            required = int.from_bytes(first[12:16], "little") if len(first) == 16 else 16
+        if body != required and (required is not None or body <= 0):
+            expected = f"expected {length - body + required}" if required else "too few"
             raise DamagedChunk(f"has {length} bytes, {expected}")
 
     def decode(self, data: Buffer) -> NDArray[Any]:
@@ -240,7 +240,7 @@ def codec_v3(
     at = next((i for i, (name, _) in enumerate(named) if name in ("bytes", "vlen-utf8")), -1)
     if text and (at < 0 or named[at][0] != "vlen-utf8"):
         raise StoreError(f"{where}: text stored as {named} is not read; use the vlen-utf8 codec.")
-    filters, behind = named[: max(at, 0)], named[at + 1 :]
+    filters, compressors = named[: max(at, 0)], named[at + 1 :]
     for name, _ in filters if at >= 0 else named:
         if at < 0 or name not in _ARRAY_FILTERS:
             raise _unknown(name, where)
@@ -251,17 +251,21 @@ def codec_v3(
                 order = tuple(order[axis] for axis in config["order"])
         if named[at][1].get("endian") == "big":
             dtype = dtype.newbyteorder(">")
-        flat = [own for own in filters if own[0] != "transpose"]
-        steps, stored = _chain([*flat, *behind], shape, decoded, where)
+        flat = [step for step in filters if step[0] != "transpose"]
+        steps, stored = _chain([*flat, *compressors], shape, decoded, where)
         return ChunkCodec(shape, dtype, steps, order, stored, text)
     # Filters that look at neighbours are left to Zarr, together with what makes bytes of values.
-    inner = _chain([own for own in filters if own[0] != "transpose"], shape, decoded, where)[1]
-    steps, stored = _chain(behind, shape, inner, where)
+    inner = _chain([step for step in filters if step[0] != "transpose"], shape, decoded, where)[1]
+    steps, stored = _chain(compressors, shape, inner, where)
     grid = {"name": "regular", "configuration": {"chunk_shape": shape}}
     keys = {"name": "default", "configuration": {"separator": "/"}}
-    rest = dict(document) | {"shape": shape, "chunk_grid": grid, "chunk_key_encoding": keys}
-    rest |= {"codecs": list(codecs[: at + 1]), "attributes": {}}
-    return ChunkCodec(shape, dtype, steps, order, stored, text, rest)
+    array_document = dict(document) | {
+        "shape": shape,
+        "chunk_grid": grid,
+        "chunk_key_encoding": keys,
+    }
+    array_document |= {"codecs": list(codecs[: at + 1]), "attributes": {}}
+    return ChunkCodec(shape, dtype, steps, order, stored, text, array_document)
 
 
 def _decoded(shape: tuple[int, ...], dtype: np.dtype[Any], text: bool) -> Size:

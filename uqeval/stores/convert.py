@@ -84,7 +84,7 @@ def convert(
         store = open_store(
             os.fspath(labels), role="labels", names=pieces.names, fill_missing=fill_missing
         )
-        pieces.kinds["labels"] = [_same(part) for part in store.arrays["labels"]]
+        pieces.kinds["labels"] = [_same(item_array) for item_array in store.arrays["labels"]]
         pieces.warnings += store.warnings
     if class_names is not None:
         pieces.attributes["class_names"] = list(class_names)
@@ -136,8 +136,8 @@ def _refuse_without_effect(
             )
 
 
-def _same(part: ItemArray) -> Piece:
-    return lambda: part
+def _same(item_array: ItemArray) -> Piece:
+    return lambda: item_array
 
 
 @dataclass(frozen=True)
@@ -154,14 +154,14 @@ class _Form:
     @property
     def chunks(self) -> tuple[int, ...]:
         height, width = self.size("y"), self.size("x")
-        rest = math.prod(self.shape) // max(1, height * width)
-        rows, columns = zw.pixel_chunks(rest * self.dtype.itemsize, height, width)
-        chosen = {"y": rows, "x": columns}
-        return tuple(chosen.get(a, n) for a, n in zip(self.axes, self.shape, strict=True))
+        values_per_pixel = math.prod(self.shape) // max(1, height * width)
+        rows, columns = zw.pixel_chunks(values_per_pixel * self.dtype.itemsize, height, width)
+        tile = {"y": rows, "x": columns}
+        return tuple(tile.get(a, n) for a, n in zip(self.axes, self.shape, strict=True))
 
 
-def _form(kind: str, part: ItemArray) -> _Form:
-    array = part.array
+def _form(kind: str, item_array: ItemArray) -> _Form:
+    array = item_array.array
     axes = item_axes(kind, array.axes)
     return _Form(axes, tuple(array.shape[array.axes.index(a)] for a in axes), array.dtype)
 
@@ -180,11 +180,13 @@ def _write(
     for kind, found in forms.items():
         if len(found) != pieces.items and kind != "flow":
             raise StoreError(f"{len(found)} items have {quoted(kind)}, of {pieces.items} in all.")
-    known = dict(pieces.attributes.pop("uqeval", None) or {})
+    attributes = dict(pieces.attributes.pop("uqeval", None) or {})
     default = "labels" if set(forms) == {"labels"} else "predictions"
-    known = {"format": default} | known | {"version": zw.VERSION, "complete": False}
+    attributes = {"format": default} | attributes | {"version": zw.VERSION, "complete": False}
     pieces.attributes.pop("names", None)
-    NewStore(root, pieces.items, pieces.names, dense).create({**pieces.attributes, "uqeval": known})
+    NewStore(root, pieces.items, pieces.names, dense).create(
+        {**pieces.attributes, "uqeval": attributes}
+    )
     classes = {form.size("class") for k in ("probs", "logits") for form in forms.get(k, ())}
     checks = _Checks(
         max(*classes, 2) if classes else None, int(pieces.attributes.get("ignore_index", 255))
@@ -193,13 +195,13 @@ def _write(
     watches = {
         kind: Watch(names, [[piece()] for piece in parts]) for kind, parts in pieces.kinds.items()
     }
-    total, done = sum(map(len, forms.values())), 0
+    total, copied = sum(map(len, forms.values())), 0
     for kind, parts in pieces.kinds.items():
         store = NewStore(root, len(parts), pieces.names, dense, compression)
         for count in _copy(kind, parts, forms[kind], store, checks, watches[kind]):
-            done += count
+            copied += count
             if progress is not None:
-                progress(done, total)
+                progress(copied, total)
     for watch in watches.values():
         watch.check_all()
 
@@ -217,11 +219,11 @@ def _copy(
     dtype = np.result_type(*dtypes)
     first = 0
     while first < len(parts):
-        part, form = parts[first](), forms[first]
-        array, rows = part.array, form.chunks[form.axes.index("y")]
+        item_array, form = parts[first](), forms[first]
+        array, rows = item_array.array, form.chunks[form.axes.index("y")]
         row_bytes = math.prod(form.shape) // form.size("y") * array.dtype.itemsize
         batch = 1
-        if part.index is not None:  # items in one chunk are taken out of it together
+        if item_array.index is not None:  # items in one chunk are taken out of it together
             batch = array.chunks[array.axes.index("item")]
             batch = max(1, min(batch, len(parts) - first, _TILE_BYTES // (rows * row_bytes)))
         rows *= max(1, _TILE_BYTES // (batch * rows * row_bytes))
@@ -231,7 +233,7 @@ def _copy(
             store.array(index, kind, form.shape, dtype, form.chunks, form.axes, attributes)
         for y in range(0, form.size("y"), rows):
             with watch.reading(range(first, first + batch)):
-                block = _read(part, form, batch, y, rows)
+                block = _read(item_array, form, batch, y, rows)
             for k, values in enumerate(block):
                 where = f"{array.where}, item {store.label(first + k)}"
                 values = checks.check(kind, values, array.attributes, where, y)
@@ -241,17 +243,17 @@ def _copy(
         yield batch
 
 
-def _read(part: ItemArray, form: _Form, batch: int, y: int, rows: int) -> NDArray[Any]:
-    """Rows from `y` on of `batch` items from `part` on: [item, *form.axes]."""
-    array = part.array
+def _read(item_array: ItemArray, form: _Form, batch: int, y: int, rows: int) -> NDArray[Any]:
+    """Rows from `y` on of `batch` items from `item_array` on: [item, *form.axes]."""
+    array = item_array.array
     where = {"y": slice(y, min(y + rows, form.size("y")))}
     order = form.axes
-    if part.index is not None:
-        where["item"] = slice(part.index, part.index + batch)
+    if item_array.index is not None:
+        where["item"] = slice(item_array.index, item_array.index + batch)
         order = ("item", *order)
     region = tuple(where.get(a, slice(0, n)) for a, n in zip(array.axes, array.shape, strict=True))
     values = array.read(region).transpose([array.axes.index(axis) for axis in order])
-    return values if part.index is not None else values[None]
+    return values if item_array.index is not None else values[None]
 
 
 @dataclass(frozen=True)
@@ -276,14 +278,14 @@ class _Checks:
         if kind not in ("probs", "logits", "mean_probs"):
             return values
         stack = values if values.ndim == 4 else values[None]
-        for sample, one in enumerate(stack):
+        for sample, probs in enumerate(stack):
             at = f"{where}, sample {sample}" if values.ndim == 4 else where
             if values.dtype.kind == "f":
                 form = "logits" if kind == "logits" else "probs"
-                marked = one.view(FromBfloat16) if SOURCE.items() <= attributes.items() else one
+                marked = probs.view(FromBfloat16) if SOURCE.items() <= attributes.items() else probs
                 checked_floats(marked, values.dtype.name, form, at, row)
             else:
-                _check_scaled(one, attributes.get("scale"), at, row)
+                _check_scaled(probs, attributes.get("scale"), at, row)
         return values
 
 

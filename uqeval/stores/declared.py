@@ -56,29 +56,29 @@ class Declared:
         `axes` are those of predictions of this rank; `kind` renames a single array whose name says
         nothing. Raises `UsageError` where they would have no effect.
         """
-        found = dict(arrays)
-        if self.kind is not None and self.kind not in found:
-            if len(found) != 1 or {"probs", "logits"} & found.keys():
+        renamed = dict(arrays)
+        if self.kind is not None and self.kind not in renamed:
+            if len(renamed) != 1 or {"probs", "logits"} & renamed.keys():
                 raise UsageError(
                     f"--kind {self.kind}: {cut(path)} names its arrays "
-                    f"({cut(', '.join(sorted(found)))}). Leave out --kind."
+                    f"({cut(', '.join(sorted(renamed)))}). Leave out --kind."
                 )
-            found = {self.kind: next(iter(found.values()))}
+            renamed = {self.kind: next(iter(renamed.values()))}
         if (names := self.names) is not None:
             fits = [
                 array
-                for kind, array in found.items()
+                for kind, array in renamed.items()
                 if kind not in _TRUTH and len(array.shape) == len(names)
             ]
             if not fits:
-                shapes = ", ".join(f"{kind} {array.shape}" for kind, array in found.items())
+                shapes = ", ".join(f"{kind} {array.shape}" for kind, array in renamed.items())
                 raise UsageError(
                     f"--axes {self.axes}: {cut(path)} has no predictions with {len(names)} axes; "
                     f"it holds {shapes}."
                 )
             for array in fits:
                 self.name_axes(array)
-        return found
+        return renamed
 
 
 def kind_of_bare(array: StoredArray, role: str, declared: Declared) -> str | None:
@@ -134,16 +134,16 @@ def kind_of_file(array: StoredArray, role: str, declared: Declared) -> str:
 
 def with_scale(arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
     """The arrays less a number `scale`, which becomes an attribute of integer probabilities."""
-    found = dict(arrays)
-    scale = found.get("scale")
+    scaled = dict(arrays)
+    scale = scaled.get("scale")
     if scale is None or scale.shape not in ((), (1,)):
-        return found
-    del found["scale"]
+        return scaled
+    del scaled["scale"]
     value = float(scale.read((slice(None),) * len(scale.shape)).reshape(-1)[0])
     for kind in ("probs", "mean_probs"):
-        if kind in found and found[kind].dtype.kind == "u":
-            found[kind].attributes = {**found[kind].attributes, "scale": value}
-    return found
+        if kind in scaled and scaled[kind].dtype.kind == "u":
+            scaled[kind].attributes = {**scaled[kind].attributes, "scale": value}
+    return scaled
 
 
 def not_one_of(array: StoredArray, expected: str) -> StoreError:

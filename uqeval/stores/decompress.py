@@ -91,10 +91,10 @@ def zstd_size(view: memoryview) -> int | None:
     if len(view) < 6 or int.from_bytes(view[:4], "little") != _ZSTD_MAGIC:
         raise DamagedChunk("its zstd data cannot be unpacked (no zstd frame)")
     flags = view[4]
-    single, width = flags >> 5 & 1, (0, 2, 4, 8)[flags >> 6]
-    if not width and not single:
+    is_single, width = flags >> 5 & 1, (0, 2, 4, 8)[flags >> 6]
+    if not width and not is_single:
         return None
-    at = 5 + (1 - single) + (0, 1, 2, 4)[flags & 3]
+    at = 5 + (1 - is_single) + (0, 1, 2, 4)[flags & 3]
     field = int.from_bytes(view[at : at + (width or 1)], "little")
     return field + 256 if width == 2 else field
 
@@ -108,13 +108,13 @@ def _unpacked(name: str, codec: Any, data: Buffer, most: int) -> bytes:
         return unpacked
     stream = _STREAMS[name](codec)
     parts: list[bytes] = []
-    length, left = 0, data
+    length, remaining = 0, data
     while not stream.eof:
-        parts.append(stream.decompress(left, most + 1 - length))
+        parts.append(stream.decompress(remaining, most + 1 - length))
         length += len(parts[-1])
         check_length(length, most)
-        left = getattr(stream, "unconsumed_tail", b"")
-        if not parts[-1] and not left and not stream.eof:
+        remaining = getattr(stream, "unconsumed_tail", b"")
+        if not parts[-1] and not remaining and not stream.eof:
             raise DamagedChunk(f"its {name} data are cut short")
     return parts[0] if len(parts) == 1 else b"".join(parts)
 

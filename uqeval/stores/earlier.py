@@ -26,16 +26,18 @@ class Earlier:
             self._saved = None
         index = self._saved.index if self._saved is not None else {}
         pairs = zip(index.get("items", ()), index.get("stamps", ()), strict=False)
-        known = {name: (stamp, i) for i, (name, stamp) in enumerate(pairs) if isinstance(name, str)}
-        same = {
-            item: known[name][1]
-            for item, (name, stamp) in enumerate(zip(names, stamps, strict=True))
-            if stamp is not None and name in known and known[name][0] == stamp
+        earlier_stamps = {
+            name: (stamp, i) for i, (name, stamp) in enumerate(pairs) if isinstance(name, str)
         }
-        self._same = same
+        unchanged = {
+            item: earlier_stamps[name][1]
+            for item, (name, stamp) in enumerate(zip(names, stamps, strict=True))
+            if stamp is not None and name in earlier_stamps and earlier_stamps[name][0] == stamp
+        }
+        self._same = unchanged
         #: Whether all items are as they were, in the same order, and no others were there.
-        self.unchanged = list(same.values()) == list(range(len(index.get("items", ())))) and (
-            len(same) == len(names) > 0
+        self.unchanged = list(unchanged.values()) == list(range(len(index.get("items", ())))) and (
+            len(unchanged) == len(names) > 0
         )
 
     def states(self) -> dict[str, Mapping[int, bytes]]:
@@ -56,11 +58,12 @@ class Earlier:
 
 
 class _States(Mapping[int, bytes]):
-    """The states of one tally by item; `places` says where an item was. One that is damaged is not
-    there when it is asked for."""
+    """The states of one tally by item; `positions` says where an item was. One that is damaged is
+    not there when it is asked for.
+    """
 
-    def __init__(self, saved: SavedStates, key: str, places: Mapping[int, int]) -> None:
-        self._saved, self._key, self._places = saved, key, places
+    def __init__(self, saved: SavedStates, key: str, positions: Mapping[int, int]) -> None:
+        self._saved, self._key, self._places = saved, key, positions
 
     def __getitem__(self, item: int) -> bytes:
         try:

@@ -55,10 +55,10 @@ class FileArray(StoredArray):
                 file.seek(start)
                 values = np.empty(math.prod(shape), dtype)
                 size = file.readinto(values.view(np.uint8).data)
-                whole = size == values.nbytes and not file.read(1)
+                is_complete = size == values.nbytes and not file.read(1)
         except OSError as error:
             raise StoreError(f"{cut(self._path)}: cannot be read: {error.strerror}.") from error
-        if not whole:
+        if not is_complete:
             raise StoreError(f"{cut(self._path)}: changed while it was read. Start again.")
         return values.reshape(shape)
 

@@ -52,15 +52,15 @@ class FileValues:
 
     def read(self, region: tuple[slice, ...]) -> NDArray[Any]:
         """The values of `region` in the file's byte order. Raises `StoreError`."""
-        bounds = [part.indices(size)[:2] for part, size in zip(region, self.shape, strict=True)]
+        bounds = [bound.indices(size)[:2] for bound, size in zip(region, self.shape, strict=True)]
         shape, bounds = self.shape, [(low, max(low, high)) for low, high in bounds]
         if self.fortran:
             shape, bounds = shape[::-1], bounds[::-1]
-        found = _BUFFERS.empty(tuple(high - low for low, high in bounds), self.dtype)
-        if found.size:
+        values = _BUFFERS.empty(tuple(high - low for low, high in bounds), self.dtype)
+        if values.size:
             with self._opened() as descriptor:
-                self._fill(descriptor, found, self.offset, shape, bounds)
-        return found.T if self.fortran else found
+                self._fill(descriptor, values, self.offset, shape, bounds)
+        return values.T if self.fortran else values
 
     def bytes_at(self, begin: int, count: int) -> bytes:
         """`count` bytes of the values from byte `begin` on. Raises `StoreError`."""
@@ -88,14 +88,14 @@ class FileValues:
             f"{self.where}: changed while it was read. Wait until it is written, and start again."
         )
 
-    def _read(self, descriptor: int, room: memoryview, begin: int) -> memoryview:
+    def _read(self, descriptor: int, buffer: memoryview, begin: int) -> memoryview:
         try:
-            read = read_into(descriptor, room, begin)
+            filled = read_into(descriptor, buffer, begin)
         except OSError as error:
             raise StoreError(f"{self.where}: cannot be read: {error.strerror}.") from error
-        if len(read) < len(room):
+        if len(filled) < len(buffer):
             raise self._changed()
-        return read
+        return filled
 
     def _fill(
         self,
@@ -107,24 +107,26 @@ class FileValues:
     ) -> None:
         """Read a box of an array [shape] that begins at byte `begin` into `out`, C-contiguous."""
         item = self.dtype.itemsize
-        whole = 0  # axes from here on are read whole, so that each run is the next one's neighbour
+        first_whole_axis = (
+            0  # axes from here on are read whole, so that each run is the next one's neighbour
+        )
         for axis, (size, (low, high)) in enumerate(zip(shape, bounds, strict=True)):
             if high - low < size:
-                whole = axis + 1
-        axis = max(whole - 1, 0)  # of the run
+                first_whole_axis = axis + 1
+        axis = max(first_whole_axis - 1, 0)  # of the run
         strides = [item * math.prod(shape[k + 1 :]) for k in range(len(shape))]
         run = out.nbytes // max(math.prod(out.shape[:axis]), 1)
         if shape and run < _RUN and axis and out.nbytes > run:
             self._cut_out(descriptor, out, begin, shape, bounds, strides[0])
             return
-        room = out.reshape(-1).view(np.uint8).data
+        buffer = out.reshape(-1).view(np.uint8).data
         at = 0
         for place in np.ndindex(*out.shape[:axis]):
             start = begin + sum(
                 (low + k) * step
                 for (low, _), k, step in zip(bounds, (*place, 0), strides, strict=False)
             )
-            self._read(descriptor, room[at : at + run], start)
+            self._read(descriptor, buffer[at : at + run], start)
             at += run
 
     def _cut_out(

@@ -29,10 +29,10 @@ class FloArray(FileArray):
     def __init__(self, path: Path) -> None:
         head, size = head_of(path, _HEADER)
         if len(head) < _HEADER or head[:4] != _MAGIC:
-            what = "cut short" if _MAGIC.startswith(head[:4]) else "not a .flo file"
+            problem = "cut short" if _MAGIC.startswith(head[:4]) else "not a .flo file"
             raise StoreError(
-                f"{cut(path)}: is {what}; expected PIEH, width and height in its first 12 bytes. "
-                "Copy it again, or take it out of the folder."
+                f"{cut(path)}: is {problem}; expected PIEH, width and height in its first 12 "
+                "bytes. Copy it again, or take it out of the folder."
             )
         width, height = (int(n) for n in np.frombuffer(head, "<i4", 2, 4))
         expected = _HEADER + 8 * width * height

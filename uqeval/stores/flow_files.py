@@ -39,9 +39,9 @@ def _plain(stored: np.dtype[Any]) -> np.dtype[Any]:
 class Flows(VideoPlanes):
     """The optical flow of all pairs, in their order, on the grid of the later frame."""
 
-    def of(self, places: range) -> Flows:
+    def of(self, item_range: range) -> Flows:
         """The flow of the pairs at these places alone."""
-        return Flows(self.where, self.parts[places.start : places.stop])
+        return Flows(self.where, self.parts[item_range.start : item_range.stop])
 
     @property
     def itemsize(self) -> int:
@@ -86,10 +86,11 @@ def open_flows(
         if local.is_dir():
             return _open_folder(local, pairs, names, frames)
         if not local.is_file() or local.suffix not in (".npy", ".npz"):
-            what = "is none of these" if local.exists() else "there is nothing here"
+            problem = "is none of these" if local.exists() else "there is nothing here"
             raise StoreError(
-                f"{cut(path)}: {what}; expected optical flow as a folder of {', '.join(SUFFIXES)} "
-                f"files, or as a Zarr store, .npy or .npz file of `{kind}`. Check the path."
+                f"{cut(path)}: {problem}; expected optical flow as a folder of "
+                f"{', '.join(SUFFIXES)} files, or as a Zarr store, .npy or .npz file of `{kind}`. "
+                "Check the path."
             )
     store = open_store(path, role=kind, fill_missing=fill_missing)
     if kind not in store.arrays:

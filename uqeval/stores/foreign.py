@@ -40,11 +40,11 @@ def how_to_convert(path: str | Path) -> str:
         sorted(file for file in local.iterdir() if file.is_file()) if local.is_dir() else [local]
     )
     for file in files:
-        for end, (why, line) in _FOREIGN.items():
+        for end, (description, line) in _FOREIGN.items():
             if file.name.lower().endswith(end):
                 to = str(file)[: -len(end)] + ".npy"
                 code = line.format(path=str(file), to=to)
                 quoted = f'"{code}"' if not set(code) & set('"$`\\!') else shlex.quote(code)
-                each = "Convert each file like this" if local.is_dir() else "Convert it"
-                return f" {each} ({why}): python -c {quoted}"
+                instruction = "Convert each file like this" if local.is_dir() else "Convert it"
+                return f" {instruction} ({description}): python -c {quoted}"
     return ""

@@ -88,11 +88,10 @@ def open_frames(path: str | Path | NDArray[Any], *, fill_missing: bool = False) 
         if local.is_file() and local.suffix.lower() in VIDEOS:
             return VideoFile(local)
         if not local.is_file() or local.suffix not in (".npy", ".npz"):
-            what = "is none of these" if local.exists() else "there is nothing here"
+            problem = "is none of these" if local.exists() else "there is nothing here"
             raise StoreError(
-                f"{cut(path)}: {what}; expected a folder of images ({', '.join(IMAGES)}), a Zarr "
-                "store, "
-                f".npy or .npz file of `frames`, or a video file ({', '.join(VIDEOS)}). Check the "
-                "path."
+                f"{cut(path)}: {problem}; expected a folder of images ({', '.join(IMAGES)}), a "
+                "Zarr store, .npy or .npz file of `frames`, or a video file "
+                f"({', '.join(VIDEOS)}). Check the path."
             )
     return StoredFrames(open_store(path, role="frames", fill_missing=fill_missing))

@@ -29,23 +29,26 @@ class Gathered:
         """Whether there is no room for another item."""
         return len(self._items) >= self.most
 
-    def add(self, index: int, sample: int, values: NDArray[Any], what: str) -> NDArray[Any] | None:
+    def add(
+        self, index: int, sample: int, values: NDArray[Any], description: str
+    ) -> NDArray[Any] | None:
         """Takes one sample [1, class, y, x]; gives [sample, class, y, x] once it is the last.
 
-        Raises `DataError`, saying `what` it is, for another shape than the item's other samples.
+        Raises `DataError`, saying `description` it is, for another shape than the item's other
+        samples.
         """
         if index not in self._items:
             shape = (self._samples, *values.shape[1:])
             self._items[index] = np.empty(shape, values.dtype), set()
-        stack, there = self._items[index]
+        stack, present = self._items[index]
         if stack.shape[1:] != values.shape[1:]:
             raise DataError(
-                f"{what}: has the shape {list(values.shape[1:])}; the item's other samples have "
-                f"{list(stack.shape[1:])}."
+                f"{description}: has the shape {list(values.shape[1:])}; the item's other samples "
+                f"have {list(stack.shape[1:])}."
             )
         stack[sample] = values[0]
-        there.add(sample)
-        if len(there) < self._samples:
+        present.add(sample)
+        if len(present) < self._samples:
             return None
         del self._items[index]
         return stack

@@ -18,7 +18,7 @@ _SMALL = np.float32(2.0**-14)
 def to_half(values: NDArray[np.float32]) -> NDArray[np.float16]:
     """`values`, of [0, 2), rounded to float16 as NumPy rounds them: to nearest, ties to even."""
     flat = np.ascontiguousarray(values).reshape(-1)
-    halves = np.empty(flat.size, np.uint16)
+    float16_bits = np.empty(flat.size, np.uint16)
     bits, small_bits = np.empty((2, _BLOCK), np.uint32)
     for start in range(0, flat.size, _BLOCK):
         block = flat[start : start + _BLOCK]
@@ -33,8 +33,8 @@ def to_half(values: NDArray[np.float32]) -> NDArray[np.float16]:
         np.add(block, np.float32(0.5), out=s.view(np.float32))
         np.subtract(s, np.uint32(126 << 23), out=s)
         np.copyto(u, s, where=block < _SMALL)
-        halves[start : start + _BLOCK] = u
-    return halves.view(np.float16).reshape(values.shape)
+        float16_bits[start : start + _BLOCK] = u
+    return float16_bits.view(np.float16).reshape(values.shape)
 
 
 def to_single(values: NDArray[np.float16]) -> NDArray[np.float32]:

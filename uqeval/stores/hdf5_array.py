@@ -25,8 +25,8 @@ _MOST_CHUNK = 1 << 32
 
 def hdf5_path(path: str) -> tuple[str, str] | None:
     """The file and the place inside of a path to HDF5; None for another path."""
-    found = _FILE.match(path)
-    return (found["file"], found["inside"] or "/") if found and "://" not in path else None
+    match = _FILE.match(path)
+    return (match["file"], match["inside"] or "/") if match and "://" not in path else None
 
 
 class Hdf5Array(StoredArray):
@@ -92,7 +92,7 @@ class Hdf5Array(StoredArray):
         if self.fill_missing or not self._absent():
             return []
         grid = [range(-(-n // c)) for n, c in zip(self.shape, self.chunks, strict=True)]
-        absent = np.ones([len(own) for own in grid], bool)
+        absent = np.ones([len(blocks) for blocks in grid], bool)
         if self._dataset.chunks is not None:
             for number in range(self._dataset.id.get_num_chunks()):
                 start = self._dataset.id.get_chunk_info(number).chunk_offset
@@ -141,7 +141,7 @@ class Hdf5Group:
                 self.arrays[str(name)] = Hdf5Array(path, member)
 
 
-def open_hdf5(path: str, inside: str) -> Hdf5Array | Hdf5Group:
+def open_hdf5(path: str, address: str) -> Hdf5Array | Hdf5Group:
     """The array or the group at a place of an HDF5 file.
 
     Raises `UsageError` without h5py, `StoreError` for what is not there or no HDF5 file.
@@ -160,27 +160,27 @@ def open_hdf5(path: str, inside: str) -> Hdf5Array | Hdf5Group:
             f"{cut(path)}: cannot be opened as an HDF5 file ({cut(error)}). Check the path, or "
             "copy it again."
         ) from error
-    place = inside.strip("/")
-    found: Any = file
+    place = address.strip("/")
+    node: Any = file
     for name in place.split("/") if place else ():
-        link = found.get(name, getlink=True) if isinstance(found, h5py.Group) else None
+        link = node.get(name, getlink=True) if isinstance(node, h5py.Group) else None
         if not isinstance(link, h5py.HardLink):
-            held = ", ".join(sorted(map(str, found))[:10]) if isinstance(found, h5py.Group) else ""
+            members = ", ".join(sorted(map(str, node))[:10]) if isinstance(node, h5py.Group) else ""
             raise StoreError(
-                f"{cut(path)}::{inside}: there is nothing here; {found.name} holds "
-                f"{held or 'nothing'}. Give the place of an array or a group after `::`."
+                f"{cut(path)}::{address}: there is nothing here; {node.name} holds "
+                f"{members or 'nothing'}. Give the place of an array or a group after `::`."
             )
-        found = found[name]
-    if isinstance(found, h5py.Dataset):
-        if found.shape is None or found.dtype.kind not in "biuf":
-            raise StoreError(f"{cut(path)}::{inside}: holds {found.dtype}, which are no numbers.")
-        return Hdf5Array(path, found)
-    return Hdf5Group(path, found)
+        node = node[name]
+    if isinstance(node, h5py.Dataset):
+        if node.shape is None or node.dtype.kind not in "biuf":
+            raise StoreError(f"{cut(path)}::{address}: holds {node.dtype}, which are no numbers.")
+        return Hdf5Array(path, node)
+    return Hdf5Group(path, node)
 
 
 def _attributes(holder: Any) -> dict[str, Any]:
     """The attributes of an array or a group as plain values; others are left out."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for name in holder.attrs:
         try:
             value = holder.attrs[name]
@@ -192,5 +192,5 @@ def _attributes(holder: Any) -> dict[str, Any]:
             value = value.decode("utf-8", "replace")
         if isinstance(value, list):
             value = [v.decode("utf-8", "replace") if isinstance(v, bytes) else v for v in value]
-        found[str(name)] = value
-    return found
+        values[str(name)] = value
+    return values

@@ -40,10 +40,10 @@ class ImageFolder:
         by_name: dict[str, str] = {}
         for file in files_below(folder, IMAGES):
             name = file[: -len(Path(file).suffix)]
-            if (other := by_name.setdefault(name, file)) != file:
+            if (duplicate := by_name.setdefault(name, file)) != file:
                 raise StoreError(
-                    f"{cut(folder)}: {other} and {cut(file)} are both the frame {quoted(name)}. "
-                    "Take one away."
+                    f"{cut(folder)}: {duplicate} and {cut(file)} are both the frame "
+                    f"{quoted(name)}. Take one away."
                 )
         if not by_name:
             raise StoreError(

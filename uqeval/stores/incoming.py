@@ -62,14 +62,14 @@ def as_stack(
     if sample is not None and not 0 <= sample < samples:
         raise DataError(f"{where}: sample {sample} is not among 0 … {samples - 1}.")
     stack = values[None] if values.ndim == 3 else values
-    alone = sample is not None or samples == 1
-    expected = (1 if alone else samples, classes, *(size or stack.shape[2:]))
+    takes_one_sample = sample is not None or samples == 1
+    expected = (1 if takes_one_sample else samples, classes, *(size or stack.shape[2:]))
     if stack.ndim != 4 or stack.shape != expected or 0 in stack.shape:
         rows = f"{size[0]}, {size[1]}" if size else "H, W"
-        want = f"[{classes}, {rows}]" if alone else f"[{samples}, {classes}, {rows}]"
-        other = "" if alone else f" (or [{classes}, {rows}] with sample=t)"
+        want = f"[{classes}, {rows}]" if takes_one_sample else f"[{samples}, {classes}, {rows}]"
+        alternative = "" if takes_one_sample else f" (or [{classes}, {rows}] with sample=t)"
         at = where if sample is None else f"{where}, sample {sample}"
-        raise DataError(f"{at}: has the shape {list(values.shape)}, expected {want}{other}.")
+        raise DataError(f"{at}: has the shape {list(values.shape)}, expected {want}{alternative}.")
     return stack
 
 
@@ -148,11 +148,11 @@ def _explain(
 ) -> str:
     """Says what is wrong with probabilities; slow, and only called once something is."""
     exact = values.astype(np.float64)
-    for bad, what in ((np.isnan(exact), "NaN"), (np.isinf(exact), "infinite")):
+    for bad, problem in ((np.isnan(exact), "NaN"), (np.isinf(exact), "infinite")):
         if bad.any():
             c, y, x = (int(at[0]) for at in np.nonzero(bad))
             return (
-                f"{int(bad.sum())} of {bad.size} values are {what}, first in class {c}, "
+                f"{int(bad.sum())} of {bad.size} values are {problem}, first in class {c}, "
                 f"row {row + y}, column {x}. A probability is a finite number."
             )
     low, high = float(exact.min()), float(exact.max())
@@ -207,8 +207,8 @@ def checked_labels(
     """
     if values.dtype.kind not in "iu":
         raise DataError(f"{where}: labels are {values.dtype}, expected class ids as integers.")
-    known = (values < classes) & (values >= 0) if values.dtype.kind == "i" else values < classes
-    bad = ~(known | (values == ignore_index))
+    is_class = (values < classes) & (values >= 0) if values.dtype.kind == "i" else values < classes
+    bad = ~(is_class | (values == ignore_index))
     if bad.any():
         y, x = (int(at[0]) for at in np.nonzero(bad))
         raise DataError(

@@ -59,7 +59,7 @@ def kinds_in_folder(folder: str | Path) -> frozenset[str]:
     return frozenset({"target" if len(shape) == 2 else "probs"})
 
 
-def open_item_folder(path: str, how: Opening) -> Store:
+def open_item_folder(path: str, opening: Opening) -> Store:
     """The arrays below `path`, cut into items that are called by their paths less the suffix.
 
     A file with an item axis is a volume: its slices are items `file/0000`, …, of one group.
@@ -68,20 +68,20 @@ def open_item_folder(path: str, how: Opening) -> Store:
     parts: dict[str, dict[str, ItemArray]] = defaultdict(dict)
     groups: dict[str, str] = {}
     for file in _files_of(path, array_files(path)):
-        for kind, array in _read_headers(path, file, how):
-            for name, part in _cut(file.item, array):
+        for kind, array in _read_headers(path, file, opening):
+            for name, item_array in _cut(file.item, array):
                 if name in parts[kind]:
                     raise StoreError(
                         f"{cut(path)}: the item {quoted(name)} has {quoted(kind)} in {file.path} "
                         "and in another file. Keep one of them."
                     )
-                parts[kind][name] = part
+                parts[kind][name] = item_array
                 groups[name] = file.item
-    if how.role in ("labels", "target"):
-        if how.role not in parts:
-            held = ", ".join(sorted(parts)) or "nothing"
-            raise StoreError(f"{cut(path)}: holds {held}, but no {quoted(how.role)}.")
-        parts = {kind: of for kind, of in parts.items() if kind in (how.role, "valid")}
+    if opening.role in ("labels", "target"):
+        if opening.role not in parts:
+            kinds = ", ".join(sorted(parts)) or "nothing"
+            raise StoreError(f"{cut(path)}: holds {kinds}, but no {quoted(opening.role)}.")
+        parts = {kind: of for kind, of in parts.items() if kind in (opening.role, "valid")}
     names = tuple(dict.fromkeys(name for of in parts.values() for name in of))
     for kind, of in parts.items():
         if lost := [name for name in names if name not in of]:
@@ -91,28 +91,28 @@ def open_item_folder(path: str, how: Opening) -> Store:
             )
     volumes = any(groups[name] != name for name in names)
     warnings: list[str] = []
-    order, places = names, names
-    if how.names is not None:
-        order = checked_names(list(how.names), f"{path}: item names")
-        noun = "prediction" if how.role == "predictions" else how.role.removesuffix("s")
-        chosen = match_files(path, names, order, noun)
-        places = tuple(chosen[name] for name in order)
+    order, addresses = names, names
+    if opening.names is not None:
+        order = checked_names(list(opening.names), f"{path}: item names")
+        noun = "prediction" if opening.role == "predictions" else opening.role.removesuffix("s")
+        files_of_names = match_files(path, names, order, noun)
+        addresses = tuple(files_of_names[name] for name in order)
         if volumes:
-            _refuse_cut(path, names, places, groups)
-        warnings = unused(path, names, chosen, noun)
-    found = {kind: tuple(of[place] for place in places) for kind, of in parts.items()}
+            _refuse_cut(path, names, addresses, groups)
+        warnings = unused(path, names, files_of_names, noun)
+    arrays_by_kind = {kind: tuple(of[place] for place in addresses) for kind, of in parts.items()}
     return Store(
-        path, found, order, {}, tuple(warnings),
-        groups=tuple(groups[place] for place in places) if volumes else None,
+        path, arrays_by_kind, order, {}, tuple(warnings),
+        groups=tuple(groups[place] for place in addresses) if volumes else None,
     )  # fmt: skip
 
 
 def _refuse_cut(
-    path: str, names: Sequence[str], places: Sequence[str], groups: dict[str, str]
+    path: str, names: Sequence[str], addresses: Sequence[str], groups: dict[str, str]
 ) -> None:
     """Raise `StoreError` where volumes have slices that the predictions of that volume lack."""
-    evaluated = {groups[place] for place in places}
-    lost = sorted(n for n in set(names) - set(places) if groups[n] in evaluated)
+    evaluated = {groups[place] for place in addresses}
+    lost = sorted(n for n in set(names) - set(addresses) if groups[n] in evaluated)
     if lost:
         raise StoreError(
             f"{cut(path)}: {len(lost)} slices have no predictions, though other slices of the same "
@@ -130,8 +130,8 @@ def _files_of(folder: str | Path, files: Sequence[str]) -> list[_File]:
     _refuse_loose(folder, files)
 
     def by_folder(file: str) -> tuple[str, str] | None:
-        first, _, rest = file.partition("/")
-        return (_stem(rest), _KINDS[first]) if rest and first in _KINDS else None
+        first, _, remainder = file.partition("/")
+        return (_stem(remainder), _KINDS[first]) if remainder and first in _KINDS else None
 
     def by_ending(file: str) -> tuple[str, str] | None:
         stem = _stem(file)
@@ -140,9 +140,9 @@ def _files_of(folder: str | Path, files: Sequence[str]) -> list[_File]:
         return (stem.removesuffix(f"_{longest}"), _KINDS[longest]) if longest else None
 
     for rule in (by_folder, by_ending):
-        told = [rule(file) for file in files]
-        if told and all(told):
-            return [_File(f, *t) for f, t in zip(files, told, strict=True) if t is not None]
+        rule_results = [rule(file) for file in files]
+        if rule_results and all(rule_results):
+            return [_File(f, *t) for f, t in zip(files, rule_results, strict=True) if t is not None]
     return [_File(file, _stem(file), None) for file in files]
 
 
@@ -151,12 +151,12 @@ def _refuse_loose(folder: str | Path, files: Sequence[str]) -> None:
     if len(files) < 2 or not all(_stem(file) in _KINDS for file in files):
         return
     names = [_stem(file) for file in files]
-    given = ", ".join(f"{name}={name}" for name in names)
+    examples = ", ".join(f"{name}={name}" for name in names)
     raise StoreError(
         f"{cut(folder)}: holds {listed(list(files))}, whose names are those of arrays and not of "
         "items. "
         "A folder of arrays has one file an item. Put yours into one store, with numpy.savez("
-        f'"preds.npz", {given}) of the loaded arrays, and give preds.npz.'
+        f'"preds.npz", {examples}) of the loaded arrays, and give preds.npz.'
     )
 
 
@@ -181,27 +181,27 @@ def _arrays_of(folder: str | Path, file: _File, declared: Declared) -> dict[str,
         return {"": members[declared.key]}
     if set(members) == {"arr_0"}:
         return {"": members["arr_0"]}
-    found: dict[str, StoredArray] = {}
+    arrays: dict[str, StoredArray] = {}
     for name, array in members.items():
         kind = known_as(name, array)
-        if kind in found:
+        if kind in arrays:
             raise StoreError(
                 f"{cut(path)}: holds {quoted(kind)} twice, once as {quoted(name)}. Keep one of "
                 "them."
             )
-        found[kind] = array
+        arrays[kind] = array
         if name in _VOLUMES and len(array.shape) == 4 and declared.axes is None:
             array.dimension_names = ("class", "item", "y", "x")
             array.where += " (read as nnU-Net's [C, Z, Y, X]; --axes TCHW if it is not)"
-    scaled = with_scale(found)
+    scaled = with_scale(arrays)
     if len(scaled) == 1 and not (KNOWN & scaled.keys()):
         return {"": next(iter(scaled.values()))}
     return scaled
 
 
-def _read_headers(folder: str, file: _File, how: Opening) -> Iterator[tuple[str, StoredArray]]:
+def _read_headers(folder: str, file: _File, opening: Opening) -> Iterator[tuple[str, StoredArray]]:
     """The arrays of a file with their kinds and axes; maps of other names too."""
-    arrays = _arrays_of(folder, file, how.declared)
+    arrays = _arrays_of(folder, file, opening.declared)
     where = cut(f"{folder}/{file.path}")
     if file.kind is not None:
         if len(arrays) != 1:
@@ -212,19 +212,19 @@ def _read_headers(folder: str, file: _File, how: Opening) -> Iterator[tuple[str,
         arrays = {file.kind: next(iter(arrays.values()))}
     if set(arrays) == {""}:
         array = arrays[""]
-        if how.role == "predictions":
-            how.declared.name_axes(array)
-        arrays = {kind_of_file(array, how.role, how.declared): array}
-    elif how.role == "predictions":
-        arrays = how.declared.of_named(arrays, where)
+        if opening.role == "predictions":
+            opening.declared.name_axes(array)
+        arrays = {kind_of_file(array, opening.role, opening.declared): array}
+    elif opening.role == "predictions":
+        arrays = opening.declared.of_named(arrays, where)
     for kind, array in arrays.items():
         if kind not in KNOWN and len(array.shape) != 2:
             continue
         if kind in ("labels", "predictions") and len(array.shape) == 3:
             array.dimension_names = array.dimension_names or ("item", "y", "x")
-        single = "item" not in (array.dimension_names or ())
-        array = with_pixel(array, kind, single=single)
-        resolve(array, kind, single=single)
+        is_single = "item" not in (array.dimension_names or ())
+        array = with_pixel(array, kind, is_single=is_single)
+        resolve(array, kind, is_single=is_single)
         yield kind, array
 
 

@@ -68,23 +68,23 @@ def known_as(name: str, array: StoredArray) -> str:
     return name if name == "pred" and len(array.shape) < 4 else ALIASES.get(name, name)
 
 
-def axes_of(array: StoredArray, kind: str, *, single: bool = False) -> tuple[str, ...]:
+def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[str, ...]:
     """The canonical axes of `array`: those that it names, or else those its rank stands for.
 
-    `single`: the array is of one image, in `items/<name>/`. Raises `StoreError` if its rank or its
-    axes are not those of a `kind`.
+    `is_single`: the array is of one image, in `items/<name>/`. Raises `StoreError` if its rank or
+    its axes are not those of a `kind`.
     """
     forms = KINDS.get(kind, _MAP)
-    alone = tuple(form[1:] for form in forms)
-    if single:
-        forms = alone
+    short_forms = tuple(form[1:] for form in forms)
+    if is_single:
+        forms = short_forms
     expected = " or ".join(f"[{', '.join(form)}]" for form in forms)
     if forms[0][-1] == "class":
         expected = expected.replace("class", "channel")
     if array.dimension_names and any(array.dimension_names):
         axes = canonical_axes(array.dimension_names, array.where)
         # A named array may be of one item only; without names its rank would say otherwise.
-        if any(set(axes) == set(form) for form in (*forms, *alone)):
+        if any(set(axes) == set(form) for form in (*forms, *short_forms)):
             return axes
         raise StoreError(
             f"{array.where}: has the axes [{', '.join(axes)}], expected {expected}, in any order. "
@@ -99,7 +99,7 @@ def axes_of(array: StoredArray, kind: str, *, single: bool = False) -> tuple[str
     )
 
 
-def resolve(array: StoredArray, kind: str, *, single: bool = False) -> None:
+def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> None:
     """Sets `array.axes`; raises `StoreError` if its axes or numbers are not those of a `kind`."""
     ids = kind in ("labels", "predictions")
     if array.dtype.kind not in ("biu" if ids else "biuf"):
@@ -108,7 +108,7 @@ def resolve(array: StoredArray, kind: str, *, single: bool = False) -> None:
             f"{array.where}: holds {array.dtype}, expected {expected}. Convert it and write it "
             "again."
         )
-    array.axes = axes_of(array, kind, single=single)
+    array.axes = axes_of(array, kind, is_single=is_single)
     array.check_claims()
     empty = [a for a, n in zip(array.axes, array.shape, strict=True) if n == 0 and a != "item"]
     if empty:

@@ -47,9 +47,11 @@ def open_label_folder(
     names = named(path, names, noun)
     table = label_table(label_map)
     files, warnings = _label_files(path, label_map)
-    chosen = match_files(path, files, names, noun)
-    warnings += unused(path, files, chosen, noun)
-    parts = tuple(ItemArray(PngArray(Path(path) / chosen[name], table), None) for name in names)
+    files_of_names = match_files(path, files, names, noun)
+    warnings += unused(path, files, files_of_names, noun)
+    parts = tuple(
+        ItemArray(PngArray(Path(path) / files_of_names[name], table), None) for name in names
+    )
     return Store(str(path), {kind: parts}, names, {}, tuple(warnings))
 
 
@@ -62,8 +64,8 @@ def open_predicted_ids(path: str | Path, names: Sequence[str] | None, declared: 
     if declared.kind not in (None, "predictions") or declared.axes is not None:
         option = "--axes" if declared.axes is not None else f"--kind {declared.kind}"
         raise UsageError(f"{option}: {cut(path)} holds PNGs of predicted class ids. Leave it out.")
-    own = [file[: -len(PurePosixPath(file).suffix)] for file in _label_files(path, None)[0]]
-    return open_label_folder(path, own if names is None else names, kind="predictions")
+    stems = [file[: -len(PurePosixPath(file).suffix)] for file in _label_files(path, None)[0]]
+    return open_label_folder(path, stems if names is None else names, kind="predictions")
 
 
 def open_sparse_labels(
@@ -76,12 +78,14 @@ def open_sparse_labels(
     names = named(path, names, "label")
     table = label_table(label_map)
     files, warnings = _label_files(path, label_map)
-    chosen = match_some(path, files, names, "label")
+    files_of_names = match_some(path, files, names, "label")
     parts = tuple(
-        ItemArray(PngArray(Path(path) / chosen[name], table), None) if name in chosen else None
+        ItemArray(PngArray(Path(path) / files_of_names[name], table), None)
+        if name in files_of_names
+        else None
         for name in names
     )
-    return SparseLabels(parts, (*warnings, *unused(path, files, chosen, "label")))
+    return SparseLabels(parts, (*warnings, *unused(path, files, files_of_names, "label")))
 
 
 def open_ordered_folder(
@@ -123,14 +127,14 @@ def _label_files(path: str | Path, label_map: str | None) -> tuple[list[str], li
                 "--label-map, or add the labelIds files."
             )
         return [file for file in files if endings[file] != _TRAIN_IDS], []
-    kept = [file for file in files if endings[file] != _IDS or _base(file) not in trained]
+    label_files = [file for file in files if endings[file] != _IDS or _base(file) not in trained]
     warnings = []
     if ids - trained:
         warnings.append(
             f"{cut(path)}: Cityscapes labelIds are read as they are, ids 0 to 33. Say --label-map "
             "cityscapes if the model predicts the 19 train ids."
         )
-    return kept, warnings
+    return label_files, warnings
 
 
 def _ending(file: str) -> str:

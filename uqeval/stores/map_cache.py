@@ -33,37 +33,37 @@ class MapCache:
         self.unstamped = {i for i, stamp in enumerate(stamps) if stamp is None}
         self.refused: set[int] = set()
 
-    def read(self, item: int, wanted: Collection[str]) -> dict[str, NDArray[Any]] | None:
+    def read(self, item: int, names: Collection[str]) -> dict[str, NDArray[Any]] | None:
         """The wanted maps of an item; None where one of them is not there, or damaged."""
         if item in self.unstamped:
             return None
-        found = {}
-        for name in wanted:
+        maps = {}
+        for name in names:
             values = read_checked(self._path(item, name), *self._form(name, item))
             if values is None:
                 return None
-            found[name] = values
-        return found
+            maps[name] = values
+        return maps
 
     def write(self, item: int, maps: dict[str, NDArray[Any]]) -> bool:
         """Keep the maps of an item; returns whether all of them are there."""
         if item in self.unstamped:
             return False
-        kept = all(write_checked(self._path(item, name), values) for name, values in maps.items())
-        if not kept:
+        stored = all(write_checked(self._path(item, name), values) for name, values in maps.items())
+        if not stored:
             self.refused.add(item)
-        return kept
+        return stored
 
     def warnings(self) -> list[str]:
         """What is not kept, and why."""
-        said = (
+        reasons = (
             (self.unstamped, "nothing tells whether they change, or they were changed just now"),
             (self.refused, "the disk is full (1 GiB is left free), or cannot be written"),
         )
         return [
             f"--map-cache {self.folder}: the maps of {len(items)} of {len(self._names)} items are "
-            f"not kept: {why}."
-            for items, why in said if items
+            f"not kept: {reason}."
+            for items, reason in reasons if items
         ]  # fmt: skip
 
     def _path(self, item: int, name: str) -> Path:

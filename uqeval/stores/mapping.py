@@ -20,7 +20,7 @@ _ATTRIBUTES = frozenset({"names", "class_names", "ignore_index", "sample_kind"})
 _WHERE = "arrays in memory"
 
 
-def open_mapping(given: Mapping[str, Any], how: Opening) -> Store:
+def open_mapping(given: Mapping[str, Any], opening: Opening) -> Store:
     """Arrays in memory by name, with `names`, `class_names`, `ignore_index` and `sample_kind`.
 
     Raises `StoreError` for what is no sound store.
@@ -36,7 +36,7 @@ def open_mapping(given: Mapping[str, Any], how: Opening) -> Store:
             array = as_array(values, f"{_WHERE}, {quoted(kind)}")
             members[str(kind)] = in_memory(array, f"{kind} in memory")
     check_attributes(attributes, _WHERE)
-    return store_of_named(_WHERE, members, attributes, how)
+    return store_of_named(_WHERE, members, attributes, opening)
 
 
 def _plain(values: Any) -> Any:

@@ -27,17 +27,17 @@ def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
     """
     ends = tuple(suffixes)
     found: list[str] = []
-    seen: set[str] = set()
+    visited: set[str] = set()
 
     def fail(error: OSError) -> None:
         raise StoreError(f"{error.filename}: cannot be listed: {error.strerror}.") from error
 
     for at, folders, files in os.walk(folder, followlinks=True, onerror=fail):
         real = os.path.realpath(at)
-        if real in seen:  # a link to a folder above would never end
+        if real in visited:  # a link to a folder above would never end
             folders.clear()
             continue
-        seen.add(real)
+        visited.add(real)
         folders[:] = [name for name in folders if not name.startswith(".")]
         found += [
             os.path.relpath(os.path.join(at, name), folder)  # noqa: PTH118 - 10 times faster
@@ -60,27 +60,27 @@ def match_files(
     `endings` may end the files' stems beside those that data sets are known to add. Raises
     `StoreError` if items have no file, or more than one, or share one.
     """
-    chosen = _matches(path, files, names, noun, endings)
-    if absent := [name for name in names if name not in chosen]:
+    files_of_names = _matches(path, files, names, noun, endings)
+    if absent := [name for name in names if name not in files_of_names]:
         raise StoreError(
             f"{cut(path)}: {len(absent)} of {len(names)} items have no {noun}: {listed(absent)} "
             f"({_looks(files)}). Add the files, or give the names that match them with --names."
         )
-    return chosen
+    return files_of_names
 
 
 def match_some(
     path: str | Path, files: Sequence[str], names: Sequence[str], noun: str
 ) -> dict[str, str]:
     """As `match_files`, but items may have no file as long as one has; those are left out."""
-    chosen = _matches(path, files, names, noun)
-    if not chosen:
+    files_of_names = _matches(path, files, names, noun)
+    if not files_of_names:
         raise StoreError(
             f"{cut(path)}: none of the {len(names)} items has a {noun}: they are called "
             f"{listed(names, 2)} ({_looks(files)}). Add the files, or give the names that match "
             "them with --names."
         )
-    return chosen
+    return files_of_names
 
 
 def named(path: str | Path, names: Sequence[str] | None, noun: str) -> tuple[str, ...]:
@@ -94,12 +94,14 @@ def named(path: str | Path, names: Sequence[str] | None, noun: str) -> tuple[str
     return checked_names(list(names), "item names")
 
 
-def unused(path: str | Path, files: Sequence[str], chosen: dict[str, str], noun: str) -> list[str]:
+def unused(
+    path: str | Path, files: Sequence[str], used_files: dict[str, str], noun: str
+) -> list[str]:
     """A warning of files that no item has chosen, if there are any."""
-    found = sorted(set(files) - set(chosen.values()))
-    if not found:
+    unused_files = sorted(set(files) - set(used_files.values()))
+    if not unused_files:
         return []
-    return [f"{path}: {len(found)} {noun} files belong to no item: {listed(found)}."]
+    return [f"{path}: {len(unused_files)} {noun} files belong to no item: {listed(unused_files)}."]
 
 
 def plain_name(name: str) -> str:
@@ -116,12 +118,12 @@ def _matches(
 ) -> dict[str, str]:
     """The files of the items that have one."""
     by_stem = stems(files, endings)
-    chosen: dict[str, str] = {}
+    files_of_names: dict[str, str] = {}
     for name in names:
         if match := file_of(name, by_stem, path, noun):
-            chosen[name] = match
-    _refuse_shared(chosen, path, noun)
-    return chosen
+            files_of_names[name] = match
+    _refuse_shared(files_of_names, path, noun)
+    return files_of_names
 
 
 def stems(files: Sequence[str], endings: tuple[str, ...] = ()) -> dict[str, list[str]]:
@@ -179,12 +181,12 @@ def file_of(name: str, by_stem: dict[str, list[str]], path: str | Path, noun: st
 def _same_end(file: tuple[str, ...], name: tuple[str, ...]) -> bool:
     """Whether all folders that file and name both have, from the last one up, are the same."""
     folders = list(zip(reversed(file[:-1]), reversed(name[:-1]), strict=False))
-    return bool(folders) and all(one == other for one, other in folders)
+    return bool(folders) and all(first == second for first, second in folders)
 
 
-def _refuse_shared(chosen: dict[str, str], path: str | Path, noun: str) -> None:
+def _refuse_shared(files_of_names: dict[str, str], path: str | Path, noun: str) -> None:
     owners: dict[str, str] = {}
-    for name, file in chosen.items():
+    for name, file in files_of_names.items():
         if file in owners:
             raise StoreError(
                 f"{cut(path)}: the items {quoted(owners[file])} and {quoted(name)} both match "

@@ -54,17 +54,21 @@ def checked_names(values: object, where: str, count: int | None = None) -> tuple
     return names
 
 
-def refuse_reordered(names: Sequence[str], own: Sequence[str] | None, where: str) -> None:
+def refuse_reordered(names: Sequence[str], stored_names: Sequence[str] | None, where: str) -> None:
     """Raise `StoreError` where given names are those of the store itself in another order.
 
     They would move each item's predictions to another item.
     """
-    if own is None or tuple(names) == tuple(own) or set(names) != set(own):
+    if (
+        stored_names is None
+        or tuple(names) == tuple(stored_names)
+        or set(names) != set(stored_names)
+    ):
         return
-    i = next(k for k, (a, b) in enumerate(zip(names, own, strict=True)) if a != b)
+    i = next(k for k, (a, b) in enumerate(zip(names, stored_names, strict=True)) if a != b)
     raise StoreError(
         f"{where}: --names gives the names of the store in another order; item {i} is "
-        f"{quoted(own[i])} "
+        f"{quoted(stored_names[i])} "
         f"in the store and {quoted(names[i])} in --names. Names do not change the order of items: "
         "leave --names out."
     )

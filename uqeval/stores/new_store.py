@@ -70,10 +70,10 @@ class NewStore:
                 "before is not. Write all items of a store in one dtype."
             )
         if array.shape[first:] != shape:
-            there = ", ".join(map(str, array.shape[first:]))
+            sizes = ", ".join(map(str, array.shape[first:]))
             raise DataError(
                 f"{kind} of item {self.label(index)}: has the shape {list(shape)}; what was "
-                f"written before has [{there}]."
+                f"written before has [{sizes}]."
             )
         return tuple(array.chunks[first:])
 

@@ -45,7 +45,7 @@ def read_header(file: IO[bytes], where: str) -> Header:
     try:
         start = file.read(12)
         version = np.lib.format.read_magic(io.BytesIO(start))
-        read, width = {
+        read_fields, width = {
             (1, 0): (np.lib.format.read_array_header_1_0, 2),
             (2, 0): (np.lib.format.read_array_header_2_0, 4),
         }[version]
@@ -56,7 +56,7 @@ def read_header(file: IO[bytes], where: str) -> Header:
         data = start[:end] + file.read(max(end - len(start), 0))
         head = io.BytesIO(data)
         head.seek(8)
-        shape, fortran, dtype = read(head)
+        shape, fortran, dtype = read_fields(head)
         if not all(type(size) is int and 0 <= size < 2**63 for size in shape):
             raise ValueError(f"its shape is {quoted(shape)}")
         if not dtype.itemsize or (0 in shape and max(shape) > 2**31):

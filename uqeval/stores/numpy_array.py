@@ -78,8 +78,8 @@ class NumpyArray(StoredArray):
         Raises `StoreError` if the file cannot be read or unpacked.
         """
         values = self._found()
-        found = values.read(region) if isinstance(values, FileValues) else values[region]
-        return np.require(found, self.dtype, ["C"] if self.anywhere else ["C", "A"])
+        tile = values.read(region) if isinstance(values, FileValues) else values[region]
+        return np.require(tile, self.dtype, ["C"] if self.anywhere else ["C", "A"])
 
     def suit(self, axes: tuple[str, ...]) -> None:
         """Made-up chunks can be any: those of few rows of one item."""
@@ -114,8 +114,8 @@ class NumpyArray(StoredArray):
         """
         if self._checksum is not None:
             size = self.stored_bytes()
-            told = self._header + f"{size} {self._checksum:08x}".encode()
-            return hashlib.sha256(told).hexdigest()
+            identity = self._header + f"{size} {self._checksum:08x}".encode()
+            return hashlib.sha256(identity).hexdigest()
         values = self._found()
         digest = hashlib.sha256(self._header + str(values.nbytes).encode())
         item = max(1, self.dtype.itemsize)
@@ -260,12 +260,12 @@ def _unpacked(path: str, info: zipfile.ZipInfo, where: str) -> IO[bytes]:
     file = tempfile.TemporaryFile(prefix="uqeval-")  # noqa: SIM115 - it outlives this function
     try:
         with open_zip(path, where) as archive, archive.open(info) as member:
-            left = info.file_size
-            while left > 0 and (block := member.read(min(left, 2**20))):
-                left -= file.write(block)
+            remaining = info.file_size
+            while remaining > 0 and (block := member.read(min(remaining, 2**20))):
+                remaining -= file.write(block)
             member.read(1)  # the end of the member is where its checksum is compared
-        if left:
-            raise EOFError(f"{left} bytes are missing")
+        if remaining:
+            raise EOFError(f"{remaining} bytes are missing")
         file.flush()
     except OSError as error:
         file.close()
@@ -279,9 +279,9 @@ def _unpacked(path: str, info: zipfile.ZipInfo, where: str) -> IO[bytes]:
     return file
 
 
-def _no_room(where: str, info: zipfile.ZipInfo, why: object) -> StoreError:
+def _no_room(where: str, info: zipfile.ZipInfo, reason: object) -> StoreError:
     return StoreError(
-        f"{where}: cannot be unpacked into {tempfile.gettempdir()}: {why}. It needs "
+        f"{where}: cannot be unpacked into {tempfile.gettempdir()}: {reason}. It needs "
         f"{info.file_size} bytes there; set TMPDIR, or save it uncompressed."
     )
 
@@ -309,9 +309,9 @@ def _chunks_for(axes: tuple[str, ...], shape: tuple[int, ...], itemsize: int) ->
     """
     along, most = ("y", _TILE_BYTES) if "y" in axes else ("item", _ROWS_BYTES)
     sizes = dict(zip(axes, shape, strict=True))
-    rest = math.prod(size for axis, size in sizes.items() if axis not in ("item", along))
+    values_per_row = math.prod(size for axis, size in sizes.items() if axis not in ("item", along))
     chunks = {axis: max(1, size) for axis, size in sizes.items()} | {"item": 1}
-    chunks[along] = max(1, min(sizes.get(along, 1), most // max(1, rest * itemsize)))
+    chunks[along] = max(1, min(sizes.get(along, 1), most // max(1, values_per_row * itemsize)))
     return tuple(chunks[axis] for axis in axes)
 
 

@@ -35,11 +35,11 @@ class Marks:
 
     def note_list(self, prefix: str, metas: Iterable[Mapping[str, Any]]) -> None:
         """Note what is listed; raise `ChangedError` if an object was another in an earlier list."""
-        now = {str(meta["path"]): f"{meta['size']} {_tag(meta)}" for meta in metas}
+        current = {str(meta["path"]): f"{meta['size']} {_tag(meta)}" for meta in metas}
         with self._lock:
-            before = self._listed.setdefault(prefix, now)
+            before = self._listed.setdefault(prefix, current)
         for key, mark in before.items():
-            if now.get(key) != mark:
+            if current.get(key) != mark:
                 self._refuse(key)
 
     def was_listed(self, prefix: str) -> bool:

@@ -39,10 +39,10 @@ class ObjectSource(Source):
                 f"{cut(path)}: cannot be opened: {_reason(error)}. Check it."
             ) from error
 
-    def _fail(self, what: str, error: Exception) -> StoreError:
+    def _fail(self, action: str, error: Exception) -> StoreError:
         # Of any `Exception` that obstore raises: its errors share no base class across versions.
         return StoreError(
-            f"{cut(self.path)}: cannot {what}: {_reason(error)}. "
+            f"{cut(self.path)}: cannot {action}: {_reason(error)}. "
             "Check the URL, the network and the credentials in the environment."
         )
 
@@ -56,11 +56,11 @@ class ObjectSource(Source):
                 options = {"range": (start, start + length)}
             else:
                 options = {"range": {"offset": start}} if start else {}
-            found = self._obstore.get(self._store, key, options=options)
-            self._marks.note(key, found.meta)
-            begin, end = found.range
+            response = self._obstore.get(self._store, key, options=options)
+            self._marks.note(key, response.meta)
+            begin, end = response.range
             clip(end - begin, 0, None, most, key)  # as the server says, before it is fetched
-            data = memoryview(found.bytes())
+            data = memoryview(response.bytes())
             return data if length is None else data[:length]
         except FileNotFoundError:
             return None

@@ -63,13 +63,13 @@ class OnePixel(StoredArray):
         self._array.recheck()
 
 
-def with_pixel(array: StoredArray, kind: str, *, single: bool = False) -> StoredArray:
+def with_pixel(array: StoredArray, kind: str, *, is_single: bool = False) -> StoredArray:
     """The array, as `OnePixel` where its axes are those of image classification.
 
-    `single`: it is of one item, without an item axis. Raises `StoreError` for unknown axes.
+    `is_single`: it is of one item, without an item axis. Raises `StoreError` for unknown axes.
     """
     forms = _FORMS.get(kind, ())
-    if single:
+    if is_single:
         forms = tuple(form[1:] for form in forms)
     if array.dimension_names and any(array.dimension_names):
         axes = canonical_axes(array.dimension_names, array.where)

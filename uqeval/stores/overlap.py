@@ -22,32 +22,32 @@ _RENAME = "give the output another name"
 def refuse_overlap(
     outputs: Iterable[Any],
     inputs: Iterable[Any],
-    instead: str = _RENAME,
+    advice: str = _RENAME,
     *,
     may_contain: bool = False,
 ) -> None:
     """Raise `UsageError` for an output that is, contains or lies in an input.
 
-    `instead` says what to do. `may_contain`: folders in which only files of known names are written
+    `advice` says what to do. `may_contain`: folders in which only files of known names are written
     may hold inputs. Outputs and inputs are paths. What is no path (arrays, None, URLs, "-" for a
     stream) is passed over, and so are devices and pipes.
     """
-    written = [path for path in map(local_path, outputs) if path is not None]
-    read = [path for path in map(local_path, inputs) if path is not None]
-    if not written or not read:
+    outputs_on_disk = [path for path in map(local_path, outputs) if path is not None]
+    inputs_on_disk = [path for path in map(local_path, inputs) if path is not None]
+    if not outputs_on_disk or not inputs_on_disk:
         return
-    places = _Places(read, any(_has_hard_links(path) for path in written))
-    for path in written:
-        relation = places.relation(path, may_contain)
+    paths_read = _Places(inputs_on_disk, any(_has_hard_links(path) for path in outputs_on_disk))
+    for path in outputs_on_disk:
+        relation = paths_read.relation(path, may_contain)
         if relation is not None:
-            raise UsageError(f"{cut(path)} {relation}; {instead}.")
+            raise UsageError(f"{cut(path)} {relation}; {advice}.")
 
 
-def local_path(given: Any) -> Path | None:
+def local_path(value: Any) -> Path | None:
     """Return the path of a local file or folder; None for whatever else stands for data."""
-    if not isinstance(given, str | os.PathLike):
+    if not isinstance(value, str | os.PathLike):
         return None
-    text = os.fspath(given)
+    text = os.fspath(value)
     if isinstance(text, bytes) or text in ("", "-") or "://" in text or "\0" in text:
         return None
     path = Path(text)
@@ -59,7 +59,7 @@ def local_path(given: Any) -> Path | None:
 def paths_in(values: Iterable[Any]) -> list[Any]:
     """Return single values and the members of lists side by side."""
     return [
-        one for value in values for one in (value if isinstance(value, list | tuple) else [value])
+        path for value in values for path in (value if isinstance(value, list | tuple) else [value])
     ]
 
 
@@ -125,8 +125,8 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
     waiting = [str(folder)]
     while waiting:
         try:
-            with os.scandir(waiting.pop()) as found:
-                for entry in found:
+            with os.scandir(waiting.pop()) as entries:
+                for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
                     else:

@@ -36,22 +36,22 @@ class PfmArray(FileArray):
 
     def __init__(self, path: Path) -> None:
         head, size = head_of(path, _LONGEST)
-        found = _HEADER.match(head)
-        if found is None:
+        match = _HEADER.match(head)
+        if match is None:
             raise StoreError(
                 f"{cut(path)}: is not a PFM file: expected Pf, width and height, and a scale in "
                 "its first lines. Copy it again, or take it out of the folder."
             )
-        if found[1] != self._magic:
+        if match[1] != self._magic:
             raise StoreError(f"{cut(path)}: {self._other}.")
-        width, height, scale = int(found[2]), int(found[3]), float(found[4])
+        width, height, scale = int(match[2]), int(match[3]), float(match[4])
         if scale == 0 or not math.isfinite(scale):
             raise StoreError(
                 f"{cut(path)}: has the scale {scale:g}, whose sign says the byte order; expected a "
                 "number other than 0."
             )
         self._file_shape = (height, width, *self._channels)
-        expected = found.end() + 4 * math.prod(self._file_shape)
+        expected = match.end() + 4 * math.prod(self._file_shape)
         if size != expected or not width or not height:
             raise StoreError(
                 f"{cut(path)}: is {size} bytes, but {width} × {height} pixels after its header "
@@ -59,7 +59,7 @@ class PfmArray(FileArray):
             )
         super().__init__(path, (height, width))
         self.dtype = np.dtype(np.float32)
-        self._start = found.end()
+        self._start = match.end()
         self._stored = np.dtype("<f4" if scale < 0 else ">f4")
 
     def read(self, region: Region) -> NDArray[Any]:

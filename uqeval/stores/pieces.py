@@ -91,7 +91,8 @@ def find_pieces(
 
 def _of_store(store: Store) -> Pieces:
     kinds: dict[str, list[Piece]] = {
-        kind: [partial(_given, part) for part in parts] for kind, parts in store.arrays.items()
+        kind: [partial(_given, item_array) for item_array in parts]
+        for kind, parts in store.arrays.items()
     }
     return Pieces(kinds, store.names, dict(store.attributes), store.warnings)
 
@@ -103,8 +104,8 @@ def item_axes(kind: str, axes: Sequence[str]) -> tuple[str, ...]:
     return next(form for form in forms if set(form) == present)
 
 
-def _given(part: ItemArray) -> ItemArray:
-    return part
+def _given(item_array: ItemArray) -> ItemArray:
+    return item_array
 
 
 def _needs_key(kind: str | None, axes: str | None) -> None:
@@ -117,21 +118,29 @@ def _zarr_array(source: str, key: str | None, fill_missing: bool) -> StoredArray
     from uqeval.stores.zarr_array import ZarrArray
     from uqeval.stores.zarr_group import open_zarr
 
-    opened = open_zarr(source, key or "", fill_missing=fill_missing)
-    if isinstance(opened, ZarrArray):
-        return opened
+    node = open_zarr(source, key or "", fill_missing=fill_missing)
+    if isinstance(node, ZarrArray):
+        return node
     if key is not None:
         raise StoreError(f"{cut(source)}: holds no array called {quoted(key)}.")
     return None
 
 
 def _member(source: str, members: dict[str, Any], key: str | None) -> StoredArray:
-    known = [name for name in members if ALIASES.get(name, name) in ("probs", "logits")]
+    score_names = [name for name in members if ALIASES.get(name, name) in ("probs", "logits")]
     if key is None:
-        key = next(iter(members)) if len(members) == 1 else known[0] if len(known) == 1 else None
+        key = (
+            next(iter(members))
+            if len(members) == 1
+            else score_names[0]
+            if len(score_names) == 1
+            else None
+        )
     if key is None or key not in members:
-        what = "no one array that is known" if key is None else f"no {quoted(key)}"
-        raise StoreError(f"{cut(source)}: holds {listed(sorted(members))}; {what}. Say key=NAME.")
+        problem = "no one array that is known" if key is None else f"no {quoted(key)}"
+        raise StoreError(
+            f"{cut(source)}: holds {listed(sorted(members))}; {problem}. Say key=NAME."
+        )
     array: StoredArray = members[key]
     return array
 
@@ -140,8 +149,8 @@ def _resolved(array: StoredArray, kind: str | None, axes: str | None) -> tuple[S
     """The array with its axes set, and its kind; nothing but rank and dtype decide."""
     Declared(kind, axes).name_axes(array)
     if kind is None:
-        named = array.dimension_names
-        if "class" in named if named else len(array.shape) > 3:
+        axis_names = array.dimension_names
+        if "class" in axis_names if axis_names else len(array.shape) > 3:
             kind = "probs"
         else:
             raise UsageError(
@@ -168,7 +177,7 @@ def _bare(
         raise StoreError(f"{array.where}: has no items. Was anything written?")
     if names is not None:
         names = checked_names(list(names), "names", len(parts))
-    pieces: list[Piece] = [partial(_given, part) for part in parts]
+    pieces: list[Piece] = [partial(_given, item_array) for item_array in parts]
     return Pieces({kind: pieces}, None if names is None else tuple(names))
 
 
@@ -189,8 +198,8 @@ def _label_images(source: str, names: Sequence[str] | None) -> Pieces:
         files = png_files(source)
         stems = [Path(file).stem for file in files]
         # Folders belong to the name where the same file is in several.
-        alike = len(set(stems)) < len(stems)
-        names = [file.removesuffix(".png") for file in files] if alike else stems
+        has_duplicates = len(set(stems)) < len(stems)
+        names = [file.removesuffix(".png") for file in files] if has_duplicates else stems
     store = open_store(source, role="labels", names=names)
-    pieces: list[Piece] = [partial(_given, part) for part in store.arrays["labels"]]
+    pieces: list[Piece] = [partial(_given, item_array) for item_array in store.arrays["labels"]]
     return Pieces({"labels": pieces}, store.names, {}, store.warnings)

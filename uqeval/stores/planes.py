@@ -33,9 +33,9 @@ class Planes:
 
     def size(self, item: int) -> tuple[int, int]:
         """Height and width of an item's plane."""
-        part = self.parts[item]
-        axes = part.array.axes
-        return part.array.shape[axes.index("y")], part.array.shape[axes.index("x")]
+        item_array = self.parts[item]
+        axes = item_array.array.axes
+        return item_array.array.shape[axes.index("y")], item_array.array.shape[axes.index("x")]
 
     def where(self, item: int) -> str:
         """The array that holds an item's plane, as messages call it."""
@@ -49,8 +49,8 @@ class Planes:
         n = array.chunks[array.axes.index("item")]
         if n == 1:
             return 0
-        others = [s for s, a in zip(array.shape, array.axes, strict=True) if a != "item"]
-        return _KEPT * n * int(np.prod(others)) * array.dtype.itemsize
+        other_sizes = [s for s, a in zip(array.shape, array.axes, strict=True) if a != "item"]
+        return _KEPT * n * int(np.prod(other_sizes)) * array.dtype.itemsize
 
     def chunk_bytes(self) -> int:
         """Bytes of the largest chunk as it is decoded, past the array's edge too."""
@@ -65,15 +65,15 @@ class Planes:
 
     def read(self, item: int) -> NDArray[Any]:
         """The plane [y, x] of an item (with channels [class, y, x])."""
-        part = self.parts[item]
-        axes = part.array.axes
-        if part.index is None:
-            values = part.array.read(tuple(slice(0, n) for n in part.array.shape))
+        item_array = self.parts[item]
+        axes = item_array.array.axes
+        if item_array.index is None:
+            values = item_array.array.read(tuple(slice(0, n) for n in item_array.array.shape))
         else:
             along = axes.index("item")
-            step = max(part.array.chunks[along], 1)
-            values = self._chunk(part.array, along, part.index // step, step)
-            values = values[(slice(None),) * along + (part.index % step,)]
+            step = max(item_array.array.chunks[along], 1)
+            values = self._chunk(item_array.array, along, item_array.index // step, step)
+            values = values[(slice(None),) * along + (item_array.index % step,)]
             axes = tuple(a for a in axes if a != "item")
         return values.transpose([axes.index(a) for a in self._order])
 

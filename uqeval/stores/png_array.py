@@ -136,8 +136,8 @@ def png_header(path: Path) -> PngHeader:
     """The header of a PNG file; raises `StoreError` if it is none, or claims to be huge."""
     head, size = head_of(path, 33)
     if len(head) < 33 or head[:8] != _SIGNATURE or head[12:16] != b"IHDR":
-        what = "cut short" if _SIGNATURE.startswith(head[:8]) else "not a PNG file"
-        raise StoreError(f"{cut(path)}: is {what}. Copy it again, or take it out of the folder.")
+        problem = "cut short" if _SIGNATURE.startswith(head[:8]) else "not a PNG file"
+        raise StoreError(f"{cut(path)}: is {problem}. Copy it again, or take it out of the folder.")
     width, height = (int.from_bytes(head[at : at + 4], "big") for at in (16, 20))
     depth, kind = head[24], head[25]
     values = _CHANNELS.get(kind, 4)

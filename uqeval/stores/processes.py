@@ -35,10 +35,10 @@ def _group_size() -> int | None:
     return int(distributed.get_world_size()) if distributed.is_initialized() else None
 
 
-def _checked(value: Any, shown: str) -> int:
+def _checked(value: Any, spelling: str) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise UsageError(
-            f"{shown}: expected the number of processes that write into the store, 1 or more; give "
-            "ranks=N."
+            f"{spelling}: expected the number of processes that write into the store, 1 or more; "
+            "give ranks=N."
         )
     return value

@@ -10,22 +10,24 @@ import json
 from collections.abc import Collection
 
 
-def taken_over(left: bytes, head: bytes) -> tuple[bytes, frozenset[int]] | None:
+def taken_over(partial: bytes, head: bytes) -> tuple[bytes, frozenset[int]] | None:
     """Return what `run.json` of a resumed run says, and the items that are counted again.
 
-    `left`: what it said in the interrupted run; `head`: what it says now. None if they are of
+    `partial`: what it said in the interrupted run; `head`: what it says now. None if they are of
     different runs, or an item's data have changed. The stamps are those of the first run, which has
     read the items; for items without one, those of now.
     """
-    before, now = json.loads(left), json.loads(head)
-    old, new = before.pop("stamps", []), now.pop("stamps", [])
-    if before != now or len(old) != len(new):
+    before, current = json.loads(partial), json.loads(head)
+    old, new = before.pop("stamps", []), current.pop("stamps", [])
+    if before != current or len(old) != len(new):
         return None
-    if any(one not in (two, None) for one, two in zip(old, new, strict=True)):
+    if any(new_stamp not in (two, None) for new_stamp, two in zip(old, new, strict=True)):
         return None
     if not old:
-        return left, frozenset()
-    stamps = [two if one is None else one for one, two in zip(old, new, strict=True)]
+        return partial, frozenset()
+    stamps = [
+        two if old_stamp is None else old_stamp for old_stamp, two in zip(old, new, strict=True)
+    ]
     text = json.dumps(before | {"stamps": stamps}, sort_keys=True).encode()
     return text, frozenset(i for i, stamp in enumerate(old) if stamp is None)
 

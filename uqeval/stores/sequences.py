@@ -95,24 +95,24 @@ def _numbered(names: Sequence[str], where: str) -> dict[str, list[tuple[int, int
     """Number and index of the frames of each sequence."""
     numbered: dict[str, list[tuple[int, int]]] = defaultdict(list)
     owners: dict[tuple[str, int], str] = {}
-    without: list[str] = []
+    unnumbered: list[str] = []
     for index, name in enumerate(names):
-        split = split_name(name)
-        if split is None:
-            without.append(name)
-        elif (other := owners.setdefault(split, name)) != name:
+        name_parts = split_name(name)
+        if name_parts is None:
+            unnumbered.append(name)
+        elif (duplicate := owners.setdefault(name_parts, name)) != name:
             raise StoreError(
-                f"{where}: {quoted(other)} and {quoted(name)} are both frame {split[1]} of the "
-                "sequence "
-                f"{quoted(split[0])}. Number the frames of a sequence in order, or take one away."
+                f"{where}: {quoted(duplicate)} and {quoted(name)} are both frame {name_parts[1]} "
+                f"of the sequence {quoted(name_parts[0])}. Number the frames of a sequence in "
+                "order, or take one away."
             )
         else:
-            numbered[split[0]].append((split[1], index))
-    if without:
+            numbered[name_parts[0]].append((name_parts[1], index))
+    if unnumbered:
         raise StoreError(
-            f"{where}: {len(without)} of {len(names)} frames have no number in their names: "
-            f"{listed(without)}. Expected {_EXPECTED}: it says which frames are neighbours. Rename "
-            "them, or give --names FILE."
+            f"{where}: {len(unnumbered)} of {len(names)} frames have no number in their names: "
+            f"{listed(unnumbered)}. Expected {_EXPECTED}: it says which frames are neighbours. "
+            "Rename them, or give --names FILE."
         )
     return numbered
 
@@ -120,13 +120,13 @@ def _numbered(names: Sequence[str], where: str) -> dict[str, list[tuple[int, int
 def split_name(name: str) -> tuple[str, int] | None:
     """The sequence and the number that a frame's name stands for; None without a number."""
     path = PurePosixPath(plain_name(name))
-    found = list(_DIGITS.finditer(path.name))
-    if not found:
+    digit_groups = list(_DIGITS.finditer(path.name))
+    if not digit_groups:
         return None
-    last = found[-1]
-    rest = path.name[: last.start()].rstrip(_JOINTS) + path.name[last.end() :]
+    last = digit_groups[-1]
+    remainder = path.name[: last.start()].rstrip(_JOINTS) + path.name[last.end() :]
     folder = "" if path.parent == PurePosixPath() else str(path.parent)
-    return "/".join(filter(None, (folder, rest.strip(_JOINTS)))), int(last[0])
+    return "/".join(filter(None, (folder, remainder.strip(_JOINTS)))), int(last[0])
 
 
 class Neighbours:
@@ -145,13 +145,13 @@ class Neighbours:
 
         Raises `StoreError` for a name without a number.
         """
-        split = split_name(name)
-        if split is None:
+        name_parts = split_name(name)
+        if name_parts is None:
             raise StoreError(
                 f"{where}: the frame {quoted(name)} has no number in its name. Expected "
                 f"{_EXPECTED}: it says which frames are neighbours. Rename the frames."
             )
-        (sequence, number), last, self._last = split, self._last, split
+        (sequence, number), last, self._last = name_parts, self._last, name_parts
         if last is None or last[0] != sequence:
             self._steps.clear()
             return sequence, "it is the first frame of its sequence"
@@ -177,9 +177,9 @@ def _most_common(steps: Counter[int]) -> int | None:
 
 
 def _pairs(name: str, numbers: Sequence[tuple[int, int]], step: int | None) -> Iterator[Pair]:
-    near = [after - before == step for (before, _), (after, _) in pairwise(numbers)]
-    for k, is_pair in enumerate(near):
+    is_next = [after - before == step for (before, _), (after, _) in pairwise(numbers)]
+    for k, is_pair in enumerate(is_next):
         if is_pair:
-            first = k == 0 or not near[k - 1]
-            last = k == len(near) - 1 or not near[k + 1]
+            first = k == 0 or not is_next[k - 1]
+            last = k == len(is_next) - 1 or not is_next[k + 1]
             yield Pair(numbers[k][1], numbers[k + 1][1], name, first, last)

@@ -59,8 +59,8 @@ class FolderSource(Source):
             size = os.fstat(descriptor).st_size
             # Clipped to the file: a length read from a damaged index must not be allocated.
             begin, count = clip(size, start, length, most, key)
-            room = _BUFFERS.empty((count,), np.uint8).data
-            return read_into(descriptor, room, begin).toreadonly()
+            buffer = _BUFFERS.empty((count,), np.uint8).data
+            return read_into(descriptor, buffer, begin).toreadonly()
         except OSError as error:
             raise StoreError(f"{cut(self.path)}: cannot read {key}: {error.strerror}.") from error
         finally:
@@ -78,7 +78,7 @@ class FolderSource(Source):
             ) from error
 
     def entries(self, prefix: str) -> dict[str, Entry]:
-        found: dict[str, Entry] = {}
+        entries_by_name: dict[str, Entry] = {}
         folders = [""]
         while folders:
             folder = folders.pop()
@@ -88,12 +88,12 @@ class FolderSource(Source):
                         if entry.is_dir():
                             folders.append(f"{folder}{entry.name}/")
                         else:
-                            found[folder + entry.name] = Entry(entry.stat().st_size)
+                            entries_by_name[folder + entry.name] = Entry(entry.stat().st_size)
             except OSError as error:
                 raise StoreError(
                     f"{cut(self.path)}: cannot list {prefix}/{cut(folder)}: {error.strerror}."
                 ) from error
-        return found
+        return entries_by_name
 
     def stamp(self, key: str, entry: Entry) -> str | None:
         return file_stamp(f"{self._root}/{key}")
@@ -145,7 +145,7 @@ class ZipSource(Source):
     def children(self, prefix: str) -> list[str]:
         start = f"{prefix}/" if prefix else ""
         below = (key[len(start) :] for key in self._infos if key.startswith(start))
-        return sorted({rest.split("/", 1)[0] for rest in below if "/" in rest})
+        return sorted({path.split("/", 1)[0] for path in below if "/" in path})
 
     def entries(self, prefix: str) -> dict[str, Entry]:
         start = f"{prefix}/" if prefix else ""
@@ -177,8 +177,8 @@ def open_zip(path: str, problem: str) -> zipfile.ZipFile:
             file.close()
             raise
     except (OSError, ValueError, NotImplementedError, zipfile.BadZipFile) as error:
-        why = (error.strerror if isinstance(error, OSError) else None) or error
-        raise StoreError(f"{problem} ({why}). Copy or write it again.") from error
+        reason = (error.strerror if isinstance(error, OSError) else None) or error
+        raise StoreError(f"{problem} ({reason}). Copy or write it again.") from error
     weakref.finalize(archive, file.close)
     return archive
 

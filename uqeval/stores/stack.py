@@ -81,7 +81,7 @@ class Stack:
         self.members: list[list[Part]] = []
         for store in stores:
             parts = store.arrays[kind]
-            self.members.append([Part(part, part.array.axes) for part in parts])
+            self.members.append([Part(item_array, item_array.array.axes) for item_array in parts])
         first = self.members[0]
         self.items = len(first)
         for store, member in zip(stores[1:], self.members[1:], strict=True):
@@ -91,11 +91,11 @@ class Stack:
                     f"{self.items}; "
                     "members of one ensemble hold the same items in the same order."
                 )
-            for i, (mine, other) in enumerate(zip(first, member, strict=True)):
+            for i, (first_part, member_part) in enumerate(zip(first, member, strict=True)):
                 axes = {"class": "classes", "y": "height", "x": "width"}
-                if "class" not in mine.axes + other.axes:
+                if "class" not in first_part.axes + member_part.axes:
                     del axes["class"]
-                sizes = [tuple(p.size(axis) for axis in axes) for p in (mine, other)]
+                sizes = [tuple(p.size(axis) for axis in axes) for p in (first_part, member_part)]
                 if sizes[0] != sizes[1]:
                     raise StoreError(
                         f"{store.path}: item {i} has {', '.join(axes.values())} {sizes[1]}, but "

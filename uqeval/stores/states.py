@@ -82,9 +82,9 @@ class SavedStates:
         except DAMAGED as error:
             raise StoreError(f"{cut(path)}: is no states file: {cut(error)}.") from None
         if not isinstance(index, dict) or index.get("schema") != SCHEMA:
-            said = index.get("schema") if isinstance(index, dict) else None
+            schema = index.get("schema") if isinstance(index, dict) else None
             raise StoreError(
-                f"{cut(path)}: states of schema {quoted(said)}; this uqeval reads {SCHEMA!r}."
+                f"{cut(path)}: states of schema {quoted(schema)}; this uqeval reads {SCHEMA!r}."
             )
         if index.get("sealed") and self.digest is None:  # files of earlier versions have none
             raise StoreError(f"{cut(path)}: is no states file: it lacks its checksum, cut short.")
@@ -103,7 +103,7 @@ class SavedStates:
             self._known = [json.loads(key) for key in self._numbers]
         except DAMAGED as error:
             raise StoreError(f"{cut(path)}: is no states file: {cut(error)}.") from None
-        if not all(isinstance(own, dict) for own in self._known):
+        if not all(isinstance(parameters, dict) for parameters in self._known):
             raise StoreError(f"{cut(path)}: is no states file: a tally's parameters are no object.")
 
     def holds(self, parameters: Mapping[str, Any]) -> bool:

@@ -60,10 +60,10 @@ def _digest_of(file: BinaryIO, size: int) -> str:
     """The SHA-256 of the first `size` bytes, the last two, a comment's length, as zeros."""
     digest = hashlib.sha256()
     file.seek(0)
-    left = max(size - 2, 0)
-    while left and (data := file.read(min(left, _BLOCK))):
+    remaining = max(size - 2, 0)
+    while remaining and (data := file.read(min(remaining, _BLOCK))):
         digest.update(data)
-        left -= len(data)
+        remaining -= len(data)
     digest.update(bytes(2))
     return digest.hexdigest()
 
@@ -73,9 +73,9 @@ def entries_of(path: Path) -> Iterator[tuple[str, bytes]]:
     try:
         with open_file(path) as file:
             while len(head := file.read(LOCAL.size)) == LOCAL.size:
-                mark, *_, crc, size, whole, name_size, extra_size = LOCAL.unpack(head)
+                mark, *_, crc, size, length, name_size, extra_size = LOCAL.unpack(head)
                 # Until its data are written an entry's header has CRC and first size 0.
-                if mark != b"PK\x03\x04" or size != whole or size > MOST:
+                if mark != b"PK\x03\x04" or size != length or size > MOST:
                     return
                 name = file.read(name_size).decode("utf-8", "replace")
                 file.seek(extra_size, os.SEEK_CUR)
@@ -103,10 +103,10 @@ def read_entry(file: int, info: zipfile.ZipInfo) -> bytes:
     mark, *_, extra = LOCAL.unpack_from(data.ljust(LOCAL.size, b"\0"))
     if mark != b"PK\x03\x04" or extra or data[LOCAL.size : size] != name:
         raise ValueError(f"{info.filename} has another header")
-    found = data[size:]
-    if len(found) < info.file_size or zlib.crc32(found) != info.CRC:
+    content = data[size:]
+    if len(content) < info.file_size or zlib.crc32(content) != info.CRC:
         raise ValueError(f"{info.filename} does not fit its checksum")
-    return found
+    return content
 
 
 class Kept(Mapping[_Key, bytes]):

@@ -68,8 +68,8 @@ class StatesWriter:
         self._held: set[str] = set()
         head = json.dumps(dict(run or {}), sort_keys=True).encode()
         earlier = entries_of(self.partial) if resume and self.partial.exists() else iter(())
-        name, left = next(earlier, (_RUN, head))
-        going = taken_over(left, head) if name == _RUN else None
+        name, partial = next(earlier, (_RUN, head))
+        going = taken_over(partial, head) if name == _RUN else None
         if going is None:
             raise UsageError(
                 f"--resume: {self.partial} is of another run: other stores, items, settings or "
@@ -78,28 +78,28 @@ class StatesWriter:
         head, self._unstamped = going
         self.stamps: list[str | None] = json.loads(head).get("stamps", [])
         self._lock = lock(self.path)
-        beside = own_name(self.partial)
+        lock_name = own_name(self.partial)
         try:
             mend_states(self.path, self._reports())
             # Written anew, so that what was cut short at its end is gone.
             clear(self.partial)
-            self._file = beside.open("w+b")
+            self._file = lock_name.open("w+b")
             hold(self._file.fileno())
             self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_STORED)
             self._write(_RUN, head)
-            for key, own in (before.states() if before else {}).items():
-                self.found[key] = Kept(self._file.fileno(), own)
+            for key, state in (before.states() if before else {}).items():
+                self.found[key] = Kept(self._file.fileno(), state)
             self._totals: Kept[str] = Kept(self._file.fileno())
             self._take(earlier)
             self._file.flush()
             self._ino = os.fstat(self._file.fileno()).st_ino
-            beside.replace(self.partial)
+            lock_name.replace(self.partial)
         except BaseException:  # an interrupt, too: nobody goes on from this name
             if hasattr(self, "_zip"):
                 self._let_go()
             elif self._lock is not None:
                 release(self._lock)
-            beside.unlink(missing_ok=True)
+            lock_name.unlink(missing_ok=True)
             with _writing(self.path):
                 raise
 
@@ -145,8 +145,8 @@ class StatesWriter:
 
     def seal(self, index: Mapping[str, Any]) -> str:
         """Write the index, with which `partial` is a whole states file; return its digest."""
-        whole = {"schema": SCHEMA, "stamps": self.stamps, **index, "sealed": True}
-        text = json.dumps(whole, allow_nan=False)
+        full_index = {"schema": SCHEMA, "stamps": self.stamps, **index, "sealed": True}
+        text = json.dumps(full_index, allow_nan=False)
         with _writing(self.path):
             self._write(INDEX, text.encode())
             self._zip.close()
@@ -169,13 +169,13 @@ class StatesWriter:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        mine = self._is_mine()
+        is_mine = self._is_mine()
         self._let_go()
         interrupted = error is not None and not isinstance(error, Exception)
         if interrupted and self._resumable and self._held:
             assert error is not None
             error.add_note(f"{self.partial} has what was counted; --resume goes on from it.")
-        elif mine:  # else it is of another run, which goes on
+        elif is_mine:  # else it is of another run, which goes on
             self.partial.unlink(missing_ok=True)
 
     def _reports(self) -> list[Path]:

@@ -39,9 +39,9 @@ def open_store(
     value. Raises `StoreError` for anything that is no sound store, `UsageError` for what is
     declared wrongly.
     """
-    how = Opening(role, names, fill_missing, label_map, Declared(kind, axes))
+    opening = Opening(role, names, fill_missing, label_map, Declared(kind, axes))
     if isinstance(path, np.ndarray):
-        return store_of_one(in_memory(path), how)
+        return store_of_one(in_memory(path), opening)
     if isinstance(path, Mapping):
-        return open_mapping(path, how)
-    return contents_of(path).store(how)
+        return open_mapping(path, opening)
+    return contents_of(path).store(opening)

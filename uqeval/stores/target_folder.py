@@ -58,10 +58,14 @@ def open_target_folder(path: str | Path, names: Sequence[str] | None) -> Store:
     """
     names = named(path, names, "target")
     files = target_files(path)
-    chosen = match_files(path, files, names, "target")
-    parts = tuple(ItemArray(_open(Path(path) / chosen[name]), None) for name in names)
+    files_of_names = match_files(path, files, names, "target")
+    parts = tuple(ItemArray(_open(Path(path) / files_of_names[name]), None) for name in names)
     return Store(
-        str(path), {"target": parts}, names, {}, tuple(unused(path, files, chosen, "target"))
+        str(path),
+        {"target": parts},
+        names,
+        {},
+        tuple(unused(path, files, files_of_names, "target")),
     )
 
 

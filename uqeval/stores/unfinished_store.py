@@ -83,30 +83,30 @@ class UnfinishedStore:
         )
         self.kept = {i for i in range(len(names)) if self._all_of(i, self._earlier)}
 
-    def once(self, part: str, what: str, write: Callable[[], None]) -> bool:
+    def once(self, part: str, description: str, write: Callable[[], None]) -> bool:
         """Writes a part; False if it is there and repeated parts are skipped.
 
-        Raises `DataError` saying `what` was there, and whatever `write` raises; the part is then
-        free again.
+        Raises `DataError` saying `description` was there, and whatever `write` raises; the part is
+        then free again.
         """
-        if not self.claim(part, what):
+        if not self.claim(part, description):
             return False
         self.write(part, write)
         return True
 
-    def labels(self, index: int, what: str, write: Callable[[], None]) -> bool:
+    def labels(self, index: int, description: str, write: Callable[[], None]) -> bool:
         """Writes an item's labels as `once` does; False too if an earlier job has."""
         part = f"{index}.labels"
         if self.finished or part in self._earlier:
             return False
-        return self.once(part, what, write)
+        return self.once(part, description, write)
 
-    def claim(self, part: str, what: str) -> bool:
+    def claim(self, part: str, description: str) -> bool:
         """WriteLock a part that `write` comes to later; see `once`."""
         if part in self._earlier:  # of an item that an earlier job did not end: written again
             self._earlier.discard(part)
             self._claims.release(part)
-        return self._claims.take(part) or self.repeated(what)
+        return self._claims.take(part) or self.repeated(description)
 
     def write(self, part: str, write: Callable[[], None]) -> None:
         """Writes a claimed part. Raises what `write` raises; the part is then free again."""
@@ -117,22 +117,22 @@ class UnfinishedStore:
             raise
         self._claims.finish(part)
 
-    def repeated(self, what: str) -> Literal[False]:
+    def repeated(self, description: str) -> Literal[False]:
         """False for a part that is skipped; raises `DataError` if repeated parts are errors."""
         if self._skip:
             return False
         raise DataError(
-            f"{what}: was written already, or another process is at it. A distributed sampler that "
-            "repeats items to fill its last batch needs repeated='skip'."
+            f"{description}: was written already, or another process is at it. A distributed "
+            "sampler that repeats items to fill its last batch needs repeated='skip'."
         )
 
     def done(self, index: int, sample: int | None) -> bool:
         """Whether an item, or one sample of it, is written."""
-        written = self._claims.is_written
-        wanted = range(self._samples) if sample is None else (sample,)
+        is_written = self._claims.is_written
+        samples = range(self._samples) if sample is None else (sample,)
         return (
-            written(f"{index}.all")
-            or all(written(f"{index}.{t}") for t in wanted)
+            is_written(f"{index}.all")
+            or all(is_written(f"{index}.{t}") for t in samples)
             or self._claims.over()
         )
 

@@ -22,16 +22,20 @@ _STACKS = ("probs", "logits")
 
 
 def damaged_parts(
-    root: Path, names: Sequence[str], kinds: Collection[str], dense: bool, written: Iterable[str]
+    root: Path,
+    names: Sequence[str],
+    kinds: Collection[str],
+    dense: bool,
+    written_parts: Iterable[str],
 ) -> set[str]:
-    """Return those of the `written` parts that are not whole on disk.
+    """Return those of the `written_parts` parts that are not whole on disk.
 
     `kinds`: the arrays of every item, without labels. Every chunk of every written part is read and
     its checksum compared. Arrays whose metadata cannot be read are removed, so that they are made
     again.
     """
     by_item: dict[int, set[str]] = {}
-    for part in written:
+    for part in written_parts:
         by_item.setdefault(int(part.split(".")[0]), set()).add(part)
     source, damaged = FolderSource(str(root)), set()
     groups: dict[str, ZarrGroup | None] = {}
@@ -41,9 +45,9 @@ def damaged_parts(
             groups.clear()
             groups[place] = _readable_group(source, root, place)
         group = groups[place]
-        wanted = {kind for kind in kinds if any(not p.endswith(".labels") for p in parts)}
-        wanted |= {"labels"} & {p.rpartition(".")[2] for p in parts}
-        for kind in wanted:
+        required_kinds = {kind for kind in kinds if any(not p.endswith(".labels") for p in parts)}
+        required_kinds |= {"labels"} & {p.rpartition(".")[2] for p in parts}
+        for kind in required_kinds:
             array = group.arrays.get(kind) if group is not None else None
             damaged |= parts & _damaged_of(array, kind, index, parts, dense)
     return damaged

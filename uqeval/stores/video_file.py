@@ -176,10 +176,11 @@ def _opened(source: str | int) -> cv2.VideoCapture:
     finally:
         logging.setLogLevel(level)
     if not capture.isOpened():
-        what = f"camera {source}" if isinstance(source, int) else source
+        description = f"camera {source}" if isinstance(source, int) else source
         raise StoreError(
-            f"{what}: OpenCV finds no video in it that it can decode. Check that it plays, or "
-            "convert it: ffmpeg -i IN OUT.mp4, or to a folder of images: ffmpeg -i IN %06d.png."
+            f"{description}: OpenCV finds no video in it that it can decode. Check that it plays, "
+            "or convert it: ffmpeg -i IN OUT.mp4, or to a folder of images: ffmpeg -i IN "
+            "%06d.png."
         )
     return capture
 
@@ -188,7 +189,7 @@ def _next(capture: cv2.VideoCapture) -> NDArray[np.uint8] | None:
     """The next frame as RGB; None if there is none."""
     import cv2
 
-    done, frame = capture.read()
-    if not done or frame is None or not frame.size:
+    success, frame = capture.read()
+    if not success or frame is None or not frame.size:
         return None
     return np.asarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB), np.uint8)

@@ -63,14 +63,14 @@ class Watch:
         """Watch a file, too, that all items depend on."""
         self._files[file] = file_state(file)
 
-    def and_of(self, other: Watch) -> Watch:
+    def and_of(self, second: Watch) -> Watch:
         """Return one of what both watch, item by item, from the time on when each was created."""
-        both = Watch((), ())
-        both._names = self._names
-        both.parts = [[*a, *b] for a, b in zip(self.parts, other.parts, strict=False)]
-        both._before = [a + b for a, b in zip(self._before, other._before, strict=False)]
-        both._files = self._files | other._files
-        return both
+        combined = Watch((), ())
+        combined._names = self._names
+        combined.parts = [[*a, *b] for a, b in zip(self.parts, second.parts, strict=False)]
+        combined._before = [a + b for a, b in zip(self._before, second._before, strict=False)]
+        combined._files = self._files | second._files
+        return combined
 
     def check(self, items: Iterable[int]) -> None:
         """Raise `ChangedError` if the files of some items are not as they were."""
@@ -94,13 +94,13 @@ class Watch:
         from uqeval.stores.array import ItemArray
         from uqeval.stores.frames import Frame
 
-        found: dict[int, StoredArray] = {}
-        for part in {id(part): part for own in self.parts for part in own}.values():
+        arrays: dict[int, StoredArray] = {}
+        for part in {id(part): part for item_parts in self.parts for part in item_parts}.values():
             if isinstance(part, ItemArray):
-                found[id(part.array)] = part.array
+                arrays[id(part.array)] = part.array
             elif isinstance(part, Frame):
-                found |= {id(array): array for array in part.frames.arrays}
-        return list(found.values())
+                arrays |= {id(array): array for array in part.frames.arrays}
+        return list(arrays.values())
 
     @contextmanager
     def reading(self, items: Iterable[int]) -> Iterator[None]:
@@ -128,25 +128,24 @@ class Watch:
 
 
 @contextmanager
-def read_whole(part: Watched, what: str) -> Iterator[None]:
+def read_whole(part: Watched, description: str) -> Iterator[None]:
     """Raise `ChangedError` if the files of a part change until the context ends: it is read once.
 
-    `what` is read, for the message.
+    `description` is read, for the message.
     """
     before = part.states()
     yield
     for path, state in part.states().items():
         if before.get(path) != state:
             raise ChangedError(
-                f"{cut(path)}: changed while {what} was read. Write each file under another name, "
-                "then rename it."
+                f"{cut(path)}: changed while {description} was read. Write each file under "
+                "another name, then rename it."
             )
 
 
-def _error(path: str, item: str, gone: bool) -> ChangedError:
+def _error(path: str, item: str, is_missing: bool) -> ChangedError:
     return ChangedError(
-        f"{cut(path)}{item}: {'was removed' if gone else 'changed'} after this run had begun, so "
-        "its "
-        "results would mix old and new data. Nothing was kept. Start again once nobody writes to "
-        "it any more."
+        f"{cut(path)}{item}: {'was removed' if is_missing else 'changed'} after this run had "
+        "begun, so its results would mix old and new data. Nothing was kept. Start again once "
+        "nobody writes to it any more."
     )

@@ -118,8 +118,8 @@ class WriteLock:
         """
         try:
             with self._exclusively():
-                living, dead = self._writers()
-                idle = not living and (bool(dead) or not shared)
+                living, abandoned = self._writers()
+                idle = not living and (bool(abandoned) or not shared)
                 if living and not shared:
                     raise OutputError(self._taken(living))
                 if restart and idle and not resume:
@@ -127,7 +127,7 @@ class WriteLock:
                     self.root.rename(trash)  # at once, so that nobody joins half of it
                     shutil.rmtree(trash, ignore_errors=True)
                     return None
-                if (dead or idle) and not resume:
+                if (abandoned or idle) and not resume:
                     raise OutputError(
                         f"{cut(self.root)}: is unfinished: the job that wrote it ended early. Say "
                         "resume=True to go on, or overwrite=True to begin again."
@@ -138,7 +138,7 @@ class WriteLock:
                     self._free(living)
                     if not living:
                         self.remove_partial_chunks()
-                    for writer in dead:
+                    for writer in abandoned:
                         (self.folder / "writers" / writer).unlink(missing_ok=True)
                     if not living:  # else a living writer has checked them when it joined
                         for part in damaged(self.written()):
@@ -176,8 +176,8 @@ class WriteLock:
 
     def written(self) -> set[str]:
         """All parts that are written, by anybody. Raises `FileNotFoundError` once it is over."""
-        with os.scandir(self.folder / "parts") as found:
-            return {entry.name for entry in found if entry.stat().st_size > _ID_BYTES}
+        with os.scandir(self.folder / "parts") as entries:
+            return {entry.name for entry in entries if entry.stat().st_size > _ID_BYTES}
 
     def is_written(self, part: str) -> bool:
         """Whether a part is written, by anybody."""
@@ -234,9 +234,9 @@ class WriteLock:
 
     def remove_partial_chunks(self) -> None:
         """Remove what killed writers have left of chunks; nobody may be writing any."""
-        for left in self.root.rglob("*.partial"):
+        for leftover in self.root.rglob("*.partial"):
             with suppress(OSError):
-                left.unlink()
+                leftover.unlink()
 
     def _taken(self, living: set[str]) -> str:
         """Return the message that another process writes into the store."""
@@ -249,35 +249,37 @@ class WriteLock:
 
     def _compare(self, settings: Mapping[str, Any]) -> None:
         try:
-            theirs = json.loads((self.folder / "settings.json").read_text(encoding="utf-8"))
+            settings_of_first = json.loads(
+                (self.folder / "settings.json").read_text(encoding="utf-8")
+            )
         except (OSError, ValueError) as error:
             raise OutputError(
                 f"{cut(self.root)}: is unfinished, and not of this kind of writer. Choose another "
                 "path, or say overwrite=True."
             ) from error
         for key, value in json.loads(json.dumps(settings)).items():
-            if theirs.get(key) != value:
-                shown = (
+            if settings_of_first.get(key) != value:
+                differences = (
                     "differ"
                     if key == "names"
-                    else f"{quoted(theirs.get(key))} there, {quoted(value)} here"
+                    else f"{quoted(settings_of_first.get(key))} there, {quoted(value)} here"
                 )
                 raise OutputError(
-                    f"{cut(self.root)}: was begun with other settings: {key}: {shown}. All writers "
-                    "of one store need the same."
+                    f"{cut(self.root)}: was begun with other settings: {key}: {differences}. All "
+                    "writers of one store need the same."
                 )
 
     def _writers(self) -> tuple[set[str], set[str]]:
         """The ids of the living and of the dead."""
         living: set[str] = set()
-        dead: set[str] = set()
+        abandoned: set[str] = set()
         for path in (self.folder / "writers").iterdir():
             file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
-                (dead if _try_lock(file) else living).add(path.name)
+                (abandoned if _try_lock(file) else living).add(path.name)
             finally:
                 os.close(file)
-        return living, dead
+        return living, abandoned
 
     def _free(self, living: set[str]) -> None:
         for part in (self.folder / "parts").iterdir():

@@ -68,7 +68,7 @@ class ZarrArray(StoredArray):
         Raises `StoreError` for a chunk that is damaged, cut short or (without `fill_missing`)
         absent.
         """
-        bounds = [part.indices(size)[:2] for part, size in zip(region, self.shape, strict=True)]
+        bounds = [bound.indices(size)[:2] for bound, size in zip(region, self.shape, strict=True)]
         shape = tuple(max(0, stop - start) for start, stop in bounds)
         if 0 in shape:
             return np.empty(shape, self.dtype)
@@ -76,22 +76,22 @@ class ZarrArray(StoredArray):
             range(start // chunk, -(-stop // chunk))
             for (start, stop), chunk in zip(bounds, self.chunks, strict=True)
         ]
-        whole: NDArray[Any] | None = None
+        cached_chunk: NDArray[Any] | None = None
         for position in itertools.product(*grid):
             chunk = self._chunk(position)
-            inside, outside = [], []
+            in_chunk, outside = [], []
             for index, size, (start, stop) in zip(position, self.chunks, bounds, strict=True):
                 low, high = max(start, index * size), min(stop, (index + 1) * size)
-                inside.append(slice(low - index * size, high - index * size))
+                in_chunk.append(slice(low - index * size, high - index * size))
                 outside.append(slice(low - start, high - start))
-            part = chunk[tuple(inside)]
-            if part.shape == shape:
-                return np.require(part, requirements=["C", "A"])
-            if whole is None:
-                whole = np.empty(shape, chunk.dtype)
-            whole[tuple(outside)] = part
-        assert whole is not None  # the region is not empty
-        return whole
+            tile = chunk[tuple(in_chunk)]
+            if tile.shape == shape:
+                return np.require(tile, requirements=["C", "A"])
+            if cached_chunk is None:
+                cached_chunk = np.empty(shape, chunk.dtype)
+            cached_chunk[tuple(outside)] = tile
+        assert cached_chunk is not None  # the region is not empty
+        return cached_chunk
 
     def check_claims(self) -> None:
         """Raise `StoreError` for a shape of far more chunks than are stored.
@@ -140,8 +140,8 @@ class ZarrArray(StoredArray):
                     for first, count in zip(start, shards.per_shard, strict=True)
                 )
                 target = absent[box]
-                there = (index != _ABSENT).any(axis=-1)
-                target[...] = ~there[tuple(slice(0, size) for size in target.shape)]
+                present = (index != _ABSENT).any(axis=-1)
+                target[...] = ~present[tuple(slice(0, size) for size in target.shape)]
         count = int(np.count_nonzero(absent))
         if count > _MOST_MISSING:
             raise StoreError(
@@ -175,7 +175,7 @@ class ZarrArray(StoredArray):
 
         Raises `StoreError` where a shard's index is damaged.
         """
-        found = []
+        messages = []
         for position, entry in sorted(self._entries().items()):
             key, chunks = self._layout.key(position), [(0, entry.size)]
             if self._layout.shards is not None and entry.size:
@@ -190,9 +190,9 @@ class ZarrArray(StoredArray):
                     local = self._source.local
                     self._layout.codec.check_length(length, head if local else None)
                 except DamagedChunk as damage:
-                    found.append(f"{key} {damage}")
+                    messages.append(f"{key} {damage}")
                     break
-        return found
+        return messages
 
     def stored_bytes(self) -> int:
         """The size of all chunks together, as stored; raises `StoreError` if listing fails."""
@@ -238,11 +238,11 @@ class ZarrArray(StoredArray):
     def states(self, index: int | None) -> dict[str, str]:
         """Return the state of each file that holds chunks of the item, by path."""
         key = self._layout.key
-        found: dict[str, str] = {}
+        states_by_key: dict[str, str] = {}
         if self._source.local:
             for at in self._files_of(index):
-                found |= self._source.states(self._path(key(at)))
-        return found
+                states_by_key |= self._source.states(self._path(key(at)))
+        return states_by_key
 
     def recheck(self) -> None:
         """Raise `ChangedError` if chunks of a server are not as they were when they were read."""
@@ -258,7 +258,9 @@ class ZarrArray(StoredArray):
         return itertools.product(*grid)
 
     def _grid(self, unit: Position) -> Position:
-        return tuple(-(-size // part) for size, part in zip(self.shape, unit, strict=True))
+        return tuple(
+            -(-size // chunk_size) for size, chunk_size in zip(self.shape, unit, strict=True)
+        )
 
     def _path(self, key: str) -> str:
         return f"{self._name}/{key}" if self._name else key

@@ -99,7 +99,7 @@ class Layout:
             parts = parts[1:] if parts == ["0"] else ["x"]
         if len(parts) != len(self.shape) or not all(p.isascii() and p.isdigit() for p in parts):
             return None
-        return tuple(int(part) for part in parts)
+        return tuple(int(number) for number in parts)
 
 
 def load_json(source: Source, key: str) -> Document | None:
@@ -244,24 +244,24 @@ def _v2(document: dict[str, Any], attributes: dict[str, Any], raw: bytes, where:
     )
 
 
-def _separator(given: Any, where: str) -> str:
+def _separator(separator: Any, where: str) -> str:
     """Return what stands between the numbers of a chunk's key."""
-    if given not in ("/", ".") or not isinstance(given, str):
+    if separator not in ("/", ".") or not isinstance(separator, str):
         raise StoreError(
-            f"{where}: the separator of chunk keys is {quoted(given)}; expected '/' or '.'."
+            f"{where}: the separator of chunk keys is {quoted(separator)}; expected '/' or '.'."
         )
-    return given
+    return separator
 
 
-def _dimension_names(given: Any, rank: int, where: str) -> tuple[str, ...] | None:
+def _dimension_names(names: Any, rank: int, where: str) -> tuple[str, ...] | None:
     """Return the names of an array's axes, None without."""
-    if not given:
+    if not names:
         return None
-    if not isinstance(given, list) or not all(isinstance(own, str | None) for own in given):
-        raise StoreError(f"{where}: dimension_names is {quoted(given)}; expected a list of names.")
-    if len(given) != rank:
-        raise StoreError(f"{where}: {len(given)} dimension_names for {rank} axes; name each.")
-    return tuple(given)
+    if not isinstance(names, list) or not all(isinstance(name, str | None) for name in names):
+        raise StoreError(f"{where}: dimension_names is {quoted(names)}; expected a list of names.")
+    if len(names) != rank:
+        raise StoreError(f"{where}: {len(names)} dimension_names for {rank} axes; name each.")
+    return tuple(names)
 
 
 def _form(document: Mapping[str, Any]) -> str:
@@ -269,14 +269,14 @@ def _form(document: Mapping[str, Any]) -> str:
 
 
 def _sizes(
-    values: Any, least: int, what: str, where: str, rank: int | None = None
+    values: Any, least: int, key: str, where: str, rank: int | None = None
 ) -> tuple[int, ...]:
     good = isinstance(values, list) and all(
         type(value) is int and least <= value < 2**63 for value in values
     )
     if not good or (rank is not None and len(values) != rank):
         raise StoreError(
-            f"{where}: {what} is {quoted(values)} in its Zarr metadata. Write it again."
+            f"{where}: {key} is {quoted(values)} in its Zarr metadata. Write it again."
         )
     return tuple(values)
 

@@ -115,8 +115,8 @@ def _store_of_items(
             raise error
         for kind, array in group.arrays.items():
             if kind in KNOWN or len(array.shape) == 2:
-                single = with_pixel(array, kind, single=True)
-                resolve(single, kind, single=True)
+                single = with_pixel(array, kind, is_single=True)
+                resolve(single, kind, is_single=True)
                 parts.setdefault(kind, []).append(ItemArray(single, None))
     for kind, members in parts.items():
         if len(members) != len(order):

@@ -63,7 +63,7 @@ def item_folder(name: str) -> str:
 
     Different names have different folders, and none leads out of `items/`.
     """
-    return _UNSAFE.sub(lambda found: "".join(f"%{ord(c):02X}" for c in found.group()), name)
+    return _UNSAFE.sub(lambda match: "".join(f"%{ord(c):02X}" for c in match.group()), name)
 
 
 def fill_value(dtype: DTypeLike) -> float | int:
@@ -88,9 +88,9 @@ def _even(size: int, most: int) -> int:
     return max(1, math.ceil(size / math.ceil(size / most))) if size else 1
 
 
-def group_attributes(form: str, *, complete: bool = False, **known: Any) -> dict[str, Any]:
-    """The attribute `uqeval` of a store of the given form, with what else is `known` of it."""
-    return {"uqeval": {"format": form, "version": VERSION, "complete": complete} | known}
+def group_attributes(form: str, *, complete: bool = False, **details: Any) -> dict[str, Any]:
+    """The attribute `uqeval` of a store of the given form, with what else is `details` of it."""
+    return {"uqeval": {"format": form, "version": VERSION, "complete": complete} | details}
 
 
 def create_group(folder: Path, attributes: Mapping[str, Any]) -> None:
@@ -107,9 +107,9 @@ def mark_complete(folder: Path) -> None:
     with writing(folder):
         clear_beside(document)  # what a process that was killed here has left
         sync_tree(folder)
-        known = json.loads(document.read_text(encoding="utf-8"))
-        known["attributes"]["uqeval"]["complete"] = True
-        write_file(document, json.dumps(known, indent=2).encode(), revert=False)
+        document_data = json.loads(document.read_text(encoding="utf-8"))
+        document_data["attributes"]["uqeval"]["complete"] = True
+        write_file(document, json.dumps(document_data, indent=2).encode(), revert=False)
 
 
 def create_array(
@@ -230,8 +230,8 @@ def is_complete(folder: Path) -> bool | None:
     """
     try:
         document = json.loads((folder / "zarr.json").read_text(encoding="utf-8"))
-        ours = document["attributes"]["uqeval"]
-        return bool(ours.get("complete", True))
+        metadata = document["attributes"]["uqeval"]
+        return bool(metadata.get("complete", True))
     except OSError as error:
         if error.errno in (errno.EIO, errno.EACCES, errno.EPERM, errno.ESTALE):
             raise OutputError(

@@ -110,17 +110,17 @@ class Tally(ABC):
         """Raise `ValueError` for counts that no items can have given: states may be forged."""
         import numpy as np
 
-        for name, own in self.fields.items():
+        for name, field in self.fields.items():
             values = state[name]
             if values.dtype.kind in "iu":
                 if values.size and not 0 <= values.min() <= values.max() <= _MOST_COUNT:
                     wrong = values[(values < 0) | (values > _MOST_COUNT)].flat[0]
                     raise ValueError(f"{self.id}.{name} holds the count {wrong}")
-            elif own.merge != "sum":  # a threshold that an item does not have is NaN
+            elif field.merge != "sum":  # a threshold that an item does not have is NaN
                 continue
             elif np.isnan(values).any():
                 raise ValueError(f"{self.id}.{name} is not a number")
-            elif not own.signed and (values < 0).any():
+            elif not field.signed and (values < 0).any():
                 raise ValueError(f"{self.id}.{name} holds the sum {values.min()}")
         if (flaw := self.flaw(state)) is not None:
             raise ValueError(f"{self.id}: {flaw}")
@@ -164,9 +164,9 @@ class Tally(ABC):
             for name, field in self.fields.items()
         }
 
-    def merge(self, into: State, other: State) -> None:
-        """Add `other` to `into`, in place."""
-        self.fold(into, [(None, other[name].reshape(-1)) for name in self.fields])
+    def merge(self, target: State, source: State) -> None:
+        """Add `source` to `target`, in place."""
+        self.fold(target, [(None, source[name].reshape(-1)) for name in self.fields])
 
     def centred(self, states: Iterable[State]) -> Iterable[State]:
         """Return the states of items as any subset of them is summed: with sums taken about a
@@ -177,43 +177,44 @@ class Tally(ABC):
         """A state without the numbers of large fields that are as in the empty state."""
         import numpy as np
 
-        found: Thin = []
+        entries: Thin = []
         for name, field in self.fields.items():
             values = np.ascontiguousarray(state[name], field.dtype).reshape(-1)
-            places = np.flatnonzero(values != _identity(field)) if values.size > _DENSE else None
-            found.append((places, values if places is None else values[places]))
-        return found
+            indices = np.flatnonzero(values != _identity(field)) if values.size > _DENSE else None
+            entries.append((indices, values if indices is None else values[indices]))
+        return entries
 
     def clear(self, state: State, thin: Thin) -> bool:
         """Make a state empty again, given it as `thin` gives it; False, and nothing is done, where
         `thin` shares memory with it."""
-        if any(places is None for places, _ in thin):
+        if any(indices is None for indices, _ in thin):
             return False
-        for (name, field), (places, _) in zip(self.fields.items(), thin, strict=True):
-            state[name].reshape(-1)[places] = _identity(field)
+        for (name, field), (indices, _) in zip(self.fields.items(), thin, strict=True):
+            state[name].reshape(-1)[indices] = _identity(field)
         return True
 
-    def fold(self, into: State, other: Thin) -> None:
-        """Add a state as `thin` gives it to `into`, in place: the same bits as `merge`."""
+    def fold(self, target: State, source: Thin) -> None:
+        """Add a state as `thin` gives it to `target`, in place: the same bits as `merge`."""
         import numpy as np
 
         join = {"sum": np.add, "min": np.minimum, "max": np.maximum}
-        for (name, field), (places, values) in zip(self.fields.items(), other, strict=True):
-            flat = into[name].reshape(-1)
-            if places is None:
+        for (name, field), (indices, values) in zip(self.fields.items(), source, strict=True):
+            flat = target[name].reshape(-1)
+            if indices is None:
                 join[field.merge](flat, values, out=flat)
             else:
-                flat[places] = join[field.merge](flat[places], values)
+                flat[indices] = join[field.merge](flat[indices], values)
 
-    def state_of(self, maps: Maps, made: dict[Tally, State] | None = None) -> State:
-        """The state of one item. `made`: states of other tallies of the same item, which may be
-        read, and among which this one is put."""
-        if made is not None and self in made:
-            return made[self]
+    def state_of(self, maps: Maps, states_of_item: dict[Tally, State] | None = None) -> State:
+        """The state of one item. `states_of_item`: states of other tallies of the same item, which
+        may be read, and among which this one is put.
+        """
+        if states_of_item is not None and self in states_of_item:
+            return states_of_item[self]
         state = self.empty()
         self.update(state, maps)
-        if made is not None:
-            made[self] = state
+        if states_of_item is not None:
+            states_of_item[self] = state
         return state
 
     def thin_of(self, maps: Maps) -> Thin | None:
@@ -226,18 +227,18 @@ class Tally(ABC):
 
         buffer = io.BytesIO(self._mark())
         buffer.seek(0, io.SEEK_END)
-        for places, values in self.thin(state):
-            if places is not None:
-                buffer.write(np.int64(places.size).tobytes())
-                buffer.write(np.diff(places, prepend=0).astype("<i4").tobytes())
+        for indices, values in self.thin(state):
+            if indices is not None:
+                buffer.write(np.int64(indices.size).tobytes())
+                buffer.write(np.diff(indices, prepend=0).astype("<i4").tobytes())
             buffer.write(values.astype(values.dtype.newbyteorder("<")).tobytes())
         return zlib.compress(buffer.getvalue(), 1)
 
     def unpack(self, data: bytes) -> State:
         """The state that `pack` saved. Raises `ValueError` for bytes of another tally."""
         state = self.empty()
-        for own, (places, values) in zip(state.values(), self._entries(data), strict=True):
-            own.reshape(-1)[slice(None) if places is None else places] = values
+        for target, (indices, values) in zip(state.values(), self._entries(data), strict=True):
+            target.reshape(-1)[slice(None) if indices is None else indices] = values
         return state
 
     def load_columns(self, data: bytes) -> tuple[NDArray[Any], State]:
@@ -246,22 +247,26 @@ class Tally(ABC):
         import numpy as np
 
         entries = self._entries(data)
-        width = max((own.shape[-1] for own in self.fields.values() if is_large(own)), default=1)
-        large = [places % width for places, _ in entries if places is not None and places.size]
-        first = min((int(own.min()) for own in large), default=0)
-        taken = np.zeros(max((int(own.max()) + 1 - first for own in large), default=0), bool)
+        width = max(
+            (field.shape[-1] for field in self.fields.values() if is_large(field)), default=1
+        )
+        large = [indices % width for indices, _ in entries if indices is not None and indices.size]
+        first = min((int(columns.min()) for columns in large), default=0)
+        is_used = np.zeros(
+            max((int(columns.max()) + 1 - first for columns in large), default=0), bool
+        )
         for own in large:
-            taken[own - first] = True
-        columns, at = np.flatnonzero(taken) + first, np.cumsum(taken) - 1
+            is_used[own - first] = True
+        columns, at = np.flatnonzero(is_used) + first, np.cumsum(is_used) - 1
         state: State = {}
-        for (name, field), (places, values) in zip(self.fields.items(), entries, strict=True):
-            if places is None:
+        for (name, field), (indices, values) in zip(self.fields.items(), entries, strict=True):
+            if indices is None:
                 state[name] = values.reshape(field.shape)
                 continue
             shape = (*field.shape[:-1], columns.size)
             state[name] = np.full(shape, _identity(field), field.dtype)
             rows = state[name].reshape(math.prod(field.shape[:-1]), columns.size)
-            rows[places // width, at[places % width - first]] = values
+            rows[indices // width, at[indices % width - first]] = values
         self.check(state)
         return columns, state
 
@@ -269,29 +274,29 @@ class Tally(ABC):
         """Return the places and values of each field that `pack` saved, as `thin` has them."""
         import numpy as np
 
-        every = self.fields
-        raw, fields, at = self._raw(data, every)
-        found: Thin = []
-        for name, field in every.items():
+        all_fields = self.fields
+        raw, fields, at = self._raw(data, all_fields)
+        thin: Thin = []
+        for name, field in all_fields.items():
             size = math.prod(field.shape)
             if name not in fields:
-                found.append((None, np.full(size, _identity(field), field.dtype)))
+                thin.append((None, np.full(size, _identity(field), field.dtype)))
                 continue
             kind = np.dtype(field.dtype).newbyteorder("<")
-            count, places = size, None
+            count, indices = size, None
             if is_large(field):
                 count = int(np.frombuffer(raw, "<i8", 1, at)[0])
                 if not 0 <= count <= size:
                     raise ValueError(f"{self.id}.{name}: {count} entries in {size}")
-                places = np.cumsum(np.frombuffer(raw, "<i4", count, at + 8), dtype=np.int64)
-                if count and not 0 <= places.min() <= places.max() < size:
+                indices = np.cumsum(np.frombuffer(raw, "<i4", count, at + 8), dtype=np.int64)
+                if count and not 0 <= indices.min() <= indices.max() < size:
                     raise ValueError(f"{self.id}.{name}: places outside its {size} entries")
                 at += 8 + 4 * count
-            found.append((places, np.frombuffer(raw, kind, count, at)))
+            thin.append((indices, np.frombuffer(raw, kind, count, at)))
             at += count * kind.itemsize
         if at != len(raw):
             raise ValueError(f"{len(raw) - at} bytes too many for a state of {self.id}")
-        return found
+        return thin
 
     def _raw(self, data: bytes, fields: dict[str, Field]) -> tuple[bytes, dict[str, Field], int]:
         """Return packed bytes, decompressed, the fields that they hold (`added` ones may lack), and
@@ -308,7 +313,7 @@ class Tally(ABC):
         if not decompressor.eof:
             raise ValueError(f"a state of {self.id} that is cut short")
         if not raw.startswith(mark):
-            fields = {name: own for name, own in fields.items() if name not in self.added}
+            fields = {name: field for name, field in fields.items() if name not in self.added}
             if not self.added or not raw.startswith(self._mark(fields)):
                 raise ValueError(f"not of {self.id}, or of one with other parameters")
         return raw, fields, len(mark)
@@ -343,12 +348,12 @@ def _zeros(field: Field) -> NDArray[Any]:
     if size < _LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
         return np.zeros(field.shape, field.dtype)
     try:
-        own = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        buffer = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
         raise MemoryError(f"{size} bytes of counts cannot be mapped: {error.strerror}") from error
     with contextlib.suppress(OSError):  # a system without huge pages
-        own.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(own, field.dtype).reshape(field.shape)
+        buffer.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(buffer, field.dtype).reshape(field.shape)
 
 
 def _identity(field: Field) -> float:

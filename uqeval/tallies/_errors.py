@@ -67,6 +67,8 @@ class Error:
             error = maps["error"]
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 relative = error / np.abs(maps["target"])
-                found: NDArray[Any] = np.where(error == 0, 0.0, relative).astype(np.float32)
-                return found
+                relative_errors: NDArray[Any] = np.where(error == 0, 0.0, relative).astype(
+                    np.float32
+                )
+                return relative_errors
         return maps["brier" if self.name == "brier" else ERROR_KEY]

@@ -30,11 +30,11 @@ def guess(sample: NDArray[Any], share: float) -> tuple[Any, Any]:
     )
 
 
-def statistics(found: NDArray[Any], lower: int, upper: int) -> tuple[float, float]:
+def statistics(values: NDArray[Any], lower: int, upper: int) -> tuple[float, float]:
     """The values of rank `lower` and of the same or the next, `upper`, from 0 on."""
     import numpy as np
 
     # The next rank is the least of those above: to partition at both takes twice as long.
-    ordered = np.partition(found, lower)
+    ordered = np.partition(values, lower)
     above = ordered[upper:].min() if upper > lower else ordered[lower]
     return float(ordered[lower]), float(above)

@@ -36,30 +36,30 @@ def ties(
 
     from uqeval.kernels.sorting import DIGITS, RADIX, pack_keys, radix_sort, sum_ties
 
-    wanted = np.zeros((1 << (32 - REST)) + 1, np.uint8)
-    wanted[slice(-1) if bins is None else bins] = 1
+    is_wanted = np.zeros((1 << (32 - REST)) + 1, np.uint8)
+    is_wanted[slice(-1) if bins is None else bins] = 1
     keys = np.empty(pixels, np.uint64)
     n = pack_keys(
-        score.reshape(-1), error.reshape(-1), label.reshape(-1), void, wanted, REST, keys
+        score.reshape(-1), error.reshape(-1), label.reshape(-1), void, is_wanted, REST, keys
     )  # fmt: skip
     if n > pixels:
         return None
-    keys, spare = keys[:n], np.empty(n, np.uint64)
-    if radix_sort(keys, spare, np.zeros((DIGITS, RADIX), np.int64)):
-        keys, spare = spare, keys
-    count, sums = spare.view(np.int64), np.empty(n, np.float64)
+    keys, buffer = keys[:n], np.empty(n, np.uint64)
+    if radix_sort(keys, buffer, np.zeros((DIGITS, RADIX), np.int64)):
+        keys, buffer = buffer, keys
+    count, sums = buffer.view(np.int64), np.empty(n, np.float64)
     n = sum_ties(keys, squared, count, sums)
     return keys[:n].astype(np.int64), count[:n], sums[:n]
 
 
 def rungs(
     coarse: State,
-    opened: Callable[[NDArray[Any]], NDArray[Any]],
-    split: Callable[..., Rungs | None],
+    to_split: Callable[[NDArray[Any]], NDArray[Any]],
+    split_bins: Callable[..., Rungs | None],
 ) -> Rungs:
-    """The bins of a state of `RankedErrors`, and ties in place of those that are `opened`.
+    """The bins of a state of `RankedErrors`, and ties in place of those that are `to_split`.
 
-    `opened` is given the pixels up to the end of each bin; `split(pixels, bins)` gives the ties.
+    `to_split` is given the pixels up to the end of each bin; `split(pixels, bins)` gives the ties.
     """
     import numpy as np
 
@@ -67,11 +67,11 @@ def rungs(
     pixels = coarse["pixels"][0][bins]
     errors = coarse["errors"][0][bins].astype(np.float64)
     split_up = np.zeros(bins.size, bool)
-    split_up[opened(np.cumsum(pixels))] = True
+    split_up[to_split(np.cumsum(pixels))] = True
     split_up &= pixels > 1
-    finer = split(int(pixels[split_up].sum()), bins[split_up])
+    finer = split_bins(int(pixels[split_up].sum()), bins[split_up])
     assert finer is not None
-    kept = (v[~split_up] for v in (bins << REST, pixels, errors))
-    key, pixels, errors = (np.concatenate(both) for both in zip(kept, finer, strict=True))
+    retained = (v[~split_up] for v in (bins << REST, pixels, errors))
+    key, pixels, errors = (np.concatenate(arrays) for arrays in zip(retained, finer, strict=True))
     order = np.argsort(key, kind="stable")
     return key[order], pixels[order], errors[order]

@@ -70,8 +70,8 @@ class GroupRanks:
         self.ranks = [ranks_of(int(n), percentile, rule) for n in counts]
         # By group and rank: the bits so far, and the rank among the keys that share them.
         self._so_far: dict[tuple[int, int], tuple[int, int]] = {
-            (g, rank): (0, rank) for g, found in enumerate(self.ranks) if found
-            for rank in found[:2]
+            (g, rank): (0, rank) for g, ranks in enumerate(self.ranks) if ranks
+            for rank in ranks[:2]
         }  # fmt: skip
 
     def wanted(self) -> tuple[tuple[int, int], ...]:
@@ -82,20 +82,20 @@ class GroupRanks:
         """Take in what was counted of `wanted`."""
         import numpy as np
 
-        entry = {wanted: i for i, wanted in enumerate(tally.wanted)}
+        entry = {prefix: i for i, prefix in enumerate(tally.wanted)}
         below = np.cumsum(counts, axis=1)
         for (g, rank), (bits, within) in self._so_far.items():
             row = below[entry[g, bits]]
             digit = int(np.searchsorted(row, within, side="right"))
-            rest = within - (int(row[digit - 1]) if digit else 0)
-            self._so_far[g, rank] = ((bits << DIGITS[tally.level]) | digit, rest)
+            remainder = within - (int(row[digit - 1]) if digit else 0)
+            self._so_far[g, rank] = ((bits << DIGITS[tally.level]) | digit, remainder)
 
     def values(self) -> list[float | None]:
         """The percentile of every group; None where it has no values."""
         return [
-            None if found is None else between(
-                value_of(self._so_far[g, found[0]][0]), value_of(self._so_far[g, found[1]][0]),
-                found[2],
+            None if ranks is None else between(
+                value_of(self._so_far[g, ranks[0]][0]), value_of(self._so_far[g, ranks[1]][0]),
+                ranks[2],
             )
-            for g, found in enumerate(self.ranks)
+            for g, ranks in enumerate(self.ranks)
         ]  # fmt: skip

@@ -26,8 +26,8 @@ class Divergence(Tally):
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        own = ("mean_probs",) if self.kind == "classes" else ("label", "mean", "sigma")
-        return (*own, *(of_reference(name) for name in own))
+        of_kind = ("mean_probs",) if self.kind == "classes" else ("label", "mean", "sigma")
+        return (*of_kind, *(of_reference(name) for name in of_kind))
 
     @property
     def fields(self) -> dict[str, Field]:
@@ -40,8 +40,8 @@ class Divergence(Tally):
     def update(self, state: State, maps: Maps) -> None:
         from uqeval.kernels.divergence import kl_categorical, kl_gaussian
 
-        given = [maps[name] for name in self.inputs]
+        inputs = [maps[name] for name in self.inputs]
         if self.kind == "classes":
-            kl_categorical(*given, self.clip, *state.values())
+            kl_categorical(*inputs, self.clip, *state.values())
         else:
-            kl_gaussian(*given, void_of(1), *state.values())
+            kl_gaussian(*inputs, void_of(1), *state.values())

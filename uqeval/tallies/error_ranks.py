@@ -61,7 +61,7 @@ class ErrorRanks(OfErrors, CountsByRank):
         if not self.bins:
             count_ratios(error, sigma, label, VOID, state["coarse"])
             return
-        slot, wanted = np.zeros((2, COARSE), np.int16), np.zeros((2, COARSE + 1), np.uint8)
+        slot, is_wanted = np.zeros((2, COARSE), np.int16), np.zeros((2, COARSE + 1), np.uint8)
         for row, place in enumerate(self.bins):
-            slot[place], wanted[place] = row, 1
-        count_ratios_finely(error, sigma, label, VOID, wanted, slot, state["fine"])
+            slot[place], is_wanted[place] = row, 1
+        count_ratios_finely(error, sigma, label, VOID, is_wanted, slot, state["fine"])

@@ -113,17 +113,18 @@ class ErrorSums(Tally):
 
         from uqeval.kernels.error_sums import sum_errors
 
-        own = self.empty()
+        item_state = self.empty()
         if self.intervals is None:
-            self._sum_item(own, maps)
+            self._sum_item(item_state, maps)
         else:
-            own["invalid"] += sum_errors(
+            item_state["invalid"] += sum_errors(
                 maps["error"], maps[self.sigma], maps["target"], maps["label"], VOID,
-                self.intervals.of(maps), own["count"], own["sums"], own["zero"],
-                own["least"], own["most"], own["within"], own["rest"],
+                self.intervals.of(maps), item_state["count"], item_state["sums"],
+                item_state["zero"],
+                item_state["least"], item_state["most"], item_state["within"], item_state["rest"],
             )  # fmt: skip
-        own["means"] += own["sums"][:, 4] ** 2 / np.maximum(own["count"], 1)
-        self.merge(state, own)
+        item_state["means"] += item_state["sums"][:, 4] ** 2 / np.maximum(item_state["count"], 1)
+        self.merge(state, item_state)
 
     def centred(self, states: Iterable[State]) -> Iterator[State]:
         """Yield item states with the targets counted from the first item's mean.
@@ -136,15 +137,17 @@ class ErrorSums(Tally):
         for state in states:
             count, sums = state["count"], state["sums"]
             centre = np.full(count.shape, np.nan) if centre is None else centre
-            some = count > 0
-            mean = sums[some, 4] / count[some]
-            centre[some] = np.where(np.isnan(centre[some]), mean, centre[some])
-            sums[some, 4] = count[some] * (mean - centre[some]) + state["rest"][some]
-            state["means"][some] = sums[some, 4] ** 2 / count[some]
+            nonempty = count > 0
+            mean = sums[nonempty, 4] / count[nonempty]
+            centre[nonempty] = np.where(np.isnan(centre[nonempty]), mean, centre[nonempty])
+            sums[nonempty, 4] = (
+                count[nonempty] * (mean - centre[nonempty]) + state["rest"][nonempty]
+            )
+            state["means"][nonempty] = sums[nonempty, 4] ** 2 / count[nonempty]
             state["rest"][...] = 0.0
             yield state
 
-    def _sum_item(self, own: State, maps: Maps) -> None:
+    def _sum_item(self, item_state: State, maps: Maps) -> None:
         """All pixels as one group, into an empty state."""
         import numpy as np
 
@@ -152,15 +155,19 @@ class ErrorSums(Tally):
 
         names = ("error", self.sigma, "target", "label")
         error, sigma, target, label = (maps[name].reshape(-1) for name in names)
-        lanes, about = np.zeros((5, BLOCK)), np.zeros((2, BLOCK))
+        lanes, centres = np.zeros((5, BLOCK)), np.zeros((2, BLOCK))
         ends = np.repeat([[np.inf], [-np.inf]], BLOCK, axis=1)
         count, *zero = sum_item(error, sigma, target, label, VOID, lanes, ends)
-        own["count"][0], own["zero"][0], own["invalid"][0] = count, zero, label.size - count
-        own["sums"][0] = lanes.sum(axis=1)
-        own["least"][0], own["most"][0] = ends[0].min(), ends[1].max()
+        item_state["count"][0], item_state["zero"][0], item_state["invalid"][0] = (
+            count,
+            zero,
+            label.size - count,
+        )
+        item_state["sums"][0] = lanes.sum(axis=1)
+        item_state["least"][0], item_state["most"][0] = ends[0].min(), ends[1].max()
         if count:
-            sum_powers_about(own["sums"][0, 4] / count, target, label, VOID, *about)
-            own["rest"][0], own["within"][0] = about.sum(axis=1)
+            sum_powers_about(item_state["sums"][0, 4] / count, target, label, VOID, *centres)
+            item_state["rest"][0], item_state["within"][0] = centres.sum(axis=1)
 
 
 @dataclass(frozen=True)
@@ -243,7 +250,7 @@ class ErrorsUpto(Tally):
         state["count"] += sum_upto(error, np.float32(self.limit), label, VOID, lanes)
         state["sum"] += lanes.sum()
         if self.bins:
-            slot, wanted = np.zeros(COARSE, np.int16), np.zeros(COARSE + 1, np.uint8)
+            slot, is_wanted = np.zeros(COARSE, np.int16), np.zeros(COARSE + 1, np.uint8)
             for row, place in enumerate(self.bins):
-                slot[place], wanted[place] = row, 1
-            sum_finely(error, label, VOID, wanted, slot, state["fine"])
+                slot[place], is_wanted[place] = row, 1
+            sum_finely(error, label, VOID, is_wanted, slot, state["fine"])

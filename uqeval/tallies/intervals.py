@@ -121,9 +121,9 @@ class QuantileCounts(Tally):
 
         from uqeval.kernels.calibration import count_quantiles
 
-        given = (maps[name].reshape(-1) for name in ("mean", "target", "error", self.sigma))
+        inputs = (maps[name].reshape(-1) for name in ("mean", "target", "error", self.sigma))
         count_quantiles(
-            *given, maps["label"].reshape(-1), VOID, np.array(self.quantiles), state["counts"]
+            *inputs, maps["label"].reshape(-1), VOID, np.array(self.quantiles), state["counts"]
         )
 
 

@@ -36,8 +36,8 @@ class Cuts:
         """Pixels kept at fraction k/steps, k = 0 … steps - 1."""
         import numpy as np
 
-        found: list[int] = self.kept_of(np.array([n], np.int64))[0].tolist()
-        return found
+        counts: list[int] = self.kept_of(np.array([n], np.int64))[0].tolist()
+        return counts
 
     def kept_of(self, n: NDArray[np.int64]) -> NDArray[np.int64]:
         """As `kept`, of several numbers of pixels: [n, step]."""
@@ -50,20 +50,22 @@ class Cuts:
             return n - -(-k * (n - 1) // self.steps)
         return n - k * n // self.steps
 
-    def sums(self, upto: NDArray[Any], errors: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def sums(
+        self, cumulative: NDArray[Any], errors: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
         """Pixels kept and their error sums at each step, from both up to the end of each tie."""
         import numpy as np
 
-        kept = self.kept_of(np.array([upto[-1]], np.int64))[0]
+        retained = self.kept_of(np.array([cumulative[-1]], np.int64))[0]
         if self.ties == "together":
-            kept = upto[np.searchsorted(upto, kept)]
-        last = np.searchsorted(upto, kept)
-        pixels, total = np.append(0, upto), np.append(0.0, errors)
-        share = (kept - pixels[last]) / (upto[last] - pixels[last])
+            retained = cumulative[np.searchsorted(cumulative, retained)]
+        last = np.searchsorted(cumulative, retained)
+        pixels, total = np.append(0, cumulative), np.append(0.0, errors)
+        share = (retained - pixels[last]) / (cumulative[last] - pixels[last])
         with np.errstate(invalid="ignore"):  # errors may be infinite
-            inside = total[last] + share * (errors[last] - total[last])
+            interpolated = total[last] + share * (errors[last] - total[last])
         # At the end of a tie the sum as it was added up, so that equal sets have equal sums.
-        return kept, np.where(kept == upto[last], errors[last], inside)
+        return retained, np.where(retained == cumulative[last], errors[last], interpolated)
 
 
 @dataclass(frozen=True)
@@ -89,8 +91,8 @@ class ItemCurves(Tally):
 
     @property
     def fields(self) -> dict[str, Field]:
-        count, each = (Field((self.cuts.steps,), dtype) for dtype in ("int64", "float64"))
-        fields = {"kept": count, "kept_by_oracle": count, "errors": each, "oracle": each}
+        count, sums = (Field((self.cuts.steps,), dtype) for dtype in ("int64", "float64"))
+        fields = {"kept": count, "kept_by_oracle": count, "errors": sums, "oracle": sums}
         return fields | ({"areas": Field((2,), "float64")} if self.every_rank else {})
 
     def flaw(self, state: State) -> str | None:
@@ -105,43 +107,43 @@ class ItemCurves(Tally):
     def update(self, state: State, maps: Maps) -> None:
         self.merge(state, self.state_of(maps))
 
-    def state_of(self, maps: Maps, made: dict[Tally, State] | None = None) -> State:
+    def state_of(self, maps: Maps, states_of_item: dict[Tally, State] | None = None) -> State:
         import numpy as np
 
         state, error = self.empty(), self.error.of(maps)
         ways: tuple[Uncertainty | Error, ...] = (self.score, self.error)
-        for i, by in enumerate(ways):
-            coarse = RankedErrors(by, self.error, self.classes).state_of(maps, made)
+        for i, ranking in enumerate(ways):
+            coarse = RankedErrors(ranking, self.error, self.classes).state_of(maps, states_of_item)
             if not coarse["pixels"].any():
                 break
-            split = partial(
-                ties, error if by == self.error else by.of(maps), error, maps["label"],
+            split_bins = partial(
+                ties, error if ranking == self.error else ranking.of(maps), error, maps["label"],
                 void_of(self.classes), squared=self.error.squared,
             )  # fmt: skip
-            _, pixels, errors = rungs(coarse, self._opened, split)
-            upto, sums = np.cumsum(pixels), np.cumsum(errors)
-            kept, own = self.cuts.sums(upto, sums)
-            state[("kept", "kept_by_oracle")[i]] += kept
-            state[("errors", "oracle")[i]] += own
+            _, pixels, errors = rungs(coarse, self._opened, split_bins)
+            cumulative, sums = np.cumsum(pixels), np.cumsum(errors)
+            retained, cumulative_errors = self.cuts.sums(cumulative, sums)
+            state[("kept", "kept_by_oracle")[i]] += retained
+            state[("errors", "oracle")[i]] += cumulative_errors
             if self.every_rank:
-                state["areas"][i] += _area(upto, sums)
+                state["areas"][i] += _area(cumulative, sums)
         return state
 
-    def _opened(self, upto: NDArray[Any]) -> NDArray[Any]:
+    def _opened(self, cumulative: NDArray[Any]) -> NDArray[Any]:
         """The bins, of which each ends at so many pixels, whose order matters."""
         import numpy as np
 
         if self.every_rank:
-            return np.arange(upto.size)
-        kept = np.array(self.cuts.kept(int(upto[-1])), np.int64)
-        bins = np.searchsorted(upto, kept)
-        found: NDArray[Any] = bins[upto[bins] != kept]
-        return found
+            return np.arange(cumulative.size)
+        retained = np.array(self.cuts.kept(int(cumulative[-1])), np.int64)
+        bins = np.searchsorted(cumulative, retained)
+        inner_bins: NDArray[Any] = bins[cumulative[bins] != retained]
+        return inner_bins
 
 
-def _area(upto: NDArray[Any], errors: NDArray[Any]) -> float:
+def _area(cumulative: NDArray[Any], errors: NDArray[Any]) -> float:
     import numpy as np
 
-    m = np.arange(1, upto[-1] + 1)
-    risk = np.interp(m, np.append(0, upto), np.append(0.0, errors)) / m
+    m = np.arange(1, cumulative[-1] + 1)
+    risk = np.interp(m, np.append(0, cumulative), np.append(0.0, errors)) / m
     return float(risk.sum() - (risk[0] + risk[-1]) / 2)

@@ -71,8 +71,8 @@ class ItemErrors(OfErrors):
         from uqeval.tallies.percentiles import between, ranks_of
 
         error, sigma, label = self.flat(maps)
-        everything = (np.float32(-np.inf), np.float32(np.inf))
-        limits = [everything, everything]
+        all_values = (np.float32(-np.inf), np.float32(np.inf))
+        limits = [all_values, all_values]
         if label.size >= FEW:
             sample = np.empty((2, -(-label.size // STEP)), np.float32)
             n = take_sample(error, sigma, label, VOID, STEP, sample)
@@ -81,17 +81,17 @@ class ItemErrors(OfErrors):
             lanes, most = np.zeros((4, BLOCK)), np.full(BLOCK, -np.inf)
             counts = np.zeros(7, np.int64)
             collected = [
-                np.empty(label.size // (1 if ends == everything else _ROOM), dtype)
+                np.empty(label.size // (1 if ends == all_values else _ROOM), dtype)
                 for ends, dtype in zip(limits, ("f4", "f8"), strict=True)
             ]
-            places = np.empty(collected[0].size if self.trimmed_by_ratio else 0, np.int32)
+            pixels_of_values = np.empty(collected[0].size if self.trimmed_by_ratio else 0, np.int32)
             look_at_item(
                 error, sigma, label, VOID, np.array(limits), self.trimmed_by_ratio, lanes, most,
-                counts, *collected, places,
+                counts, *collected, pixels_of_values,
             )  # fmt: skip
-            pixels, zeros, infinite, *found = counts.tolist()
-            below, inside = found[:2], found[2:]
-            room = [values.size for values in collected]
+            pixels, zeros, infinite, *collected_counts = counts.tolist()
+            below, inside_counts = collected_counts[:2], collected_counts[2:]
+            capacities = [values.size for values in collected]
             ranks = ranks_of(pixels, self.percentile, self.rule)
             if ranks is None:
                 break
@@ -99,12 +99,14 @@ class ItemErrors(OfErrors):
             wrong = [
                 k
                 for k in (0, 1)
-                if below[k] > lower or upper >= below[k] + inside[k] or inside[k] > room[k]
+                if below[k] > lower
+                or upper >= below[k] + inside_counts[k]
+                or inside_counts[k] > capacities[k]
             ]
             if not wrong:
                 break
             for k in wrong:
-                limits[k] = everything
+                limits[k] = all_values
 
         totals = lanes.sum(axis=1)
         state["pixels"] += pixels
@@ -113,20 +115,20 @@ class ItemErrors(OfErrors):
         state["invalid"] += label.size - pixels
         if ranks is None:
             return
-        collected = [values[:n] for values, n in zip(collected, inside, strict=True)]
+        collected = [values[:n] for values, n in zip(collected, inside_counts, strict=True)]
         keys = [values.astype(np.float32, copy=False) for values in collected]
-        own = [
+        percentiles = [
             between(*statistics(values, lower - n, upper - n), weight)
             for values, n in zip(keys, below, strict=True)
         ]
         k = 0 if self.trimmed_by_ratio else 1
-        upto = keys[k].astype(np.float64) <= own[k]
-        kept = [collected[k][upto]]
+        is_below = keys[k].astype(np.float64) <= percentiles[k]
+        retained = [collected[k][is_below]]
         if self.trimmed_by_ratio:
-            there = places[: inside[0]][upto]
-            kept = [error[there], sigma[there]]
-        state["own"][...] = np.maximum(state["own"], own)
-        state["count"] += below[k] + kept[0].size
+            retained_pixels = pixels_of_values[: inside_counts[0]][is_below]
+            retained = [error[retained_pixels], sigma[retained_pixels]]
+        state["own"][...] = np.maximum(state["own"], percentiles)
+        state["count"] += below[k] + retained[0].size
         state["sums"] += totals[2:]
-        state["sums"][: len(kept)] += [of.sum(dtype=np.float64) for of in kept]
-        state["most"][...] = max(state["most"][0], most.max(), kept[0].max())
+        state["sums"][: len(retained)] += [of.sum(dtype=np.float64) for of in retained]
+        state["most"][...] = max(state["most"][0], most.max(), retained[0].max())

@@ -41,9 +41,9 @@ class ItemFailure(Tally):
         }
 
     def flaw(self, state: State) -> str | None:
-        pixels, wrong, found = state["counts"].tolist()
+        pixels, wrong, bin_count = state["counts"].tolist()
         pairs, ordered = state["pairs"].tolist()
-        if wrong > pixels or found > pixels - wrong:
+        if wrong > pixels or bin_count > pixels - wrong:
             return "more wrong or right pixels than pixels"
         if ordered > 2 * pairs or pairs > wrong * (pixels - wrong):
             return "more pairs than wrong and right pixels make"
@@ -60,20 +60,20 @@ class ItemFailure(Tally):
         if not pixels:
             return
         wrong = Error("zero-one").of(maps)
-        found = ties(self.uncertainty.of(maps), wrong, maps["label"], void, pixels)
-        assert found is not None
-        _, n, sums = found
+        bins = ties(self.uncertainty.of(maps), wrong, maps["label"], void, pixels)
+        assert bins is not None
+        _, n, sums = bins
         e = sums.astype(np.int64)
         c = n - e
-        upto, wrong_upto, right_upto = (np.cumsum(v) for v in (n, e, c))
+        cumulative, wrong_upto, right_upto = (np.cumsum(v) for v in (n, e, c))
         wrongs, rights = int(wrong_upto[-1]), int(right_upto[-1])
         # From each tie on upwards.
-        above, wrong_above = pixels - upto + n, wrongs - wrong_upto + e
+        above, wrong_above = pixels - cumulative + n, wrongs - wrong_upto + e
         last = np.flatnonzero(20 * wrong_above >= 19 * wrongs)[-1]
         state["counts"] += (pixels, wrongs, int((above - wrong_above)[last]) if wrongs else 0)
         state["pairs"] += (wrongs * rights, int((e * (2 * right_upto - c)).sum()))
         state["sums"] += (
             (e * (wrong_above / above)).sum(),
-            (c * (right_upto / upto)).sum(),
-            (n * (wrong_upto / upto)).sum(),
+            (c * (right_upto / cumulative)).sum(),
+            (n * (wrong_upto / cumulative)).sum(),
         )

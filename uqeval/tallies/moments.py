@@ -35,8 +35,8 @@ class Moments(Tally):
         }
 
     def flaw(self, state: State) -> str | None:
-        there = state["count"] > 0
-        if (state["least"] > state["most"])[there].any():
+        nonempty = state["count"] > 0
+        if (state["least"] > state["most"])[nonempty].any():
             return "a minimum above the maximum"
         return None
 

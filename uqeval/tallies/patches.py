@@ -86,12 +86,12 @@ class Patches:
                 np.empty(columns), np.empty((3, columns), np.int64),
                 *results.values(),
             )  # fmt: skip
-        found = {name: values.reshape(-1) for name, values in results.items()}
+        flat = {name: values.reshape(-1) for name, values in results.items()}
         if UNMASKED_LABEL in maps:
-            every = {name: own for name, own in maps.items() if name != UNMASKED_LABEL}
-            whole = self.table(every | {"label": maps[UNMASKED_LABEL]})
-            found["category"][found["valid"] < REGION_SHARE * whole["valid"]] = -1
-        return found
+            plain_maps = {name: values for name, values in maps.items() if name != UNMASKED_LABEL}
+            unmasked = self.table(plain_maps | {"label": maps[UNMASKED_LABEL]})
+            flat["category"][flat["valid"] < REGION_SHARE * unmasked["valid"]] = -1
+        return flat
 
 
 @dataclass(frozen=True)
@@ -196,8 +196,8 @@ class ItemPatchCounts(Tally):
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
-        known = maps["label"] != void_of(self.patches.classes)
-        pixels = self.patches.uncertainty.of(maps)[known].astype(np.float64)
+        is_labelled = maps["label"] != void_of(self.patches.classes)
+        pixels = self.patches.uncertainty.of(maps)[is_labelled].astype(np.float64)
         table = self.patches.table(maps)
         means = table["mean"][table["category"] >= 0].astype(np.float64)
         # Void pixels may count as wrong; without others there is nothing to fit a threshold on.
@@ -217,10 +217,10 @@ class ItemPatchCounts(Tally):
             threshold = math.nan if step is None else curve_thresholds(low, high)[step]
         else:
             threshold = self.value
-        cut = threshold
+        limit = threshold
         if self.half_steps:
-            cut = float16_end(threshold, self.half_steps, self.uncertainty_op == ">=")
-        found = self._with(cut, (low, high)).state_of(maps)
+            limit = float16_end(threshold, self.half_steps, self.uncertainty_op == ">=")
+        found = self._with(limit, (low, high)).state_of(maps)
         for name, values in found.items():
             state[name] += values
         np.maximum(state["own"], [threshold, low, high], out=state["own"])
@@ -246,12 +246,12 @@ def best_step(by_threshold: NDArray[Any]) -> int | None:
     Along a curve the Surplus is Cov(accurate, certain) over a constant, and n²·Cov is an integer:
     ties are exact.
     """
-    best, found = None, None
+    best, best_index = None, None
     for step, (ac, au, ic, iu) in enumerate(counts_along(by_threshold).tolist()):
         n = ac + au + ic + iu
         if (ac + au) * (ic + iu) == 0:
             return None
         covariance = n * ac - (ac + au) * (ac + ic)
         if best is None or covariance > best:
-            best, found = covariance, step
-    return found
+            best, best_index = covariance, step
+    return best_index

@@ -77,7 +77,12 @@ class Wanted:
         self.rule = rule
         self.percentiles = tuple(percentiles)
         self._ranks = sorted(
-            {r for p in self.percentiles if (found := ranks_of(self.n, p, rule)) for r in found[:2]}
+            {
+                r
+                for p in self.percentiles
+                if (rank_pair := ranks_of(self.n, p, rule))
+                for r in rank_pair[:2]
+            }
         )
         at = np.searchsorted(below[1:], self._ranks, side="right")
         self._bin_of = occupied[at].tolist()
@@ -96,8 +101,8 @@ class Wanted:
 
     def bins_of(self, p: float) -> tuple[int, ...]:
         """Return the coarse bins, ascending, that hold the ranks of the p-th percentile."""
-        found = ranks_of(self.n, p, self.rule)
-        return tuple(sorted({self._bin(rank) for rank in found[:2]})) if found else ()
+        rank_pair = ranks_of(self.n, p, self.rule)
+        return tuple(sorted({self._bin(rank) for rank in rank_pair[:2]})) if rank_pair else ()
 
     def between(
         self, fine: NDArray[Any], sums: NDArray[Any], p: float, value: float
@@ -108,11 +113,11 @@ class Wanted:
 
         count, total = 0, 0.0
         for b, own_sums in zip(self.bins_of(p), sums, strict=True):
-            own = fine[self.bins.index(b)]
-            at = np.flatnonzero(own)
-            inside = at[values_of((b << FINE_BITS) + at).astype(np.float64) <= value]
-            count += int(own[inside].sum())
-            total += float(own_sums[inside].sum())
+            row = fine[self.bins.index(b)]
+            at = np.flatnonzero(row)
+            smaller = at[values_of((b << FINE_BITS) + at).astype(np.float64) <= value]
+            count += int(row[smaller].sum())
+            total += float(own_sums[smaller].sum())
         return count, total
 
     def _bin(self, rank: int) -> int:

@@ -113,28 +113,28 @@ class RankedErrors(Tally):
         if self.by_class or (self.skip, self.bits) != (KEY_BITS - REST, REST):
             return None
         label, prefixes = maps["label"], np.array([prefix for _, prefix in self.bins])
-        void, room = void_of(self.classes), max(label.size // _SORTED, 1)
-        found = ties(*self._values(maps), label, void, room, prefixes, self.error.squared)
-        if found is None:
+        void, capacity = void_of(self.classes), max(label.size // _SORTED, 1)
+        bins = ties(*self._values(maps), label, void, capacity, prefixes, self.error.squared)
+        if bins is None:
             return None
-        key, pixels, errors = found
+        key, pixels, errors = bins
         rows = np.argsort(prefixes)
         first = np.searchsorted(key, prefixes[rows] << self.bits)
         offset = (rows - prefixes[rows]) << self.bits  # from a key to its place
-        places = key + np.repeat(offset, np.diff(first, append=key.size))
-        return [(places, pixels), (places, errors.astype(self.error.dtype))]
+        indices = key + np.repeat(offset, np.diff(first, append=key.size))
+        return [(indices, pixels), (indices, errors.astype(self.error.dtype))]
 
-    def fold(self, into: State, other: Thin) -> None:
+    def fold(self, target: State, source: Thin) -> None:
         if self.skip == 0:  # which are read again from saved states, where no kernel is loaded
-            super().fold(into, other)
+            super().fold(target, source)
             return
         from uqeval.kernels.ranked import add_at
 
-        for name, (places, values) in zip(self.fields, other, strict=True):
-            if places is None:
-                into[name] += values.reshape(into[name].shape)
+        for name, (indices, values) in zip(self.fields, source, strict=True):
+            if indices is None:
+                target[name] += values.reshape(target[name].shape)
             else:
-                add_at(into[name].reshape(-1), places, values)
+                add_at(target[name].reshape(-1), indices, values)
 
     def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
         """Scores and errors [y, x]."""
@@ -153,10 +153,13 @@ class RankedErrors(Tally):
         if not self.skip:
             count_all_ranked(score, error, label, void, squared, self.rest, pixels[0], errors[0])
             return
-        slot, wanted = np.zeros(1 << self.skip, np.int32), np.zeros((1 << self.skip) + 1, np.uint8)
+        slot, is_wanted = (
+            np.zeros(1 << self.skip, np.int32),
+            np.zeros((1 << self.skip) + 1, np.uint8),
+        )
         for row, (_, prefix) in enumerate(self.bins):
-            slot[prefix], wanted[prefix] = row, 1
+            slot[prefix], is_wanted[prefix] = row, 1
         count_all_ranked_finely(
-            score, error, label, void, squared, KEY_BITS - self.skip, self.rest, wanted, slot,
+            score, error, label, void, squared, KEY_BITS - self.skip, self.rest, is_wanted, slot,
             pixels, errors,
         )  # fmt: skip

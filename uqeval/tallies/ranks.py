@@ -116,10 +116,10 @@ class Ranks(CountsByRank):
         if not self.bins:
             count_all_ranks(values, group, void, state["coarse"][0])
             return
-        slot, wanted = np.zeros(COARSE, np.int16), np.zeros(COARSE + 1, np.uint8)
+        slot, is_wanted = np.zeros(COARSE, np.int16), np.zeros(COARSE + 1, np.uint8)
         for i, (_, b) in enumerate(self.bins):
-            slot[b], wanted[b] = i, 1
-        count_all_ranks_finely(values, group, void, wanted, slot, state["fine"])
+            slot[b], is_wanted[b] = i, 1
+        count_all_ranks_finely(values, group, void, is_wanted, slot, state["fine"])
 
     def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any], int]:
         """Values [i], their groups [i], and the group of what does not count."""
@@ -135,13 +135,13 @@ class Ranks(CountsByRank):
 
 def bins_of(coarse: NDArray[Any], percentiles: tuple[float, ...]) -> tuple[tuple[int, int], ...]:
     """The bins (group, coarse bin) that hold the ranks which `percentile` will ask for."""
-    wanted = set()
+    bins = set()
     for group, counts in enumerate(coarse):
         n = int(counts.sum())
         if n:
             ranks = [rank for p in percentiles for rank in _ranks(n, p)[:2]]
-            wanted |= {(group, b) for b in bins_at(counts, ranks)}
-    return tuple(sorted(wanted))
+            bins |= {(group, b) for b in bins_at(counts, ranks)}
+    return tuple(sorted(bins))
 
 
 def bins_at(counts: NDArray[Any], ranks: Sequence[int]) -> list[int]:

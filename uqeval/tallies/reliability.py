@@ -102,11 +102,11 @@ class ClassReliability(Tally):
 
     @property
     def fields(self) -> dict[str, Field]:
-        each = {
+        per_class = {
             name: Field((self.classes, *field.shape), field.dtype)
             for name, field in self.bins.fields().items()
         }
-        return each | {"special": Field((3,), "int64")}
+        return per_class | {"special": Field((3,), "int64")}
 
     def flaw(self, state: State) -> str | None:
         counts = state["count"].sum(axis=1)
@@ -120,9 +120,9 @@ class ClassReliability(Tally):
     def update(self, state: State, maps: Maps) -> None:
         label = maps["label"]
         for c in range(self.classes):
-            one = {name: state[name][c] for name in self.bins.fields()}
-            one["special"] = state["special"]
-            add_bins(self.bins, maps["mean_probs"][c], label == c, label, self.classes, one)
+            class_state = {name: state[name][c] for name in self.bins.fields()}
+            class_state["special"] = state["special"]
+            add_bins(self.bins, maps["mean_probs"][c], label == c, label, self.classes, class_state)
 
 
 @dataclass(frozen=True)
@@ -192,11 +192,11 @@ class ItemAdaptive(Tally):
     def update(self, state: State, maps: Maps) -> None:
         import numpy as np
 
-        known = maps["confidence"][maps["label"] != void_of(self.classes)]
-        if not known.size:
+        labelled_confidence = maps["confidence"][maps["label"] != void_of(self.classes)]
+        if not labelled_confidence.size:
             return
-        ranks = [-(-k * known.size // self.bins) - 1 for k in range(1, self.bins)]
-        edges = np.partition(known, ranks)[ranks] if ranks else ()
+        ranks = [-(-k * labelled_confidence.size // self.bins) - 1 for k in range(1, self.bins)]
+        edges = np.partition(labelled_confidence, ranks)[ranks] if ranks else ()
         AdaptiveReliability(self.classes, tuple(edges)).update(state, maps)
 
 

@@ -26,8 +26,13 @@ class ClassCounts(Tally):
 
     @property
     def fields(self) -> dict[str, Field]:
-        each = Field((self.classes,), "int64")
-        return {"labelled": each, "predicted": each, "correct": each, "void": Field((1,), "int64")}
+        per_class = Field((self.classes,), "int64")
+        return {
+            "labelled": per_class,
+            "predicted": per_class,
+            "correct": per_class,
+            "void": Field((1,), "int64"),
+        }
 
     def flaw(self, state: State) -> str | None:
         right, total = state["correct"], state["labelled"].sum()

@@ -46,9 +46,9 @@ class TemperatureSlopes(Tally):
 
     @property
     def fields(self) -> dict[str, Field]:
-        each = Field((self.count,), "float64")
+        sums = Field((self.count,), "float64")
         signed = Field((self.count,), "float64", signed=True)
-        return {"slope": signed, "curvature": each, "pixels": Field((2,), "int64")}
+        return {"slope": signed, "curvature": sums, "pixels": Field((2,), "int64")}
 
     def betas(self) -> list[float]:
         """The β, ascending."""
@@ -218,14 +218,14 @@ class Likelihoods(Tally):
 
         probs, label = _sampled(_flat(maps), maps["label"].reshape(-1), self.sample)
         void = void_of(self.classes)
-        known = label != void
-        enters = known & (probs[np.where(known, label, 0), np.arange(label.size)] > 0)
-        state["pixels"] += [int(enters.sum()), int((known & ~enters).sum())]
-        own = np.where(enters, label, void).astype(label.dtype)
+        is_labelled = label != void
+        enters = is_labelled & (probs[np.where(is_labelled, label, 0), np.arange(label.size)] > 0)
+        state["pixels"] += [int(enters.sum()), int((is_labelled & ~enters).sum())]
+        sampled_label = np.where(enters, label, void).astype(label.dtype)
         for j, beta in enumerate(self.betas()):
             confidence, probability = _tempered(probs, label, void, beta)
             counts, sums = np.zeros(3, np.int64), np.zeros(2)
-            sum_scores(probability, confidence, own, void, self.clip, counts, sums)
+            sum_scores(probability, confidence, sampled_label, void, self.clip, counts, sums)
             state["nll"][j] += sums[0]
 
 
@@ -237,8 +237,8 @@ def _sampled(
 
     if sample is None or label.size <= sample:
         return probs, label
-    apart = -(-label.size // sample) | 1
-    return np.ascontiguousarray(probs[..., ::apart]), np.ascontiguousarray(label[::apart])
+    stride = -(-label.size // sample) | 1
+    return np.ascontiguousarray(probs[..., ::stride]), np.ascontiguousarray(label[::stride])
 
 
 def _tempered(

@@ -67,8 +67,8 @@ class PairCounts(Tally):
 
     def flaw(self, state: State) -> str | None:
         counts = state["counts"].sum(axis=0)
-        for here, before, both in (counts, state["still"]):
-            if (both > here).any() or (both > before).any():
+        for now, before, intersection in (counts, state["still"]):
+            if (intersection > now).any() or (intersection > before).any():
                 return "more pixels of the same class in both frames than in one"
         pixels = state["pixels"]
         if (pixels > pixels[0]).any() or counts[0].sum() > pixels[0]:
@@ -90,22 +90,23 @@ class PairCounts(Tally):
         from uqeval.kernels.warping import count_pair, fold_rows
 
         *frames, flow = (maps[name] for name in self.inputs[:5])
-        back = maps[self.inputs[-1]]  # without occlusion the flow itself, and not read
+        backward_flow = maps[self.inputs[-1]]  # without occlusion the flow itself, and not read
         height = flow.shape[0]
         sums = np.empty((height, 3))
         parts = [self.empty() for _ in range(bands)]
 
         def count(band: int) -> None:
-            part = parts[band]
+            band_state = parts[band]
             count_pair(
-                *frames, flow, back, self.occlusion, self.clamp, self.void,
+                *frames, flow, backward_flow, self.occlusion, self.clamp, self.void,
                 height * band // bands, height * (band + 1) // bands,
-                part["counts"], part["still"], part["pixels"], part["flow_max"], sums,
+                band_state["counts"], band_state["still"], band_state["pixels"],
+                band_state["flow_max"], sums,
             )  # fmt: skip
 
         list(run(count, range(bands)))
-        for part in parts:
-            self.merge(state, part)
+        for band_state in parts:
+            self.merge(state, band_state)
         fold_rows(sums, state["squares"], state["flow_length"])
         if self.lengths:
             for name, value in zip(("flow_median", "flow_p99"), _quantiles(flow), strict=True):
@@ -141,12 +142,12 @@ class FrameCounts(Tally):
 
     @property
     def fields(self) -> dict[str, Field]:
-        each = Field((3, self.classes), "int64")
-        return {"now": each, "before": each}
+        per_class = Field((3, self.classes), "int64")
+        return {"now": per_class, "before": per_class}
 
     def flaw(self, state: State) -> str | None:
-        for predicted, labelled, both in state.values():
-            if (both > predicted).any() or (both > labelled).any():
+        for predicted, labelled, intersection in state.values():
+            if (intersection > predicted).any() or (intersection > labelled).any():
                 return "more right pixels than labelled or predicted ones"
         return None
 
@@ -175,14 +176,14 @@ def _quantiles(flow: NDArray[Any]) -> tuple[float, float]:
     if last < 0:
         return -np.inf, -np.inf
     # Ranks (n - 1)/2 and 99(n - 1)/100 as fractions, so that no rounding moves them.
-    whole = [last // 2, 99 * last // 100]
+    quantile_ranks = [last // 2, 99 * last // 100]
     parts = [last % 2 / 2, 99 * last % 100 / 100]
-    ranks = np.array([*whole, *(min(r + 1, last) for r in whole)])
+    ranks = np.array([*quantile_ranks, *(min(r + 1, last) for r in quantile_ranks)])
     bins = np.searchsorted(below, ranks, "right")
-    held = np.unique(bins)
+    distinct_bins = np.unique(bins)
     slot = np.full(coarse.shape, -1, np.int8)
-    slot[held] = np.arange(held.size)
-    fine = np.zeros((held.size, 1 << warping.FINE_BITS), np.int64)
+    slot[distinct_bins] = np.arange(distinct_bins.size)
+    fine = np.zeros((distinct_bins.size, 1 << warping.FINE_BITS), np.int64)
     warping.count_lengths_finely(flow, slot, fine)
     bits = [
         (int(b) << warping.FINE_BITS)
