@@ -128,3 +128,32 @@ def test_two_classes_of_which_one_is_positive() -> None:
     conf, right = np.maximum(flat, 1 - flat), (flat > 1 - flat) == hit
     top = found["calibration"]["smooth_ece"]
     assert top == pytest.approx(naive.smooth_ece(conf, right), rel=1e-5)
+
+
+@pytest.mark.parametrize("pixels", [300, 10_000, 1_000_000])
+def test_many_sets_at_once(pixels: int) -> None:
+    """Coarse nodes and one finer step find what the single set finds."""
+    rng = np.random.default_rng(pixels)
+    rows = []
+    for bias in (0.0, 0.002, 0.02, 0.3, -0.3):
+        conf = rng.beta(4, 2, pixels)
+        hit = rng.random(pixels) < np.clip(conf - bias, 0, 1)
+        at = np.round(conf * 4096).astype(int)
+        rows.append(np.bincount(at, hit - conf, 4097) / pixels)
+    rows.append(np.abs(rows[-1]))  # of one sign: the mean gap at every bandwidth
+    gaps = np.array(rows)
+    each = [float(bandwidths(own[None])[0]) for own in gaps]
+    assert bandwidths(gaps, coarse=True) == pytest.approx(each, abs=1e-7)
+    assert each[-1] == pytest.approx(gaps[-1].sum(), abs=1e-12)
+
+
+def test_one_sign_ends_at_the_first_level(monkeypatch: pytest.MonkeyPatch) -> None:
+    nodes: list[int] = []
+    error = smooth._error
+    monkeypatch.setattr(
+        smooth, "_error", lambda s, at, count: nodes.append(count) or error(s, at, count)
+    )
+    gaps = np.zeros((50, 4097))
+    gaps[:, 1000:3000] = np.random.default_rng(0).random((50, 2000)) / 4000
+    bandwidths(gaps)
+    assert set(nodes) == {512}

@@ -19,6 +19,7 @@ from uqeval.statistics.draws import Resampling
 from uqeval.statistics.from_states import paired
 from uqeval.statistics.intervals import intervals
 from uqeval.statistics.samples import Samples
+from uqeval.statistics.scoring import Scoring
 
 N = 12
 PAVPU = Address.parse("pavpu.pavpu")
@@ -69,6 +70,28 @@ def test_intervals_are_those_of_the_report(made: Path) -> None:
             wider = ask.interval(path, Address.parse(text + where), 0.99)
             assert wider.low <= found.low <= found.high <= wider.high
     assert '@weather="fog, rain"' in [f"@{key}" for key in report["slices"]]
+
+
+def test_only_what_rules_name_is_drawn(made: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    score = Scoring.table
+
+    def seen(self: Scoring, weights: Any, addresses: Any, sets: Any = None) -> Any:
+        if len(weights) > 1:
+            asked.extend(addresses)
+        return score(self, weights, addresses, sets)
+
+    monkeypatch.setattr(Scoring, "table", seen)
+    rules = [PAVPU, Address.parse("segmentation.miou")]
+    ask, path = resampler(rules), made / "plain" / "report.json"
+    for own in rules:
+        ask.interval(path, own, 0.9)
+        ask.movers(path, None, own, 3, 1)
+    # Once without each item, once each alone.
+    assert sorted(asked) == ["pavpu.pavpu"] * 2 + ["segmentation.miou"] * 2
+    asked.clear()
+    resampler().interval(path, PAVPU, 0.9)
+    assert set(asked) == {"pavpu.pavpu"}
 
 
 def test_without_groups_by_item(made: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import import_module
@@ -20,7 +20,7 @@ from uqeval.errors import OutputError, StoreError, UsageError, cut, printable
 from uqeval.settings import Settings, shared_option
 
 if TYPE_CHECKING:
-    from uqeval.gate import Address, Interval, Judgement, Mover, Resampler, Units
+    from uqeval.gate import Address, Interval, Judgement, Mover, Resampler, Rule, Units
 
 _OUT, _CI = "Output", "Continuous integration"
 
@@ -109,7 +109,7 @@ def gate(
     read_files = [path for named_report in (*reports, *before) for path in named_report.files]
     check_outputs(settings.output, settings.junit, settings.markdown, inputs=[file, *read_files])
     refuse_overlap([summary], [file, *read_files], "give GITHUB_STEP_SUMMARY another file")
-    judgement = judge(reports, demanded, before, _Tallies(), today=day).dated(day)
+    judgement = judge(reports, demanded, before, _Tallies(demanded), today=day).dated(day)
     inputs: dict[str, Any] = {"report": report, "baseline": settings.baseline, "rules": file}
     inputs["sha256"] = digests_of(reports, before, file)
     _deliver(_Texts(judgement, inputs), settings)
@@ -234,6 +234,9 @@ def _tell_github(texts: _Texts) -> None:
 class _Tallies:
     """The resampler of `uqeval.statistics`, which loads NumPy: not before it is asked."""
 
+    def __init__(self, rules: Sequence[Rule]) -> None:
+        self._rules = rules
+
     def units(self, report: Path, address: Address) -> Units:
         return self._resampler.units(report, address)
 
@@ -261,5 +264,6 @@ class _Tallies:
             statistics = import_module("uqeval.statistics")
         except ModuleNotFoundError:
             raise StoreError("this uqeval resamples no tallies") from None
-        resampler: Resampler = statistics.resampler()
+        addresses = (rule.address for rule in self._rules)
+        resampler: Resampler = statistics.resampler(addresses)
         return resampler

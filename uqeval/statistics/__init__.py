@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from uqeval.gate.addresses import Address
     from uqeval.gate.resampling import Resampler
 
 
-def resampler() -> Resampler:
-    """What answers a gate from the states beside the reports."""
+def resampler(addresses: Iterable[Address] = ()) -> Resampler:
+    """Return what answers a gate from the states beside the reports.
+
+    `addresses` of rules: their scores are computed together.
+    """
     from uqeval.statistics.from_states import FromStates
 
-    return FromStates()
+    return FromStates({own.within for own in addresses})

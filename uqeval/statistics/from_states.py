@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -40,10 +40,12 @@ _ROUNDING = 1e-12
 class FromStates:
     """Answers from the states that lie beside reports, each file read and resampled once.
 
-    A report's own way of resampling (its groups, its seed, its method) is kept.
+    A report's own way of resampling (its groups, its seed, its method) is kept. `named`: scores
+    that are computed together, without store and slice; others are when they are asked for.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, named: Collection[str] = ()) -> None:
+        self._named = frozenset(named)
         self._opened: dict[Path, tuple[Report, Scoring]] = {}
         self._samples: dict[tuple[object, ...], Samples] = {}
 
@@ -60,7 +62,8 @@ class FromStates:
         units = tuple((groups or scoring.names)[i] for i in items)
         key = ("units", report, units)
         if key not in self._samples:
-            self._samples[key] = Samples([scoring], [items], Resampling(units, unit=name))
+            own = Resampling(units, unit=name)
+            self._samples[key] = Samples([scoring], [items], own, self._named)
         samples = self._samples[key]
         defined = np.isfinite(samples.of("alone", text)[0]).sum()
         return Units(name, samples.resampling.units, int(defined))
@@ -114,7 +117,7 @@ class FromStates:
         names = tuple(scoring.names[i] for i in items)
         samples = self._of(report, tuple(items)) if baseline is None else None
         if samples is None or samples.resampling.unit_of != names:  # of groups, or of a change
-            samples = Samples(runs, places, Resampling(names))
+            samples = Samples(runs, places, Resampling(names), self._named)
         return moved(samples, address.within, count, sign)
 
     def group_movers(
@@ -143,7 +146,7 @@ class FromStates:
         if key not in self._samples:
             loaded, scoring = self._open(report)
             resampling = resampling_of(report, loaded, scoring, items)
-            self._samples[key] = Samples([scoring], [items], resampling)
+            self._samples[key] = Samples([scoring], [items], resampling, self._named)
         return self._samples[key]
 
     def _paired(self, report: Path, baseline: Path, items: tuple[int, ...]) -> Samples:
@@ -151,7 +154,7 @@ class FromStates:
         if key not in self._samples:
             loaded, scoring = self._open(report)
             _, other = self._open(baseline)
-            self._samples[key] = paired(report, loaded, scoring, other, items)
+            self._samples[key] = paired(report, loaded, scoring, other, items, self._named)
         return self._samples[key]
 
 
@@ -198,8 +201,9 @@ def units_of(own: Resampling, defined: int) -> Units:
 
 
 def paired(
-    report: Path, loaded: Report, scoring: Scoring, other: Scoring, items: Sequence[int]
-) -> Samples:
+    report: Path, loaded: Report, scoring: Scoring, other: Scoring, items: Sequence[int],
+    named: Collection[str] = (),
+) -> Samples:  # fmt: skip
     """Return the items that two runs share, of `items` of the first, resampled alike for both.
 
     Raises `StoreError` where the runs share fewer than two items or groups.
@@ -213,7 +217,8 @@ def paired(
     own = resampling_of(report, loaded, scoring, shared)
     if own.units < 2:
         raise StoreError(f"{scoring.path}: there is one {own.unit}; 2 are needed.")
-    return Samples([scoring, other], [shared, [place[scoring.names[i]] for i in shared]], own)
+    places = [shared, [place[scoring.names[i]] for i in shared]]
+    return Samples([scoring, other], places, own, named)
 
 
 def items_of(report: Path, loaded: Report, scoring: Scoring, address: Address) -> tuple[int, ...]:

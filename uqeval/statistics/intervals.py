@@ -20,6 +20,7 @@ from uqeval.gate.addresses import Address
 from uqeval.metrics import Metric
 from uqeval.settings import options_of
 from uqeval.statistics import methods
+from uqeval.statistics.blas import one_blas_thread
 from uqeval.statistics.kinds import DRAWN, metric_at
 from uqeval.statistics.methods import Bounds, NoBounds
 from uqeval.statistics.options import CutOptions, Method
@@ -68,6 +69,7 @@ def intervals(samples: Samples, level: float, method: Method = "auto") -> dict[s
     return found
 
 
+@one_blas_thread()
 def interval(samples: Samples, text: str, level: float, method: Method = "auto") -> dict[str, Any]:
     """Return the record of the interval of a score with a value.
 

@@ -148,7 +148,8 @@ class PairedComparison:
     def _samples(self) -> Samples:
         opened = [one for own in self.models for one in own]
         places = [one.places(self.names) for one in opened]
-        return Samples([one.scoring for one in opened], places, self.resampling)
+        runs = [one.scoring for one in opened]
+        return Samples(runs, places, self.resampling, frozenset(self.addresses))
 
     def _rows(self, model: int) -> range:
         first = sum(len(own) for own in self.models[:model])

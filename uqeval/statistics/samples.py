@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import TYPE_CHECKING, Literal
@@ -31,12 +31,13 @@ class Samples:
     """Items in the states of some runs: `places` says where they stand in each.
 
     `resampling` is of these items, in their order. Scores of one variant are computed together when
-    the first of them is asked for.
+    the first of them is asked for: those that are `named` (None: all).
     """
 
     runs: Sequence[Scoring]
     places: Sequence[Sequence[int]]
     resampling: Resampling
+    named: Collection[str] | None = None
     _made: dict[Sets, list[NDArray[np.int64]]] = field(default_factory=dict)
     _known: dict[Sets, dict[str, NDArray[np.float64]]] = field(default_factory=dict)
     _units: dict[tuple[int, Tally], Stacked] = field(default_factory=dict)
@@ -71,9 +72,12 @@ class Samples:
     def _beside(self, sets: Sets, address: str) -> list[str]:
         """The scores of the same variant that are computed together.
 
-        Of draws, and of all but one unit, only those whose intervals need the same sets.
+        Of draws, and of all but one unit, only those whose intervals need the same sets. Of more
+        than the whole set, only those that are named.
         """
         kinds = {own: kind_of(own) for own in self.runs[0].addresses_of(Address.parse(address).key)}
+        if self.named is not None and sets != "whole":
+            kinds = {own: kind for own, kind in kinds.items() if own in self.named}
         found = list(kinds)
         if sets in ("drawn", "without"):
             drawn = kind_of(address) in DRAWN

@@ -15,6 +15,7 @@ from uqeval.gate.addresses import Address
 from uqeval.keys import Key
 from uqeval.metrics._evaluation import put_part
 from uqeval.statistics.addresses import addresses_of, put
+from uqeval.statistics.blas import one_blas_thread
 from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import evaluations_of
@@ -149,11 +150,12 @@ class Scoring:
 
         step = max(_BLOCK // max(numbers, 1), 1)
         blocks = [slice(first, first + step) for first in range(0, len(weights), step)]
-        if len(blocks) == 1:
-            score(blocks[0])
-            return found
-        with ThreadPoolExecutor(min(os.cpu_count() or 1, _THREADS)) as pool:
-            list(pool.map(score, blocks))
+        with one_blas_thread():
+            if len(blocks) == 1:
+                score(blocks[0])
+                return found
+            with ThreadPoolExecutor(min(os.cpu_count() or 1, _THREADS)) as pool:
+                list(pool.map(score, blocks))
         return found
 
     def gaps(

@@ -168,7 +168,8 @@ def judge_all(
     folder = outcome.folder
     reports = [Named(name, folder / f"{name}.json", r) for name, r in outcome.reports.items()]
     try:
-        judged = judge(reports, gate.judged, before, resampler(), failed, chosen.day)
+        states = resampler(rule.address for rule in gate.judged)
+        judged = judge(reports, gate.judged, before, states, failed, chosen.day)
     except UqevalError as error:
         outcome.ungated = str(error)
         return

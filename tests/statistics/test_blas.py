@@ -1,0 +1,50 @@
+"""Products of matrices use one thread while blocks of sets are scored, and several afterwards."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from saved_runs import run, scoring
+from threadpoolctl import ThreadpoolController
+
+from uqeval.statistics.blas import one_blas_thread
+
+
+def threads() -> set[int]:
+    return {
+        own["num_threads"] for own in ThreadpoolController().info() if own["user_api"] == "blas"
+    }
+
+
+def test_the_last_to_leave_restores() -> None:
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        if threads() != {2}:
+            pytest.skip("NumPy multiplies with one thread here")
+        first, second = one_blas_thread(), one_blas_thread()
+        with first:
+            second.__enter__()
+            assert threads() == {1}
+        assert threads() == {1}
+        second.__exit__(None, None, None)
+        assert threads() == {2}
+        with pytest.raises(RuntimeError), one_blas_thread():
+            raise RuntimeError
+        assert threads() == {2}
+
+
+def test_scores_of_sets_take_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    scores = scoring(run(tmp_path, 3)[1])
+    inside: list[set[int]] = []
+    score = scores._columns
+
+    def seen(*given: Any) -> Any:
+        inside.append(threads())
+        return score(*given)
+
+    monkeypatch.setattr(scores, "_columns", seen)
+    with ThreadpoolController().limit(limits=2, user_api="blas"):
+        scores.table(np.ones((2, 3), np.int64), ["pavpu.pavpu"])
+    assert inside == [{1}]

@@ -1,0 +1,43 @@
+"""Threads of the linear algebra library that NumPy multiplies matrices with."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
+from typing import Any
+
+_lock = Lock()
+_limits: list[Any] = []
+_users = 0
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Have products of matrices use the calling thread alone, in the whole process, meanwhile.
+
+    Blocks of sets are scored by threads of our own: with more below each they wait for each other.
+    Where several threads are inside, the last one to leave restores the number.
+    """
+    global _users
+    with _lock:
+        if not _users:
+            _limits.append(_libraries().limit(limits=1, user_api="blas"))
+        _users += 1
+    try:
+        yield
+    finally:
+        with _lock:
+            _users -= 1
+            if not _users:
+                _limits.pop().restore_original_limits()
+
+
+@cache
+def _libraries() -> Any:
+    """Return the libraries that are loaded."""
+    import numpy  # noqa: F401 - loads its library
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
