@@ -42,16 +42,16 @@ def over(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     import numpy as np
 
     with np.errstate(all="ignore"):
-        found: NDArray[Any] = np.where(b != 0, a / b, np.nan)
-    return found
+        quotient: NDArray[Any] = np.where(b != 0, a / b, np.nan)
+    return quotient
 
 
 def mean_of_defined(values: NDArray[Any]) -> NDArray[Any]:
     """Return the means of rows [set, …] over what is no NaN, NaN where all is."""
     import numpy as np
 
-    known = np.isfinite(values)
-    return over(np.where(known, values, 0.0).sum(axis=1), known.sum(axis=1))
+    is_defined = np.isfinite(values)
+    return over(np.where(is_defined, values, 0.0).sum(axis=1), is_defined.sum(axis=1))
 
 
 def of_rows(columns: Mapping[str, NDArray[Any]], rows: Sequence[Any]) -> dict[Place, NDArray[Any]]:

@@ -35,21 +35,21 @@ class Running(Generic[Key]):
     @property
     def tallies(self) -> tuple[Tally, ...]:
         """Return all tallies that are waited for, each once."""
-        return tuple(dict.fromkeys(t for asked in self.asked.values() for t in asked))
+        return tuple(dict.fromkeys(t for requests in self.asked.values() for t in requests))
 
-    def send(self, counted: Mapping[Tally, Counted], keys: Iterable[Key] | None = None) -> None:
+    def send(self, results: Mapping[Tally, Counted], keys: Iterable[Key] | None = None) -> None:
         """Give the generators `keys` (None: all that wait) what they asked for."""
         for key in list(self.asked) if keys is None else keys:
-            self._advance(key, {tally: counted[tally] for tally in self.asked.pop(key)})
+            self._advance(key, {tally: results[tally] for tally in self.asked.pop(key)})
 
     def close(self) -> None:
         """End all generators that still wait."""
         for key in list(self.asked):
             self._passes[key].close()
 
-    def _advance(self, key: Key, counted: dict[Tally, Counted] | None) -> None:
+    def _advance(self, key: Key, results: dict[Tally, Counted] | None) -> None:
         try:
-            self.asked[key] = self._passes[key].send(counted)  # type: ignore[arg-type]
+            self.asked[key] = self._passes[key].send(results)  # type: ignore[arg-type]
         except StopIteration as stop:
             self.results[key] = stop.value
 
@@ -61,36 +61,40 @@ def drive(evaluations: Mapping[str, Evaluation[Any]]) -> Passes:
     which what is fitted determines it, beside the passes of `fit` and `exact`.
     """
     first = next(iter(evaluations.values()))
-    exact = {key: own.exact() for key, own in evaluations.items()}
+    exact = {key: evaluation.exact() for key, evaluation in evaluations.items()}
     running = Running({None: first.fit(), **exact})
-    counted: dict[Tally, Counted] = {}
-    found: Mapping[Tally, Counted] = {}
+    results: dict[Tally, Counted] = {}
+    new_results: Mapping[Tally, Counted] = {}
     while True:
-        wanted = dict.fromkeys(
-            tally for own in evaluations.values() for tally in (*own.tallies(), *own.beside())
+        unread_tallies = dict.fromkeys(
+            tally
+            for evaluation in evaluations.values()
+            for tally in (*evaluation.tallies(), *evaluation.beside())
         )
-        counted |= {tally: found[tally] for tally in wanted if tally in found}
-        missing = tuple(tally for tally in wanted if tally not in counted)
-        asked = running.tallies
-        if not asked:
+        results |= {tally: new_results[tally] for tally in unread_tallies if tally in new_results}
+        missing = tuple(tally for tally in unread_tallies if tally not in results)
+        requested = running.tallies
+        if not requested:
             break
-        found = yield tuple(dict.fromkeys((*asked, *missing)))
-        running.send(found)
+        new_results = yield tuple(dict.fromkeys((*requested, *missing)))
+        running.send(new_results)
     if missing:
-        counted |= yield Last(missing)
+        results |= yield Last(missing)
     sections = {}
-    for key, own in evaluations.items():
-        mine = {tally: counted[tally] for tally in (*own.tallies(), *own.beside())}
-        sections[key] = own.section(mine, running.results[key])
+    for key, evaluation in evaluations.items():
+        results_of_evaluation = {
+            tally: results[tally] for tally in (*evaluation.tallies(), *evaluation.beside())
+        }
+        sections[key] = evaluation.section(results_of_evaluation, running.results[key])
     return sections
 
 
 def groups_of(evaluations: Mapping[str, Evaluation[Any]]) -> list[dict[str, Evaluation[Any]]]:
     """Return the evaluations in groups that share what is fitted."""
-    found: dict[int, dict[str, Evaluation[Any]]] = {}
-    for key, own in evaluations.items():
-        found.setdefault(id(own.fitted), {})[key] = own
-    return list(found.values())
+    groups: dict[int, dict[str, Evaluation[Any]]] = {}
+    for key, evaluation in evaluations.items():
+        groups.setdefault(id(evaluation.fitted), {})[key] = evaluation
+    return list(groups.values())
 
 
 def together(*passes: Passes) -> Passes:
@@ -105,9 +109,11 @@ def renamed(passes: Passes, name: Callable[[Tally], Tally]) -> Passes:
     """Run a generator with other tallies in place of those that it asks for."""
     running = Running({"": passes})
     while running.asked:
-        own = {tally: name(tally) for tally in running.tallies}
-        counted = yield tuple(own.values())
-        running.send({tally: counted[other] for tally, other in own.items()})
+        view_tallies = {tally: name(tally) for tally in running.tallies}
+        results = yield tuple(view_tallies.values())
+        running.send(
+            {tally: results[renamed_tally] for tally, renamed_tally in view_tallies.items()}
+        )
     return running.results[""]
 
 
@@ -118,12 +124,12 @@ def replay(passes: Passes, count: Callable[[Tally], Counted | None]) -> tuple[bo
     """
     running = Running({"": passes})
     while running.asked:
-        counted: dict[Tally, Counted] = {}
+        results: dict[Tally, Counted] = {}
         for tally in running.tallies:
-            own = count(tally)
-            if own is None:
+            result = count(tally)
+            if result is None:
                 running.close()
                 return False, None
-            counted[tally] = own
-        running.send(counted)
+            results[tally] = result
+        running.send(results)
     return True, running.results[""]

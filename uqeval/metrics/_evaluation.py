@@ -181,11 +181,11 @@ class Evaluation(ABC, Generic[Settings]):
         """
 
     def columns(
-        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> Mapping[Place, NDArray[Any]]:
         """Return the numbers of `scores` for many sets at once, [set] by place; NaN: undefined.
 
-        `wanted` are the first words of the places that are needed; others may be left out.
+        `fields` are the first words of the places that are needed; others may be left out.
         """
         return {}
 
@@ -214,7 +214,7 @@ class Evaluation(ABC, Generic[Settings]):
             raise UsageError(f"--threshold {rule}: {self.info.where} has no threshold to change.")
         yield from ()
 
-    def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+    def records(self, results: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
         """Return the scores of each item."""
         return []
 
@@ -230,18 +230,18 @@ class Evaluation(ABC, Generic[Settings]):
         """Return the settings as the report has them; none for a part."""
         return dataclasses.asdict(self.settings)  # type: ignore[call-overload,no-any-return]
 
-    def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
+    def found(self, results: Mapping[Tally, Counted], exact: Any) -> Run:
         """Return the results and the items' records of a run over all items."""
-        totals = {tally: own.total for tally, own in counted.items()}
-        return Run(counted, exact, self.scores(totals, exact), self.records(counted))
+        totals = {tally: result.total for tally, result in results.items()}
+        return Run(results, exact, self.scores(totals, exact), self.records(results))
 
-    def check(self, counted: Mapping[Tally, Counted]) -> None:
+    def check(self, results: Mapping[Tally, Counted]) -> None:
         """Raise `DataError` where nothing is left to evaluate."""
 
-    def section(self, counted: Mapping[Tally, Counted], exact: Any) -> Section:
+    def section(self, results: Mapping[Tally, Counted], exact: Any) -> Section:
         """Return the part of the report of a run over all items. Raises `DataError`."""
-        self.check(counted)
-        return self.section_of(self.found(counted, exact))
+        self.check(results)
+        return self.section_of(self.found(results, exact))
 
     def section_of(self, run: Run) -> Section:
         """Return the part of the report that a run adds."""

@@ -53,8 +53,8 @@ class Family:
     @property
     def headlines(self) -> tuple[str, ...]:
         """Return the fields that a reader sees first, in their order."""
-        chosen = [metric for metric in self.metrics if metric.headline]
-        return tuple(own.field for own in sorted(chosen, key=lambda own: own.headline))
+        metrics = [metric for metric in self.metrics if metric.headline]
+        return tuple(metric.field for metric in sorted(metrics, key=lambda metric: metric.headline))
 
     def evaluations(
         self, key: str, settings: Any, info: DatasetInfo, fitted: Mapping[str, Any] | None = None
@@ -64,26 +64,30 @@ class Family:
         They are of the region that the key names. `fitted`: what was fitted, by the same keys.
         """
         kinds = {key: self.evaluation}
-        kinds |= {f"{key}/{own.name}": own for own in self.parts if own.wanted(settings)}
-        given = fitted or {}
-        found = {
-            name: kind(settings, info, dict(given.get(name, {}))) for name, kind in kinds.items()
+        kinds |= {f"{key}/{part.name}": part for part in self.parts if part.wanted(settings)}
+        fitted_values = fitted or {}
+        evaluations_by_key = {
+            name: kind(settings, info, dict(fitted_values.get(name, {})))
+            for name, kind in kinds.items()
         }
         region = Key.parse(key).region
         if region is None:
-            return found
-        return {name: InView(own, region_of(region)) for name, own in found.items()}
+            return evaluations_by_key
+        return {
+            name: InView(evaluation, region_of(region))
+            for name, evaluation in evaluations_by_key.items()
+        }
 
     def maps(self, settings: Any, info: DatasetInfo) -> set[str]:
         """Return the names of the maps that a variant and its parts read."""
-        found = self.evaluations("", settings, info).values()
-        return set().union(*(evaluation.maps() for evaluation in found))
+        evaluations = self.evaluations("", settings, info).values()
+        return set().union(*(evaluation.maps() for evaluation in evaluations))
 
 
 def settings_of(kind: Any, record: Mapping[str, Any]) -> Any:
     """Return the settings of dataclass `kind` from their record in a report."""
-    known = kind.__dataclass_fields__
-    return kind(**{name: value for name, value in record.items() if name in known})
+    fields = kind.__dataclass_fields__
+    return kind(**{name: value for name, value in record.items() if name in fields})
 
 
 def variants(
@@ -99,18 +103,18 @@ def variants(
     `bare` names: `pavpu[mutual_information]`. Raises `UsageError` for unknown options and empty
     lists.
     """
-    known = settings.__dataclass_fields__
-    strange = [name for name in options if name not in known]
+    fields = settings.__dataclass_fields__
+    strange = [name for name in options if name not in fields]
     if strange:
         raise UsageError(
             f"unknown {family} options {cut(', '.join(strange))}; expected some of "
-            f"{', '.join(known)}."
+            f"{', '.join(fields)}."
         )
     lists = {k: list(v) if isinstance(v, list | tuple) else [v] for k, v in options.items()}
     for name, values in lists.items():
         if not values:
             raise UsageError(f"--{name.replace('_', '-')} is an empty list; expected a value.")
-    found: dict[str, Any] = {}
+    variants_by_key: dict[str, Any] = {}
     for combination in itertools.product(*lists.values()):
         changes = [
             str(value) if name in bare else f"{name}={value}"
@@ -118,5 +122,5 @@ def variants(
             if value != values[0]
         ]
         key = f"{family}[{','.join(changes)}]" if changes else family
-        found[key] = settings.of(**dict(zip(lists, combination, strict=True)))
-    return found
+        variants_by_key[key] = settings.of(**dict(zip(lists, combination, strict=True)))
+    return variants_by_key

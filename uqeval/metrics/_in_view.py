@@ -64,30 +64,33 @@ class InView(Evaluation[Any]):
         return tuple(map(self._seen, self.inner.beside()))
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        return self.inner.scores({_plain(tally): own for tally, own in states.items()}, exact)
+        return self.inner.scores({_plain(tally): state for tally, state in states.items()}, exact)
 
     def columns(
-        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> Mapping[Place, NDArray[Any]]:
-        return self.inner.columns({_plain(tally): own for tally, own in states.items()}, wanted)
+        return self.inner.columns({_plain(tally): state for tally, state in states.items()}, fields)
 
     def over_items(self) -> OverItems:
-        own = self.inner.over_items()
+        inner = self.inner.over_items()
         return OverItems(
-            own.means,
-            own.correlations,
-            {name: (self._seen(tally), read) for name, (tally, read) in own.of_states.items()},
-            own.leaves_out,
-            frozenset(map(self._seen, own.kept_only)),
+            inner.means,
+            inner.correlations,
+            {
+                name: (self._seen(tally), function)
+                for name, (tally, function) in inner.of_states.items()
+            },
+            inner.leaves_out,
+            frozenset(map(self._seen, inner.kept_only)),
         )
 
     def gaps(self) -> dict[Place, Gaps]:
-        return {place: _gaps(own) for place, own in self.inner.gaps().items()}
+        return {place: _gaps(item_gaps) for place, item_gaps in self.inner.gaps().items()}
 
-    def section(self, counted: Mapping[Tally, Counted], exact: Any) -> Section:
+    def section(self, results: Mapping[Tally, Counted], exact: Any) -> Section:
         """A view without pixels has undefined scores, and is no error."""
-        own = {_plain(tally): found for tally, found in counted.items()}
-        return self.inner.section_of(self.inner.found(own, exact))
+        inner_results = {_plain(tally): result for tally, result in results.items()}
+        return self.inner.section_of(self.inner.found(inner_results, exact))
 
     def _seen(self, tally: Tally) -> Tally:
         return tally.seen(self.view)
@@ -95,9 +98,9 @@ class InView(Evaluation[Any]):
 
 def shared(evaluations: dict[str, Evaluation[Any]]) -> dict[str, Evaluation[Any]]:
     """Let regions use what is fitted on the whole image, where their family does; return all."""
-    for key, own in evaluations.items():
-        if isinstance(own, InView) and own.inner.shares_fit:
-            own.share(evaluations[str(Key.parse(key).of(None))].fitted)
+    for key, evaluation in evaluations.items():
+        if isinstance(evaluation, InView) and evaluation.inner.shares_fit:
+            evaluation.share(evaluations[str(Key.parse(key).of(None))].fitted)
     return evaluations
 
 
@@ -107,12 +110,12 @@ def _plain(tally: Tally) -> Tally:
     return tally.seen(WHOLE)
 
 
-def _gaps(own: Gaps) -> Gaps:
+def _gaps(inner: Gaps) -> Gaps:
     def plain(states: Mapping[Tally, SetStates]) -> dict[Tally, SetStates]:
-        return {_plain(tally): found for tally, found in states.items()}
+        return {_plain(tally): state for tally, state in states.items()}
 
     return Gaps(
-        lambda states: own.signed(plain(states)),
-        lambda states: own.weights(plain(states)),
-        own.largest,
+        lambda states: inner.signed(plain(states)),
+        lambda states: inner.weights(plain(states)),
+        inner.largest,
     )

@@ -65,18 +65,18 @@ class RankBins:
         """This ladder with `finer` in place of the rungs that have one of the `prefixes`."""
         import numpy as np
 
-        kept = ~np.isin(self.key >> (32 - skip), list(prefixes))
-        return self.joined(finer, kept)
+        is_retained = ~np.isin(self.key >> (32 - skip), list(prefixes))
+        return self.joined(finer, is_retained)
 
-    def joined(self, other: RankBins, kept: Any = slice(None)) -> RankBins:
-        """The `kept` rungs of this ladder and all of another that shares no key with it."""
+    def joined(self, other: RankBins, retained: Any = slice(None)) -> RankBins:
+        """The `retained` rungs of this ladder and all of another that shares no key with it."""
         import numpy as np
 
         return RankBins(
-            np.concatenate([self.key[kept], other.key]),
-            np.concatenate([self.low[kept], other.low]),
-            np.concatenate([self.pixels[kept], other.pixels]),
-            np.concatenate([self.errors[kept], other.errors]),
+            np.concatenate([self.key[retained], other.key]),
+            np.concatenate([self.low[retained], other.low]),
+            np.concatenate([self.pixels[retained], other.pixels]),
+            np.concatenate([self.errors[retained], other.errors]),
         )._sorted()
 
     def _sorted(self) -> RankBins:
@@ -90,24 +90,24 @@ class RankBins:
     @property
     def open(self) -> NDArray[Any]:
         """Which rungs [i] may hold several scores."""
-        found: NDArray[Any] = (self.low > 0) & (self.pixels > 1)
-        return found
+        is_open: NDArray[Any] = (self.low > 0) & (self.pixels > 1)
+        return is_open
 
     @cached_property
     def upto(self) -> NDArray[Any]:
         """Pixels up to the end of each rung."""
         import numpy as np
 
-        found: NDArray[Any] = np.cumsum(self.pixels)
-        return found
+        cumulative: NDArray[Any] = np.cumsum(self.pixels)
+        return cumulative
 
     @cached_property
     def errors_upto(self) -> NDArray[Any]:
         """Errors up to the end of each rung."""
         import numpy as np
 
-        found: NDArray[Any] = np.cumsum(self.errors)
-        return found
+        cumulative: NDArray[Any] = np.cumsum(self.errors)
+        return cumulative
 
     @property
     def total(self) -> int:
@@ -121,9 +121,9 @@ class RankBins:
 
         return np.flatnonzero(self.key == ZERO_KEY).tolist()
 
-    def prefixes(self, rungs: Any, skip: int) -> list[int]:
+    def prefixes(self, bins: Any, skip: int) -> list[int]:
         """The high `skip` bits of the keys of some rungs."""
-        return sorted({int(k) for k in self.key[rungs] >> (32 - skip)})
+        return sorted({int(k) for k in self.key[bins] >> (32 - skip)})
 
 
 def _together(values: NDArray[Any], place: NDArray[Any], rows: int) -> NDArray[Any]:

@@ -59,23 +59,23 @@ def sign_warnings(
     value = results.get(sign.field) if sign else None
     if sign is None or value is None:
         return []
-    said = f"the {sign.name} is {value:.4f}"
+    message = f"the {sign.name} is {value:.4f}"
     if interval is not None:
         low, high = interval.get("low"), interval.get("high")
         if low is None or high is None or high >= sign.neutral:
             return []
         level = f"{100 * interval['level']:g} % interval {low:.4f} to {high:.4f}"
-        return [f"{said} ({level}), below {sign.neutral:g}: {sign.below}."]
+        return [f"{message} ({level}), below {sign.neutral:g}: {sign.below}."]
     tolerance = sign.tolerance
     if sign.of_curve:
         tolerance *= (results.get("curve") or [1.0])[0]
     if value < sign.neutral - tolerance:
         return [
-            f"{said}, below {sign.neutral:g}: {sign.below}. There is no interval: "
+            f"{message}, below {sign.neutral:g}: {sign.below}. There is no interval: "
             "--ci 0.95 shows whether this is chance."
         ]
     if sign.chance and abs(value - sign.neutral) <= tolerance:
-        return [f"{said}, close to chance ({sign.neutral:g})."]
+        return [f"{message}, close to chance ({sign.neutral:g})."]
     return []
 
 
@@ -83,7 +83,7 @@ def with_intervals(
     warnings: list[str], results: Mapping[str, Any], intervals: Mapping[str, Any]
 ) -> list[str]:
     """Return a report's warnings, those of signs by the intervals of the scores that have one."""
-    found = list(warnings)
+    texts = list(warnings)
     for key, record in results.items():
         family = family_of(key)
         sign = SIGNS.get(family)
@@ -91,6 +91,6 @@ def with_intervals(
         if interval is None:
             continue
         before = [f"{key}: {text}" for text in sign_warnings(family, record)]
-        found = [text for text in found if text not in before]
-        found += [f"{key}: {text}" for text in sign_warnings(family, record, interval)]
-    return found
+        texts = [text for text in texts if text not in before]
+        texts += [f"{key}: {text}" for text in sign_warnings(family, record, interval)]
+    return texts

@@ -56,13 +56,13 @@ class OneTile:
     def totals(self, name: str, factor: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the sums over all bins."""
         values = self.fields[name] if factor is None else self.fields[name] * factor
-        found: NDArray[Any] = values.sum(axis=-1, keepdims=True)
-        return found[..., : len(self.spans)]
+        sums: NDArray[Any] = values.sum(axis=-1, keepdims=True)
+        return sums[..., : len(self.spans)]
 
     def upto(self, name: str, tile: int) -> NDArray[Any]:
         """Return the cumulative sums."""
-        found: NDArray[Any] = self.fields[name].cumsum(axis=-1)
-        return found
+        cumulative: NDArray[Any] = self.fields[name].cumsum(axis=-1)
+        return cumulative
 
 
 @dataclass(frozen=True)
@@ -97,39 +97,40 @@ def at_ranks(tiles: Tiles, ranks: NDArray[Any], *fields: Cumulated) -> AtRanks:
     import numpy as np
 
     bins = np.zeros(ranks.shape, np.int64)
-    before, upto = ([np.zeros(ranks.shape) for _ in fields] for _ in range(2))
+    before, through = ([np.zeros(ranks.shape) for _ in fields] for _ in range(2))
     if not tiles.spans:
-        return AtRanks(bins, before, upto)
-    ends = [own.totals.cumsum(axis=1) for own in fields]
-    every = np.repeat(np.arange(len(ranks)), ranks.shape[1])
-    tile_of = _first_reaching(ends[0], every, ranks.reshape(-1)).reshape(ranks.shape)
+        return AtRanks(bins, before, through)
+    ends = [field.totals.cumsum(axis=1) for field in fields]
+    set_indices = np.repeat(np.arange(len(ranks)), ranks.shape[1])
+    tile_of = _first_reaching(ends[0], set_indices, ranks.reshape(-1)).reshape(ranks.shape)
     for tile in np.unique(tile_of).tolist():
-        own = tile_of == tile
-        sets = np.nonzero(own)[0]
+        in_tile = tile_of == tile
+        sets = np.nonzero(in_tile)[0]
         base = [end[sets, tile - 1] if tile else np.zeros(len(sets)) for end in ends]
         last = None
-        for field, first, low, high in zip(fields, base, before, upto, strict=True):
+        for field, first, low, high in zip(fields, base, before, through, strict=True):
             sums = field.upto(tile)
             if last is None:
-                last = _first_reaching(sums, sets, ranks[own] - first)
-            low[own] = first + np.where(last > 0, sums[sets, np.maximum(last - 1, 0)], 0.0)
-            high[own] = first + sums[sets, last]
-        bins[own] = tiles.spans[tile].start + (0 if last is None else last)
-    return AtRanks(bins, before, upto)
+                last = _first_reaching(sums, sets, ranks[in_tile] - first)
+            low[in_tile] = first + np.where(last > 0, sums[sets, np.maximum(last - 1, 0)], 0.0)
+            high[in_tile] = first + sums[sets, last]
+        bins[in_tile] = tiles.spans[tile].start + (0 if last is None else last)
+    return AtRanks(bins, before, through)
 
 
 def _first_reaching(
-    upto: NDArray[Any], sets: NDArray[Any], ranks: NDArray[Any]
+    cumulative: NDArray[Any], sets: NDArray[Any], ranks: NDArray[Any]
 ) -> NDArray[Any]:  # fmt: skip
-    """Return the first bin with `upto` [set, bin] >= rank of each pair of `sets` and `ranks`.
+    """Return the first bin with `cumulative` [set, bin] >= rank of each pair of `sets` and `ranks`.
 
-    All are searched at once: `upto` ascends within a set, and sets are put one above the other.
+    All are searched at once: `cumulative` ascends within a set, and sets are put one above the
+    other.
     """
     import numpy as np
 
-    most = int(upto[:, -1].max(initial=0)) + 1
-    above = np.arange(len(upto), dtype=np.int64) * most
-    every = (upto.astype(np.int64) + above[:, None]).reshape(-1)
-    found: NDArray[Any] = np.searchsorted(every, ranks.astype(np.int64) + above[sets])
-    found -= sets * upto.shape[1]
-    return found
+    most = int(cumulative[:, -1].max(initial=0)) + 1
+    above = np.arange(len(cumulative), dtype=np.int64) * most
+    concatenated = (cumulative.astype(np.int64) + above[:, None]).reshape(-1)
+    indices: NDArray[Any] = np.searchsorted(concatenated, ranks.astype(np.int64) + above[sets])
+    indices -= sets * cumulative.shape[1]
+    return indices

@@ -45,8 +45,8 @@ class AccuracyTable(Part[PavpuSettings]):
         bins = bins_of(coarse, PERCENTILES)
         detail = Ranks(self._uncertainty, self.info.classes, bins=bins)
         fine: Any = (yield (detail,))[detail].total["fine"] if bins else []
-        found = {b: fine[i] for i, (_, b) in enumerate(bins)}
-        edges = [percentile(coarse[0], found, p) for p in PERCENTILES]
+        counts_by_bin = {b: fine[i] for i, (_, b) in enumerate(bins)}
+        edges = [percentile(coarse[0], counts_by_bin, p) for p in PERCENTILES]
         self.fitted["edges"] = tuple(e for e in edges if e is not None)
 
     def tallies(self) -> tuple[Tally, ...]:

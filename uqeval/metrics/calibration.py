@@ -31,30 +31,30 @@ if TYPE_CHECKING:
 
 #: What has tallies of its own.
 PARTS = (Temperature, SmoothEce)
-METRICS = (*cs.METRICS, *estimators.METRICS, *(own for part in PARTS for own in part.metrics))
+METRICS = (*cs.METRICS, *estimators.METRICS, *(metric for part in PARTS for metric in part.metrics))
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, CalibrationSettings]:
     """The settings of every variant, checked against the data."""
-    chosen = dict(options)
-    if isinstance(chosen.get("fit_on"), Path):
-        chosen["fit_on"] = str(chosen["fit_on"])
-    found: dict[str, CalibrationSettings] = variants(
-        "calibration", CalibrationSettings, chosen, ("definition",)
+    choices = dict(options)
+    if isinstance(choices.get("fit_on"), Path):
+        choices["fit_on"] = str(choices["fit_on"])
+    settings: dict[str, CalibrationSettings] = variants(
+        "calibration", CalibrationSettings, choices, ("definition",)
     )
-    if "positive" in _listed(chosen.get("binary")) and info.classes != 2:
+    if "positive" in _listed(choices.get("binary")) and info.classes != 2:
         raise UsageError(
             f"--binary positive is for two classes; {info.where} has {info.classes}. "
             "Leave it out: more classes have the confidence of the top label."
         )
-    for own in found.values():
-        fit_items(own, info)
-        if own.temperature_of == "samples" and info.samples is None:
+    for variant in settings.values():
+        fit_items(variant, info)
+        if variant.temperature_of == "samples" and info.samples is None:
             raise UsageError(
                 f"--temperature-of samples: {info.where} is a maps store, whose samples are gone. "
                 "Give the stores of the samples, or scale their mean (--temperature-of mean)."
             )
-    return found
+    return settings
 
 
 def _listed(value: Any) -> list[Any]:
@@ -95,15 +95,15 @@ class Calibration(Evaluation[CalibrationSettings]):
         return {"label", "prediction", "confidence", "label_probability", "brier", "mean_probs"}
 
     def fit(self) -> Passes:
-        own = self._bins
+        bin_tallies = self._bins
         extra = _rank_tallies(self.settings, self.info.classes)
-        counted = yield (*own, *extra.values())
-        _refuse_strange(counted, own)
+        results = yield (*bin_tallies, *extra.values())
+        _refuse_strange(results, bin_tallies)
         if extra:
-            states = {name: counted[tally].total for name, tally in extra.items()}
-            wanted = _wanted_ranks(self.settings, states)
+            states = {name: results[tally].total for name, tally in extra.items()}
+            required_ranks = _wanted_ranks(self.settings, states)
             coarse = states["ranks"]["coarse"][0]
-            edges = yield from exact_edges(self.info.classes, coarse, wanted)
+            edges = yield from exact_edges(self.info.classes, coarse, required_ranks)
             self._ties = {name: ties for name, (_, ties) in edges.items()}
             self.fitted |= {name: list(values) for name, (values, _) in edges.items()}
 
@@ -115,35 +115,37 @@ class Calibration(Evaluation[CalibrationSettings]):
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         massed = {name: cs.Binned.of(states[tally]) for name, tally in self._massed.items()}
-        own = [states[tally] for tally in self._bins]
-        return results_of(self.settings, own, massed, self.info.class_names)
+        bin_states = [states[tally] for tally in self._bins]
+        return results_of(self.settings, bin_states, massed, self.info.class_names)
 
     def columns(
-        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
-        own = [states[tally] for tally in self._bins]
+        bin_states = [states[tally] for tally in self._bins]
         massed = {name: states[tally] for name, tally in self._massed.items()}
-        return calibration_columns.columns(self.settings, own, massed, wanted)
+        return calibration_columns.columns(self.settings, bin_states, massed, fields)
 
     def gaps(self) -> dict[Place, Gaps]:
-        top, each, _ = self._bins
+        top, per_class, _ = self._bins
         massed = [tally for name, tally in self._massed.items() if name == _ADAPTIVE]
-        return calibration_gaps.of_set(top, each, massed, self.settings.at_one, self.info.classes)
+        return calibration_gaps.of_set(
+            top, per_class, massed, self.settings.at_one, self.info.classes
+        )
 
-    def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+    def records(self, results: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
         tallies, items = (*self._bins, self._items), []
-        for packed in zip(*(counted[tally].items for tally in tallies), strict=True):
-            *own, massed = (t.unpack(data) for t, data in zip(tallies, packed, strict=True))
-            items.append(scores_of(self.settings, own, cs.Binned.of(massed)))
+        for packed in zip(*(results[tally].items for tally in tallies), strict=True):
+            *unpacked, massed = (t.unpack(data) for t, data in zip(tallies, packed, strict=True))
+            items.append(scores_of(self.settings, unpacked, cs.Binned.of(massed)))
         return items
 
     def numerics(self, run: Run) -> dict[str, int]:
         top, _, scores = self._bins
         special = run.total(top)["special"]
-        found = {"confidence_one": int(special[0]), "on_bin_edge": int(special[1])}
+        counts = {"confidence_one": int(special[0]), "on_bin_edge": int(special[1])}
         if self.settings.adaptive:
-            found["ties_at_adaptive_edges"] = self._ties[_ADAPTIVE]
-        return found | {"clipped": int(run.total(scores)["counts"][1])}
+            counts["ties_at_adaptive_edges"] = self._ties[_ADAPTIVE]
+        return counts | {"clipped": int(run.total(scores)["counts"][1])}
 
 
 def _rank_tallies(settings: CalibrationSettings, classes: int) -> dict[str, Tally]:
@@ -152,10 +154,10 @@ def _rank_tallies(settings: CalibrationSettings, classes: int) -> dict[str, Tall
 
     if not settings.adaptive and settings.estimator == "plug-in":
         return {}
-    found: dict[str, Tally] = {"ranks": Ranks(RawMap("confidence"), classes)}
+    tallies: dict[str, Tally] = {"ranks": Ranks(RawMap("confidence"), classes)}
     if settings.estimator == "roelofs-sweep":
-        found["sweep"] = estimators.sweep_tally(classes)
-    return found
+        tallies["sweep"] = estimators.sweep_tally(classes)
+    return tallies
 
 
 def _wanted_ranks(
@@ -163,14 +165,14 @@ def _wanted_ranks(
 ) -> dict[str, Sequence[int]]:
     """Return the ranks of the edges of bins of equal mass, by the name of what they are for."""
     pixels = int(states["ranks"]["coarse"][0].sum())
-    wanted: dict[str, Sequence[int]] = {}
+    ranks_by_field: dict[str, Sequence[int]] = {}
     if settings.adaptive:
-        wanted[_ADAPTIVE] = upper_ranks(pixels, settings.bins)
+        ranks_by_field[_ADAPTIVE] = upper_ranks(pixels, settings.bins)
     if settings.estimator != "plug-in":
-        wanted[_ESTIMATOR] = estimators.edge_ranks(
+        ranks_by_field[_ESTIMATOR] = estimators.edge_ranks(
             settings.estimator, settings.bins, pixels, states.get("sweep")
         )
-    return wanted
+    return ranks_by_field
 
 
 def _tallies(settings: CalibrationSettings, classes: int) -> tuple[Tally, Tally, Tally]:
@@ -185,12 +187,12 @@ def _tallies(settings: CalibrationSettings, classes: int) -> tuple[Tally, Tally,
     )
 
 
-def _refuse_strange(counted: Mapping[Tally, Counted], tallies: Sequence[Tally]) -> None:
+def _refuse_strange(results: Mapping[Tally, Counted], tallies: Sequence[Tally]) -> None:
     """Raise `DataError` for maps that hold no probabilities, as a user's own may."""
-    held = ("special", "special", "counts")
+    kinds = ("special", "special", "counts")
     names = ("confidence", "mean_probs", "label_probability")
-    for tally, field, name in zip(tallies, held, names, strict=True):
-        strange = int(counted[tally].total[field][2])
+    for tally, field, name in zip(tallies, kinds, names, strict=True):
+        strange = int(results[tally].total[field][2])
         if strange:
             raise DataError(
                 f"{strange} values of the map {name} are negative or above 2: they are no "

@@ -34,10 +34,10 @@ class SetBins:
         """
         columns = [states[name] for name in ("count", "correct", "confidence")]
         if at_one != "own":
-            top = [own[..., -1] for own in columns]
-            columns = [own[..., :-1].copy() for own in columns]
-            for own, last in zip(columns, top, strict=True):
-                own[..., -1] += last if at_one == "last" else 0
+            top = [column[..., -1] for column in columns]
+            columns = [column[..., :-1].copy() for column in columns]
+            for column, last in zip(columns, top, strict=True):
+                column[..., -1] += last if at_one == "last" else 0
         return cls(*columns)
 
     def row(self, c: int) -> SetBins:
@@ -47,8 +47,8 @@ class SetBins:
     @property
     def signed(self) -> NDArray[Any]:
         """Right pixels less the sum of confidences of each bin."""
-        found: NDArray[Any] = self.correct - self.confidence
-        return found
+        difference: NDArray[Any] = self.correct - self.confidence
+        return difference
 
     def ece(self, pixels: NDArray[Any]) -> NDArray[Any]:
         """Return Σ_b |gap_b| / pixels, NaN without pixels."""
@@ -58,55 +58,55 @@ class SetBins:
         """Return the largest |gap_b| / n_b of the bins with pixels, NaN where there are none."""
         import numpy as np
 
-        found: NDArray[Any] = np.fmax.reduce(over(abs(self.signed), self.count), axis=-1)
-        return found
+        maximum: NDArray[Any] = np.fmax.reduce(over(abs(self.signed), self.count), axis=-1)
+        return maximum
 
 
 def columns(
     settings: CalibrationSettings,
     states: Sequence[SetStates],
     massed: Mapping[str, SetStates],
-    wanted: Collection[str],
+    fields: Collection[str],
 ) -> dict[Place, NDArray[Any]]:
     """Return the scores of states of `Reliability`, `ClassReliability` and `ProperScores`, and of
     `massed` bins, of equal mass, by name."""
     import numpy as np
 
-    top, each, scores = states
+    top, per_class, scores = states
     pixels = top["count"].sum(axis=-1)
-    classes = SetBins.of(each, settings.at_one)
+    classes = SetBins.of(per_class, settings.at_one)
     count = classes.count.shape[1]
     binned = classes.row(1) if settings.is_positive(count) else SetBins.of(top, settings.at_one)
     nll, brier = scores["sums"].T
-    found: dict[Place, NDArray[Any]] = {
+    results: dict[Place, NDArray[Any]] = {
         ("ece",): binned.ece(pixels),
         ("mce",): binned.mce(),
         ("brier",): over(brier, pixels),
         ("nll",): over(nll, pixels),
     }
     if ADAPTIVE in massed:
-        found["adaptive_ece",] = SetBins.of(massed[ADAPTIVE]).ece(pixels)
+        results["adaptive_ece",] = SetBins.of(massed[ADAPTIVE]).ece(pixels)
     if ESTIMATOR in massed:
-        found |= _estimated(settings.estimator, SetBins.of(massed[ESTIMATOR]), wanted)
-    if {"per_class", "classwise_ece"} & set(wanted):
-        own = classes.ece(np.broadcast_to(pixels[:, None], classes.count.shape[:2]))
-        found["classwise_ece",] = own.sum(axis=1) / count
-        rows = {"ece": own, "pixels": each["correct"].sum(axis=-1)}
-        found |= of_rows(rows, range(count))
-    return found
+        results |= _estimated(settings.estimator, SetBins.of(massed[ESTIMATOR]), fields)
+    if {"per_class", "classwise_ece"} & set(fields):
+        class_eces = classes.ece(np.broadcast_to(pixels[:, None], classes.count.shape[:2]))
+        results["classwise_ece",] = class_eces.sum(axis=1) / count
+        rows = {"ece": class_eces, "pixels": per_class["correct"].sum(axis=-1)}
+        results |= of_rows(rows, range(count))
+    return results
 
 
-def _estimated(estimator: str, bins: SetBins, wanted: Collection[str]) -> dict[Place, NDArray[Any]]:
+def _estimated(estimator: str, bins: SetBins, fields: Collection[str]) -> dict[Place, NDArray[Any]]:
     """Return the scores of a published estimator, set by set: it has few bins."""
     import numpy as np
 
-    metrics = [own for own in estimators.METRICS if own.field in wanted]
+    metrics = [metric for metric in estimators.METRICS if metric.field in fields]
     rows = zip(bins.count, bins.correct, bins.confidence, strict=True)
-    each = [Binned(*(own.tolist() for own in row)) for row in rows]
-    known = estimators.fields_of(estimator)
+    binned_rows = [Binned(*(column.tolist() for column in row)) for row in rows]
+    available = estimators.fields_of(estimator)
     return {
-        (own.field,): np.array([own.formula(binned) for binned in each], np.float64)
-        for own in metrics if own.field in known
+        (metric.field,): np.array([metric.formula(binned) for binned in binned_rows], np.float64)
+        for metric in metrics if metric.field in available
     }  # fmt: skip
 
 

@@ -22,24 +22,24 @@ def upper_ranks(pixels: int, bins: int) -> list[int]:
     return [-(-k * pixels // bins) - 1 for k in range(1, bins)] if pixels else []
 
 
-def exact_edges(classes: int, coarse: Any, wanted: Mapping[str, Sequence[int]]) -> Passes:
-    """Find the confidences at the `wanted` ranks, by name, in one pass; return `Edges`.
+def exact_edges(classes: int, coarse: Any, ranks_by_name: Mapping[str, Sequence[int]]) -> Passes:
+    """Find the confidences at the `ranks_by_name` ranks, by name, in one pass; return `Edges`.
 
     `coarse` counts the confidences of all pixels by the high bits of their keys.
     """
     from uqeval.tallies import Ranks, RawMap
     from uqeval.tallies.ranks import bins_at, order_statistic
 
-    places = bins_at(coarse, [rank for ranks in wanted.values() for rank in ranks])
-    found: dict[int, Any] = {}
-    if places:
-        detail = Ranks(RawMap("confidence"), classes, bins=tuple((0, b) for b in places))
+    bins = bins_at(coarse, [rank for ranks in ranks_by_name.values() for rank in ranks])
+    value_of_rank: dict[int, Any] = {}
+    if bins:
+        detail = Ranks(RawMap("confidence"), classes, bins=tuple((0, b) for b in bins))
         fine = (yield (detail,))[detail].total["fine"]
-        found = {b: fine[i] for i, b in enumerate(places)}
+        value_of_rank = {b: fine[i] for i, b in enumerate(bins)}
     edges: Edges = {}
-    for name, ranks in wanted.items():
-        values = tuple(order_statistic(coarse, found, rank) for rank in ranks)
-        edges[name] = values, _tied_pixels(found, values)
+    for name, ranks in ranks_by_name.items():
+        values = tuple(order_statistic(coarse, value_of_rank, rank) for rank in ranks)
+        edges[name] = values, _tied_pixels(value_of_rank, values)
     return edges
 
 

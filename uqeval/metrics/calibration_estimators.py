@@ -158,8 +158,8 @@ def sweep(state: Mapping[str, Any]) -> int:
     import numpy as np
 
     pixels, wrong = (state[name][0][::-1] for name in ("pixels", "errors"))
-    places = np.flatnonzero(pixels)
-    pixels, right = pixels[places], (pixels - wrong)[places]
+    nonempty = np.flatnonzero(pixels)
+    pixels, right = pixels[nonempty], (pixels - wrong)[nonempty]
     total = int(pixels.sum())
     below = np.cumsum(pixels) - pixels
     for bins in range(2, min(total - 1, MOST_SWEPT) + 1):

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 
 def of_set(
-    top: Tally, each: Tally, massed: Sequence[Tally], at_one: str, classes: int
+    top: Tally, per_class: Tally, massed: Sequence[Tally], at_one: str, classes: int
 ) -> dict[tuple[Any, ...], Gaps]:
     """Return the gaps of ECE, MCE, adaptive and class-wise ECE, and of the ECE of each class."""
-    found = of_bins(top, at_one)
+    gaps = of_bins(top, at_one)
     for tally in massed:
-        found["adaptive_ece",] = _gaps(tally, "own", pixels_of=top)
-    found["classwise_ece",] = _gaps(each, at_one, pixels_of=top, over=classes)
+        gaps["adaptive_ece",] = _gaps(tally, "own", pixels_of=top)
+    gaps["classwise_ece",] = _gaps(per_class, at_one, pixels_of=top, over=classes)
     for c in range(classes):
-        found["per_class", c, "ece"] = _gaps(each, at_one, pixels_of=top, row=c)
-    return found
+        gaps["per_class", c, "ece"] = _gaps(per_class, at_one, pixels_of=top, row=c)
+    return gaps
 
 
 def of_bins(tally: Tally, at_one: str) -> dict[tuple[Any, ...], Gaps]:
@@ -52,8 +52,8 @@ def _gaps(
     import numpy as np
 
     def binned(states: Mapping[Tally, SetStates]) -> SetBins:
-        found = SetBins.of(states[tally], at_one)
-        return found if row is None else found.row(row)
+        bins = SetBins.of(states[tally], at_one)
+        return bins if row is None else bins.row(row)
 
     def signed(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
         gaps = binned(states).signed

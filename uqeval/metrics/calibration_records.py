@@ -24,13 +24,13 @@ def results_of(
     class_names: Sequence[str],
 ) -> dict[str, Any]:
     """What states as of `scores_of` say of a set; `massed`: bins of equal mass, by name."""
-    top, each, _ = states
+    top, per_class, _ = states
     results = {"bins": settings.bins} | scores_of(settings, states, massed.get(ADAPTIVE))
     if ESTIMATOR in massed:
         results |= estimators.scores_of(settings.estimator, massed[ESTIMATOR])
-    binned = _binned(settings, top, each)
+    binned = _binned(settings, top, per_class)
     results["reliability"] = cs.reliability(binned, settings.binning().edges().tolist())
-    results["per_class"] = _per_class(settings, each, int(top["count"].sum()), class_names)
+    results["per_class"] = _per_class(settings, per_class, int(top["count"].sum()), class_names)
     return results
 
 
@@ -42,15 +42,15 @@ def scores_of(
 
     Undefined ones have a reason beside them.
     """
-    top, each, scores = states
+    top, per_class, scores = states
     pixels = int(top["count"].sum())
-    binned = _binned(settings, top, each)
+    binned = _binned(settings, top, per_class)
     nll, brier = scores["sums"].tolist()
     values = {
         "ece": cs.ece(binned, pixels),
         "mce": cs.mce(binned),
         **({"adaptive_ece": cs.ece(adaptive, pixels)} if adaptive else {}),
-        "classwise_ece": cs.classwise_ece(_by_class(settings, each), pixels),
+        "classwise_ece": cs.classwise_ece(_by_class(settings, per_class), pixels),
         "brier": cs.mean_score(brier, pixels),
         "nll": cs.mean_score(nll, pixels),
     }
@@ -62,28 +62,28 @@ def scores_of(
     return record
 
 
-def _binned(settings: CalibrationSettings, top: State, each: State) -> cs.Binned:
+def _binned(settings: CalibrationSettings, top: State, per_class: State) -> cs.Binned:
     """Return the bins of the top label, or of class 1 where the settings say so of two classes."""
-    classes = _by_class(settings, each)
+    classes = _by_class(settings, per_class)
     if settings.is_positive(len(classes)):
         return classes[1]
     return cs.Binned.of(top, settings.at_one)
 
 
-def _by_class(settings: CalibrationSettings, each: State) -> list[cs.Binned]:
+def _by_class(settings: CalibrationSettings, per_class: State) -> list[cs.Binned]:
     names = ("count", "correct", "confidence")
     return [
-        cs.Binned.of({name: each[name][c] for name in names}, settings.at_one)
-        for c in range(len(each["count"]))
+        cs.Binned.of({name: per_class[name][c] for name in names}, settings.at_one)
+        for c in range(len(per_class["count"]))
     ]
 
 
 def _per_class(
-    settings: CalibrationSettings, each: State, pixels: int, names: Sequence[str]
+    settings: CalibrationSettings, class_state: State, pixels: int, names: Sequence[str]
 ) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
-    for c, binned in enumerate(_by_class(settings, each)):
+    for c, binned in enumerate(_by_class(settings, class_state)):
         row: dict[str, Any] = {"class": c, "name": names[c]}
         set_value(row, "ece", cs.ece(binned, pixels), cs.BY_FIELD["ece"].undefined)
-        rows.append(row | {"pixels": int(each["correct"][c].sum())})
+        rows.append(row | {"pixels": int(class_state["correct"][c].sum())})
     return rows

@@ -48,10 +48,10 @@ _NONE = "no pixel is compared"
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, DivergenceSettings]:
     if not info.reference:
         raise UsageError(f"{info.where}: a divergence needs a reference to compare with; give one.")
-    found: dict[str, DivergenceSettings] = variants("divergence", DivergenceSettings, options)
-    if info.kind == "regression" and any(own.clip for own in found.values()):
+    settings: dict[str, DivergenceSettings] = variants("divergence", DivergenceSettings, options)
+    if info.kind == "regression" and any(variant.clip for variant in settings.values()):
         raise UsageError("--clip is for class probabilities; these are Gaussians.")
-    return found
+    return settings
 
 
 class DivergenceFromReference(Evaluation[DivergenceSettings]):
@@ -73,7 +73,7 @@ class DivergenceFromReference(Evaluation[DivergenceSettings]):
         return _scores(states[self._sums]) | {"clip": self.settings.clip}
 
     def columns(
-        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
         total, finite, infinite = (
             states[self._sums][name][:, 0] for name in ("total", "finite", "infinite")
@@ -84,42 +84,42 @@ class DivergenceFromReference(Evaluation[DivergenceSettings]):
             ("pixels",): pixels,
         }  # fmt: skip
 
-    def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+    def records(self, results: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
         tally = self._sums
-        return [_scores(tally.unpack(data)) for data in counted[tally].items]
+        return [_scores(tally.unpack(data)) for data in results[tally].items]
 
-    def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
+    def found(self, results: Mapping[Tally, Counted], exact: Any) -> Run:
         """Raise `DataError` where no target is valid."""
-        run = super().found(counted, exact)
+        run = super().found(results, exact)
         if self.info.kind == "regression":
             numbers.refuse_nothing(run.results["pixels"], self.info)
         return run
 
     def numerics(self, run: Run) -> dict[str, int]:
-        found = {"infinite": int(run.total(self._sums)["infinite"][0])}
+        counts = {"infinite": int(run.total(self._sums)["infinite"][0])}
         if self.info.kind == "regression":
-            found["invalid"] = sum(h * w for h, w in self.info.sizes) - run.results["pixels"]
-        return found
+            counts["invalid"] = sum(h * w for h, w in self.info.sizes) - run.results["pixels"]
+        return counts
 
     def warnings(self, run: Run) -> list[str]:
-        found = []
+        messages = []
         if run.results["infinite"]:
-            how = "; --clip makes them finite" if self.info.kind == "classes" else ""
-            found.append(
+            remedy = "; --clip makes them finite" if self.info.kind == "classes" else ""
+            messages.append(
                 f"{run.results['infinite']:.2%} of the pixels have an infinite divergence and are "
-                f"left out of the mean{how}."
+                f"left out of the mean{remedy}."
             )
         if self.info.kind == "regression":
-            found += numbers.void_items(self.info.names, [item["pixels"] for item in run.items])
-        return found
+            messages += numbers.void_items(self.info.names, [item["pixels"] for item in run.items])
+        return messages
 
 
 def _scores(state: State) -> dict[str, Any]:
     total, finite, infinite = (state[n][0].item() for n in ("total", "finite", "infinite"))
     record: dict[str, Any] = {}
     (metric,) = METRICS
-    why = metric.undefined if infinite else _NONE
-    set_value(record, "kl", metric.formula(total, finite, infinite), why)
+    reason = metric.undefined if infinite else _NONE
+    set_value(record, "kl", metric.formula(total, finite, infinite), reason)
     pixels = record["pixels"] = finite + infinite
     set_value(record, "infinite", infinite / pixels if pixels else None, _NONE)
     return record

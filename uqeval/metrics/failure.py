@@ -41,13 +41,13 @@ WIDEST = 512
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, FailureSettings]:
-    found: dict[str, FailureSettings] = variants(
+    settings: dict[str, FailureSettings] = variants(
         "failure", FailureSettings, options, ("uncertainty",)
     )
-    refuse_unused_base(options, [own.uncertainty for own in found.values()])
-    for own in found.values():
-        check_uncertainty(own.uncertainty, info)
-    return found
+    refuse_unused_base(options, [variant.uncertainty for variant in settings.values()])
+    for variant in settings.values():
+        check_uncertainty(variant.uncertainty, info)
+    return settings
 
 
 class Failure(Evaluation[FailureSettings]):
@@ -114,48 +114,53 @@ class Failure(Evaluation[FailureSettings]):
         return (yield from _ranked(self._uncertainty, self.info.classes))
 
     def tallies(self) -> tuple[Tally, ...]:
-        held = self._undetected
-        return (self._ranks, *((held,) if held else ()))
+        undetected = self._undetected
+        return (self._ranks, *((undetected,) if undetected else ()))
 
     def beside(self) -> tuple[Tally, ...]:
-        held = self._undetected
-        halves = held is not None and self.settings.uncertainty in self.info.halves
-        band = float16.band_of_errors(held) if held is not None and halves else ()
+        undetected = self._undetected
+        is_float16 = undetected is not None and self.settings.uncertainty in self.info.halves
+        band = float16.band_of_errors(undetected) if undetected is not None and is_float16 else ()
         return (self._items, *band)
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        names, held = self.info.class_names, self._undetected
+        names, undetected = self.info.class_names, self._undetected
         if exact is None:
-            ladder = RankBins.of(self._ranks, states[self._ranks])
-            ranked = failure_scores.scores(ladder)
-            each: list[dict[str, Any]] = [{} for _ in names]
+            rank_bins = RankBins.of(self._ranks, states[self._ranks])
+            ranked = failure_scores.scores(rank_bins)
+            class_results: list[dict[str, Any]] = [{} for _ in names]
         else:
-            ladder, nothing = exact[None], RankBins.nothing()
-            ranked = failure_scores.scores(ladder)
-            each = [failure_scores.scores(exact.get(c, nothing)) for c in range(len(names))]
-        if held is None:
-            counts = {"pixels": ladder.total, "errors": int(ladder.errors.sum())}
+            rank_bins, empty = exact[None], RankBins.nothing()
+            ranked = failure_scores.scores(rank_bins)
+            class_results = [failure_scores.scores(exact.get(c, empty)) for c in range(len(names))]
+        if undetected is None:
+            counts = {"pixels": rank_bins.total, "errors": int(rank_bins.errors.sum())}
             return {"uncertainty": self.settings.uncertainty} | counts | ranked
-        return _results(self.settings, held.threshold, states[held], names, ranked, each)
+        return _results(
+            self.settings, undetected.threshold, states[undetected], names, ranked, class_results
+        )
 
     def columns(
-        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
-        ladder, held = failure_columns.SetRankBins.of(states[self._ranks]), self._undetected
-        found = failure_columns.columns(ladder, wanted)
-        if held is None:
-            return found | {("pixels",): ladder.total, ("errors",): ladder.wrong}
-        counts = states[held]["counts"]
-        rows = of_rows(_counted(counts, held.threshold), range(self.info.classes))
-        whole = _counted(counts.sum(axis=1), held.threshold)
-        return found | rows | {(name,): values for name, values in whole.items()}
+        rank_bins, undetected = (
+            failure_columns.SetRankBins.of(states[self._ranks]),
+            self._undetected,
+        )
+        results = failure_columns.columns(rank_bins, fields)
+        if undetected is None:
+            return results | {("pixels",): rank_bins.total, ("errors",): rank_bins.wrong}
+        counts = states[undetected]["counts"]
+        rows = of_rows(_counted(counts, undetected.threshold), range(self.info.classes))
+        totals = _counted(counts.sum(axis=1), undetected.threshold)
+        return results | rows | {(name,): values for name, values in totals.items()}
 
-    def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
-        own, held = self._items, self._undetected
-        assert held is not None
-        pairs = zip(counted[own].items, counted[held].items, strict=True)
+    def records(self, results: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+        items, undetected = self._items, self._undetected
+        assert undetected is not None
+        pairs = zip(results[items].items, results[undetected].items, strict=True)
         return [
-            _item(own, data, held.unpack(low)["counts"].sum(axis=0), self._lacking)
+            _item(items, data, undetected.unpack(low)["counts"].sum(axis=0), self._lacking)
             for data, low in pairs
         ]
 
@@ -192,8 +197,8 @@ def _ranked(uncertainty: Uncertainty, classes: int) -> Passes:
         )
         state = (yield (fine,))[fine].total
         for group in (None, *dict.fromkeys(c for c, _ in bins)):
-            part = RankBins.of(fine, state, group)
-            ladders[group] = ladders[group].joined(part) if group in ladders else part
+            group_bins = RankBins.of(fine, state, group)
+            ladders[group] = ladders[group].joined(group_bins) if group in ladders else group_bins
     yield from _split(ladders, uncertainty, classes)
     return ladders
 
@@ -201,10 +206,10 @@ def _ranked(uncertainty: Uncertainty, classes: int) -> Passes:
 def _counted(counts: NDArray[Any], threshold: float | None) -> dict[str, NDArray[Any]]:
     """The fields of counts [set, …, 3] of `Undetected`, of many sets."""
     pixels, errors, undetected = (counts[..., i] for i in range(3))
-    found = {"pixels": pixels, "errors": errors}
+    record = {"pixels": pixels, "errors": errors}
     if threshold is not None:
-        found["undetected_error_rate"] = over(undetected, pixels)
-    return found
+        record["undetected_error_rate"] = over(undetected, pixels)
+    return record
 
 
 def _pooled(uncertainty: Uncertainty, classes: int) -> RankedErrors:
@@ -220,19 +225,21 @@ def _results(
     hidden: State,
     class_names: Sequence[str],
     pooled: Mapping[str, Any],
-    each: Sequence[Mapping[str, Any]],
+    class_results: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
     """What counts of `Undetected` and scores by rank, of the set and of each class, say."""
     counts = hidden["counts"]
-    lacking = Rule.parse(settings.threshold).undefined if threshold is None else ""
+    reason = Rule.parse(settings.threshold).undefined if threshold is None else ""
     results: dict[str, Any] = {"uncertainty": settings.uncertainty}
-    set_value(results, "uncertainty_threshold", threshold, lacking)
+    set_value(results, "uncertainty_threshold", threshold, reason)
     return results | {
-        **_record(pooled, counts.sum(axis=0), lacking),
+        **_record(pooled, counts.sum(axis=0), reason),
         "per_class_by": "label",
         "per_class": [
-            {"class": c, "name": name, **_record(ranked, own, lacking)}
-            for c, (name, own, ranked) in enumerate(zip(class_names, counts, each, strict=True))
+            {"class": c, "name": name, **_record(ranked, class_counts, reason)}
+            for c, (name, class_counts, ranked) in enumerate(
+                zip(class_names, counts, class_results, strict=True)
+            )
         ],
     }
 
@@ -255,56 +262,58 @@ def _split(ladders: dict[int | None, RankBins], uncertainty: Uncertainty, classe
     """Split rungs until every cut is exact; the first time also those that widen the bounds."""
     from uqeval.tallies import Error, RankedErrors
 
-    each = max(SPLIT_ROWS // max(len(ladders), 1), 8)
+    rows_per_class = max(SPLIT_ROWS // max(len(ladders), 1), 8)
     first = True
     while True:
         bins: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
-        for group, ladder in ladders.items():
-            rungs = failure_scores.cut_rungs(ladder)[: SPLIT_ROWS if group is None else each]
+        for group, rank_bins in ladders.items():
+            split_bins = failure_scores.cut_rungs(rank_bins)[
+                : SPLIT_ROWS if group is None else rows_per_class
+            ]
             if first:
                 widest = WIDEST if group is None else max(WIDEST // len(ladders), 8)
-                rungs += failure_scores.widest_rungs(ladder, widest)
-            prefixes = ladder.prefixes(rungs, POOLED_BITS)
+                split_bins += failure_scores.widest_rungs(rank_bins, widest)
+            prefixes = rank_bins.prefixes(split_bins, POOLED_BITS)
             bins[group is not None] += [(group or 0, p) for p in prefixes]
         first = False
         tallies: list[RankedErrors] = [
             RankedErrors(
                 uncertainty, Error("zero-one"), classes, by_class,
-                POOLED_BITS, 32 - POOLED_BITS, tuple(sorted(wanted)),
+                POOLED_BITS, 32 - POOLED_BITS, tuple(sorted(indices)),
             )
-            for by_class, wanted in bins.items() if wanted
+            for by_class, indices in bins.items() if indices
         ]  # fmt: skip
         if not tallies:
             return
-        counted = yield tuple(tallies)
+        results = yield tuple(tallies)
         for tally in tallies:
             for g in dict.fromkeys(group for group, _ in tally.bins):
-                finer = RankBins.of(tally, counted[tally].total, g)
+                finer = RankBins.of(tally, results[tally].total, g)
                 key = g if tally.by_class else None
-                mine = [p for group, p in tally.bins if group == g]
-                ladders[key] = ladders[key].with_split(finer, POOLED_BITS, mine)
+                group_prefixes = [p for group, p in tally.bins if group == g]
+                ladders[key] = ladders[key].with_split(finer, POOLED_BITS, group_prefixes)
 
 
-def _record(ranked: Mapping[str, Any], counts: Any, lacking: str) -> dict[str, Any]:
+def _record(ranked: Mapping[str, Any], counts: Any, reason: str) -> dict[str, Any]:
     """Return scores by rank with those of counts of `Undetected` [3].
 
-    `lacking`: why there is no threshold, "" where there is one.
+    `reason`: why there is no threshold, "" where there is one.
     """
     pixels, wrong, _ = counts.tolist()
     record = {"pixels": pixels, "errors": wrong, **ranked}
-    _put_undetected(record, counts, lacking)
+    _put_undetected(record, counts, reason)
     return record
 
 
-def _put_undetected(record: dict[str, Any], counts: Any, lacking: str) -> None:
+def _put_undetected(record: dict[str, Any], counts: Any, reason: str) -> None:
     metric = failure_scores.BY_FIELD["undetected_error_rate"]
     pixels, _, undetected = counts.tolist()
-    value = None if lacking else metric.formula(pixels, undetected)
-    set_value(record, metric.field, value, lacking or metric.undefined)
+    value = None if reason else metric.formula(pixels, undetected)
+    set_value(record, metric.field, value, reason or metric.undefined)
 
 
-def _item(tally: ItemFailure, data: bytes, counts: Any, lacking: str) -> dict[str, Any]:
-    """The scores of one item by itself, exact; `counts` and `lacking` as of `_record`."""
+def _item(tally: ItemFailure, data: bytes, counts: Any, reason: str) -> dict[str, Any]:
+    """The scores of one item by itself, exact; `counts` and `reason` as of `_record`."""
     state = tally.unpack(data)
     pixels, wrong, flagged = state["counts"].tolist()
     pairs, ordered = state["pairs"].tolist()
@@ -322,7 +331,7 @@ def _item(tally: ItemFailure, data: bytes, counts: Any, lacking: str) -> dict[st
     record: dict[str, Any] = {"pixels": pixels, "errors": wrong}
     for field, value in values.items():
         set_value(record, field, value, failure_scores.BY_FIELD[field].undefined)
-    _put_undetected(record, counts, lacking)
+    _put_undetected(record, counts, reason)
     return record
 
 

@@ -59,124 +59,126 @@ class SetRankBins:
     @cached_property
     def upto(self) -> NDArray[Any]:
         """Pixels up to the end of each bin."""
-        found: NDArray[Any] = self.pixels.cumsum(axis=1)
-        return found
+        cumulative: NDArray[Any] = self.pixels.cumsum(axis=1)
+        return cumulative
 
     @cached_property
     def errors_upto(self) -> NDArray[Any]:
         """Errors up to the end of each bin."""
-        found: NDArray[Any] = self.errors.cumsum(axis=1)
-        return found
+        cumulative: NDArray[Any] = self.errors.cumsum(axis=1)
+        return cumulative
 
     @property
     def total(self) -> NDArray[Any]:
         """All pixels [set]."""
-        found: NDArray[Any] = self.tiles.totals("pixels")[:, 0].sum(axis=1)
-        return found
+        pixels: NDArray[Any] = self.tiles.totals("pixels")[:, 0].sum(axis=1)
+        return pixels
 
     @property
     def wrong(self) -> NDArray[Any]:
         """All errors [set]."""
-        found: NDArray[Any] = self.tiles.totals("errors")[:, 0].sum(axis=1)
-        return found
+        errors: NDArray[Any] = self.tiles.totals("errors")[:, 0].sum(axis=1)
+        return errors
 
 
-def columns(ladder: SetRankBins, wanted: Collection[str]) -> dict[Place, NDArray[Any]]:
+def columns(rank_bins: SetRankBins, fields: Collection[str]) -> dict[Place, NDArray[Any]]:
     """Return the wanted scores that a ladder gives."""
-    found: dict[Place, NDArray[Any]] = {}
+    results: dict[Place, NDArray[Any]] = {}
     for name, formula in _SCORES.items():
-        if name in wanted:
-            found[name,] = formula(ladder)
-    if "risk_at_coverage" in wanted:
-        found |= {("risk_at_coverage", str(p)): _risk_at(ladder, p) for p in COVERAGES}
-    if "coverage_at_risk" in wanted:
-        found |= {("coverage_at_risk", str(p)): _coverage_at(ladder, p) for p in RISKS}
-    return found
+        if name in fields:
+            results[name,] = formula(rank_bins)
+    if "risk_at_coverage" in fields:
+        results |= {("risk_at_coverage", str(p)): _risk_at(rank_bins, p) for p in COVERAGES}
+    if "coverage_at_risk" in fields:
+        results |= {("coverage_at_risk", str(p)): _coverage_at(rank_bins, p) for p in RISKS}
+    return results
 
 
-def _auroc(ladder: SetRankBins) -> NDArray[Any]:
-    wrong, right = ladder.wrong, ladder.total - ladder.wrong
+def _auroc(rank_bins: SetRankBins) -> NDArray[Any]:
+    wrong, right = rank_bins.wrong, rank_bins.total - rank_bins.wrong
     # Pairs of a wrong pixel and a right one below it; those of a bin count half.
-    pairs = _dot(ladder.errors, ladder.upto - ladder.pixels / 2)
-    own = _dot(ladder.errors, ladder.errors_upto - ladder.errors / 2)
-    return over(pairs - own, wrong * right)
+    pairs = _dot(rank_bins.errors, rank_bins.upto - rank_bins.pixels / 2)
+    ranked_errors = _dot(rank_bins.errors, rank_bins.errors_upto - rank_bins.errors / 2)
+    return over(pairs - ranked_errors, wrong * right)
 
 
-def _augrc(ladder: SetRankBins) -> NDArray[Any]:
-    area = _dot(ladder.pixels, ladder.errors_upto - ladder.errors / 2)
-    return over(over(area, ladder.total), ladder.total)
+def _augrc(rank_bins: SetRankBins) -> NDArray[Any]:
+    area = _dot(rank_bins.pixels, rank_bins.errors_upto - rank_bins.errors / 2)
+    return over(over(area, rank_bins.total), rank_bins.total)
 
 
-def _aurc(ladder: SetRankBins) -> NDArray[Any]:
+def _aurc(rank_bins: SetRankBins) -> NDArray[Any]:
     import numpy as np
 
-    rate = ladder.errors_upto / np.maximum(ladder.upto, 1)
-    return over(_dot(ladder.pixels, rate), ladder.total)
+    rate = rank_bins.errors_upto / np.maximum(rank_bins.upto, 1)
+    return over(_dot(rank_bins.pixels, rate), rank_bins.total)
 
 
-def _e_aurc(ladder: SetRankBins) -> NDArray[Any]:
-    wrong, total = ladder.wrong, ladder.total
+def _e_aurc(rank_bins: SetRankBins) -> NDArray[Any]:
+    wrong, total = rank_bins.wrong, rank_bins.total
     right = total - wrong
     best = over(wrong - right * harmonics(right, total), total)
-    found: NDArray[Any] = _aurc(ladder) - best
-    return found
+    excess: NDArray[Any] = _aurc(rank_bins) - best
+    return excess
 
 
-def _aupr_error(ladder: SetRankBins) -> NDArray[Any]:
+def _aupr_error(rank_bins: SetRankBins) -> NDArray[Any]:
     import numpy as np
 
-    below = ladder.upto - ladder.pixels
-    hits = ladder.wrong[:, None] - (ladder.errors_upto - ladder.errors)
-    rate = hits / np.maximum(ladder.total[:, None] - below, 1)
-    return over(_dot(ladder.errors, rate), ladder.wrong)
+    below = rank_bins.upto - rank_bins.pixels
+    hits = rank_bins.wrong[:, None] - (rank_bins.errors_upto - rank_bins.errors)
+    rate = hits / np.maximum(rank_bins.total[:, None] - below, 1)
+    return over(_dot(rank_bins.errors, rate), rank_bins.wrong)
 
 
-def _aupr_success(ladder: SetRankBins) -> NDArray[Any]:
+def _aupr_success(rank_bins: SetRankBins) -> NDArray[Any]:
     import numpy as np
 
-    rate = (ladder.upto - ladder.errors_upto) / np.maximum(ladder.upto, 1)
-    return over(_dot(ladder.pixels - ladder.errors, rate), ladder.total - ladder.wrong)
+    rate = (rank_bins.upto - rank_bins.errors_upto) / np.maximum(rank_bins.upto, 1)
+    return over(_dot(rank_bins.pixels - rank_bins.errors, rate), rank_bins.total - rank_bins.wrong)
 
 
-def _fpr95(ladder: SetRankBins) -> NDArray[Any]:
+def _fpr95(rank_bins: SetRankBins) -> NDArray[Any]:
     import numpy as np
 
-    wrong, right = ladder.wrong, ladder.total - ladder.wrong
+    wrong, right = rank_bins.wrong, rank_bins.total - rank_bins.wrong
     # The last bin with 20·(errors of it and above) >= 19·errors: at most 5 % lie below it.
-    at = np.minimum(_first(ladder.errors_upto, wrong // 20, "right"), ladder.upto.shape[1] - 1)
-    upto, wrong_upto = _at(ladder.upto, at), _at(ladder.errors_upto, at)
-    below = upto - _at(ladder.pixels, at) - (wrong_upto - _at(ladder.errors, at))
+    at = np.minimum(
+        _first(rank_bins.errors_upto, wrong // 20, "right"), rank_bins.upto.shape[1] - 1
+    )
+    cumulative, wrong_upto = _at(rank_bins.upto, at), _at(rank_bins.errors_upto, at)
+    below = cumulative - _at(rank_bins.pixels, at) - (wrong_upto - _at(rank_bins.errors, at))
     return np.where(wrong > 0, over(right - below, right), np.nan)
 
 
-def _risk_at(ladder: SetRankBins, percent: int) -> NDArray[Any]:
-    at = _first(ladder.upto, -(-percent * ladder.total // 100), "left")
-    return over(_at(ladder.errors_upto, at), _at(ladder.upto, at))
+def _risk_at(rank_bins: SetRankBins, percent: int) -> NDArray[Any]:
+    at = _first(rank_bins.upto, -(-percent * rank_bins.total // 100), "left")
+    return over(_at(rank_bins.errors_upto, at), _at(rank_bins.upto, at))
 
 
-def _coverage_at(ladder: SetRankBins, percent: int) -> NDArray[Any]:
+def _coverage_at(rank_bins: SetRankBins, percent: int) -> NDArray[Any]:
     import numpy as np
 
-    good = 100 * ladder.errors_upto <= percent * ladder.upto
-    return over(np.where(good, ladder.upto, 0.0).max(axis=1, initial=0.0), ladder.total)
+    good = 100 * rank_bins.errors_upto <= percent * rank_bins.upto
+    return over(np.where(good, rank_bins.upto, 0.0).max(axis=1, initial=0.0), rank_bins.total)
 
 
 def _first(
-    upto: NDArray[Any], limits: NDArray[Any], side: Literal["left", "right"]
+    cumulative: NDArray[Any], limits: NDArray[Any], side: Literal["left", "right"]
 ) -> NDArray[Any]:
     """The first bin [set] that reaches (or, from the "right", passes) the limit of its set."""
     import numpy as np
 
-    pairs = zip(upto, limits, strict=True)
-    return np.array([own.searchsorted(limit, side) for own, limit in pairs], np.int64)
+    pairs = zip(cumulative, limits, strict=True)
+    return np.array([row.searchsorted(limit, side) for row, limit in pairs], np.int64)
 
 
 def _dot(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """Σ_bin a·b of each set."""
     import numpy as np
 
-    found: NDArray[Any] = np.einsum("sb,sb->s", a, b)
-    return found
+    products: NDArray[Any] = np.einsum("sb,sb->s", a, b)
+    return products
 
 
 def _at(values: NDArray[Any], bins: NDArray[Any]) -> NDArray[Any]:
@@ -185,8 +187,8 @@ def _at(values: NDArray[Any], bins: NDArray[Any]) -> NDArray[Any]:
 
     if not values.shape[1]:
         return np.zeros(len(values))
-    found: NDArray[Any] = np.take_along_axis(values, bins[:, None], axis=1)[:, 0]
-    return found
+    selected: NDArray[Any] = np.take_along_axis(values, bins[:, None], axis=1)[:, 0]
+    return selected
 
 
 _SCORES: dict[str, Callable[[SetRankBins], NDArray[Any]]] = {

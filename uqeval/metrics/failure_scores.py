@@ -29,33 +29,33 @@ COVERAGES, RISKS = (80, 90, 95), (1, 5)
 Bounded = tuple[float, float] | None
 
 
-def auroc(ladder: RankBins) -> Bounded:
+def auroc(rank_bins: RankBins) -> Bounded:
     """Σ e·(C_b + c/2) / (E·C): the chance that a wrong pixel is less certain than a right one.
 
     Fawcett 2006, §7. A bin can move it by e·c/2. Undefined without wrong or without right pixels.
     """
-    e, c, _, right = _parts(ladder)
+    e, c, _, right = _parts(rank_bins)
     if not e.any() or not c.any():
         return None
     pairs = float(e.sum()) * float(c.sum())
     value = float((e * (right - c + c / 2)).sum()) / pairs
-    return value, _swaps(ladder) / pairs
+    return value, _swaps(rank_bins) / pairs
 
 
-def aupr_error(ladder: RankBins) -> Bounded:
+def aupr_error(rank_bins: RankBins) -> Bounded:
     """Σ e/E · E↑/N↑, from the least certain on: scikit-learn's average_precision of the errors.
 
     A bin's own part lies between e·(E_a + 1)/(N_a + c + 1) and e·(E_a + e)/(N_a + e), with E_a of
     N_a pixels above it. Undefined without wrong pixels.
     """
-    e, c, _, _ = _parts(ladder)
-    return _average_precision(e[::-1], c[::-1], ladder.open[::-1])
+    e, c, _, _ = _parts(rank_bins)
+    return _average_precision(e[::-1], c[::-1], rank_bins.open[::-1])
 
 
-def aupr_success(ladder: RankBins) -> Bounded:
+def aupr_success(rank_bins: RankBins) -> Bounded:
     """As `aupr_error`, for right pixels found by certainty. Undefined without right pixels."""
-    e, c, _, _ = _parts(ladder)
-    return _average_precision(c, e, ladder.open)
+    e, c, _, _ = _parts(rank_bins)
+    return _average_precision(c, e, rank_bins.open)
 
 
 def _average_precision(hit: NDArray[Any], miss: NDArray[Any], open_: NDArray[Any]) -> Bounded:
@@ -67,14 +67,14 @@ def _average_precision(hit: NDArray[Any], miss: NDArray[Any], open_: NDArray[Any
     hits, all_ = np.cumsum(hit), np.cumsum(hit + miss)
     value = hit * (hits / all_)
     at = np.flatnonzero(open_ & (hit > 0))
-    own, hit, miss, hits, all_ = (v[at] for v in (value, hit, miss, hits, all_))
+    precision, hit, miss, hits, all_ = (v[at] for v in (value, hit, miss, hits, all_))
     most = hit * (hits / (all_ - miss))
     least = hit * ((hits - hit + 1) / (all_ - hit + 1))
-    spread = np.maximum(most - own, own - least)
+    spread = np.maximum(most - precision, precision - least)
     return float(value.sum()) / total, float(spread.sum()) / total
 
 
-def aurc(ladder: RankBins) -> Bounded:
+def aurc(rank_bins: RankBins) -> Bounded:
     """Σ n·E↑/N↑ / N: mean error rate of the k most certain pixels, k = 1 … N, ties as plateaus.
 
     Geifman & El-Yaniv 2017; Geifman et al. 2019, eq. 1. A bin's own part lies between
@@ -82,54 +82,54 @@ def aurc(ladder: RankBins) -> Bounded:
     """
     import numpy as np
 
-    e, c, wrong, right = _parts(ladder)
-    n, total = ladder.pixels, ladder.total
+    e, c, wrong, right = _parts(rank_bins)
+    n, total = rank_bins.pixels, rank_bins.total
     if not total:
         return None
     value = n * (wrong / (wrong + right))
-    at = np.flatnonzero(ladder.open)
-    own, n, e, c, wrong, right = (v[at] for v in (value, n, e, c, wrong, right))
+    at = np.flatnonzero(rank_bins.open)
+    risk, n, e, c, wrong, right = (v[at] for v in (value, n, e, c, wrong, right))
     below = wrong - e
     with np.errstate(invalid="ignore"):
         least = np.where(below > 0, n * (below / (wrong + right - e)), 0.0)
         most = np.where(wrong > 0, n * (wrong / (wrong + right - c)), 0.0)
-    spread = np.maximum(most - own, own - least)
+    spread = np.maximum(most - risk, risk - least)
     return float(value.sum()) / total, float(spread.sum()) / total
 
 
-def e_aurc(ladder: RankBins) -> Bounded:
+def e_aurc(rank_bins: RankBins) -> Bounded:
     """AURC less that of the best ordering, which has all errors last: Geifman et al. 2019, eq. 2.
 
     Undefined without pixels.
     """
-    return _excess(ladder, aurc(ladder))
+    return _excess(rank_bins, aurc(rank_bins))
 
 
-def _excess(ladder: RankBins, found: Bounded) -> Bounded:
-    if found is None:
+def _excess(rank_bins: RankBins, area: Bounded) -> Bounded:
+    if area is None:
         return None
-    return found[0] - best_aurc(ladder.total, int(ladder.errors.sum())), found[1]
+    return area[0] - best_aurc(rank_bins.total, int(rank_bins.errors.sum())), area[1]
 
 
-def augrc(ladder: RankBins) -> Bounded:
+def augrc(rank_bins: RankBins) -> Bounded:
     """Area under E(k)/N over k/N, 0 to 1, ties averaged: Traub et al. 2024, eq. 5.
 
     Equal to r·(1 - r)·(1 - AUROC) + r²/2 with r = E/N. A bin can move it by e·c/2. Undefined
     without pixels.
     """
-    e, _, wrong, _ = _parts(ladder)
-    total = ladder.total
+    e, _, wrong, _ = _parts(rank_bins)
+    total = rank_bins.total
     if not total:
         return None
-    area = float((ladder.pixels * (wrong - e / 2)).sum()) / total / total
-    return area, _swaps(ladder) / total / total
+    area = float((rank_bins.pixels * (wrong - e / 2)).sum()) / total / total
+    return area, _swaps(rank_bins) / total / total
 
 
-def _swaps(ladder: RankBins) -> float:
+def _swaps(rank_bins: RankBins) -> float:
     """Σ e·c/2 of the open rungs."""
-    open_ = ladder.open
-    e = ladder.errors[open_]
-    return float((e * (ladder.pixels[open_] - e) / 2).sum())
+    open_ = rank_bins.open
+    e = rank_bins.errors[open_]
+    return float((e * (rank_bins.pixels[open_] - e) / 2).sum())
 
 
 def best_aurc(pixels: int, wrong: int) -> float:
@@ -154,40 +154,40 @@ def harmonic(a: int, b: int) -> float:
     return math.fsum([first, *tail])
 
 
-def fpr95(ladder: RankBins) -> float | None:
+def fpr95(rank_bins: RankBins) -> float | None:
     """Share of the right pixels that are rejected with 95 % of the wrong ones.
 
     At the highest threshold that rejects at least 95 % of the wrong pixels. Undefined without
     wrong or without right pixels.
     """
-    e, c, _, right = _parts(ladder)
+    e, c, _, right = _parts(rank_bins)
     if not e.sum() or not c.sum():
         return None
-    at = _rung_of_95(ladder)
+    at = _rung_of_95(rank_bins)
     return int(right[-1] - right[at] + c[at]) / int(right[-1])
 
 
-def risk_at(ladder: RankBins, percent: int) -> float | None:
+def risk_at(rank_bins: RankBins, percent: int) -> float | None:
     """Error rate of the most certain pixels, as few as make up the coverage, ties together."""
-    if not ladder.total:
+    if not rank_bins.total:
         return None
-    at = _rung_of_coverage(ladder, percent)
-    return int(ladder.errors_upto[at]) / int(ladder.upto[at])
+    at = _rung_of_coverage(rank_bins, percent)
+    return int(rank_bins.errors_upto[at]) / int(rank_bins.upto[at])
 
 
-def coverage_at(ladder: RankBins, percent: int) -> float | None:
+def coverage_at(rank_bins: RankBins, percent: int) -> float | None:
     """Largest share of pixels, the most certain ones, with an error rate not above `percent` %.
 
     0 where even the most certain tie has a higher one.
     """
-    if not ladder.total:
+    if not rank_bins.total:
         return None
-    upto = ladder.upto
-    good = 100 * ladder.errors_upto <= percent * upto
-    return int(upto[good].max(initial=0)) / ladder.total
+    cumulative = rank_bins.upto
+    good = 100 * rank_bins.errors_upto <= percent * cumulative
+    return int(cumulative[good].max(initial=0)) / rank_bins.total
 
 
-def cut_rungs(ladder: RankBins) -> list[int]:
+def cut_rungs(rank_bins: RankBins) -> list[int]:
     """Open rungs that have to be split before what cuts at given ranks is exact, in order of need.
 
     The rungs that hold a wanted rank; and for the coverage at a risk, those above the last known
@@ -195,71 +195,71 @@ def cut_rungs(ladder: RankBins) -> list[int]:
     """
     import numpy as np
 
-    if not ladder.total:
+    if not rank_bins.total:
         return []
-    e, _, wrong, right = _parts(ladder)
-    upto = wrong + right
-    wanted = _cuts(ladder)
+    e, _, wrong, right = _parts(rank_bins)
+    cumulative = wrong + right
+    cuts = _cuts(rank_bins)
     for percent in RISKS:
-        good = np.flatnonzero(100 * wrong <= percent * upto)
-        hopeful = 100 * (wrong - e) <= percent * (upto - e)
+        good = np.flatnonzero(100 * wrong <= percent * cumulative)
+        hopeful = 100 * (wrong - e) <= percent * (cumulative - e)
         hopeful[: good[-1] + 1 if good.size else 0] = False
-        wanted += np.flatnonzero(hopeful & ladder.open)[::-1].tolist()
-    return [i for i in dict.fromkeys(wanted) if ladder.open[i]]
+        cuts += np.flatnonzero(hopeful & rank_bins.open)[::-1].tolist()
+    return [i for i in dict.fromkeys(cuts) if rank_bins.open[i]]
 
 
-def cut_ties(ladder: RankBins) -> int:
+def cut_ties(rank_bins: RankBins) -> int:
     """Pixels of the ties at a wanted coverage, or at 95 % of the wrong pixels, which no threshold
     divides; exact once `cut_rungs` is empty.
     """
-    if not ladder.total:
+    if not rank_bins.total:
         return 0
-    return sum(int(ladder.pixels[i]) for i in set(_cuts(ladder)) if ladder.pixels[i] > 1)
+    return sum(int(rank_bins.pixels[i]) for i in set(_cuts(rank_bins)) if rank_bins.pixels[i] > 1)
 
 
-def widest_rungs(ladder: RankBins, count: int) -> list[int]:
+def widest_rungs(rank_bins: RankBins, count: int) -> list[int]:
     """The open rungs that widen the bounds most."""
     import numpy as np
 
-    e, c, wrong, right = _parts(ladder)
+    e, c, wrong, right = _parts(rank_bins)
     # What a rung adds to the bound of AUROC, and of AURC and AUPR, each as a share of its largest.
-    widths = (e * c / 2, ladder.pixels * (ladder.pixels / (wrong + right)))
-    width = sum(w / max(w.max(initial=0), 1e-300) for w in widths) * ladder.open
+    widths = (e * c / 2, rank_bins.pixels * (rank_bins.pixels / (wrong + right)))
+    width = sum(w / max(w.max(initial=0), 1e-300) for w in widths) * rank_bins.open
     order = np.argsort(-width, kind="stable")[:count]
     return [int(i) for i in order if width[i] > 0]
 
 
-def _cuts(ladder: RankBins) -> list[int]:
+def _cuts(rank_bins: RankBins) -> list[int]:
     """The rungs of the wanted coverages, and of 95 % of the wrong pixels where there are both."""
-    rungs = [_rung_of_coverage(ladder, percent) for percent in COVERAGES]
-    wrong = int(ladder.errors.sum())
-    return [*rungs, _rung_of_95(ladder)] if 0 < wrong < ladder.total else rungs
+    bins = [_rung_of_coverage(rank_bins, percent) for percent in COVERAGES]
+    wrong = int(rank_bins.errors.sum())
+    return [*bins, _rung_of_95(rank_bins)] if 0 < wrong < rank_bins.total else bins
 
 
-def _rung_of_95(ladder: RankBins) -> int:
+def _rung_of_95(rank_bins: RankBins) -> int:
     import numpy as np
 
-    wrong = ladder.errors_upto
-    above = wrong[-1] - wrong + ladder.errors
+    wrong = rank_bins.errors_upto
+    above = wrong[-1] - wrong + rank_bins.errors
     return int(np.flatnonzero(20 * above >= 19 * wrong[-1])[-1])
 
 
-def _rung_of_coverage(ladder: RankBins, percent: int) -> int:
+def _rung_of_coverage(rank_bins: RankBins, percent: int) -> int:
     import numpy as np
 
-    return int(np.flatnonzero(100 * ladder.upto >= percent * ladder.total)[0])
+    return int(np.flatnonzero(100 * rank_bins.upto >= percent * rank_bins.total)[0])
 
 
-def _parts(ladder: RankBins) -> tuple[NDArray[Any], ...]:
+def _parts(rank_bins: RankBins) -> tuple[NDArray[Any], ...]:
     """e, c of each rung; wrong and right pixels up to its end."""
-    e, wrong = ladder.errors, ladder.errors_upto
-    return e, ladder.pixels - e, wrong, ladder.upto - wrong
+    e, wrong = rank_bins.errors, rank_bins.errors_upto
+    return e, rank_bins.pixels - e, wrong, rank_bins.upto - wrong
 
 
 def _value(area: Callable[[RankBins], Bounded]) -> Callable[[RankBins], float | None]:
-    def value(ladder: RankBins) -> float | None:
-        found = area(ladder)
-        return None if found is None else found[0]
+    def value(rank_bins: RankBins) -> float | None:
+        bounded = area(rank_bins)
+        return None if bounded is None else bounded[0]
 
     return value
 
@@ -333,27 +333,27 @@ METRICS = (
 BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}
 
 
-def scores(ladder: RankBins) -> dict[str, Any]:
+def scores(rank_bins: RankBins) -> dict[str, Any]:
     """All scores that a ladder gives, with the bounds of the areas."""
     record: dict[str, Any] = {}
     for field in ("auroc", "aupr_error", "aupr_success"):
-        _put_area(record, field, AREAS[field](ladder))
-    set_value(record, "fpr95", fpr95(ladder), _BOTH)
-    area = aurc(ladder)
+        _put_area(record, field, AREAS[field](rank_bins))
+    set_value(record, "fpr95", fpr95(rank_bins), _BOTH)
+    area = aurc(rank_bins)
     _put_area(record, "aurc", area)
-    _put_area(record, "e_aurc", _excess(ladder, area))
-    _put_area(record, "augrc", augrc(ladder))
+    _put_area(record, "e_aurc", _excess(rank_bins, area))
+    _put_area(record, "augrc", augrc(rank_bins))
     for field, formula, percents in (
         ("risk_at_coverage", risk_at, COVERAGES), ("coverage_at_risk", coverage_at, RISKS),
     ):  # fmt: skip
         record[field] = {}
         for percent in percents:
-            set_value(record[field], str(percent), formula(ladder, percent), _VOID)
+            set_value(record[field], str(percent), formula(rank_bins, percent), _VOID)
     return record
 
 
-def _put_area(record: dict[str, Any], field: str, found: Bounded) -> None:
-    set_value(record, field, None if found is None else found[0], BY_FIELD[field].undefined)
-    record[f"{field}_bound"] = None if found is None else found[1]
-    if found is None:
+def _put_area(record: dict[str, Any], field: str, bounded: Bounded) -> None:
+    set_value(record, field, None if bounded is None else bounded[0], BY_FIELD[field].undefined)
+    record[f"{field}_bound"] = None if bounded is None else bounded[1]
+    if bounded is None:
         record[f"{field}_bound_reason"] = BY_FIELD[field].undefined

@@ -30,7 +30,7 @@ def band(tally: PatchCounts | ItemPatchCounts) -> tuple[Any, Any]:
         tuple(None if t is None else float16_end(t, side, closed) for t in tally.threshold)
         for side in (-1, 1)
     )
-    low, high = (dataclasses.replace(tally, threshold=own) for own in ends)
+    low, high = (dataclasses.replace(tally, threshold=end) for end in ends)
     return low, high
 
 
@@ -44,44 +44,46 @@ def band_of_errors(tally: Undetected) -> tuple[Undetected, ...]:
     return tuple(dataclasses.replace(tally, threshold=end) for end in ends)
 
 
-def warnings(name: str, fitted: Fitted | None, counted: Sequence[Any]) -> list[str]:
+def warnings(name: str, fitted: Fitted | None, results: Sequence[Any]) -> list[str]:
     """Return the warning of patches within half a float16 step of the threshold, if there are any.
 
-    `fitted`: None where each item has a threshold of its own. `counted`: states of the two tallies
+    `fitted`: None where each item has a threshold of its own. `results`: states of the two tallies
     of `band`, or none. One patch in a thousand or fewer gives no warning.
     """
-    if not counted or (fitted is not None and None in fitted.threshold):
+    if not results or (fitted is not None and None in fitted.threshold):
         return []
-    low, high = (state["counts"] for state in counted)
-    near = int(low[..., 1].sum() - high[..., 1].sum())
-    where = "the threshold of their item"
+    low, high = (state["counts"] for state in results)
+    uncertain = int(low[..., 1].sum() - high[..., 1].sum())
+    threshold_name = "the threshold of their item"
     if fitted is not None:
-        one = len(fitted.threshold) == 1
-        where = f"{fitted.threshold[0]:.6g}" if one else "their thresholds"
-    return _warning(name, near, int(low.sum()), "patches have", where, "they are uncertain")
+        is_single = len(fitted.threshold) == 1
+        threshold_name = f"{fitted.threshold[0]:.6g}" if is_single else "their thresholds"
+    return _warning(
+        name, uncertain, int(low.sum()), "patches have", threshold_name, "they are uncertain"
+    )
 
 
-def warnings_of_errors(name: str, threshold: float | None, counted: Sequence[Any]) -> list[str]:
+def warnings_of_errors(name: str, threshold: float | None, results: Sequence[Any]) -> list[str]:
     """Return the warning of wrong pixels within half a float16 step of the threshold, if any.
 
-    `counted`: states of the two tallies of `band_of_errors`, or none.
+    `results`: states of the two tallies of `band_of_errors`, or none.
     """
-    if not counted:
+    if not results:
         return []
-    low, high = (state["counts"].sum(axis=0).tolist() for state in counted)
-    near = high[2] - low[2]
+    low, high = (state["counts"].sum(axis=0).tolist() for state in results)
+    uncertain = high[2] - low[2]
     return _warning(
-        name, near, low[1], "wrong pixels have", f"{threshold:.6g}", "they are detected"
+        name, uncertain, low[1], "wrong pixels have", f"{threshold:.6g}", "they are detected"
     )
 
 
 def _warning(
-    name: str, near: int, total: int, what: str, threshold: str, decided: str
+    name: str, uncertain: int, total: int, noun: str, threshold: str, decided: str
 ) -> list[str]:
-    if near <= WORTH_TELLING * total:
+    if uncertain <= WORTH_TELLING * total:
         return []
     return [
-        f"{name} is stored as float16, and {near} of {total} {what} an uncertainty within "
+        f"{name} is stored as float16, and {uncertain} of {total} {noun} an uncertainty within "
         f"half a float16 step of {threshold}: rounding decides whether {decided}. Store the "
         "map as float32."
     ]

@@ -35,17 +35,17 @@ if TYPE_CHECKING:
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, NmerciSettings]:
-    chosen = dict(options)
-    if "alpha" in chosen:  # 85, not 85.0, in the names of variants
-        given = chosen["alpha"]
-        alphas = list(given) if isinstance(given, list | tuple) else [given]
-        chosen["alpha"] = [int(a) if float(a).is_integer() else float(a) for a in alphas]
-    found: dict[str, NmerciSettings] = variants(
-        "nmerci", NmerciSettings, chosen, ("uncertainty", "interpolation")
+    choices = dict(options)
+    if "alpha" in choices:  # 85, not 85.0, in the names of variants
+        alpha_option = choices["alpha"]
+        alphas = list(alpha_option) if isinstance(alpha_option, list | tuple) else [alpha_option]
+        choices["alpha"] = [int(a) if float(a).is_integer() else float(a) for a in alphas]
+    settings: dict[str, NmerciSettings] = variants(
+        "nmerci", NmerciSettings, choices, ("uncertainty", "interpolation")
     )
-    for own in found.values():
-        numbers.check_sigma(own.uncertainty, info)
-    return found
+    for variant in settings.values():
+        numbers.check_sigma(variant.uncertainty, info)
+    return settings
 
 
 class Nmerci(Evaluation[NmerciSettings]):
@@ -72,30 +72,32 @@ class Nmerci(Evaluation[NmerciSettings]):
         return BIN_WIDTH
 
     def maps(self) -> set[str]:
-        own = self.settings
-        wanted = {"label", "error", TARGET_COUNTS, own.sigma}
-        if own.depth_step is not None:
-            wanted.add("target")
-        if own.depth_step is not None or own.over == "kept":  # else made where it is counted
-            wanted.add(lambda_of(own.sigma))
-        return wanted
+        settings = self.settings
+        names = {"label", "error", TARGET_COUNTS, settings.sigma}
+        if settings.depth_step is not None:
+            names.add("target")
+        if (
+            settings.depth_step is not None or settings.over == "kept"
+        ):  # else made where it is counted
+            names.add(lambda_of(settings.sigma))
+        return names
 
     def exact(self) -> Passes:
         """Return the parts of n-MeRCI by α, and the table by depth or nothing."""
         from uqeval.tallies import ErrorSums
 
-        own, items, coarse = self.settings, self._items, self._coarse
+        settings, items, coarse = self.settings, self._items, self._coarse
         # The ends of the target are those of the intervals of depth.
-        sums = () if own.depth_step is None else (ErrorSums(own.sigma),)
-        counted = yield (items, coarse, *sums)
-        total = counted[items].total
+        sums = () if settings.depth_step is None else (ErrorSums(settings.sigma),)
+        results = yield (items, coarse, *sums)
+        total = results[items].total
         numbers.refuse_nothing(int(total["pixels"][0]), self.info)
         steps = [
-            _percentiles(own, sums_of(total), counted[coarse].total["coarse"], self.info.where)
+            _percentiles(settings, sums_of(total), results[coarse].total["coarse"], self.info.where)
         ]
         for tally in sums:
-            target = counted[tally].total
-            steps.append(by_depth(own, float(target["least"][0]), float(target["most"][0])))
+            target = results[tally].total
+            steps.append(by_depth(settings, float(target["least"][0]), float(target["most"][0])))
         parts, *depth = yield from together(*steps)
         return parts, depth[0] if depth else {}
 
@@ -114,13 +116,13 @@ class Nmerci(Evaluation[NmerciSettings]):
         return scores_of(self.settings, states[self._items], states[self._coarse])
 
     def columns(
-        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
         return columns_of(self.settings, states[self._items], states[self._coarse])
 
-    def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
-        own, settings = self._items, self.settings
-        states = map(own.unpack, counted[own].items)
+    def records(self, results: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+        items, settings = self._items, self.settings
+        states = map(items.unpack, results[items].items)
         return [record_of(_item_parts(state, settings), settings) for state in states]
 
     def numerics(self, run: Run) -> dict[str, int]:
@@ -137,7 +139,7 @@ class Nmerci(Evaluation[NmerciSettings]):
 
 
 def _percentiles(
-    settings: NmerciSettings, every: ns.Sums, coarse: NDArray[Any], where: str
+    settings: NmerciSettings, totals: ns.Sums, coarse: NDArray[Any], where: str
 ) -> Passes:
     """The parts of n-MeRCI at the chosen α and at all of the curve, by α.
 
@@ -149,56 +151,61 @@ def _percentiles(
     from uqeval.tallies.percentiles import Wanted
 
     alphas = sorted({settings.alpha, *map(float, CURVE)})
-    ratio, error = (Wanted(own, alphas, settings.interpolation) for own in coarse)
-    bins = tuple((k, b) for k, own in enumerate((ratio, error)) for b in own.bins)
+    ratio, error = (Wanted(counts, alphas, settings.interpolation) for counts in coarse)
+    bins = tuple((k, b) for k, ranks in enumerate((ratio, error)) for b in ranks.bins)
     fine = ErrorRanks(settings.sigma, bins, max(ratio.most, error.most) < 1 << 16)
     # By the paper's definition the curve needs no trimmed sums, and the one trimmed MAE no pass of
     # its own: what lies below the bin of max^α is summed while the bin is told apart.
     every_alpha = settings.over == "kept" or settings.mae == "trimmed"
     lower = None if every_alpha else error.limit(settings.alpha)
     sums = [] if lower is None else [ErrorsUpto(lower, error.bins_of(settings.alpha))]
-    counted = yield (fine, *sums)
-    by_ratio, by_error = np.split(counted[fine].total["fine"], [len(ratio.bins)])
+    results = yield (fine, *sums)
+    by_ratio, by_error = np.split(results[fine].total["fine"], [len(ratio.bins)])
     ratios, errors = ratio.values(by_ratio, where), error.values(by_error, where)
     below: dict[float | None, ns.Sums] = {}
     for tally in sums:
         most = errors[settings.alpha]
         assert most is not None
-        under = counted[tally].total
+        under = results[tally].total
         count, total = error.between(by_error, under["fine"], settings.alpha, most)
         below[most] = ns.Sums(
             int(under["count"][0]) + count, float(under["sum"][0]) + total, math.nan
         )
-    by = ratios if settings.over == "kept" else errors
-    limits = sorted({v for v in by.values() if v is not None and math.isfinite(v)})
+    trimmed_by = ratios if settings.over == "kept" else errors
+    limits = sorted({v for v in trimmed_by.values() if v is not None and math.isfinite(v)})
     if every_alpha and limits:
-        upto = SumsBelow(settings.trimmed_by, (tuple(limits),), settings.sigma)
-        below |= zip(limits, running((yield (upto,))[upto].total, 0), strict=False)
+        sums_below = SumsBelow(settings.trimmed_by, (tuple(limits),), settings.sigma)
+        below |= zip(limits, running((yield (sums_below,))[sums_below].total, 0), strict=False)
     return {
-        alpha: ns.Parts(every, ratios[alpha], errors[alpha], below.get(by[alpha]))
+        alpha: ns.Parts(totals, ratios[alpha], errors[alpha], below.get(trimmed_by[alpha]))
         for alpha in alphas
     }
 
 
-def _item_parts(own: State, settings: NmerciSettings) -> ns.Parts:
-    ratio, most = (float(v) if v > -math.inf else None for v in own["own"])
-    kept = ns.Sums(
-        int(own["count"][0]), float(own["sums"][0]), float(own["sums"][1]), float(own["most"][0])
+def _item_parts(state: State, settings: NmerciSettings) -> ns.Parts:
+    ratio, most = (float(v) if v > -math.inf else None for v in state["own"])
+    retained = ns.Sums(
+        int(state["count"][0]),
+        float(state["sums"][0]),
+        float(state["sums"][1]),
+        float(state["most"][0]),
     )
     endless = settings.over == "kept" and ratio == math.inf
-    return ns.Parts(sums_of(own), ratio, most, kept if kept.pixels and not endless else None)
+    return ns.Parts(
+        sums_of(state), ratio, most, retained if retained.pixels and not endless else None
+    )
 
 
 def _warnings(results: dict[str, Any], settings: NmerciSettings) -> list[str]:
-    found = []
+    messages = []
     if settings.alpha < 1:
-        found.append(
+        messages.append(
             f"--alpha {settings.alpha:g} is {settings.alpha:g} %; did you mean "
             f"{100 * settings.alpha:g}?"
         )
     if results["nmerci"] is None:
-        found.append(f"n-MeRCI is undefined: {results['nmerci_reason']}.")
-    return found + sign_warnings("nmerci", results)
+        messages.append(f"n-MeRCI is undefined: {results['nmerci_reason']}.")
+    return messages + sign_warnings("nmerci", results)
 
 
 _ABOUT = """n-MeRCI: does the predicted uncertainty follow the error, at any scale?

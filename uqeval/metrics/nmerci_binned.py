@@ -66,8 +66,8 @@ class Binned:
 def scores_of(settings: NmerciSettings, sums: State, ranks: State) -> dict[str, Any]:
     """Return the results with percentiles read in bins; what the bins do not tell is left out."""
     if settings.over == "kept":
-        own = _parts(settings, sums, ranks, {settings.alpha})[settings.alpha]
-        record = {"alpha": settings.alpha} | ns.record(own, settings.alpha, "all", "full")
+        alpha_parts = _parts(settings, sums, ranks, {settings.alpha})[settings.alpha]
+        record = {"alpha": settings.alpha} | ns.record(alpha_parts, settings.alpha, "all", "full")
         return {k: v for k, v in record.items() if k.removesuffix("_reason") not in OF_KEPT}
     return results_of(_parts(settings, sums, ranks, {settings.alpha, *map(float, CURVE)}), settings)
 
@@ -75,10 +75,12 @@ def scores_of(settings: NmerciSettings, sums: State, ranks: State) -> dict[str, 
 def _parts(
     settings: NmerciSettings, sums: State, ranks: State, alphas: set[float]
 ) -> dict[float, ns.Parts]:
-    every = sums_of(sums)
+    totals = sums_of(sums)
     ratio, error = map(Binned.of, ranks["coarse"])
-    found = {}
+    parts = {}
     for alpha in alphas:
-        own, most = (by.percentile(alpha, settings.interpolation) for by in (ratio, error))
-        found[alpha] = ns.Parts(every, own, most, error.upto_value(most))
-    return found
+        ratio_percentile, most = (
+            quantity.percentile(alpha, settings.interpolation) for quantity in (ratio, error)
+        )
+        parts[alpha] = ns.Parts(totals, ratio_percentile, most, error.upto_value(most))
+    return parts

@@ -35,22 +35,25 @@ def by_depth(settings: NmerciSettings, least: float, most: float) -> Passes:
     total, *values = yield from together(
         _total(sums), *(_ranks(name, settings, intervals) for name in names)
     )
-    found: dict[str, list[float | None]] = dict(zip(names, values, strict=True))
+    columns: dict[str, list[float | None]] = dict(zip(names, values, strict=True))
     # Nothing lies below -1: that stands for a percentile that is infinite or is none.
     limits = [
-        (v,) if v is not None and math.isfinite(v) else (-1.0,) for v in found[settings.trimmed_by]
+        (v,) if v is not None and math.isfinite(v) else (-1.0,)
+        for v in columns[settings.trimmed_by]
     ]
     tally = SumsBelow(settings.trimmed_by, tuple(limits), settings.sigma, intervals)
     below = (yield (tally,))[tally].total
     rows = []
     for g in range(intervals.count):
-        every = ns.Sums(
+        totals = ns.Sums(
             int(total["count"][g]), float(total["sums"][g, 0]), float(total["sums"][g, 2])
         )
-        if not every.pixels:
+        if not totals.pixels:
             continue
-        kept = running(below, g)[0]
-        parts = ns.Parts(every, found[ratio][g], found["error"][g], kept if kept.pixels else None)
+        retained = running(below, g)[0]
+        parts = ns.Parts(
+            totals, columns[ratio][g], columns["error"][g], retained if retained.pixels else None
+        )
         full = ns.record(parts, settings.alpha, settings.over, settings.mae)
         row: dict[str, Any] = {
             "lower": (intervals.base + g) * intervals.step,
@@ -75,10 +78,10 @@ def _ranks(name: str, settings: NmerciSettings, intervals: Intervals) -> Passes:
     ranks = GroupRanks(counts.sum(axis=1), settings.alpha, settings.interpolation)
     ranks.refine(tally, counts)
     for level in range(1, len(DIGITS)):
-        wanted = ranks.wanted()
-        if not wanted:
+        required = ranks.wanted()
+        if not required:
             break
-        tally = Digits(name, intervals, level, wanted)
+        tally = Digits(name, intervals, level, required)
         ranks.refine(tally, (yield (tally,))[tally].total["counts"])
     return ranks.values()
 

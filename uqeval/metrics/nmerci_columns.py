@@ -52,22 +52,22 @@ def columns_of(
     ranks = [ranks_of(n, settings.alpha, settings.interpolation) for n in counts]
     ratio, error = (_located(tiles, row, ranks, value) for row in (0, 1))
     rows = []
-    for i, own in enumerate(ranks):
-        every = ns.Sums(int(sums["pixels"][i, 0]), *sums["totals"][i].tolist())
-        lambda_, most = (_percentile(found, i, own, value) for found in (ratio, error))
+    for i, item_ranks in enumerate(ranks):
+        totals = ns.Sums(int(sums["pixels"][i, 0]), *sums["totals"][i].tolist())
+        lambda_, most = (_percentile(at_ranks, i, item_ranks, value) for at_ranks in (ratio, error))
         below = None
         if most is not None and math.isfinite(most):
             end = int(most >= value[error.bins[i, 1]])  # in the bin below the percentile or above
-            count, total = (upto[i, end] for upto in error.upto)
+            count, total = (cumulative[i, end] for cumulative in error.upto)
             below = ns.Sums(int(count), float(total), math.nan)
-        parts = ns.Parts(every, lambda_, most, below)
+        parts = ns.Parts(totals, lambda_, most, below)
         scores = ns.score(parts, "all", settings.mae)
         trimmed = below.mae if below else None
-        rows.append((scores[2], scores[1], scores[0], every.mae, trimmed, most, every.pixels))
+        rows.append((scores[2], scores[1], scores[0], totals.mae, trimmed, most, totals.pixels))
     values = np.array(rows, np.float64).reshape(-1, len(_FIELDS)).T
     left_out = OF_KEPT if settings.over == "kept" else ()
-    found = zip(_FIELDS, values, strict=True)
-    return {(name,): own for name, own in found if name not in left_out}
+    named_values = zip(_FIELDS, values, strict=True)
+    return {(name,): column for name, column in named_values if name not in left_out}
 
 
 def _located(
@@ -80,19 +80,24 @@ def _located(
     finite = np.where(np.isinf(value), 0.0, value)
 
     def sums(tile: int) -> NDArray[Any]:
-        upto = tiles.upto("coarse", tile)[:, row]
-        counts = np.diff(upto, prepend=0.0, axis=1)
+        cumulative = tiles.upto("coarse", tile)[:, row]
+        counts = np.diff(cumulative, prepend=0.0, axis=1)
         return np.asarray((counts * finite[tiles.spans[tile]]).cumsum(axis=1))
 
-    wanted = np.array([(0, 0) if own is None else (own[0] + 1, own[1] + 1) for own in ranks])
+    required = np.array(
+        [
+            (0, 0) if rank_pair is None else (rank_pair[0] + 1, rank_pair[1] + 1)
+            for rank_pair in ranks
+        ]
+    )
     of_values = Cumulated(tiles.totals("coarse", finite)[:, row], sums)
-    return at_ranks(tiles, wanted, Cumulated.of(tiles, "coarse", row), of_values)
+    return at_ranks(tiles, required, Cumulated.of(tiles, "coarse", row), of_values)
 
 
-def _percentile(found: AtRanks, i: int, ranks: Ranks, value: NDArray[Any]) -> float | None:
+def _percentile(at_ranks: AtRanks, i: int, ranks: Ranks, value: NDArray[Any]) -> float | None:
     from uqeval.tallies.percentiles import between
 
     if ranks is None:
         return None
-    lower, upper = value[found.bins[i]].tolist()
+    lower, upper = value[at_ranks.bins[i]].tolist()
     return between(lower, upper, ranks[2])

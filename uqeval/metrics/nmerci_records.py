@@ -21,9 +21,9 @@ def tallies_of(settings: NmerciSettings) -> tuple[ItemErrors, ErrorRanks]:
     """Sums of each item and its own percentiles, and λ and ε by the high bits of their keys."""
     from uqeval.tallies import ErrorRanks, ItemErrors
 
-    kept = settings.over == "kept"
+    over_kept = settings.over == "kept"
     return (
-        ItemErrors(settings.alpha, settings.interpolation, kept, settings.sigma),
+        ItemErrors(settings.alpha, settings.interpolation, over_kept, settings.sigma),
         ErrorRanks(settings.sigma),
     )
 
@@ -31,10 +31,10 @@ def tallies_of(settings: NmerciSettings) -> tuple[ItemErrors, ErrorRanks]:
 def results_of(parts: Mapping[float, ns.Parts], settings: NmerciSettings) -> dict[str, Any]:
     """What the parts of an n-MeRCI by α say."""
     results = {"alpha": settings.alpha} | record_of(parts[settings.alpha], settings)
-    found = [ns.score(parts[float(a)], settings.over, settings.mae) for a in CURVE]
-    results["curve"] = {"alpha": list(CURVE), "nmerci": [one[2] for one in found]}
+    scores = [ns.score(parts[float(a)], settings.over, settings.mae) for a in CURVE]
+    results["curve"] = {"alpha": list(CURVE), "nmerci": [score[2] for score in scores]}
     if None in results["curve"]["nmerci"]:
-        results["curve_reason"] = _gaps([_why(*one[1:], settings.over) for one in found])
+        results["curve_reason"] = _gaps([_why(*score[1:], settings.over) for score in scores])
     return results
 
 
@@ -49,15 +49,15 @@ def _why(merci: float | None, nmerci: float | None, over: str) -> str | None:
 
 def _gaps(reasons: Sequence[str | None]) -> str:
     """The reasons of the undefined points of the curve, each with the α that it holds for."""
-    found = []
+    messages = []
     for reason, group in itertools.groupby(
-        zip(reasons, CURVE, strict=True), key=lambda one: one[0]
+        zip(reasons, CURVE, strict=True), key=lambda pair: pair[0]
     ):
         alphas = [alpha for _, alpha in group]
         if reason:
             ends = f" … {alphas[-1]}" if len(alphas) > 1 else ""
-            found.append(f"α = {alphas[0]}{ends}: {reason}")
-    return "; ".join(found)
+            messages.append(f"α = {alphas[0]}{ends}: {reason}")
+    return "; ".join(messages)
 
 
 def record_of(parts: ns.Parts, settings: NmerciSettings) -> dict[str, Any]:

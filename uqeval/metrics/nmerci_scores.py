@@ -113,22 +113,22 @@ def score(parts: Parts, over: str, mae: str) -> tuple[float | None, float | None
     if over == "kept":
         if trimmed is None or not trimmed.pixels:
             return None, None, None
-        found = merci(ratio, trimmed.mean_sigma)
-        return ratio, found, nmerci(found, trimmed.mae, trimmed.most)
-    by = trimmed.mae if mae == "trimmed" and trimmed else parts.every.mae
-    found = merci(ratio, parts.every.mean_sigma)
+        value = merci(ratio, trimmed.mean_sigma)
+        return ratio, value, nmerci(value, trimmed.mae, trimmed.most)
+    normaliser = trimmed.mae if mae == "trimmed" and trimmed else parts.every.mae
+    value = merci(ratio, parts.every.mean_sigma)
     finite = ratio if ratio is not None and math.isfinite(ratio) else None
-    return finite, found, nmerci(found, by, parts.most)
+    return finite, value, nmerci(value, normaliser, parts.most)
 
 
 def record(parts: Parts, alpha: float, over: str, mae: str) -> dict[str, Any]:
     """All fields of a set, an item or an interval of the target, with reasons."""
     n = parts.every.pixels
-    ratio, found, normalised = score(parts, over, mae)
+    ratio, merci_value, normalised = score(parts, over, mae)
     trimmed = parts.trimmed.mae if parts.trimmed and parts.trimmed.pixels else None
-    nothing = _NONE if not n else "no pixel is kept at this α"
+    reason = _NONE if not n else "no pixel is kept at this α"
     infinite = f"λ^{alpha:g} is infinite: at more than {100 - alpha:g} % of the {n} pixels σ = 0 "
-    infinite = nothing if not n or parts.ratio is None else infinite + "and there is an error"
+    infinite = reason if not n or parts.ratio is None else infinite + "and there is an error"
     small = (
         f"the denominator max^α - MAE is not positive: max^{alpha:g} of the errors is "
         f"{parts.most!r}, their MAE {parts.every.mae!r}"
@@ -136,11 +136,11 @@ def record(parts: Parts, alpha: float, over: str, mae: str) -> dict[str, Any]:
     if over == "kept":
         small = "the largest error of the kept pixels is not above their MAE"
     result: dict[str, Any] = {}
-    set_value(result, "nmerci", normalised, infinite if found is None else small)
-    set_value(result, "merci", found, infinite)
+    set_value(result, "nmerci", normalised, infinite if merci_value is None else small)
+    set_value(result, "merci", merci_value, infinite)
     set_value(result, "lambda", ratio, infinite)
-    set_value(result, "mae", parts.every.mae, nothing)
-    set_value(result, "mae_trimmed", trimmed, infinite if over == "kept" else nothing)
-    set_value(result, "max_alpha", parts.most, nothing)
+    set_value(result, "mae", parts.every.mae, reason)
+    set_value(result, "mae_trimmed", trimmed, infinite if over == "kept" else reason)
+    set_value(result, "max_alpha", parts.most, reason)
     result["pixels"] = n
     return result

@@ -149,10 +149,10 @@ METRICS = (
 
 def surplus_auc(curve: Sequence[float | None]) -> float | None:
     """Area under the Surplus over t = 0 … 1, trapezoid; undefined where one of it is."""
-    known = [value for value in curve if value is not None]
-    if len(known) < len(curve):
+    defined = [value for value in curve if value is not None]
+    if len(defined) < len(curve):
         return None
-    return math.fsum((a + b) / 2 for a, b in itertools.pairwise(known)) / (len(known) - 1)
+    return math.fsum((a + b) / 2 for a, b in itertools.pairwise(defined)) / (len(defined) - 1)
 
 
 def peak(curve: Sequence[float | None]) -> float | None:
@@ -210,10 +210,10 @@ COUNTS = ("n_ac", "n_au", "n_ic", "n_iu")
 BY_FIELD = {metric.field: metric for metric in METRICS}
 
 
-def columns(counts: NDArray[Any], lacking: NDArray[Any]) -> dict[str, NDArray[Any]]:
+def columns(counts: NDArray[Any], undefined: NDArray[Any]) -> dict[str, NDArray[Any]]:
     """Return the four counts and all scores of counts [set, …, accurate, uncertain], by field.
 
-    NaN where undefined, and where thresholds are `lacking` [set, …] all but the accurate share.
+    NaN where undefined, and where thresholds are `undefined` [set, …] all but the accurate share.
     """
     import numpy as np
 
@@ -221,7 +221,7 @@ def columns(counts: NDArray[Any], lacking: NDArray[Any]) -> dict[str, NDArray[An
     n, a, c = ac + au + ic + iu, ac + au, ac + ic
     # Products of counts below 2^53 are exact, so that equal orders have equal scores.
     half = over(n * ac - a * c, n * np.sqrt(a * (n - a)))
-    found = {
+    results = {
         "n_ac": ac, "n_au": au, "n_ic": ic, "n_iu": iu,
         "p_certain": over(c, n),
         "p_accurate_given_certain": over(ac, c),
@@ -232,8 +232,8 @@ def columns(counts: NDArray[Any], lacking: NDArray[Any]) -> dict[str, NDArray[An
         "surplus": 2.0 * half,
         "half_surplus": half,
     }  # fmt: skip
-    found = {name: np.where(lacking, np.nan, values) for name, values in found.items()}
-    return found | {"p_accurate": over(a, n)}
+    results = {name: np.where(undefined, np.nan, values) for name, values in results.items()}
+    return results | {"p_accurate": over(a, n)}
 
 
 def scores_of_accuracy(accurate: int, inaccurate: int, reason: str) -> dict[str, Any]:

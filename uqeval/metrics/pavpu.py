@@ -60,18 +60,18 @@ class Pavpu(Evaluation[PavpuSettings]):
     @property
     def _counted_at(self) -> Fitted | None:
         """The thresholds at which patches are counted: those of the run, after `refit` too."""
-        own = self._thresholds
-        if own is None or "counted_at" not in self.fitted:
-            return own
-        return dataclasses.replace(own, threshold=tuple(self.fitted["counted_at"]))
+        thresholds = self._thresholds
+        if thresholds is None or "counted_at" not in self.fitted:
+            return thresholds
+        return dataclasses.replace(thresholds, threshold=tuple(self.fitted["counted_at"]))
 
     @property
     def _step(self) -> int | None:
         """The step of the curve that has the threshold; None at the threshold of the run."""
-        own = self._thresholds
-        if own is None or "counted_at" not in self.fitted:
+        thresholds = self._thresholds
+        if thresholds is None or "counted_at" not in self.fitted:
             return None
-        return step_of(own, own.threshold[0])
+        return step_of(thresholds, thresholds.threshold[0])
 
     def maps(self) -> set[str]:
         return {"label", "prediction", *self._patches.inputs}
@@ -91,7 +91,7 @@ class Pavpu(Evaluation[PavpuSettings]):
     def beside(self) -> tuple[Tally, ...]:
         if self._patches.uncertainty.name not in self.info.halves:
             return ()
-        return tuple(own for tally in self.tallies() for own in float16.band(tally))  # type: ignore[arg-type]
+        return tuple(band_tally for tally in self.tallies() for band_tally in float16.band(tally))  # type: ignore[arg-type]
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         (tally,) = self.tallies()
@@ -100,26 +100,28 @@ class Pavpu(Evaluation[PavpuSettings]):
         )
 
     def columns(
-        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
         (tally,) = self.tallies()
-        return columns_of(self.settings, self._thresholds, states[tally], wanted, self._step)
+        return columns_of(self.settings, self._thresholds, states[tally], fields, self._step)
 
-    def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+    def records(self, results: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
         (tally,), fitted = self.tallies(), self._thresholds
-        states = map(tally.unpack, counted[tally].items)
-        return [item_of(self.settings, fitted, own, self.info.class_names) for own in states]
+        states = map(tally.unpack, results[tally].items)
+        return [item_of(self.settings, fitted, state, self.info.class_names) for state in states]
 
     def numerics(self, run: Run) -> dict[str, int]:
         return {f"ties_{k}": v for k, v in run.results["ties"].items() if isinstance(v, int)}
 
     def warnings(self, run: Run) -> list[str]:
         fitted = self._thresholds
-        one = fitted is not None and len(fitted.threshold) == 1
-        lacking = undefined_warnings(self._rule, fitted.threshold[0]) if fitted and one else []
+        is_single = fitted is not None and len(fitted.threshold) == 1
+        messages = (
+            undefined_warnings(self._rule, fitted.threshold[0]) if fitted and is_single else []
+        )
         band = [run.total(tally) for tally in self.beside()]
         return [
-            *lacking,
+            *messages,
             *sign_warnings("pavpu", run.results),
             *float16.warnings(self.settings.uncertainty, fitted, band),
         ]
@@ -143,28 +145,28 @@ class Pavpu(Evaluation[PavpuSettings]):
                 f"{self.settings.threshold_scope} (--threshold-scope); one for all takes another "
                 "look at the pixels."
             )
-        wanted, held = Rule.parse(rule), self._counted_at
-        assert held is not None
-        value: float | None = wanted.value
-        if wanted.kind == "max-surplus":
-            tally = self._counts(held)
-            value = best((yield (tally,))[tally].total["by_threshold"], *held.ends[0])
-        elif wanted.kind != "value":
-            value = (yield from fit(wanted, self._patches, False)).threshold[0]
-        counted, ends = list(held.threshold), self.fitted["ends"]
-        if is_same(value, counted[0]) or (value is None and counted[0] is None):
-            return {"threshold": counted, "ends": ends}
-        if value is not None and step_of(held, value) is None:
-            refuse_not_held(rule, value, held)
-        return {"threshold": [value], "ends": ends, "counted_at": counted}
+        threshold_rule, counted_tally = Rule.parse(rule), self._counted_at
+        assert counted_tally is not None
+        value: float | None = threshold_rule.value
+        if threshold_rule.kind == "max-surplus":
+            tally = self._counts(counted_tally)
+            value = best((yield (tally,))[tally].total["by_threshold"], *counted_tally.ends[0])
+        elif threshold_rule.kind != "value":
+            value = (yield from fit(threshold_rule, self._patches, False)).threshold[0]
+        thresholds, ends = list(counted_tally.threshold), self.fitted["ends"]
+        if is_same(value, thresholds[0]) or (value is None and thresholds[0] is None):
+            return {"threshold": thresholds, "ends": ends}
+        if value is not None and step_of(counted_tally, value) is None:
+            refuse_not_held(rule, value, counted_tally)
+        return {"threshold": [value], "ends": ends, "counted_at": thresholds}
 
     @property
     def _operators(self) -> dict[str, Any]:
-        own = self.settings
+        settings = self.settings
         return {
-            "accuracy_threshold": own.accuracy_threshold,
-            "accuracy_op": own.accuracy_op,
-            "uncertainty_op": own.uncertainty_op,
+            "accuracy_threshold": settings.accuracy_threshold,
+            "accuracy_op": settings.accuracy_op,
+            "uncertainty_op": settings.uncertainty_op,
         }
 
     def _counts(self, fitted: Fitted | None) -> PatchCounts | ItemPatchCounts:

@@ -46,46 +46,49 @@ def results_of(
         "accuracy_threshold": settings.accuracy_threshold,
         "uncertainty_threshold": None,
     }
-    one = fitted is not None and len(fitted.threshold) == 1
-    lacking = _lacking(rule, fitted, state, class_names)
-    if fitted and one:
+    is_single = fitted is not None and len(fitted.threshold) == 1
+    reasons = _lacking(rule, fitted, state, class_names)
+    if fitted and is_single:
         set_value(results, "uncertainty_threshold", fitted.threshold[0], rule.undefined)
     else:
-        each = "class" if fitted else "item"
-        results["uncertainty_threshold_reason"] = f"fitted for each {each} apart"
-    results |= _scored(at.sum(axis=0), lacking)
+        scope = "class" if fitted else "item"
+        results["uncertainty_threshold_reason"] = f"fitted for each {scope} apart"
+    results |= _scored(at.sum(axis=0), reasons)
     results["ties"] = dict(zip(("accuracy", "uncertainty"), state["ties"].tolist(), strict=True))
-    if step is not None or lacking:
-        set_value(results["ties"], "uncertainty", None, lacking or NOT_HELD)
+    if step is not None or reasons:
+        set_value(results["ties"], "uncertainty", None, reasons or NOT_HELD)
     rows = []
-    for c, own in enumerate(at):
+    for c, class_counts in enumerate(at):
         mixed = c == len(class_names)
         row: dict[str, Any] = {
             "class": "mixed" if mixed else c,
             "name": "mixed" if mixed else class_names[c],
         }
-        if fitted and not one:
-            threshold = fitted.threshold[c] if own.any() else None
-            reason = rule.undefined if own.any() else "no patch of this class"
+        if fitted and not is_single:
+            threshold = fitted.threshold[c] if class_counts.any() else None
+            reason = rule.undefined if class_counts.any() else "no patch of this class"
             set_value(row, "uncertainty_threshold", threshold, reason)
-            rows.append(row | _scored(own, reason if own.any() and threshold is None else ""))
+            rows.append(
+                row
+                | _scored(class_counts, reason if class_counts.any() and threshold is None else "")
+            )
         else:
-            rows.append(row | _scored(own, lacking))
+            rows.append(row | _scored(class_counts, reasons))
     results["per_class"] = rows
-    ends = fitted.ends[0] if fitted and one else None
+    ends = fitted.ends[0] if fitted and is_single else None
     results |= _curve(state["by_threshold"], ends)
-    if step is None and not lacking:
+    if step is None and not reasons:
         results["accuracy_curve"] = _accuracy_curve(state["by_accuracy"])
     else:
-        set_value(results, "accuracy_curve", None, lacking or NOT_HELD)
+        set_value(results, "accuracy_curve", None, reasons or NOT_HELD)
     return results
 
 
-def _scored(counts: Any, lacking: str) -> dict[str, Any]:
-    """Return the scores of counts [accurate, uncertain]; `lacking`: why there is no threshold."""
-    if lacking:
+def _scored(counts: Any, reason: str) -> dict[str, Any]:
+    """Return the scores of counts [accurate, uncertain]; `reason`: why there is no threshold."""
+    if reason:
         inaccurate, accurate = counts.sum(axis=1).tolist()
-        return patch_scores.scores_of_accuracy(accurate, inaccurate, lacking)
+        return patch_scores.scores_of_accuracy(accurate, inaccurate, reason)
     return patch_scores.scores(*four(counts.tolist()))
 
 
@@ -97,16 +100,16 @@ def _lacking(rule: Rule, fitted: Fitted | None, state: State, names: Sequence[st
         return ""
     if len(fitted.threshold) == 1:
         return rule.undefined if fitted.threshold[0] is None else ""
-    lacking = [
+    reasons = [
         name
-        for name, value, own in zip(
+        for name, value, class_state in zip(
             (*names, "mixed"), fitted.threshold, state["counts"], strict=True
         )
-        if value is None and own.any()
+        if value is None and class_state.any()
     ]
-    if not lacking:
+    if not reasons:
         return ""
-    return f"no threshold for class {listed(lacking)}: {rule.undefined}"
+    return f"no threshold for class {listed(reasons)}: {rule.undefined}"
 
 
 def counts_at(by_threshold: Any, step: int) -> Any:
@@ -160,7 +163,7 @@ def columns_of(
     settings: PavpuSettings,
     fitted: Fitted | None,
     states: SetStates,
-    wanted: Collection[str],
+    fields: Collection[str],
     step: int | None = None,
 ) -> dict[Place, NDArray[Any]]:
     """The scores of many sets at once, `fitted` and `step` as of `results_of`."""
@@ -168,22 +171,22 @@ def columns_of(
 
     at = states["counts"] if step is None else counts_at(states["by_threshold"], step)
     sets, categories = at.shape[:2]
-    lacking: NDArray[Any]
+    undefined: NDArray[Any]
     if fitted is None:
-        lacking = np.repeat(np.isnan(states["own"][:, :1]), categories, axis=1)
+        undefined = np.repeat(np.isnan(states["own"][:, :1]), categories, axis=1)
     elif len(fitted.threshold) == 1:
-        lacking = np.full((sets, categories), fitted.threshold[0] is None)
+        undefined = np.full((sets, categories), fitted.threshold[0] is None)
     else:
         none = np.array([value is None for value in fitted.threshold])
-        lacking = none & at.any(axis=(2, 3))
-    own = patch_scores.columns(at.sum(axis=1), np.asarray(lacking.any(axis=1)))
-    found: dict[Place, NDArray[Any]] = {(name,): values for name, values in own.items()}
-    if "per_class" in wanted:
+        undefined = none & at.any(axis=(2, 3))
+    set_scores = patch_scores.columns(at.sum(axis=1), np.asarray(undefined.any(axis=1)))
+    results: dict[Place, NDArray[Any]] = {(name,): values for name, values in set_scores.items()}
+    if "per_class" in fields:
         rows = [*range(categories - 1), "mixed"]
-        found |= of_rows(patch_scores.columns(at, lacking), rows)
-    if {"pavpu_peak", "surplus_peak", "surplus_auc"} & set(wanted):
-        found |= _peaks(states["by_threshold"])
-    return found
+        results |= of_rows(patch_scores.columns(at, undefined), rows)
+    if {"pavpu_peak", "surplus_peak", "surplus_auc"} & set(fields):
+        results |= _peaks(states["by_threshold"])
+    return results
 
 
 def _peaks(by_threshold: NDArray[Any]) -> dict[Place, NDArray[Any]]:
@@ -191,8 +194,8 @@ def _peaks(by_threshold: NDArray[Any]) -> dict[Place, NDArray[Any]]:
     import numpy as np
 
     inaccurate, accurate = np.moveaxis(by_threshold.sum(axis=1), 1, 0)
-    ic, ac = (np.cumsum(own, axis=1)[:, :-1] for own in (inaccurate, accurate))
-    all_ic, all_ac = (own.sum(axis=1, keepdims=True) for own in (inaccurate, accurate))
+    ic, ac = (np.cumsum(counts, axis=1)[:, :-1] for counts in (inaccurate, accurate))
+    all_ic, all_ac = (counts.sum(axis=1, keepdims=True) for counts in (inaccurate, accurate))
     curve = np.stack([np.stack([ic, all_ic - ic], -1), np.stack([ac, all_ac - ac], -1)], -2)
     scores = patch_scores.columns(curve, np.zeros(ic.shape, bool))
     surplus = scores["surplus"]
@@ -238,8 +241,8 @@ def item_of(
     if fitted is not None:
         return _scored(counts, _lacking(rule, fitted, state, class_names))
     value = float(state["own"][0])
-    lacking = rule.undefined if math.isnan(value) else ""
-    record = _scored(counts, lacking)
-    own = value if math.isfinite(value) else None
-    set_value(record, "uncertainty_threshold", own, lacking or "no patch")
+    reason = rule.undefined if math.isnan(value) else ""
+    record = _scored(counts, reason)
+    finite = value if math.isfinite(value) else None
+    set_value(record, "uncertainty_threshold", finite, reason or "no patch")
     return record

@@ -116,11 +116,11 @@ class PavpuSettings(Settings):
         self.ends()
 
     @classmethod
-    def of(cls, **given: Any) -> Self:
-        """Settings of a definition, with what is `given` in place of its choices."""
-        if given.get("stride") == 0:  # the default stands for the window
+    def of(cls, **choices: Any) -> Self:
+        """Settings of a definition, with what is `choices` in place of its choices."""
+        if choices.get("stride") == 0:  # the default stands for the window
             raise UsageError("--stride 0; expected a whole number of at least 1.")
-        return super().of(**given)
+        return super().of(**choices)
 
     def ends(self) -> tuple[float, float] | None:
         """The ends of `curve_range`. Raises `UsageError` for what is no range."""
@@ -160,8 +160,8 @@ def refuse_unused_base(options: Mapping[str, Any], uncertainties: Collection[str
     """Raise `UsageError` for a `log_base` among options where no uncertainty is an entropy."""
     if "log_base" not in options or IN_NATS & set(uncertainties):
         return
-    given = options["log_base"]
-    bases = list(given) if isinstance(given, list | tuple) else [given]
+    log_base = options["log_base"]
+    bases = list(log_base) if isinstance(log_base, list | tuple) else [log_base]
     if any(base not in ("e", math.e) for base in bases):
         raise UsageError(
             f"--log-base {', '.join(map(str, bases))} is of entropies "
@@ -177,9 +177,11 @@ def threshold_in(report: dict[str, Any], settings: PavpuSettings, path: str) -> 
     where there is none, or where it was fitted for each class or item apart.
     """
     results = report["results"]
-    said = {k: v for k, v in report["settings"].items() if family_of(k) == "pavpu" and k in results}
+    settings_by_key = {
+        k: v for k, v in report["settings"].items() if family_of(k) == "pavpu" and k in results
+    }
     try:
-        return _threshold_in(said, results, settings, path)
+        return _threshold_in(settings_by_key, results, settings, path)
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise UsageError(
             f"--threshold-from {path}: its PAvPU is not as `uqeval pavpu` writes it "
@@ -188,21 +190,29 @@ def threshold_in(report: dict[str, Any], settings: PavpuSettings, path: str) -> 
 
 
 def _threshold_in(
-    said: dict[str, Any], results: dict[str, Any], settings: PavpuSettings, path: str
+    settings_by_key: dict[str, Any], results: dict[str, Any], settings: PavpuSettings, path: str
 ) -> float:
     fitting = [
         key
-        for key, own in said.items()
-        if own["uncertainty"] == settings.uncertainty and own["log_base"] == settings.log_base
+        for key, stored in settings_by_key.items()
+        if stored["uncertainty"] == settings.uncertainty and stored["log_base"] == settings.log_base
     ]
     if not fitting:
-        held = sorted({f"{own['uncertainty']}" for own in said.values()})
+        uncertainties = sorted({f"{stored['uncertainty']}" for stored in settings_by_key.values()})
         raise UsageError(
             f"--threshold-from {path}: it has no threshold for {settings.uncertainty} with log "
-            f"base {settings.log_base}; it has PAvPU for {cut(', '.join(held) or 'nothing')}."
+            f"base {settings.log_base}; it has PAvPU for "
+            f"{cut(', '.join(uncertainties) or 'nothing')}."
         )
     size = (settings.window, settings.stride)
-    best = next((k for k in fitting if (said[k]["window"], said[k]["stride"]) == size), fitting[0])
+    best = next(
+        (
+            k
+            for k in fitting
+            if (settings_by_key[k]["window"], settings_by_key[k]["stride"]) == size
+        ),
+        fitting[0],
+    )
     value = results[best]["uncertainty_threshold"]
     if value is None:
         raise UsageError(
@@ -214,40 +224,43 @@ def _threshold_in(
 
 def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, PavpuSettings]:
     """The settings of every variant, checked against the data."""
-    chosen = dict(options)
-    path = chosen.get("threshold_from")
-    if path is not None and "threshold" in chosen:
+    choices = dict(options)
+    path = choices.get("threshold_from")
+    if path is not None and "threshold" in choices:
         raise UsageError("--threshold and --threshold-from exclude each other; give one of them.")
-    found: dict[str, PavpuSettings] = variants("pavpu", PavpuSettings, chosen, ("uncertainty",))
+    settings: dict[str, PavpuSettings] = variants("pavpu", PavpuSettings, choices, ("uncertainty",))
     if path is not None:
         from uqeval.report.schema import Report
 
         fitted = Report.load(path).model_dump()
-        found = {
-            key: dataclasses.replace(own, threshold=repr(threshold_in(fitted, own, str(path))))
-            for key, own in found.items()
-        }
-    refuse_unused_base(options, [own.uncertainty for own in found.values()])
-    for own in found.values():
-        check_uncertainty(own.uncertainty, info)
-        _check_threshold(own, info)
-        if own.top_k >= info.classes:
-            raise UsageError(
-                f"--top-k {own.top_k} of {info.classes} classes: every pixel would be right."
+        settings = {
+            key: dataclasses.replace(
+                variant, threshold=repr(threshold_in(fitted, variant, str(path)))
             )
-        if own.window > 1 and set(info.sizes) == {(1, 1)}:
+            for key, variant in settings.items()
+        }
+    refuse_unused_base(options, [variant.uncertainty for variant in settings.values()])
+    for variant in settings.values():
+        check_uncertainty(variant.uncertainty, info)
+        _check_threshold(variant, info)
+        if variant.top_k >= info.classes:
             raise UsageError(
-                f"--window {own.window}: {info.where} holds items of one pixel (image "
-                f"classification), and a patch of {own.window}×{own.window} pixels needs "
+                f"--top-k {variant.top_k} of {info.classes} classes: every pixel would be right."
+            )
+        if variant.window > 1 and set(info.sizes) == {(1, 1)}:
+            raise UsageError(
+                f"--window {variant.window}: {info.where} holds items of one pixel (image "
+                f"classification), and a patch of {variant.window}×{variant.window} pixels needs "
                 "neighbours. Give --window 1, or evaluate calibration and failure."
             )
         for name, (height, width) in zip(info.names, info.sizes, strict=True):
-            if own.border == "drop" and own.window > min(height, width):
+            if variant.border == "drop" and variant.window > min(height, width):
                 raise UsageError(
-                    f"--window {own.window} is larger than item {name} of {info.where}, which is "
-                    f"{height}×{width} (height×width); give a smaller window, or --border partial."
+                    f"--window {variant.window} is larger than item {name} of {info.where}, which "
+                    f"is {height}×{width} (height×width); give a smaller window, or --border "
+                    "partial."
                 )
-    return found
+    return settings
 
 
 def _check_threshold(settings: PavpuSettings, info: DatasetInfo) -> None:

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, RegressionSettings]:
-    found: dict[str, RegressionSettings] = variants(
+    settings: dict[str, RegressionSettings] = variants(
         "regression", RegressionSettings, options, ("uncertainty", "distribution", "proportion")
     )
-    for own in found.values():
-        numbers.check_sigma(own.uncertainty, info)
-        numbers.check_unit(own.uncertainty, info)
-    return found
+    for variant in settings.values():
+        numbers.check_sigma(variant.uncertainty, info)
+        numbers.check_unit(variant.uncertainty, info)
+    return settings
 
 
 class Regression(Evaluation[RegressionSettings]):
@@ -45,8 +45,8 @@ class Regression(Evaluation[RegressionSettings]):
         return self.tallies()[0]
 
     def maps(self) -> set[str]:
-        wanted = {"label", "error", "target", TARGET_COUNTS, self.settings.sigma}
-        return wanted | ({"mean"} if self.settings.proportion == "quantile" else set())
+        names = {"label", "error", "target", TARGET_COUNTS, self.settings.sigma}
+        return names | ({"mean"} if self.settings.proportion == "quantile" else set())
 
     def tallies(self) -> tuple[Tally, ...]:
         return _tallies(self.settings)
@@ -58,54 +58,58 @@ class Regression(Evaluation[RegressionSettings]):
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         """`exact`: Σ (y - ȳ)² from the states of single items, which keeps all digits."""
-        sums, own, *held = (states[tally] for tally in self.tallies())
+        sums, score_state, *interval_states = (states[tally] for tally in self.tallies())
         spread = _merged_spread(sums) if exact is None else exact
-        return _record(self.settings, sums, own, held, spread)
+        return _record(self.settings, sums, score_state, interval_states, spread)
 
     def columns(
-        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
-        own = (states[tally] for tally in self.tallies())
-        return regression_columns.columns(self.settings, *own)
+        states_of_set = (states[tally] for tally in self.tallies())
+        return regression_columns.columns(self.settings, *states_of_set)
 
     def gaps(self) -> dict[Place, Gaps]:
         if self.settings.area == "crossing":
             return {}
         return {("auce",): _gaps(self.settings, self.tallies())}
 
-    def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+    def records(self, results: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
         tallies, items = self.tallies(), []
-        for packed in zip(*(counted[tally].items for tally in tallies), strict=True):
-            sums, scores, *held = (
+        for packed in zip(*(results[tally].items for tally in tallies), strict=True):
+            sums, scores, *interval_columns = (
                 tally.unpack(data) for tally, data in zip(tallies, packed, strict=True)
             )
-            record = _record(self.settings, sums, scores, held, float(sums["within"][0]))
+            record = _record(
+                self.settings, sums, scores, interval_columns, float(sums["within"][0])
+            )
             items.append({k: v for k, v in record.items() if not isinstance(v, dict)})
         return items
 
-    def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
+    def found(self, results: Mapping[Tally, Counted], exact: Any) -> Run:
         """Raise `DataError` where no target is valid."""
-        own = counted[self._sums]
-        numbers.refuse_nothing(int(own.total["count"][0]), self.info)
-        spread = _target_spread([self._sums.unpack(data) for data in own.items])
-        return super().found(counted, spread)
+        counts = results[self._sums]
+        numbers.refuse_nothing(int(counts.total["count"][0]), self.info)
+        spread = _target_spread([self._sums.unpack(data) for data in counts.items])
+        return super().found(results, spread)
 
     def numerics(self, run: Run) -> dict[str, int]:
-        sums, _, held, *_ = self.tallies()
-        return numbers.counts_of(run.total(sums)) | {"ties": int(run.total(held)["ties"][0])}
+        sums, _, interval_tallies, *_ = self.tallies()
+        return numbers.counts_of(run.total(sums)) | {
+            "ties": int(run.total(interval_tallies)["ties"][0])
+        }
 
     def warnings(self, run: Run) -> list[str]:
         from uqeval.tallies import TargetCounts
 
-        found = numbers.void_items(self.info.names, [item["pixels"] for item in run.items])
-        found += numbers.zero_targets(run.total(TargetCounts()), self.info)
+        messages = numbers.void_items(self.info.names, [item["pixels"] for item in run.items])
+        messages += numbers.zero_targets(run.total(TargetCounts()), self.info)
         zero = int(run.total(self._sums)["zero"][0, 0])
         if zero:
-            found.append(
+            messages.append(
                 f"σ = 0 at {zero} of {run.results['pixels']} evaluated pixels: no likelihood; "
                 "intervals of width 0 hold a target only where the prediction is exact."
             )
-        return found
+        return messages
 
 
 def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
@@ -116,9 +120,9 @@ def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
     scores = PredictiveScores(
         distribution == "laplace", rs.LEVELS, rs.factors(rs.LEVELS, distribution), sigma
     )
-    held = IntervalCounts(rs.factors(settings.interval_levels, distribution), sigma)
+    interval_counts = IntervalCounts(rs.factors(settings.interval_levels, distribution), sigma)
     below = QuantileCounts(rs.quantiles(settings.quantile_levels, distribution), sigma)
-    shares = (held, below) if settings.proportion == "quantile" else (held,)
+    shares = (interval_counts, below) if settings.proportion == "quantile" else (interval_counts,)
     return (ErrorSums(sigma), scores, *shares)
 
 
@@ -132,8 +136,8 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> Gaps:
 
     def signed(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
         n = states[tallies[0]]["count"][:, 0]
-        held = regression_columns.held(states[tallies[-1]], levels, n)
-        gaps: NDArray[np.float64] = np.stack([held[own] for own in settings.plotted], 1)
+        observed = regression_columns.held(states[tallies[-1]], levels, n)
+        gaps: NDArray[np.float64] = np.stack([observed[level] for level in settings.plotted], 1)
         gaps -= p * n[:, None]
         return gaps
 
@@ -141,8 +145,8 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> Gaps:
         n = np.maximum(states[tallies[0]]["count"][:, :1], 1)
         steps = np.diff(p, prepend=p[0], append=p[-1])
         area: NDArray[np.float64] = (steps[:-1] + steps[1:]) / (2 * n)
-        same: NDArray[np.float64] = np.ones(p.size) / (p.size * n)
-        return area if settings.area == "trapezoid" else same
+        equal_weights: NDArray[np.float64] = np.ones(p.size) / (p.size * n)
+        return area if settings.area == "trapezoid" else equal_weights
 
     return Gaps(signed, weights)
 
@@ -150,37 +154,42 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> Gaps:
 def _merged_spread(sums: State) -> float:
     """Σ (y - ȳ)² of merged items: the same to the last places where ȳ is not far above σ_y."""
     n, total = int(sums["count"][0]), float(sums["sums"][0, 4])
-    between = float(sums["means"][0]) - total * total / n if n else 0.0
-    return float(sums["within"][0]) + max(between, 0.0)
+    between_items = float(sums["means"][0]) - total * total / n if n else 0.0
+    return float(sums["within"][0]) + max(between_items, 0.0)
 
 
 def _target_spread(states: list[State]) -> float:
     """Σ (y - ȳ)² over all items: within them, and of their means."""
-    some = [s for s in states if s["count"][0]]
-    counts = [int(s["count"][0]) for s in some]
-    means = [float(s["sums"][0, 4]) / n for n, s in zip(counts, some, strict=True)]
+    nonempty = [s for s in states if s["count"][0]]
+    counts = [int(s["count"][0]) for s in nonempty]
+    means = [float(s["sums"][0, 4]) / n for n, s in zip(counts, nonempty, strict=True)]
     # Of large means the differences: a mean is rounded, and `rest` says what it lacks.
-    about = [
-        m - means[0] + float(s["rest"][0]) / n for m, n, s in zip(means, counts, some, strict=True)
+    deviations = [
+        m - means[0] + float(s["rest"][0]) / n
+        for m, n, s in zip(means, counts, nonempty, strict=True)
     ]
-    mean = math.fsum(n * d for n, d in zip(counts, about, strict=True)) / sum(counts)
-    between = [n * (d - mean) ** 2 for n, d in zip(counts, about, strict=True)]
-    return math.fsum([*(float(s["within"][0]) for s in some), *between])
+    mean = math.fsum(n * d for n, d in zip(counts, deviations, strict=True)) / sum(counts)
+    between_items = [n * (d - mean) ** 2 for n, d in zip(counts, deviations, strict=True)]
+    return math.fsum([*(float(s["within"][0]) for s in nonempty), *between_items])
 
 
 def _record(
-    settings: RegressionSettings, sums: State, scores: State, held: list[State], spread: float
+    settings: RegressionSettings,
+    sums: State,
+    scores: State,
+    interval_states: list[State],
+    spread: float,
 ) -> dict[str, Any]:
-    """All scores of the whole set or of one item; `held` of intervals, and of quantiles."""
+    """All scores of a set or of one item; `interval_states`: of intervals, then of quantiles."""
     n, zero = int(sums["count"][0]), int(sums["zero"][0, 0])
     error, squares, _, variances, _ = (float(v) for v in sums["sums"][0])
     levels = (settings.interval_levels, settings.quantile_levels)
-    found, *quantiles = (
-        dict(zip(own, itertools.accumulate(state["counts"].tolist()), strict=False))
-        for own, state in zip(levels, held, strict=False)
+    scores_of_set, *quantiles = (
+        dict(zip(level, itertools.accumulate(state["counts"].tolist()), strict=False))
+        for level, state in zip(levels, interval_states, strict=False)
     )
     ends = {0.0: 0, 1.0: n}  # nothing lies below -∞, everything below ∞
-    plotted = ends | (quantiles[0] if quantiles else found)
+    plotted = ends | (quantiles[0] if quantiles else scores_of_set)
     observed = [plotted[p] / n if n else None for p in settings.plotted]
     gaps = (settings.plotted, observed, settings.area)
     values = {
@@ -190,9 +199,9 @@ def _record(
         "sharpness": (variances, n),
     }  # fmt: skip
     record: dict[str, Any] = {"pixels": n}
-    for field, given in values.items():
+    for field, column_values in values.items():
         metric = rs.BY_FIELD[field]
-        value = None if field.startswith("auce") and not n else metric.formula(*given)
+        value = None if field.startswith("auce") and not n else metric.formula(*column_values)
         reason = metric.undefined
         if quantiles and field in ("auce_over", "auce_under"):
             value, reason = None, "of quantiles the sign of a gap tells a bias, no confidence"
@@ -201,7 +210,7 @@ def _record(
         set_value(record, field, value, reason)
     record["calibration"] = {"p": list(settings.plotted), "observed": observed}
     totals = dict(zip(rs.LEVELS, scores["intervals"].tolist(), strict=True))
-    for field, of_level in (("interval_score", totals), ("coverage", found)):
+    for field, of_level in (("interval_score", totals), ("coverage", scores_of_set)):
         record[field] = {}
         for p in rs.LEVELS:
             value, reason = rs.mean(of_level[p], n), rs.BY_FIELD[field].undefined

@@ -19,7 +19,7 @@ def columns(
     settings: RegressionSettings,
     sums: SetStates,
     scores: SetStates,
-    inside: SetStates,
+    interval_states: SetStates,
     below: SetStates | None = None,
 ) -> dict[Place, NDArray[Any]]:
     """Return the scores of states of `ErrorSums`, `PredictiveScores` and `IntervalCounts`, and of
@@ -30,7 +30,7 @@ def columns(
     error, squares, _, variances, total = sums["sums"][:, 0].T
     within = sums["within"][:, 0]
     spread = within + np.maximum(sums["means"][:, 0] - np.where(n, total * total / n, 0.0), 0.0)
-    found: dict[Place, NDArray[Any]] = {
+    results: dict[Place, NDArray[Any]] = {
         ("pixels",): n,
         ("rmse",): np.sqrt(over(squares, n)),
         ("mae",): over(error, n),
@@ -39,18 +39,18 @@ def columns(
         ("crps",): over(scores["crps"][:, 0], n),
         ("sharpness",): np.sqrt(over(variances, n)),
     }
-    covered = held(inside, settings.interval_levels, n)
+    covered = held(interval_states, settings.interval_levels, n)
     for i, p in enumerate(LEVELS):
-        found["interval_score", f"{100 * p:g}"] = over(scores["intervals"][:, i], n)
-        found["coverage", f"{100 * p:g}"] = over(covered[p], n)
+        results["interval_score", f"{100 * p:g}"] = over(scores["intervals"][:, i], n)
+        results["coverage", f"{100 * p:g}"] = over(covered[p], n)
     plotted = covered if below is None else held(below, settings.quantile_levels, n)
     observed = np.stack([over(plotted[p], n) for p in settings.plotted], 1)
     gaps = np.array(settings.plotted) - observed
-    found["auce",] = _area(settings, gaps, np.abs)
+    results["auce",] = _area(settings, gaps, np.abs)
     if below is None:
-        found["auce_over",] = _area(settings, gaps, lambda gap: np.maximum(gap, 0.0))
-        found["auce_under",] = _area(settings, gaps, lambda gap: np.maximum(-gap, 0.0))
-    return found
+        results["auce_over",] = _area(settings, gaps, lambda gap: np.maximum(gap, 0.0))
+        results["auce_under",] = _area(settings, gaps, lambda gap: np.maximum(-gap, 0.0))
+    return results
 
 
 def held(states: SetStates, levels: Sequence[float], n: NDArray[Any]) -> dict[float, NDArray[Any]]:
@@ -63,14 +63,14 @@ def held(states: SetStates, levels: Sequence[float], n: NDArray[Any]) -> dict[fl
 def _area(
     settings: RegressionSettings,
     gaps: NDArray[Any],
-    part: Callable[[NDArray[Any]], NDArray[Any]],
+    part_of_gap: Callable[[NDArray[Any]], NDArray[Any]],
 ) -> NDArray[Any]:
     """What a rule of `regression_scores.area` makes of a part of the gaps [set, level]."""
     import numpy as np
 
-    own = part(gaps)
+    gap_parts = part_of_gap(gaps)
     if settings.area == "mean":
-        return np.asarray(own.mean(axis=1))
+        return np.asarray(gap_parts.mean(axis=1))
     share: Any = 0.5  # of a step that has the part of its left end
     if settings.area == "crossing":
         x, y = gaps[:, :-1], gaps[:, 1:]
@@ -78,5 +78,9 @@ def _area(
         # Where the line crosses 0 both ends make triangles, elsewhere a trapezoid.
         halved = np.where(x * y < 0, 0.5, 1.0)
         steps = np.diff(settings.plotted) * halved
-        return np.asarray((steps * (own[:, :-1] * share + own[:, 1:] * (1 - share))).sum(axis=1))
-    return np.asarray((np.diff(settings.plotted) * (own[:, :-1] + own[:, 1:]) / 2).sum(axis=1))
+        return np.asarray(
+            (steps * (gap_parts[:, :-1] * share + gap_parts[:, 1:] * (1 - share))).sum(axis=1)
+        )
+    return np.asarray(
+        (np.diff(settings.plotted) * (gap_parts[:, :-1] + gap_parts[:, 1:]) / 2).sum(axis=1)
+    )

@@ -66,23 +66,23 @@ def nll(total: float, pixels: int, zero: int) -> float | None:
 
 
 def area(
-    p: Sequence[float], observed: Sequence[float], rule: str, part: Callable[[float], float]
+    p: Sequence[float], observed: Sequence[float], rule: str, part_of_gap: Callable[[float], float]
 ) -> float:
-    """What a rule of `AREAS` makes of a `part` of the gaps p - p̂ over the levels.
+    """What a rule of `AREAS` makes of a `part_of_gap` of the gaps p - p̂ over the levels.
 
     "trapezoid": of the gaps' parts; "crossing": of the line through the gaps, cut where it crosses
     0; "mean": of the gaps' parts, no area.
     """
     gaps = [a - b for a, b in zip(p, observed, strict=True)]
     if rule == "mean":
-        return math.fsum(map(part, gaps)) / len(gaps)
+        return math.fsum(map(part_of_gap, gaps)) / len(gaps)
     total = []
     for (a, x), (b, y) in itertools.pairwise(zip(p, gaps, strict=True)):
         if rule == "crossing" and x * y < 0:
             share = abs(x) / (abs(x) + abs(y))  # of the step, where the line crosses 0
-            total.append((b - a) * (part(x) * share + part(y) * (1 - share)) / 2)
+            total.append((b - a) * (part_of_gap(x) * share + part_of_gap(y) * (1 - share)) / 2)
         else:
-            total.append((b - a) * (part(x) + part(y)) / 2)
+            total.append((b - a) * (part_of_gap(x) + part_of_gap(y)) / 2)
     return math.fsum(total)
 
 

@@ -117,20 +117,20 @@ class Segmentation(Evaluation[SegmentationSettings]):
         return _results(states[self._counts], self.info.class_names)
 
     def columns(
-        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
         return _columns(states[self._counts])
 
-    def records(self, counted: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+    def records(self, results: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
         tally = self._counts
-        return [scores(tally.unpack(data)) for data in counted[tally].items]
+        return [scores(tally.unpack(data)) for data in results[tally].items]
 
     def numerics(self, run: Run) -> dict[str, int]:
         return {"void": int(run.total(self._counts)["void"][0])}
 
-    def check(self, counted: Mapping[Tally, Counted]) -> None:
+    def check(self, results: Mapping[Tally, Counted]) -> None:
         """Raise `DataError` where every label is void."""
-        if not counted[self._counts].total["labelled"].any():
+        if not results[self._counts].total["labelled"].any():
             raise DataError(
                 f"{self.info.labels}: nothing is left to evaluate: all labels of "
                 f"{number_of(len(self.info.names), 'item')} are ignore_index "

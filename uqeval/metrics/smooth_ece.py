@@ -55,26 +55,26 @@ def bandwidths(gaps: NDArray[Any], *, coarse: bool = False) -> NDArray[Any]:
     """
     import numpy as np
 
-    found, most = np.zeros(len(gaps)), gaps.shape[1] - 1
+    widths, most = np.zeros(len(gaps)), gaps.shape[1] - 1
     levels = _COARSE if coarse else _LEVELS
     for first in range(0, len(gaps), _SETS):
-        own = gaps[first : first + _SETS]
-        at, high = np.arange(len(own)), np.full(len(own), np.inf)
+        block = gaps[first : first + _SETS]
+        at, high = np.arange(len(block)), np.full(len(block), np.inf)
         for least, nodes, terms in (*levels, (0.0, most, most + 1)):
-            spectrum = _spectrum(own[at], terms)
+            spectrum = _spectrum(block[at], terms)
             low = np.maximum(np.abs(spectrum[:, 0]), least)
             top = _error(spectrum, low, nodes)
             # No error is below the mean gap, the error of an infinite bandwidth.
-            here = (low > least) | (top > low) | (not least)
-            bracket = low[here], np.minimum(top, high[at])[here], top[here]
-            sigma = _fixed_points(spectrum[here], *bracket, nodes)
+            is_between = (low > least) | (top > low) | (not least)
+            bracket = low[is_between], np.minimum(top, high[at])[is_between], top[is_between]
+            sigma = _fixed_points(spectrum[is_between], *bracket, nodes)
             if coarse and nodes < most:
-                sigma = _newton_step(spectrum[here], sigma, nodes, min(_FINER * nodes, most))
-            found[first + at[here]] = sigma
-            high[at], at = low, at[~here]
+                sigma = _newton_step(spectrum[is_between], sigma, nodes, min(_FINER * nodes, most))
+            widths[first + at[is_between]] = sigma
+            high[at], at = low, at[~is_between]
             if not at.size:
                 break
-    return found
+    return widths
 
 
 def _fixed_points(
@@ -87,7 +87,7 @@ def _fixed_points(
     import numpy as np
 
     at_low, at_high = top - low, _error(spectrum, high, nodes) - high
-    found = np.where(at_low <= _TOLERANCE, low, high)
+    midpoints = np.where(at_low <= _TOLERANCE, low, high)
     at = np.flatnonzero((at_low > _TOLERANCE) & (at_high < -_TOLERANCE))
     side = np.zeros(len(low))
     for _ in range(100):
@@ -96,16 +96,16 @@ def _fixed_points(
         a, b = at_low[at], at_high[at]
         middle = low[at] + (high[at] - low[at]) * a / (a - b)
         excess = _error(spectrum[at], middle, nodes) - middle
-        found[at] = middle
+        midpoints[at] = middle
         above = excess < 0  # σ* lies below the middle
         high[at] = np.where(above, middle, high[at])
         low[at] = np.where(above, low[at], middle)
-        again = side[at] == np.where(above, 1, -1)
-        at_high[at] = np.where(above, excess, np.where(again, b / 2, b))
-        at_low[at] = np.where(above, np.where(again, a / 2, a), excess)
+        repeated = side[at] == np.where(above, 1, -1)
+        at_high[at] = np.where(above, excess, np.where(repeated, b / 2, b))
+        at_low[at] = np.where(above, np.where(repeated, a / 2, a), excess)
         side[at] = np.where(above, 1, -1)
         at = at[np.abs(excess) > _TOLERANCE]
-    return found
+    return midpoints
 
 
 def _newton_step(
@@ -127,8 +127,8 @@ def _cosines(terms: int, nodes: int) -> NDArray[Any]:
     import numpy as np
 
     turns = np.outer(np.arange(terms), np.arange(nodes + 1)) % (2 * nodes)
-    found: NDArray[Any] = np.cos(np.pi / nodes * turns)
-    return found
+    cosines: NDArray[Any] = np.cos(np.pi / nodes * turns)
+    return cosines
 
 
 def _spectrum(gaps: NDArray[Any], terms: int) -> NDArray[Any]:
@@ -170,8 +170,8 @@ def _error(spectrum: NDArray[Any], sigma: NDArray[Any], nodes: int) -> NDArray[A
     total = size.sum(axis=1) - (size[:, 0] + size[:, -1]) / 2
     rows, at = np.nonzero(np.signbit(f[:, 1:]) != np.signbit(f[:, :-1]))
     a, b = size[rows, at], size[rows, at + 1]
-    lacking = (a + b) / 6 - a * b / np.maximum(a + b, np.finfo(float).tiny)
-    total += np.bincount(rows, lacking, len(total))
+    remainder = (a + b) / 6 - a * b / np.maximum(a + b, np.finfo(float).tiny)
+    total += np.bincount(rows, remainder, len(total))
     return np.asarray(total / nodes)
 
 
@@ -186,10 +186,10 @@ def _bound(sigma: NDArray[Any], absolute: NDArray[Any], nodes: int) -> NDArray[A
     import numpy as np
 
     with np.errstate(all="ignore"):
-        inside = (nodes - 1) * sigma
-        integral = 1e-6 * sigma * np.fmax(1.0, (32 / inside) ** 3)
-        found: NDArray[Any] = np.fmin(absolute * 0.968 / 8 / inside**2 + integral, absolute)
-    return found
+        width_in_nodes = (nodes - 1) * sigma
+        integral = 1e-6 * sigma * np.fmax(1.0, (32 / width_in_nodes) ** 3)
+        bound: NDArray[Any] = np.fmin(absolute * 0.968 / 8 / width_in_nodes**2 + integral, absolute)
+    return bound
 
 
 METRICS = (
@@ -249,17 +249,17 @@ class SmoothEce(Part[CalibrationSettings]):
         return record
 
     def columns(
-        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
         import numpy as np
 
-        own = states[self._gaps]
-        pixels, known = own["pixels"], own["pixels"][:, 0] > 0
-        found = np.full(own.sets, np.nan)
-        found[known] = bandwidths(own["gaps"][known] / pixels[known], coarse=True)
-        bound = _bound(found, own["absolute"][:, 0] / pixels[:, 0], own["gaps"].shape[1])
-        return {("smooth_ece",): found, ("smooth_ece_bandwidth",): found,
-                ("smooth_ece_bound",): np.where(known, bound, np.nan)}  # fmt: skip
+        state = states[self._gaps]
+        pixels, nonempty = state["pixels"], state["pixels"][:, 0] > 0
+        values = np.full(state.sets, np.nan)
+        values[nonempty] = bandwidths(state["gaps"][nonempty] / pixels[nonempty], coarse=True)
+        bound = _bound(values, state["absolute"][:, 0] / pixels[:, 0], state["gaps"].shape[1])
+        return {("smooth_ece",): values, ("smooth_ece_bandwidth",): values,
+                ("smooth_ece_bound",): np.where(nonempty, bound, np.nan)}  # fmt: skip
 
     def gaps(self) -> dict[Place, Gaps]:
         """Return the smoothed gaps at the bandwidth σ* of the first set.
@@ -280,7 +280,7 @@ class SmoothEce(Part[CalibrationSettings]):
             pixels = np.maximum(states[tally]["pixels"], 1)
             width = np.full(_TESTED + 1, 1 / _TESTED)
             width[[0, -1]] /= 2
-            found: NDArray[np.float64] = width / pixels
-            return found
+            densities: NDArray[np.float64] = width / pixels
+            return densities
 
         return {("smooth_ece",): Gaps(signed, weights)}

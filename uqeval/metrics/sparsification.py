@@ -39,13 +39,13 @@ WIDEST = 128
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, SparsificationSettings]:
-    found: dict[str, SparsificationSettings] = variants(
+    settings: dict[str, SparsificationSettings] = variants(
         "sparsification", SparsificationSettings, options, ("uncertainty", "error")
     )
-    found = {key: own.for_data(info.kind, info.where) for key, own in found.items()}
-    for own in found.values():
-        check_uncertainty(own.uncertainty, info)
-    return found
+    settings = {key: variant.for_data(info.kind, info.where) for key, variant in settings.items()}
+    for variant in settings.values():
+        check_uncertainty(variant.uncertainty, info)
+    return settings
 
 
 class Sparsification(Evaluation[SparsificationSettings]):
@@ -72,10 +72,10 @@ class Sparsification(Evaluation[SparsificationSettings]):
     def _items(self) -> ItemCurves:
         from uqeval.tallies import Error, ItemCurves, Uncertainty
 
-        own = self.settings
-        every = own.grid == "every-rank"
-        score, error = Uncertainty(own.uncertainty), Error(own.error)
-        return ItemCurves(score, error, self.info.classes, own.cuts, every)
+        settings = self.settings
+        every_rank = settings.grid == "every-rank"
+        score, error = Uncertainty(settings.uncertainty), Error(settings.error)
+        return ItemCurves(score, error, self.info.classes, settings.cuts, every_rank)
 
     @property
     def _coarse(self) -> dict[Uncertainty | Error, RankedErrors]:
@@ -111,20 +111,20 @@ class Sparsification(Evaluation[SparsificationSettings]):
         if exact is not None:
             return _results(self.settings, exact.curves)
         ladders = [RankBins.of(tally, states[tally]) for tally in self._coarse.values()]
-        found = _curves(self.settings, *ladders) if ladders[0].total else sc.VOID
-        return _results(self.settings, found)
+        curves = _curves(self.settings, *ladders) if ladders[0].total else sc.VOID
+        return _results(self.settings, curves)
 
     def columns(
-        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
         if self._of_items:
             return {}
         ranked, ideal = (SetRankBins.of(states[tally]) for tally in self._coarse.values())
         return sparsification_columns.columns(self.settings, ranked, ideal)
 
-    def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
+    def found(self, results: Mapping[Tally, Counted], exact: Any) -> Run:
         """Raise `DataError` where no target is valid."""
-        packed = counted[self._items]
+        packed = results[self._items]
         items = _items(self.settings, self._items, packed)
         pixels = [int(self._items.unpack(data)["kept"][0]) for data in packed.items]
         if self.info.kind == "regression":
@@ -132,27 +132,27 @@ class Sparsification(Evaluation[SparsificationSettings]):
         if self._of_items:
             exact = Exact(_mean(self.settings, items))
         exact = dataclasses.replace(exact, items=items, pixels=pixels)
-        return Run(counted, exact, self.scores({}, exact), [sc.scores(one) for one in items])
+        return Run(results, exact, self.scores({}, exact), [sc.scores(item) for item in items])
 
     def numerics(self, run: Run) -> dict[str, int]:
         exact: Exact = run.exact
-        found = {"items_undefined": sum(isinstance(one, str) for one in exact.items)}
+        counts = {"items_undefined": sum(isinstance(item, str) for item in exact.items)}
         if exact.ranked is not None:
             zero = "sigma_zero" if self.settings.uncertainty == "sigma" else "uncertainty_zero"
-            found[zero] = int(exact.ranked.pixels[exact.ranked.zeros].sum())
-            found["ties_at_cuts"] = sc.cut_ties(exact.ranked, self.settings.cuts)
+            counts[zero] = int(exact.ranked.pixels[exact.ranked.zeros].sum())
+            counts["ties_at_cuts"] = sc.cut_ties(exact.ranked, self.settings.cuts)
         if self.info.kind == "regression":
-            found["invalid"] = sum(h * w for h, w in self.info.sizes) - sum(exact.pixels)
-        return found
+            counts["invalid"] = sum(h * w for h, w in self.info.sizes) - sum(exact.pixels)
+        return counts
 
     def warnings(self, run: Run) -> list[str]:
         from uqeval.tallies import TargetCounts
 
-        found = []
+        messages = []
         if self.info.kind == "regression":
-            found += numbers.void_items(self.info.names, run.exact.pixels)
-            found += numbers.zero_targets(run.total(TargetCounts()), self.info)
-        return found + sign_warnings("sparsification", run.results)
+            messages += numbers.void_items(self.info.names, run.exact.pixels)
+            messages += numbers.zero_targets(run.total(TargetCounts()), self.info)
+        return messages + sign_warnings("sparsification", run.results)
 
 
 @dataclass(frozen=True)
@@ -176,120 +176,122 @@ def _coarse(
     from uqeval.tallies import Error, RankedErrors, Uncertainty
 
     score, error = Uncertainty(settings.uncertainty), Error(settings.error)
-    return {by: RankedErrors(by, error, classes) for by in (score, error)}
+    return {ranking: RankedErrors(ranking, error, classes) for ranking in (score, error)}
 
 
-def _ranked(settings: SparsificationSettings, own: ItemCurves) -> Passes:
+def _ranked(settings: SparsificationSettings, item_tally: ItemCurves) -> Passes:
     """Rank the pixels of the whole set in two passes; return their `Exact` curves."""
     from uqeval.tallies import RankedErrors
 
-    error, cuts, every = own.error, own.cuts, own.every_rank
-    coarse = _coarse(settings, own.classes)
+    error, cuts, every_rank = item_tally.error, item_tally.cuts, item_tally.every_rank
+    coarse = _coarse(settings, item_tally.classes)
     first = yield tuple(coarse.values())
     ladders = {s: RankBins.of(tally, first[tally].total) for s, tally in coarse.items()}
     if not ladders[error].total:
-        return Exact(sc.VOID, ladders[own.score])
-    wanted: dict[Any, list[RankedErrors]] = {}
-    for s, ladder in ladders.items():
-        rungs = sc.cut_rungs(ladder, cuts)
-        if s == own.score:
-            rungs += ladder.zeros
-        wanted[s] = []
-        if every:
-            rungs += _widest(ladder)
-            blocks = tuple((0, p) for p in ladder.prefixes(slice(None), 9))
-            wanted[s].append(RankedErrors(s, error, own.classes, False, 9, 13, blocks))
-        if rungs:
-            bins = tuple((0, p) for p in ladder.prefixes(rungs, 19))
-            wanted[s].append(RankedErrors(s, error, own.classes, False, 19, 13, bins))
-    asked = tuple(dict.fromkeys(t for tallies in wanted.values() for t in tallies))
-    counted = (yield asked) if asked else {}
-    for s, tallies in wanted.items():
+        return Exact(sc.VOID, ladders[item_tally.score])
+    split_tallies: dict[Any, list[RankedErrors]] = {}
+    for s, rank_bins in ladders.items():
+        split_bins = sc.cut_rungs(rank_bins, cuts)
+        if s == item_tally.score:
+            split_bins += rank_bins.zeros
+        split_tallies[s] = []
+        if every_rank:
+            split_bins += _widest(rank_bins)
+            blocks = tuple((0, p) for p in rank_bins.prefixes(slice(None), 9))
+            split_tallies[s].append(
+                RankedErrors(s, error, item_tally.classes, False, 9, 13, blocks)
+            )
+        if split_bins:
+            bins = tuple((0, p) for p in rank_bins.prefixes(split_bins, 19))
+            split_tallies[s].append(RankedErrors(s, error, item_tally.classes, False, 19, 13, bins))
+    requested = tuple(dict.fromkeys(t for tallies in split_tallies.values() for t in tallies))
+    results = (yield requested) if requested else {}
+    for s, tallies in split_tallies.items():
         for tally in tallies:
-            finer = RankBins.of(tally, counted[tally].total)
+            finer = RankBins.of(tally, results[tally].total)
             prefixes = [p for _, p in tally.bins]
             ladders[s] = ladders[s].with_split(finer, tally.skip, prefixes)
 
-    return Exact(_curves(settings, *ladders.values()), ladders[own.score])
+    return Exact(_curves(settings, *ladders.values()), ladders[item_tally.score])
 
 
 def _curves(settings: SparsificationSettings, ranked: RankBins, ideal: RankBins) -> sc.Curves | str:
     """The curves of pixels ranked by their uncertainty, and by their error."""
-    kept, model = sc.cut_ladder(ranked, settings.cuts)
+    retained, model = sc.cut_ladder(ranked, settings.cuts)
     by_oracle, oracle = sc.cut_ladder(ideal, settings.cuts)
-    more: dict[str, Any] = {"kept_by_oracle": by_oracle}
+    details: dict[str, Any] = {"kept_by_oracle": by_oracle}
     if settings.grid == "every-rank":
         (a, a_bound), (b, b_bound) = map(sc.area_of_every_rank, (ranked, ideal))
-        more |= {"every": (a, b), "bound": a_bound + b_bound}
-    return settings.curves(kept, model, oracle, **more)
+        details |= {"every": (a, b), "bound": a_bound + b_bound}
+    return settings.curves(retained, model, oracle, **details)
 
 
-def _widest(ladder: RankBins) -> list[int]:
+def _widest(rank_bins: RankBins) -> list[int]:
     """The first rung, and those whose ties widen the bound of the area over every rank most."""
     import numpy as np
 
-    width = ladder.errors * (ladder.pixels / ladder.upto) * ladder.open
+    width = rank_bins.errors * (rank_bins.pixels / rank_bins.upto) * rank_bins.open
     order = np.argsort(-width, kind="stable")[:WIDEST]
     return [0, *(int(i) for i in order if width[i] > 0)]
 
 
 def _items(
-    settings: SparsificationSettings, tally: ItemCurves, counted: Counted
+    settings: SparsificationSettings, tally: ItemCurves, results: Counted
 ) -> list[sc.Curves | str]:
-    found = []
-    for data in counted.items:
+    curves = []
+    for data in results.items:
         state = tally.unpack(data)
-        more: dict[str, Any] = {"kept_by_oracle": state["kept_by_oracle"].tolist()}
+        details: dict[str, Any] = {"kept_by_oracle": state["kept_by_oracle"].tolist()}
         if tally.every_rank:
-            more["every"] = tuple(state["areas"].tolist())
+            details["every"] = tuple(state["areas"].tolist())
         sums = (state[name].tolist() for name in ("kept", "errors", "oracle"))
-        found.append(settings.curves(*sums, **more))
-    return found
+        curves.append(settings.curves(*sums, **details))
+    return curves
 
 
 def _mean(settings: SparsificationSettings, items: list[sc.Curves | str]) -> sc.Curves | str:
     """The mean of the items' curves, areas included; items without curves are left out."""
-    good = [one for one in items if isinstance(one, sc.Curves)]
+    good = [item for item in items if isinstance(item, sc.Curves)]
     if not good:
-        return next((one for one in items if isinstance(one, str) and one != sc.VOID), sc.VOID)
+        return next((item for item in items if isinstance(item, str) and item != sc.VOID), sc.VOID)
 
     def mean(values: list[float]) -> float:
         return math.fsum(values) / len(good)
 
-    model = [mean(list(v)) for v in zip(*(one.model for one in good), strict=True)]
-    oracle = [mean(list(v)) for v in zip(*(one.oracle for one in good), strict=True)]
+    model = [mean(list(v)) for v in zip(*(curves.model for curves in good), strict=True)]
+    oracle = [mean(list(v)) for v in zip(*(curves.oracle for curves in good), strict=True)]
     # A span of its own makes AURG the mean of the items' AURG.
-    area = mean([one.areas[0] for one in good])
-    span = (mean([one.aurg for one in good]) + area) / model[0] if model[0] else 0.0
+    area = mean([curves.areas[0] for curves in good])
+    span = (mean([curves.aurg for curves in good]) + area) / model[0] if model[0] else 0.0
     return sc.Curves(
-        model, oracle, (area, mean([one.areas[1] for one in good])), span,
-        mean([one.by for one in good]),
+        model, oracle, (area, mean([curves.areas[1] for curves in good])), span,
+        mean([curves.by for curves in good]),
     )  # fmt: skip
 
 
-def _results(settings: SparsificationSettings, found: sc.Curves | str) -> dict[str, Any]:
+def _results(settings: SparsificationSettings, curves: sc.Curves | str) -> dict[str, Any]:
     """What curves say."""
     results: dict[str, Any] = {
         "uncertainty": settings.uncertainty,
         "error": settings.error,
-        **sc.scores(found),
+        **sc.scores(curves),
     }
     if settings.grid == "every-rank":
         set_value(
             results, "ause_bound",
-            *((None, found) if isinstance(found, str) else (found.bound, "")),
+            *((None, curves) if isinstance(curves, str) else (curves.bound, "")),
         )  # fmt: skip
-    return results | _record(settings, found)
+    return results | _record(settings, curves)
 
 
-def _record(settings: SparsificationSettings, found: sc.Curves | str) -> dict[str, Any]:
+def _record(settings: SparsificationSettings, curves: sc.Curves | str) -> dict[str, Any]:
     steps = settings.steps
     record: dict[str, Any] = {"fractions": [k / steps for k in range(steps)]}
-    if isinstance(found, str):
+    if isinstance(curves, str):
         for name in ("curve", "oracle", "error_curve", "normalisation"):
-            record |= {name: None, f"{name}_reason": found}
+            record |= {name: None, f"{name}_reason": curves}
         return record
-    model, oracle = list(found.model), list(found.oracle)
+    model, oracle = list(curves.model), list(curves.oracle)
     if settings.end == "zero":
         record["fractions"].append(1.0)
         model.append(0.0)
@@ -298,7 +300,7 @@ def _record(settings: SparsificationSettings, found: sc.Curves | str) -> dict[st
         "curve": model,
         "oracle": oracle,
         "error_curve": [a - b for a, b in zip(model, oracle, strict=True)],
-        "normalisation": found.by,
+        "normalisation": curves.by,
     }
 
 

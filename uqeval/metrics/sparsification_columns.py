@@ -28,52 +28,52 @@ def columns(
     import numpy as np
 
     if not ranked.tiles.spans:
-        nothing = np.full(len(ranked.total), np.nan)
-        return {("ause",): nothing, ("aurg",): nothing}
-    kept, model = _cut(ranked, settings.cuts)
-    means = [over(sums, pixels) for pixels, sums in ((kept, model), _cut(ideal, settings.cuts))]
+        undefined = np.full(len(ranked.total), np.nan)
+        return {("ause",): undefined, ("aurg",): undefined}
+    retained, model = _cut(ranked, settings.cuts)
+    means = [over(sums, pixels) for pixels, sums in ((retained, model), _cut(ideal, settings.cuts))]
     if settings.error == "rmse":
-        means = [np.sqrt(own) for own in means]
-    by = means[0][:, :1] if settings.normalise == "first" else np.ones((len(kept), 1))
-    means = [over(own, np.broadcast_to(by, own.shape)) for own in means]
-    n, steps, span = ranked.total, kept.shape[1], np.full(len(kept), 1.0)
+        means = [np.sqrt(column) for column in means]
+    normaliser = means[0][:, :1] if settings.normalise == "first" else np.ones((len(retained), 1))
+    means = [over(column, np.broadcast_to(normaliser, column.shape)) for column in means]
+    n, steps, span = ranked.total, retained.shape[1], np.full(len(retained), 1.0)
     if settings.grid == "every-rank":
-        areas = [over(_area(own), n * by[:, 0]) for own in (ranked, ideal)]
+        areas = [over(_area(rank_bins), n * normaliser[:, 0]) for rank_bins in (ranked, ideal)]
         span = (n - 1) / n
     elif settings.end == "zero":
-        areas = [(own.sum(axis=1) - own[:, 0] / 2) / steps for own in means]
+        areas = [(curve.sum(axis=1) - curve[:, 0] / 2) / steps for curve in means]
     else:
-        areas = [(own.sum(axis=1) - (own[:, 0] + own[:, -1]) / 2) / steps for own in means]
+        areas = [(curve.sum(axis=1) - (curve[:, 0] + curve[:, -1]) / 2) / steps for curve in means]
         span *= (steps - 1) / steps
-    defined = (kept.min(axis=1) > 0) & np.isfinite(model[:, 0])
+    defined = (retained.min(axis=1) > 0) & np.isfinite(model[:, 0])
     values = {"ause": areas[0] - areas[1], "aurg": means[0][:, 0] * span - areas[0]}
-    return {(name,): np.where(defined, own, np.nan) for name, own in values.items()}
+    return {(name,): np.where(defined, column, np.nan) for name, column in values.items()}
 
 
-def _cut(ladder: SetRankBins, cuts: Cuts) -> tuple[NDArray[Any], NDArray[Any]]:
+def _cut(rank_bins: SetRankBins, cuts: Cuts) -> tuple[NDArray[Any], NDArray[Any]]:
     """Pixels kept and their error sums at each cut, [set, step] both."""
     import numpy as np
 
-    kept = cuts.kept_of(ladder.total.astype(np.int64))
-    fields = (Cumulated.of(ladder.tiles, name) for name in ("pixels", "errors"))
-    found = at_ranks(ladder.tiles, kept, *fields)
-    (below, total), (upto, errors) = found.before, found.upto
+    retained = cuts.kept_of(rank_bins.total.astype(np.int64))
+    fields = (Cumulated.of(rank_bins.tiles, name) for name in ("pixels", "errors"))
+    at_cuts = at_ranks(rank_bins.tiles, retained, *fields)
+    (below, total), (upper, errors) = at_cuts.before, at_cuts.upto
     if cuts.ties == "together":
-        return upto, errors
-    share = over(kept - below, upto - below)
-    inside = total + share * (errors - total)
-    return kept, np.where(kept == upto, errors, inside)
+        return upper, errors
+    share = over(retained - below, upper - below)
+    interpolated = total + share * (errors - total)
+    return retained, np.where(retained == upper, errors, interpolated)
 
 
-def _area(ladder: SetRankBins) -> NDArray[Any]:
+def _area(rank_bins: SetRankBins) -> NDArray[Any]:
     """Σ over m = 1 … N of the mean error of the m first pixels, ends halved: [set]."""
     import numpy as np
 
-    n, e = ladder.pixels, ladder.errors
-    below = ladder.upto - n
+    n, e = rank_bins.pixels, rank_bins.errors
+    below = rank_bins.upto - n
     mean = np.where(n > 0, e / n, 0.0)
-    part = e + (ladder.errors_upto - e - below * mean) * harmonics(below, ladder.upto)
+    bin_areas = e + (rank_bins.errors_upto - e - below * mean) * harmonics(below, rank_bins.upto)
     first = (n > 0).argmax(axis=1)[:, None]
-    ends = np.take_along_axis(mean, first, 1)[:, 0] + over(ladder.wrong, ladder.total)
-    found: NDArray[Any] = part.sum(axis=1) - ends / 2
-    return found
+    ends = np.take_along_axis(mean, first, 1)[:, 0] + over(rank_bins.wrong, rank_bins.total)
+    areas: NDArray[Any] = bin_areas.sum(axis=1) - ends / 2
+    return areas

@@ -52,7 +52,7 @@ class Curves:
 
 
 def curves(
-    kept: Sequence[int],
+    retained: Sequence[int],
     model: Sequence[float],
     oracle: Sequence[float],
     *,
@@ -60,73 +60,76 @@ def curves(
     normalised: bool,
     zero_at_1: bool = False,
     kept_by_oracle: Sequence[int] | None = None,
-    every: tuple[float, float] | None = None,
+    every_rank: tuple[float, float] | None = None,
     bound: float = 0.0,
 ) -> Curves | str:
-    """Curves from the sums of errors of the pixels `kept`; why there are none, if there are none.
+    """Curves from the sums of errors of the pixels `retained`; why there are none, if there are
+    none.
 
     `rooted`: the root of the mean; `normalised`: divided by the value at 0; `zero_at_1`: a point
-    (1, 0) is appended. `every`: the areas are not of these curves but of those over all ranks
+    (1, 0) is appended. `every_rank`: the areas are not of these curves but of those over all ranks
     k/N, given as Σ of the mean errors, ends halved.
     """
-    if not kept or kept[0] == 0:
+    if not retained or retained[0] == 0:
         return VOID
-    if min(kept) == 0:
+    if min(retained) == 0:
         return EMPTY
     if not math.isfinite(model[0]):
         return INFINITE
     means = []
-    for counts, sums in ((kept, model), (kept_by_oracle or kept, oracle)):
+    for counts, sums in ((retained, model), (kept_by_oracle or retained, oracle)):
         values = [s / n for s, n in zip(sums, counts, strict=True)]
         means.append([math.sqrt(v) for v in values] if rooted else values)
-    by = means[0][0] if normalised else 1.0
-    if by == 0:
+    normaliser = means[0][0] if normalised else 1.0
+    if normaliser == 0:
         return ZERO
-    means = [[v / by for v in values] for values in means]
-    n, span = kept[0], (len(kept) - 1) / len(kept)
-    if every is not None:
-        areas = tuple(area / n / by for area in every)
+    means = [[v / normaliser for v in values] for values in means]
+    n, span = retained[0], (len(retained) - 1) / len(retained)
+    if every_rank is not None:
+        areas = tuple(area / n / normaliser for area in every_rank)
         span = (n - 1) / n
     else:
-        areas = tuple(_trapezoid([*v, 0.0] if zero_at_1 else v, len(kept)) for v in means)
+        areas = tuple(_trapezoid([*v, 0.0] if zero_at_1 else v, len(retained)) for v in means)
         span = 1.0 if zero_at_1 else span
-    return Curves(means[0], means[1], (areas[0], areas[1]), span, by, bound / n / by)
+    return Curves(
+        means[0], means[1], (areas[0], areas[1]), span, normaliser, bound / n / normaliser
+    )
 
 
 def _trapezoid(values: Sequence[float], steps: int) -> float:
     return math.fsum([*values, -values[0] / 2, -values[-1] / 2]) / steps
 
 
-def cut_ladder(ladder: RankBins, cuts: Cuts) -> tuple[list[int], list[float]]:
+def cut_ladder(rank_bins: RankBins, cuts: Cuts) -> tuple[list[int], list[float]]:
     """Pixels kept and their error sums at each cut; exact once `cut_rungs` is empty."""
-    kept, sums = cuts.sums(ladder.upto, ladder.errors_upto.astype(float))
-    return kept.tolist(), sums.tolist()
+    retained, sums = cuts.sums(rank_bins.upto, rank_bins.errors_upto.astype(float))
+    return retained.tolist(), sums.tolist()
 
 
-def cut_rungs(ladder: RankBins, cuts: Cuts) -> list[int]:
+def cut_rungs(rank_bins: RankBins, cuts: Cuts) -> list[int]:
     """The open rungs in which a cut falls."""
-    rungs = _divided(ladder, cuts)
-    return rungs[ladder.open[rungs]].tolist()  # type: ignore[no-any-return]
+    bins = _divided(rank_bins, cuts)
+    return bins[rank_bins.open[bins]].tolist()  # type: ignore[no-any-return]
 
 
-def cut_ties(ladder: RankBins, cuts: Cuts) -> int:
+def cut_ties(rank_bins: RankBins, cuts: Cuts) -> int:
     """Pixels of the ties that a cut divides; exact once `cut_rungs` is empty."""
-    return int(ladder.pixels[_divided(ladder, cuts)].sum())
+    return int(rank_bins.pixels[_divided(rank_bins, cuts)].sum())
 
 
-def _divided(ladder: RankBins, cuts: Cuts) -> NDArray[Any]:
+def _divided(rank_bins: RankBins, cuts: Cuts) -> NDArray[Any]:
     """The rungs in which a cut falls."""
     import numpy as np
 
-    upto = ladder.upto
-    if not upto.size:
+    cumulative = rank_bins.upto
+    if not cumulative.size:
         return np.zeros(0, np.int64)
-    kept = np.array(cuts.kept(int(upto[-1])))
-    rungs = np.searchsorted(upto, kept)
-    return np.unique(rungs[(upto[rungs] != kept) & (kept > 0)])
+    retained = np.array(cuts.kept(int(cumulative[-1])))
+    bins = np.searchsorted(cumulative, retained)
+    return np.unique(bins[(cumulative[bins] != retained) & (retained > 0)])
 
 
-def area_of_every_rank(ladder: RankBins) -> tuple[float, float]:
+def area_of_every_rank(rank_bins: RankBins) -> tuple[float, float]:
     """Σ over m = 1 … N of the mean error of the m first pixels, ends halved, and its bound.
 
     Within a rung of n pixels of error e after N_b of error E_b: Σ (E_b + j·e/n)/(N_b + j), which
@@ -134,35 +137,37 @@ def area_of_every_rank(ladder: RankBins) -> tuple[float, float]:
     """
     import numpy as np
 
-    n, e = ladder.pixels, ladder.errors
-    upto, errors = ladder.upto, ladder.errors_upto
-    below = upto - n
-    spread = harmonics(below, upto)
-    part = e + (errors - e - below * (e / n)) * spread
-    ends = (e[0] / n[0] + errors[-1] / upto[-1]) / 2
+    n, e = rank_bins.pixels, rank_bins.errors
+    cumulative, errors = rank_bins.upto, rank_bins.errors_upto
+    below = cumulative - n
+    spread = harmonics(below, cumulative)
+    bin_areas = e + (errors - e - below * (e / n)) * spread
+    ends = (e[0] / n[0] + errors[-1] / cumulative[-1]) / 2
     # The first pixel's error may be anything in its rung.
-    bound = float((e * spread)[ladder.open].sum()) + (float(e[0]) / 2 if ladder.open[0] else 0.0)
-    return float(np.sum(part)) - float(ends), bound
+    bound = float((e * spread)[rank_bins.open].sum()) + (
+        float(e[0]) / 2 if rank_bins.open[0] else 0.0
+    )
+    return float(np.sum(bin_areas)) - float(ends), bound
 
 
 def harmonics(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     """H_b - H_a = 1/(a + 1) + … + 1/b of whole numbers […], a <= b, to the last places."""
     import numpy as np
 
-    few = 64
-    table = np.append(0.0, np.cumsum(1 / np.arange(1, few + 1)))
-    start, stop = np.maximum(a, few), np.maximum(b, few)
+    table_size = 64
+    table = np.append(0.0, np.cumsum(1 / np.arange(1, table_size + 1)))
+    start, stop = np.maximum(a, table_size), np.maximum(b, table_size)
 
-    def rest(m: NDArray[Any]) -> NDArray[Any]:
+    def series(m: NDArray[Any]) -> NDArray[Any]:
         x = 1 / m
         y = x * x
-        found: NDArray[Any] = x / 2 - y * (1 / 12 - y * (1 / 120 - y / 252))
-        return found
+        remainder: NDArray[Any] = x / 2 - y * (1 / 12 - y * (1 / 120 - y / 252))
+        return remainder
 
-    tail = np.log1p((stop - start) / start) + rest(stop) - rest(start)
-    first, last = (np.minimum(own, few).astype(np.int64) for own in (a, b))
-    found: NDArray[Any] = table[last] - table[first] + tail
-    return found
+    tail = np.log1p((stop - start) / start) + series(stop) - series(start)
+    first, last = (np.minimum(ends, table_size).astype(np.int64) for ends in (a, b))
+    sums: NDArray[Any] = table[last] - table[first] + tail
+    return sums
 
 
 METRICS = (
@@ -180,12 +185,12 @@ METRICS = (
 )  # fmt: skip
 
 
-def scores(found: Curves | str) -> dict[str, Any]:
+def scores(curves: Curves | str) -> dict[str, Any]:
     """AUSE and AURG, or None with the reason."""
     record: dict[str, Any] = {}
     for metric in METRICS:
-        value = None if isinstance(found, str) else metric.formula(found)
+        value = None if isinstance(curves, str) else metric.formula(curves)
         set_value(
-            record, metric.field, value, found if isinstance(found, str) else metric.undefined
+            record, metric.field, value, curves if isinstance(curves, str) else metric.undefined
         )
     return record

@@ -105,10 +105,10 @@ class SparsificationSettings(Settings):
         return Cuts(self.steps, self.keep, self.ties)
 
     def curves(
-        self, kept: list[int], model: list[float], oracle: list[float], **more: Any
+        self, retained: list[int], model: list[float], oracle: list[float], **details: Any
     ) -> sc.Curves | str:
         """Curves of some sums by these settings."""
         return sc.curves(
-            kept, model, oracle, rooted=self.error == "rmse",
-            normalised=self.normalise == "first", zero_at_1=self.end == "zero", **more,
+            retained, model, oracle, rooted=self.error == "rmse",
+            normalised=self.normalise == "first", zero_at_1=self.end == "zero", **details,
         )  # fmt: skip

@@ -49,19 +49,23 @@ class Temperature(Part[CalibrationSettings]):
         return {"label", "prediction", "confidence", "label_probability", "mean_probs"}
 
     def fit(self) -> Passes:
-        own, classes = self.settings, self.info.classes
-        items = fit_items(own, self.info)
-        if own.temperature_of == "mean":
-            found = yield from fit(classes, items, own.clip, self._at)
+        settings, classes = self.settings, self.info.classes
+        items = fit_items(settings, self.info)
+        if settings.temperature_of == "mean":
+            fit_result = yield from fit(classes, items, settings.clip, self._at)
         else:
-            found = yield from fit_samples(classes, items, own.clip)
-        value = None if found.beta is None else cs.BY_FIELD["temperature.value"].formula(found.beta)
+            fit_result = yield from fit_samples(classes, items, settings.clip)
+        value = (
+            None
+            if fit_result.beta is None
+            else cs.BY_FIELD["temperature.value"].formula(fit_result.beta)
+        )
         record: dict[str, Any] = {}
-        set_value(record, "value", value, found.reason)
-        record["fitted_on"] = "all items" if items is None else own.fit_on
-        record["pixels"] = found.pixels
-        record["label_probability_zero"] = found.left_out
-        self.fitted |= {"beta": found.beta, "record": record}
+        set_value(record, "value", value, fit_result.reason)
+        record["fitted_on"] = "all items" if items is None else settings.fit_on
+        record["pixels"] = fit_result.pixels
+        record["label_probability_zero"] = fit_result.left_out
+        self.fitted |= {"beta": fit_result.beta, "record": record}
 
     def tallies(self) -> tuple[Tally, ...]:
         beta = self.fitted.get("beta")
@@ -74,29 +78,31 @@ class Temperature(Part[CalibrationSettings]):
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         record: dict[str, Any] = self.fitted["record"]
-        found = [states[tally] for tally in self.tallies()]
-        return record | (_scores(found[0], self.settings.at_one) if found else _unfitted())
+        bin_states = [states[tally] for tally in self.tallies()]
+        return record | (
+            _scores(bin_states[0], self.settings.at_one) if bin_states else _unfitted()
+        )
 
     def columns(
-        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
         record = self.fitted["record"]
-        found = [states[tally] for tally in self.tallies()]
-        return of_temperature(found[0], self.settings.at_one, record) if found else {}
+        bin_states = [states[tally] for tally in self.tallies()]
+        return of_temperature(bin_states[0], self.settings.at_one, record) if bin_states else {}
 
     def gaps(self) -> dict[Place, Gaps]:
-        found = self.tallies()
-        return calibration_gaps.of_bins(found[0], self.settings.at_one) if found else {}
+        bin_tallies = self.tallies()
+        return calibration_gaps.of_bins(bin_tallies[0], self.settings.at_one) if bin_tallies else {}
 
-    def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
+    def found(self, results: Mapping[Tally, Counted], exact: Any) -> Run:
         """Add the scores of the items that are held out of the fit."""
-        run = super().found(counted, exact)
+        run = super().found(results, exact)
         fitted_on, tallies = fit_items(self.settings, self.info), self.tallies()
         if fitted_on is not None and tallies:
-            others = sorted(set(range(len(self.info.names))) - set(fitted_on))
-            held_out: dict[str, Any] = {"items": len(others)}
+            test_items = sorted(set(range(len(self.info.names))) - set(fitted_on))
+            held_out: dict[str, Any] = {"items": len(test_items)}
             for name, tally in (("before", self._before), ("after", tallies[0])):
-                state = folded(tally, counted[tally], others)
+                state = folded(tally, results[tally], test_items)
                 held_out[name] = _scores(state, self.settings.at_one)
             run.results["held_out"] = held_out
         return run
@@ -108,16 +114,18 @@ class Temperature(Part[CalibrationSettings]):
     def _before(self) -> Tally:
         from uqeval.tallies import Tempered
 
-        own, classes = self.settings, self.info.classes
-        return Tempered(classes, 1.0, own.binning(), own.clip, own.is_positive(classes))
+        settings, classes = self.settings, self.info.classes
+        return Tempered(
+            classes, 1.0, settings.binning(), settings.clip, settings.is_positive(classes)
+        )
 
     def _at(self, beta: float) -> Tally:
         """Return what counts at a temperature of the mean or of the samples."""
         from uqeval.tallies import Tempered, TemperedSamples
 
-        own, classes = self.settings, self.info.classes
-        make = Tempered if own.temperature_of == "mean" else TemperedSamples.of
-        return make(classes, beta, own.binning(), own.clip, own.is_positive(classes))
+        settings, classes = self.settings, self.info.classes
+        make = Tempered if settings.temperature_of == "mean" else TemperedSamples.of
+        return make(classes, beta, settings.binning(), settings.clip, settings.is_positive(classes))
 
 
 def fit_items(settings: CalibrationSettings, info: DatasetInfo) -> list[int] | None:

@@ -67,13 +67,13 @@ Point = tuple[float, float, float]  # β, g, g'
 Fitting = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Fit]
 
 
-def folded(tally: Tally, counted: Counted, items: Sequence[int] | None) -> State:
+def folded(tally: Tally, results: Counted, items: Sequence[int] | None) -> State:
     """The state of some items (None: all), folded in the order of items."""
     if items is None:
-        return counted.total
+        return results.total
     total = tally.empty()
     for i in items:
-        tally.merge(total, tally.unpack(counted.items[i]))
+        tally.merge(total, tally.unpack(results.items[i]))
     return total
 
 
@@ -94,10 +94,10 @@ def fit(
     start = None
     if convex.beta is not None and abs(math.log2(least / convex.beta)) <= 1:
         tempered = at(convex.beta)
-        counted = (yield (tempered,))[tempered]
-        state = folded(tempered, counted, items)
+        tempered_counts = (yield (tempered,))[tempered]
+        state = folded(tempered, tempered_counts, items)
         if int(state["clipped"][0]) <= convex.left_out:
-            return replace(convex, counted=counted)
+            return replace(convex, counted=tempered_counts)
         start = convex.beta
 
     def tally(lowest: float, step: float, count: int) -> Likelihoods:
@@ -142,8 +142,8 @@ def _fit_convex(
         close = True
         tally = TemperatureSlopes(classes, first, step, _AROUND)
         state = folded(tally, (yield (tally,))[tally], items)
-        found = {point[0]: point for point in points + _points(tally, state)}
-        points = sorted(found.values())
+        point_of_beta = {point[0]: point for point in points + _points(tally, state)}
+        points = sorted(point_of_beta.values())
 
 
 def _guess(
@@ -159,11 +159,11 @@ def _guess(
         for lowest, count in ((1.0, _DOUBLINGS), (math.sqrt(2), _DOUBLINGS - 1))
     )
     clipped = Likelihoods(classes, 1 / MOST, 0.0, _DOUBLINGS, clip, _CLIPPED_SAMPLE)
-    counted = yield (*tallies, clipped)
-    values = folded(clipped, counted[clipped], items)["nll"].tolist()
+    results = yield (*tallies, clipped)
+    values = folded(clipped, results[clipped], items)["nll"].tolist()
     least = clipped.betas()[values.index(min(values))]
     points = sorted(
-        point for tally in tallies for point in _points(tally, folded(tally, counted[tally], items))
+        point for tally in tallies for point in _points(tally, folded(tally, results[tally], items))
     )
     return (_crossing(points)[2] if _cross(points) else 0.0), least
 
@@ -202,20 +202,20 @@ def _fit_values(
         if best in (0, len(values) - 1):
             bound = MOST if best == 0 else LEAST
             return Fit(None, _BOUND.format(bound), pixels, left_out)
-        near = slice(max(best - 2, 0), best + 3)
-        beta = _least(tally.betas()[near], values[near])
-    apart = _APART
+        neighbours = slice(max(best - 2, 0), best + 3)
+        beta = _least(tally.betas()[neighbours], values[neighbours])
+    spacing = _APART
     for _ in range(_TRIES):
-        step = apart * beta
+        step = spacing * beta
         tally = make(beta - step * (_AROUND // 2), step, _AROUND)
         state = folded(tally, (yield (tally,))[tally], items)
         pixels, left_out = state["pixels"].tolist()
         values = [value / pixels for value in state["nll"].tolist()]
         beta = _least(tally.betas(), values)
-        if values[_AROUND // 2] - min(values) <= _SAME and apart < _APART:
+        if values[_AROUND // 2] - min(values) <= _SAME and spacing < _APART:
             break
         if abs(values.index(min(values)) - _AROUND // 2) <= 2:
-            apart /= 4
+            spacing /= 4
     return Fit(beta, "", pixels, left_out)
 
 
@@ -241,8 +241,8 @@ def _least(betas: Sequence[float], values: Sequence[float]) -> float:
         return slope
 
     best = values.index(min(values))
-    near = nodes[max(best - 1, 0)], nodes[min(best + 1, len(nodes) - 1)]
-    return math.exp(_bisected(derivative, *near))
+    neighbours = nodes[max(best - 1, 0)], nodes[min(best + 1, len(nodes) - 1)]
+    return math.exp(_bisected(derivative, *neighbours))
 
 
 def _points(tally: TemperatureSlopes, state: State) -> list[Point]:

@@ -48,13 +48,15 @@ if TYPE_CHECKING:
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, TemporalSettings]:
     video = _video(info)
     models = list(video.models)
-    found = variants("temporal", TemporalSettings, {"model": models, **options}, ("model", "flow"))
-    if not video.named and any(own.absent == "zero" for own in found.values()):
+    settings = variants(
+        "temporal", TemporalSettings, {"model": models, **options}, ("model", "flow")
+    )
+    if not video.named and any(variant.absent == "zero" for variant in settings.values()):
         raise UsageError(
             "--absent zero is a mean over all classes, and nobody says how many there are; give "
             "--classes."
         )
-    return found
+    return settings
 
 
 def _video(info: DatasetInfo) -> VideoInfo:
@@ -81,11 +83,11 @@ class Temporal(Evaluation[TemporalSettings]):
     def _pairs(self) -> PairCounts:
         from uqeval.tallies import PairCounts
 
-        own, classes = self.settings, self.info.classes
+        settings, classes = self.settings, self.info.classes
         return PairCounts(
-            own.method.id, self._model, classes, void_of(classes),
-            occlusion=own.occlusion == "fb", clamp=own.out_of_frame == "clamp",
-            mirror=own.grid == "previous",
+            settings.method.id, self._model, classes, void_of(classes),
+            occlusion=settings.occlusion == "fb", clamp=settings.out_of_frame == "clamp",
+            mirror=settings.grid == "previous",
         )  # fmt: skip
 
     @property
@@ -93,20 +95,22 @@ class Temporal(Evaluation[TemporalSettings]):
         from uqeval.tallies import FrameCounts
 
         classes = self.info.classes
-        known = self._video.against
-        return FrameCounts(self._model, classes, void_of(classes)) if known else None
+        labelled = self._video.against
+        return FrameCounts(self._model, classes, void_of(classes)) if labelled else None
 
     @property
     def _tracks(self) -> TrackCounts | None:
         from uqeval.tallies import TrackCounts
 
-        own = self.settings
-        if not own.tracks:
+        settings = self.settings
+        if not settings.tracks:
             return None
         rules = TrackRules(
-            step=own.track_step, min_length=own.track_length, structure=not own.track_everywhere
+            step=settings.track_step,
+            min_length=settings.track_length,
+            structure=not settings.track_everywhere,
         )
-        return TrackCounts(own.method.id, self._model, self.info.classes, rules)
+        return TrackCounts(settings.method.id, self._model, self.info.classes, rules)
 
     def maps(self) -> set[str]:
         return {name for tally in (*self.tallies(), *self.beside()) for name in tally.inputs}
@@ -142,53 +146,53 @@ class Temporal(Evaluation[TemporalSettings]):
         return record
 
     def columns(
-        self, states: Mapping[Tally, SetStates], wanted: Collection[str]
+        self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
         tracks = self._tracks
         return temporal_columns.columns(
             self.settings, states[self._pairs], states[tracks] if tracks else None
         )
 
-    def found(self, counted: Mapping[Tally, Counted], exact: Any) -> Run:
+    def found(self, counted_results: Mapping[Tally, Counted], exact: Any) -> Run:
         """Flag the pairs that look like cuts; average over the others."""
         video, frames, tracks = self._video, self._frames, self._tracks
-        states = [self._pairs.unpack(data) for data in counted[self._pairs].items]
-        items = [pair_record(own, self.settings, self.info.class_names) for own in states]
+        states = [self._pairs.unpack(data) for data in counted_results[self._pairs].items]
+        items = [pair_record(state, self.settings, self.info.class_names) for state in states]
         for item, before, sequence in zip(items, video.before, video.sequences, strict=True):
             item |= {"previous": before, "sequence": sequence}
         flag_cuts(items, video.sequences)
         if frames:
-            labelled = [frames.unpack(data) for data in counted[frames].items]
+            labelled = [frames.unpack(data) for data in counted_results[frames].items]
             first = add_frames(items, labelled, video)
-        kept = [not (self.settings.drop_cuts and item["cut"]) for item in items]
+        retained = [not (self.settings.drop_cuts and item["cut"]) for item in items]
 
         results: dict[str, Any] = {"flow": video.flow_record(self.settings.method.id)}
         results["model"] = self.settings.model
         results |= _steps(video)
-        results |= mean_scores(items, states, kept, self.settings)
+        results |= mean_scores(items, states, retained, self.settings)
         results |= {"pairs": len(items), "cuts": sum(item["cut"] for item in items)}
         results["gaps"] = sum(row["gaps"] for row in video.rows)
-        results["per_class"] = per_class(states, kept, self.info)
-        results["sequences"] = sequence_rows(items, kept, states, self.settings, video)
+        results["per_class"] = per_class(states, retained, self.info)
+        results["sequences"] = sequence_rows(items, retained, states, self.settings, video)
         if frames:
-            every = [*first, *(item["miou"] for item in items)]
-            set_value(results, "miou_mean", ts.mean(every), "no frame has labels")
-            results["correlation"] = correlation(items, kept, video.against)
+            values = [*first, *(item["miou"] for item in items)]
+            set_value(results, "miou_mean", ts.mean(values), "no frame has labels")
+            results["correlation"] = correlation(items, retained, video.against)
         if tracks:
-            results["tracks"] = _tracks(counted[tracks].total, tracks, self.info)
-            for item, data in zip(items, counted[tracks].items, strict=True):
+            results["tracks"] = _tracks(counted_results[tracks].total, tracks, self.info)
+            for item, data in zip(items, counted_results[tracks].items, strict=True):
                 item |= track_scores.pair_record(tracks.unpack(data))
         self.fitted["cuts"] = results["cuts"]
-        return Run(counted, exact, results, items)
+        return Run(counted_results, exact, results, items)
 
     def described(self, results: Mapping[str, Any]) -> dict[str, Any]:
         return _said(self.settings, results["flow"])
 
     def numerics(self, run: Run) -> dict[str, int]:
         pixels = [self._pairs.unpack(data)["pixels"] for data in run.counted[self._pairs].items]
-        sums = [sum(int(own[i]) for own in pixels) for i in range(len(PIXELS))]
-        found = {f"pixels_{name}": n for name, n in zip(PIXELS, sums, strict=True)}
-        return found | {"undefined": sum(item["tc"] is None for item in run.items)}
+        sums = [sum(int(counts[i]) for counts in pixels) for i in range(len(PIXELS))]
+        numerics_of_set = {f"pixels_{name}": n for name, n in zip(PIXELS, sums, strict=True)}
+        return numerics_of_set | {"undefined": sum(item["tc"] is None for item in run.items)}
 
     def warnings(self, run: Run) -> list[str]:
         return _warnings(run.results, run.items, self._video)
@@ -224,38 +228,38 @@ def _tracks(state: State, tally: TrackCounts, info: DatasetInfo) -> dict[str, An
 def _warnings(
     results: Mapping[str, Any], items: Sequence[Mapping[str, Any]], video: VideoInfo
 ) -> list[str]:
-    found = []
+    messages = []
     moving = [item for item in items if (item["mse_identity"] or 0.0) > ts.MOVING]
-    warped, still = (
+    warped, identity = (
         ts.mean(item[name] for item in moving) for name in ("mse_warp", "mse_identity")
     )
-    if warped is not None and still is not None and warped >= still:
-        found.append(
+    if warped is not None and identity is not None and warped >= identity:
+        messages.append(
             f"THE WARP IS WORSE THAN NO WARP over the {len(moving)} moving pairs: squared "
-            f"photometric error {warped:.5f}, without a warp {still:.5f}. The flow points the "
+            f"photometric error {warped:.5f}, without a warp {identity:.5f}. The flow points the "
             "wrong way, has x and y swapped or the wrong scale, or has failed: mTC means nothing "
             "here. A flow lies on frame t's grid and points to frame t-1, (dx, dy) in pixels."
         )
     undefined = sum(item["tc"] is None for item in items)
     if undefined:
-        found.append(f"{undefined} of {len(items)} pairs have no TC_t: see their `tc_reason`.")
+        messages.append(f"{undefined} of {len(items)} pairs have no TC_t: see their `tc_reason`.")
     cuts = [item for item in items if item["cut"]]
     if cuts:
-        found.append(
+        messages.append(
             f"{len(cuts)} of {len(items)} pairs look like scene cuts (`cut` in the report's "
             "items); --drop-cuts leaves them out of the means."
         )
     if results["gaps"]:
-        found.append(
+        messages.append(
             f"{results['gaps']} gap{'s' * (results['gaps'] != 1)} between the numbers of frames: "
             "no pair there, none is bridged."
         )
     if video.unlabelled:
-        found.append(
+        messages.append(
             f"{video.unlabelled} of {video.frames} frames have no labels: mIoU_t and r are over "
             "the others."
         )
-    return found
+    return messages
 
 
 FAMILY = Family(

@@ -16,14 +16,15 @@ if TYPE_CHECKING:
 
 
 def mean_scores(
-    items: Sequence[dict[str, Any]], states: Sequence[State], kept: Sequence[bool],
+    items: Sequence[dict[str, Any]], states: Sequence[State], retained: Sequence[bool],
     settings: TemporalSettings,
 ) -> dict[str, Any]:  # fmt: skip
     """The means over pairs, and the score of pooled counts."""
-    chosen = [item for item, keep in zip(items, kept, strict=True) if keep]
-    pooled = pooled_scores(states, kept, settings)
+    items_retained = [item for item, keep in zip(items, retained, strict=True) if keep]
+    pooled = pooled_scores(states, retained, settings)
     means = {
-        name: ts.mean(item[own] for item in chosen) for name, own in mean_fields(settings).items()
+        name: ts.mean(item[field] for item in items_retained)
+        for name, field in mean_fields(settings).items()
     }
     order = dict.fromkeys(("mtc", "mtc_no_warp", "mtc_pooled"))
     record: dict[str, Any] = {}
@@ -45,7 +46,7 @@ def mean_fields(settings: TemporalSettings) -> dict[str, str]:
             "occluded.share": "occluded",
         }
     if settings.average == "pooled":
-        means = {name: own for name, own in means.items() if name not in _POOLED}
+        means = {name: field for name, field in means.items() if name not in _POOLED}
     return means
 
 
@@ -58,15 +59,15 @@ _POOLED: dict[str, tuple[str, bool | None]] = {
 
 
 def pooled_scores(
-    states: Sequence[State], kept: Sequence[bool], settings: TemporalSettings
+    states: Sequence[State], retained: Sequence[bool], settings: TemporalSettings
 ) -> dict[str, float | None]:
     """Scores of the counts of all kept pairs together: `mtc_pooled`, and what is to be pooled."""
-    found = {"mtc_pooled": tc(settings, *_pooled(states, kept, "counts"))}
+    scores = {"mtc_pooled": tc(settings, *_pooled(states, retained, "counts"))}
     if settings.average == "pooled":
-        for name, (part, occluded) in _POOLED.items():
+        for name, (field, occluded) in _POOLED.items():
             if name != "occluded.mtc" or settings.occlusion == "fb":
-                found[name] = tc(settings, *_pooled(states, kept, part, occluded))
-    return found
+                scores[name] = tc(settings, *_pooled(states, retained, field, occluded))
+    return scores
 
 
 def put_all(record: dict[str, Any], values: Mapping[str, float | None]) -> None:
@@ -77,17 +78,19 @@ def put_all(record: dict[str, Any], values: Mapping[str, float | None]) -> None:
 
 
 def _pooled(
-    states: Sequence[State], kept: Sequence[bool], part: str, occluded: bool | None = None
+    states: Sequence[State], retained: Sequence[bool], field: str, occluded: bool | None = None
 ) -> Three:
     """Counts of all kept pairs together."""
-    here: list[list[int]] = []
-    there: list[list[int]] = []
-    both: list[list[int]] = []
-    for state, keep in zip(states, kept, strict=True):
+    current: list[list[int]] = []
+    warped: list[list[int]] = []
+    intersection: list[list[int]] = []
+    for state, keep in zip(states, retained, strict=True):
         if keep:
-            for total, own in zip((here, there, both), three(state, part, occluded), strict=True):
-                total.append(own)
-    return _added(here), _added(there), _added(both)
+            for total, counts in zip(
+                (current, warped, intersection), three(state, field, occluded), strict=True
+            ):
+                total.append(counts)
+    return _added(current), _added(warped), _added(intersection)
 
 
 def _added(lists: Sequence[Sequence[int]]) -> list[int]:
@@ -95,50 +98,52 @@ def _added(lists: Sequence[Sequence[int]]) -> list[int]:
 
 
 def per_class(
-    states: Sequence[State], kept: Sequence[bool], info: DatasetInfo
+    states: Sequence[State], retained: Sequence[bool], info: DatasetInfo
 ) -> list[dict[str, Any]]:
     """IoU and pixels of each class, all pairs together; where nobody names them, of those there."""
-    named = info.video is not None and info.video.named
-    here, there, both = _pooled(states, kept, "counts")
+    has_names = info.video is not None and info.video.named
+    current, warped, intersection = _pooled(states, retained, "counts")
     rows = []
-    each = zip(ts.ious(here, there, both), here, there, strict=True)
-    for c, (own, now, before) in enumerate(each):
-        if own is None and not named:
+    class_rows = zip(ts.ious(current, warped, intersection), current, warped, strict=True)
+    for c, (iou, current_pixels, before) in enumerate(class_rows):
+        if iou is None and not has_names:
             continue
         row: dict[str, Any] = {"class": c, "name": info.class_names[c]}
-        set_value(row, "iou", own, "the class is in neither map")
-        rows.append(row | {"pixels": now, "warped_pixels": before})
+        set_value(row, "iou", iou, "the class is in neither map")
+        rows.append(row | {"pixels": current_pixels, "warped_pixels": before})
     return rows
 
 
 def sequence_rows(
-    items: Sequence[dict[str, Any]], kept: Sequence[bool], states: Sequence[State],
+    items: Sequence[dict[str, Any]], retained: Sequence[bool], states: Sequence[State],
     settings: TemporalSettings, video: VideoInfo,
 ) -> list[dict[str, Any]]:  # fmt: skip
     """One record a sequence: its frames and gaps, and the scores of its kept pairs."""
     rows = []
     for row in video.rows:
-        mine = [name == row["sequence"] for name in video.sequences]
-        chosen = [own and keep for own, keep in zip(mine, kept, strict=True)]
-        own_items = [item for item, own in zip(items, mine, strict=True) if own]
-        record = dict(row) | mean_scores(items, states, chosen, settings)
+        in_sequence = [name == row["sequence"] for name in video.sequences]
+        selected = [
+            is_member and keep for is_member, keep in zip(in_sequence, retained, strict=True)
+        ]
+        own_items = [item for item, is_member in zip(items, in_sequence, strict=True) if is_member]
+        record = dict(row) | mean_scores(items, states, selected, settings)
         record["cuts"] = sum(item["cut"] for item in own_items)
         if video.against:
-            record["correlation"] = correlation(items, chosen, video.against)
+            record["correlation"] = correlation(items, selected, video.against)
         rows.append(record)
     return rows
 
 
 def correlation(
-    items: Sequence[dict[str, Any]], kept: Sequence[bool], against: str | None
+    items: Sequence[dict[str, Any]], retained: Sequence[bool], truth_name: str | None
 ) -> dict[str, Any]:
     """Pearson's r between TC_t and mIoU_t over the kept pairs that have both."""
     pairs = [
         (item["tc"], item["miou"])
-        for item, keep in zip(items, kept, strict=True)
+        for item, keep in zip(items, retained, strict=True)
         if keep and item["tc"] is not None and item["miou"] is not None
     ]
     r, reason = ts.correlation(pairs)
     record: dict[str, Any] = {}
     set_value(record, "r", r, reason)
-    return record | {"pairs": len(pairs), "against": against}
+    return record | {"pairs": len(pairs), "against": truth_name}

@@ -21,63 +21,72 @@ Three = tuple[list[int], list[int], list[int]]
 PIXELS = ("total", "counted", "out", "unknown", "void", "occluded")
 
 
-def three(state: State, part: str, occluded: bool | None = None) -> Three:
+def three(state: State, field: str, occluded: bool | None = None) -> Three:
     """Pixels of each class here, there and in both; `occluded`: with those pixels or without."""
-    counts = state[part]
-    if part == "counts":
+    counts = state[field]
+    if field == "counts":
         counts = counts[0] if occluded is False else counts.sum(axis=0)
-    here, there, both = counts.tolist()
-    return here, there, both
+    current, warped, intersection = counts.tolist()
+    return current, warped, intersection
 
 
 def tc(
-    settings: TemporalSettings, here: Sequence[int], there: Sequence[int], both: Sequence[int]
+    settings: TemporalSettings,
+    current: Sequence[int],
+    warped: Sequence[int],
+    intersection: Sequence[int],
 ) -> float | None:
     """TC_t of pixels by class (Varghese et al. 2020, eq. 3); None where no class enters it."""
-    return ts.mean_iou(here, there, both, settings.absent, settings.least_pixels)
+    return ts.mean_iou(current, warped, intersection, settings.absent, settings.least_pixels)
 
 
 def pair_record(
     state: State, settings: TemporalSettings, class_names: Sequence[str]
 ) -> dict[str, Any]:
     """The scores of one pair of frames, from its state of `PairCounts`."""
-    moved, still = three(state, "counts"), three(state, "still")
+    moved, identity = three(state, "counts"), three(state, "still")
     pixels = {name: int(n) for name, n in zip(PIXELS, state["pixels"].tolist(), strict=True)}
-    total, counted = pixels["total"], pixels["counted"]
+    total, compared = pixels["total"], pixels["counted"]
     record: dict[str, Any] = {}
-    nothing = "no pixel of the pair is counted"
+    reason = "no pixel of the pair is counted"
     least = settings.least_pixels
-    few = f"no class has {number_of(least, 'pixel')}" if least else nothing
-    set_value(record, "tc", tc(settings, *moved), few if counted else nothing)
-    set_value(record, "tc_no_warp", tc(settings, *still), few if sum(still[0]) else nothing)
-    set_value(record, "frequency_weighted", ts.frequency_weighted(*moved), nothing)
-    set_value(record, "pixel_agreement", ts.agreement(*moved), nothing)
-    record["coverage"] = counted / total
+    too_few = f"no class has {number_of(least, 'pixel')}" if least else reason
+    set_value(record, "tc", tc(settings, *moved), too_few if compared else reason)
+    set_value(
+        record, "tc_no_warp", tc(settings, *identity), too_few if sum(identity[0]) else reason
+    )
+    set_value(record, "frequency_weighted", ts.frequency_weighted(*moved), reason)
+    set_value(record, "pixel_agreement", ts.agreement(*moved), reason)
+    record["coverage"] = compared / total
     record["out_of_frame"] = pixels["out"] / total
     if settings.occlusion == "fb":
-        seen = three(state, "counts", occluded=False)
-        set_value(record, "tc_visible", tc(settings, *seen), few if sum(seen[0]) else nothing)
-        record["coverage_visible"] = sum(seen[0]) / total
+        visible = three(state, "counts", occluded=False)
+        set_value(
+            record, "tc_visible", tc(settings, *visible), too_few if sum(visible[0]) else reason
+        )
+        record["coverage_visible"] = sum(visible[0]) / total
         record["occluded"] = pixels["occluded"] / total
     squares = state["squares"].tolist()
     for name, square in zip(("mse_warp", "mse_identity"), squares, strict=True):
-        set_value(record, name, square / counted if counted else None, nothing)
+        set_value(record, name, square / compared if compared else None, reason)
     flow = {name: float(state[name][0]) for name in ("flow_median", "flow_p99", "flow_max")}
     for name, value in flow.items():
         set_value(record, name, value if value >= 0 else None, "no pixel has a known flow")
-    own = ts.ious(*moved)
-    record["iou"] = {class_names[c]: iou for c, iou in enumerate(own) if iou is not None}
+    class_ious = ts.ious(*moved)
+    record["iou"] = {class_names[c]: iou for c, iou in enumerate(class_ious) if iou is not None}
     record["classes"] = len(record["iou"])
     return record
 
 
 def flag_cuts(items: list[dict[str, Any]], sequences: Sequence[str]) -> None:
     """Add to each item whether it looks like a scene cut, beside the median of its sequence."""
-    by: dict[str, list[float]] = {}
+    values_by_sequence: dict[str, list[float]] = {}
     for item, sequence in zip(items, sequences, strict=True):
         if item["mse_warp"] is not None:
-            by.setdefault(sequence, []).append(item["mse_warp"])
-    medians = {sequence: statistics.median(values) for sequence, values in by.items()}
+            values_by_sequence.setdefault(sequence, []).append(item["mse_warp"])
+    medians = {
+        sequence: statistics.median(values) for sequence, values in values_by_sequence.items()
+    }
     for item, sequence in zip(items, sequences, strict=True):
         median = medians.get(sequence, 0.0)
         item["cut"] = ts.is_cut(item["mse_warp"], item["mse_identity"], median)

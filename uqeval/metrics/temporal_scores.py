@@ -20,16 +20,16 @@ NO_PAIR = "no pair has a pixel that both frames show"
 Counts = Sequence[int]
 
 
-def ious(here: Counts, there: Counts, both: Counts) -> list[float | None]:
+def ious(current: Counts, warped: Counts, intersection: Counts) -> list[float | None]:
     """IoU of each class from its pixels in either map and in both; None where it is in neither."""
     return [
         b / (h + t - b) if h + t > b or b else None
-        for h, t, b in zip(here, there, both, strict=True)
+        for h, t, b in zip(current, warped, intersection, strict=True)
     ]
 
 
 def mean_iou(
-    here: Counts, there: Counts, both: Counts, absent: str = "exclude", least: int = 0
+    current: Counts, warped: Counts, intersection: Counts, absent: str = "exclude", least: int = 0
 ) -> float | None:
     """Mean IoU: TC_t of two predictions (Equation 3), mIoU_t of a prediction and labels (5).
 
@@ -38,36 +38,36 @@ def mean_iou(
     the first map are left out. None where no class is left.
     """
     values = []
-    for h, own in zip(here, ious(here, there, both), strict=True):
+    for h, iou in zip(current, ious(current, warped, intersection), strict=True):
         if h < least:
             continue
         if absent == "zero":
-            values.append(own or 0.0)
-        elif own is not None and (h or absent == "exclude"):
-            values.append(own)
-    if absent == "zero" and not sum(here):
+            values.append(iou or 0.0)
+        elif iou is not None and (h or absent == "exclude"):
+            values.append(iou)
+    if absent == "zero" and not sum(current):
         return None
     return statistics.fmean(values) if values else None
 
 
-def agreement(here: Counts, there: Counts, both: Counts) -> float | None:
+def agreement(current: Counts, warped: Counts, intersection: Counts) -> float | None:
     """Share of the counted pixels whose class is the same in both maps; undefined without any."""
-    return sum(both) / sum(here) if sum(here) else None
+    return sum(intersection) / sum(current) if sum(current) else None
 
 
-def frequency_weighted(here: Counts, there: Counts, both: Counts) -> float | None:
+def frequency_weighted(current: Counts, warped: Counts, intersection: Counts) -> float | None:
     """IoU of the classes weighted by their pixels in the first map; undefined without any."""
-    total = sum(here)
+    total = sum(current)
     if not total:
         return None
-    each = zip(here, ious(here, there, both), strict=True)
-    return math.fsum(h * own for h, own in each if own is not None) / total
+    rows = zip(current, ious(current, warped, intersection), strict=True)
+    return math.fsum(h * iou for h, iou in rows if iou is not None) / total
 
 
 def mean(values: Iterable[float | None]) -> float | None:
     """Mean of the values that are defined."""
-    known = [value for value in values if value is not None]
-    return statistics.fmean(known) if known else None
+    defined = [value for value in values if value is not None]
+    return statistics.fmean(defined) if defined else None
 
 
 def correlation(pairs: Sequence[tuple[float, float]]) -> tuple[float | None, str]:
@@ -75,21 +75,21 @@ def correlation(pairs: Sequence[tuple[float, float]]) -> tuple[float | None, str
     if len(pairs) < 3:
         have = "has" if len(pairs) == 1 else "have"
         return None, f"{number_of(len(pairs), 'pair')} {have} both scores; a correlation takes 3"
-    ours, theirs = zip(*pairs, strict=True)
-    for name, series in (("TC_t", ours), ("mIoU_t", theirs)):
+    first, second = zip(*pairs, strict=True)
+    for name, series in (("TC_t", first), ("mIoU_t", second)):
         if min(series) == max(series):
             return None, f"{name} is constant"
     try:
-        return statistics.correlation(ours, theirs), ""
+        return statistics.correlation(first, second), ""
     except statistics.StatisticsError:  # squares that underflow to 0
         return None, "a series is constant up to rounding"
 
 
-def is_cut(warped: float | None, still: float | None, median: float) -> bool:
+def is_cut(warped: float | None, identity: float | None, median: float) -> bool:
     """Whether a pair looks like two scenes, by photometric errors in grey² (grey in [0, 1])."""
-    if warped is None or still is None:
+    if warped is None or identity is None:
         return False
-    return warped > max(CUT_ERROR, CUT_SHARE * still, CUT_TIMES * median)
+    return warped > max(CUT_ERROR, CUT_SHARE * identity, CUT_TIMES * median)
 
 
 _PAPER = "Varghese et al. 2020"

@@ -102,8 +102,8 @@ def fit(
     moments = Moments(patches.uncertainty, patches.classes)
     ranks = Ranks(patches, patches.classes, by_category)
     percentile = rule.kind == "percentile"
-    counted = yield (moments, ranks) if percentile else (moments,)
-    pixels = counted[moments].total
+    results = yield (moments, ranks) if percentile else (moments,)
+    pixels = results[moments].total
     overall = _ends(pixels, None)
     if overall is None:
         raise DataError("nothing is left to evaluate: every label is void.")
@@ -112,7 +112,7 @@ def fit(
         ends = [_ends(pixels, c) or overall for c in range(patches.classes)] + [overall]
 
     if percentile:
-        coarse = counted[ranks].total["coarse"]
+        coarse = results[ranks].total["coarse"]
         bins = bins_of(coarse, (rule.value,))
         fine: Any = []
         if bins:
@@ -154,34 +154,38 @@ def lacks_threshold(fitted: Mapping[str, Any] | None) -> bool:
     return threshold is None or (isinstance(threshold, list | tuple) and None in threshold)
 
 
-def is_same(one: float | None, other: float | None) -> bool:
+def is_same(first: float | None, second: float | None) -> bool:
     """Return whether two defined thresholds divide patches alike: they are compared as float32."""
     import numpy as np
 
-    return None not in (one, other) and bool(np.float32(one) == np.float32(other))
+    return None not in (first, second) and bool(np.float32(first) == np.float32(second))
 
 
 def step_of(fitted: Fitted, value: float | None) -> int | None:
     """The step of the curve that is the threshold `value`; None if none is."""
     steps = _steps(fitted)
-    return next((i for i, own in enumerate(steps) if is_same(own, value)), None)
+    return next((i for i, step in enumerate(steps) if is_same(step, value)), None)
 
 
 def refuse_not_held(rule: str, value: float, fitted: Fitted) -> NoReturn:
     """Raise `UsageError` with the thresholds at which patches were counted, the nearest by name."""
     steps = _steps(fitted)
-    t = max(sum(own < value for own in steps), 1) if value > steps[0] else 0
-    near = [i for i in (t - 1, t) if 0 <= i < len(steps)]
-    shown = " and ".join(f"{steps[i]!r} (t = {i / (len(steps) - 1):g})" for i in near)
-    own = Rule.parse(rule)
-    what = f"{rule}, which is {value!r}," if own.kind not in ("value", "percentile") else rule
+    t = max(sum(step < value for step in steps), 1) if value > steps[0] else 0
+    neighbours = [i for i in (t - 1, t) if 0 <= i < len(steps)]
+    values = " and ".join(f"{steps[i]!r} (t = {i / (len(steps) - 1):g})" for i in neighbours)
+    threshold_rule = Rule.parse(rule)
+    description = (
+        f"{rule}, which is {value!r},"
+        if threshold_rule.kind not in ("value", "percentile")
+        else rule
+    )
     at = fitted.threshold[0]
-    counted = "" if at is None else f"{at!r}, at which patches were counted, and "
+    counted_at = "" if at is None else f"{at!r}, at which patches were counted, and "
     raise UsageError(
-        f"--threshold {what} is none of the thresholds that the states hold: {counted}"
-        f"the {len(steps)} of the "
-        f"curve, from {steps[0]!r} to {steps[-1]!r}. The nearest of these are {shown}; give one as "
-        "a number (range:T takes t of the set's range), or evaluate again."
+        f"--threshold {description} is none of the thresholds that the states hold: {counted_at}"
+        f"the {len(steps)} of the curve, from {steps[0]!r} to {steps[-1]!r}. The nearest of these "
+        f"are {values}; give one as a number (range:T takes t of the set's range), or evaluate "
+        "again."
     )
 
 
@@ -203,15 +207,15 @@ def best(by_threshold: Any, low: float, high: float) -> float | None:
 
 
 def _ends(pixels: State, c: int | None) -> Any:
-    chosen = slice(None) if c is None else slice(c, c + 1)
-    if not pixels["count"][chosen].sum():
+    selection = slice(None) if c is None else slice(c, c + 1)
+    if not pixels["count"][selection].sum():
         return None
-    return float(pixels["least"][chosen].min()), float(pixels["most"][chosen].max())
+    return float(pixels["least"][selection].min()), float(pixels["most"][selection].max())
 
 
 def _mean(pixels: State, c: int | None) -> float:
-    chosen = slice(None) if c is None or not pixels["count"][c] else slice(c, c + 1)
-    return math.fsum(pixels["total"][chosen].tolist()) / int(pixels["count"][chosen].sum())
+    selection = slice(None) if c is None or not pixels["count"][c] else slice(c, c + 1)
+    return math.fsum(pixels["total"][selection].tolist()) / int(pixels["count"][selection].sum())
 
 
 def _percentiles(coarse: Any, fine: Any, bins: Any, p: float) -> list[float | None]:
@@ -219,6 +223,6 @@ def _percentiles(coarse: Any, fine: Any, bins: Any, p: float) -> list[float | No
 
     values: list[float | None] = []
     for group, counts in enumerate(coarse):
-        mine = {b: fine[i] for i, (g, b) in enumerate(bins) if g == group}
-        values.append(percentile(counts, mine, p))
+        counts_by_bin = {b: fine[i] for i, (g, b) in enumerate(bins) if g == group}
+        values.append(percentile(counts, counts_by_bin, p))
     return values

@@ -41,12 +41,12 @@ def record(state: State, tally: TrackCounts, class_names: Sequence[str]) -> dict
     tracks = sum(n for _, n in by_class)
     consistent = sum(k for k, _ in by_class)
     pixels = _only(state, "pixels")
-    found: dict[str, Any] = {}
-    set_value(found, "consistency", metric.formula(consistent, tracks), metric.undefined)
-    found |= {"tracks": tracks, "consistent": consistent}
+    scores: dict[str, Any] = {}
+    set_value(scores, "consistency", metric.formula(consistent, tracks), metric.undefined)
+    scores |= {"tracks": tracks, "consistent": consistent}
     length = _only(state, "points") / tracks if tracks else None
-    set_value(found, "mean_length", length, metric.undefined)
-    found["lengths"] = [
+    set_value(scores, "mean_length", length, metric.undefined)
+    scores["lengths"] = [
         {"from": low, "to": high, "tracks": n}
         for low, high, n in zip(
             TRACK_LENGTHS,
@@ -56,23 +56,23 @@ def record(state: State, tally: TrackCounts, class_names: Sequence[str]) -> dict
         )
     ]
     unreliable = _only(state, "unreliable") / pixels if pixels else None
-    set_value(found, "unreliable", unreliable, "there is no pair of frames")
-    found["dropped"] = _only(state, "dropped")
-    found["per_class"] = [
+    set_value(scores, "unreliable", unreliable, "there is no pair of frames")
+    scores["dropped"] = _only(state, "dropped")
+    scores["per_class"] = [
         {"class": c, "name": class_names[c], "tracks": n, "consistency": consistency(k, n)}
         for c, (k, n) in enumerate(by_class)
     ]
-    found["rules"] = asdict(tally.rules)
-    return found
+    scores["rules"] = asdict(tally.rules)
+    return scores
 
 
 def pair_record(state: State) -> dict[str, Any]:
     """The record of one pair: tracks that reach its second frame, and the share that changed."""
-    alive = _only(state, "alive")
-    found: dict[str, Any] = {"tracks_alive": alive}
-    changed = _only(state, "changed") / alive if alive else None
-    set_value(found, "changed", changed, "no track is alive")
-    return found
+    alive_counts = _only(state, "alive")
+    scores: dict[str, Any] = {"tracks_alive": alive_counts}
+    changed = _only(state, "changed") / alive_counts if alive_counts else None
+    set_value(scores, "changed", changed, "no track is alive")
+    return scores
 
 
 def _only(state: State, name: str) -> int:

@@ -33,10 +33,10 @@ def _numbers(record: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple
             called = Counter(str(row.get("name")) for row in value)
             for row in value:
                 once = called[str(row.get("name"))] == 1
-                own = str(row["name"] if once else row["class"])
+                row_name = str(row["name"] if once else row["class"])
                 for fields, place in _numbers(row):
                     if fields != ("class",):
-                        yield (name, own, *fields), (name, row["class"], *place)
+                        yield (name, row_name, *fields), (name, row["class"], *place)
 
 
 def put(record: dict[str, Any], name: str, value: float) -> None:

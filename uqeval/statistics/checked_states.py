@@ -68,22 +68,23 @@ def checked_columns(saved: StatesSource, tally: Tally) -> Iterator[tuple[NDArray
 def _check_counts(saved: StatesSource, tally: Tally, item: int, state: State) -> None:
     """Raise `StoreError` for counts that do not fit the size of the item, or another tally."""
     height, width = saved.index["facts"]["sizes"][item]
-    counted, evaluated = tally.pixels(state), tally.evaluated(state)
-    if max(counted or 0, evaluated or 0) > height * width or (
-        counted is not None and tally.counts_void and counted != height * width
+    pixels, evaluated = tally.pixels(state), tally.evaluated(state)
+    if max(pixels or 0, evaluated or 0) > height * width or (
+        pixels is not None and tally.counts_void and pixels != height * width
     ):
-        text = f"{tally.id} counts {counted or evaluated} pixels of {height}×{width}"
+        text = f"{tally.id} counts {pixels or evaluated} pixels of {height}×{width}"
         raise StoreError(_message(saved, item, text))
     if evaluated is not None:
-        known = saved.evaluated.setdefault((item, tally.view.name), (evaluated, tally.id))
-        if known[0] != evaluated:
-            text = f"{tally.id} counts {evaluated} pixels, {known[1]} {known[0]}"
+        first_count = saved.evaluated.setdefault((item, tally.view.name), (evaluated, tally.id))
+        if first_count[0] != evaluated:
+            text = f"{tally.id} counts {evaluated} pixels, {first_count[1]} {first_count[0]}"
             raise StoreError(_message(saved, item, text))
 
 
-def _message(saved: StatesSource, item: int, why: str) -> str:
+def _message(saved: StatesSource, item: int, reason: str) -> str:
     """Name the file, the item and the reason, and what to do."""
     name = saved.index["items"][item]
     return (
-        f"{saved.path}: the states of {quoted(name)} are damaged or forged: {why}. Evaluate again."
+        f"{saved.path}: the states of {quoted(name)} are damaged or forged: {reason}. Evaluate "
+        "again."
     )

@@ -54,9 +54,9 @@ def cut(report: Report, scoring: Scoring, options: CutOptions) -> Report:
     timing = dict(report.timing)
     table = read_table(options.slices, scoring.names) if options.slices is not None else None
     groups = cases_of(scoring)
-    by = None if groups is None else CASE
+    group_name = None if groups is None else CASE
     if table and options.group_by and (options.group_by != CASE or CASE in table.columns):
-        groups, by = table.column(options.group_by), options.group_by
+        groups, group_name = table.column(options.group_by), options.group_by
     changes: dict[str, Any] = {}
     warnings = list(report.warnings)
     settings = dict(report.settings)
@@ -66,17 +66,17 @@ def cut(report: Report, scoring: Scoring, options: CutOptions) -> Report:
         changes["intervals"] = intervals(samples, options.ci, options.interval_method)
         changes["results"] = with_debiased(report.results, samples)
         warnings = with_intervals(warnings, report.results, changes["intervals"])
-        settings["intervals"] = _settings(options, resampling, groups, by)
+        settings["intervals"] = _settings(options, resampling, groups, group_name)
         warnings += few_units(resampling)
         timing["intervals_seconds"] = time.perf_counter() - began
     if table is not None:
         began = time.perf_counter()
         changes["slices"] = slices(scoring, table, cuts_of(options, table), options, groups)
         timing["slices_seconds"] = time.perf_counter() - began
-        small = [key for key, own in changes["slices"].items() if own["small"]]
+        small = [key for key, slice_record in changes["slices"].items() if slice_record["small"]]
         if small:
-            shown = ", ".join(small[:5]) + (" …" if len(small) > 5 else "")
-            warnings.append(f"{len(small)} slices have fewer than {SMALL} units: {shown}.")
+            small_slices = ", ".join(small[:5]) + (" …" if len(small) > 5 else "")
+            warnings.append(f"{len(small)} slices have fewer than {SMALL} units: {small_slices}.")
     changes |= {"settings": settings, "warnings": warnings, "timing": timing}
     return report.model_copy(update=changes)
 
@@ -85,19 +85,22 @@ def with_debiased(
     results: Mapping[str, Mapping[str, Any]], samples: Samples
 ) -> dict[str, dict[str, Any]]:
     """Return the results with `<field>_debiased` beside each calibration error of the set."""
-    found = {key: dict(record) for key, record in results.items()}
+    with_bias = {key: dict(record) for key, record in results.items()}
     for text, (key, *place) in samples.runs[0].addresses.items():
         metric = metric_at(text)
         if metric is None or metric.interval != "gaps" or "." in metric.field or len(place) > 1:
             continue
-        if key in found and np.isfinite(samples.value(text)):
-            why = f"it needs draws of at least {LEAST_DRAWN} units"
-            set_value(found[key], f"{place[0]}_debiased", debiased(samples, text), why)
-    return found
+        if key in with_bias and np.isfinite(samples.value(text)):
+            reason = f"it needs draws of at least {LEAST_DRAWN} units"
+            set_value(with_bias[key], f"{place[0]}_debiased", debiased(samples, text), reason)
+    return with_bias
 
 
 def _settings(
-    options: CutOptions, resampling: Resampling, groups: Sequence[str] | None, by: str | None
+    options: CutOptions,
+    resampling: Resampling,
+    groups: Sequence[str] | None,
+    group_name: str | None,
 ) -> dict[str, Any]:
     record: dict[str, Any] = {
         "level": options.ci,
@@ -108,7 +111,7 @@ def _settings(
         "numpy": np.__version__,
         "unit": resampling.unit,
         "units": resampling.units,
-        "group_by": by,
+        "group_by": group_name,
         "groups": list(groups) if groups else None,
         "held_fixed": "thresholds and temperatures; the variance of training is not included",
     }

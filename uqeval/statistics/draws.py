@@ -86,11 +86,11 @@ class Resampling:
         return self._of_units(lambda codes: codes != self.codes)
 
     def _of_units(
-        self, chosen: Callable[[NDArray[np.int64]], NDArray[np.bool_]]
+        self, select_units: Callable[[NDArray[np.int64]], NDArray[np.bool_]]
     ) -> Iterator[NDArray[np.int64]]:
         for first in range(0, self.units, self._rows):
             codes = np.arange(first, min(first + self._rows, self.units))[:, None]
-            yield chosen(codes).astype(np.int64)
+            yield select_units(codes).astype(np.int64)
 
     def drawn(self) -> Iterator[NDArray[np.int64]]:
         """Weights [draw, item]: how often each item is in each draw, in blocks.
@@ -105,9 +105,9 @@ class Resampling:
         """Weights [swap, item]: 1 where an item keeps its model, 0 where the two models change
         places, by whole units, in blocks. All 2^units of them where these are at most `count`."""
         if 2**self.units <= count:
-            every = (np.arange(2**self.units)[:, None] >> np.arange(self.units)) & 1
-            for first in range(0, len(every), self._rows):
-                yield every[first : first + self._rows, self.codes]
+            assignments = (np.arange(2**self.units)[:, None] >> np.arange(self.units)) & 1
+            for first in range(0, len(assignments), self._rows):
+                yield assignments[first : first + self._rows, self.codes]
             return
         rng = generator(seed)
         step = min(self._rows, 256)  # blocks are small, so that a clear case ends early
@@ -120,7 +120,7 @@ class Resampling:
         return max(_BLOCK // max(self.items, 1), 1)
 
     def _counts(self, rng: np.random.Generator, draws: int) -> NDArray[np.int64]:
-        found: NDArray[np.int64] = rng.multinomial(
+        counts: NDArray[np.int64] = rng.multinomial(
             self.units, np.full(self.units, 1 / self.units), draws
         )
-        return found
+        return counts

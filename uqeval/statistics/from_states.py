@@ -77,10 +77,10 @@ class FromStates:
         if metric_at(text) is None or not math.isfinite(samples.value(text)):
             raise StoreError(f"{report}: {address} is no score that states hold.")
         method = loaded.settings.get("intervals", {}).get("method", "auto")
-        own = interval(samples, text, level, method)
-        if own["low"] is None:
-            raise NoInterval(f"no interval: {own['reason']}")
-        return interval_of(own)
+        record = interval(samples, text, level, method)
+        if record["low"] is None:
+            raise NoInterval(f"no interval: {record['reason']}")
+        return interval_of(record)
 
     def change(
         self, report: Path, baseline: Path, address: Address, level: float, relative: bool
@@ -90,13 +90,14 @@ class FromStates:
         loaded, scoring = self._open(report)
         items = items_of(report, loaded, scoring, address)
         samples = self._paired(report, baseline, items)
-        found = difference(samples, address.within, level, relative)
-        if isinstance(found, NoBounds):
-            raise NoInterval(f"the change has no interval: {found.reason}")
+        score_change = difference(samples, address.within, level, relative)
+        if isinstance(score_change, NoBounds):
+            raise NoInterval(f"the change has no interval: {score_change.reason}")
         rough = is_approximate(scoring, address.within)
         of_units = units_of(samples.resampling, defined_in_both(samples, address.within))
-        return Interval(level, found.low, found.high, rough, found.method, of_units,
-                        found.standard_error)  # fmt: skip
+        return Interval(level, score_change.low, score_change.high, rough, score_change.method,
+        of_units,
+                        score_change.standard_error)  # fmt: skip
 
     def movers(
         self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
@@ -108,16 +109,19 @@ class FromStates:
         """
         loaded, scoring = self._open(report)
         items: Sequence[int] = items_of(report, loaded, scoring, address)
-        runs, places = [scoring], [items]
+        runs, positions = [scoring], [items]
         if baseline is not None:
-            _, other = self._open(baseline)
-            place = {name: i for i, name in enumerate(other.names)}
+            _, baseline_scoring = self._open(baseline)
+            place = {name: i for i, name in enumerate(baseline_scoring.names)}
             items = [i for i in items if scoring.names[i] in place]
-            runs, places = [scoring, other], [items, [place[scoring.names[i]] for i in items]]
+            runs, positions = (
+                [scoring, baseline_scoring],
+                [items, [place[scoring.names[i]] for i in items]],
+            )
         names = tuple(scoring.names[i] for i in items)
         samples = self._of(report, tuple(items)) if baseline is None else None
         if samples is None or samples.resampling.unit_of != names:  # of groups, or of a change
-            samples = Samples(runs, places, Resampling(names), self._named)
+            samples = Samples(runs, positions, Resampling(names), self._named)
         return moved(samples, address.within, count, sign)
 
     def group_movers(
@@ -126,8 +130,8 @@ class FromStates:
         """The groups or sequences, where a report resamples by these; likewise."""
         loaded, scoring = self._open(report)
         items = items_of(report, loaded, scoring, address)
-        own = resampling_of(report, loaded, scoring, items)
-        if own.unit not in ("group", "sequence"):
+        resampling = resampling_of(report, loaded, scoring, items)
+        if resampling.unit not in ("group", "sequence"):
             return []
         samples = (
             self._of(report, items) if baseline is None else self._paired(report, baseline, items)
@@ -153,72 +157,81 @@ class FromStates:
         key = (report, baseline, items)
         if key not in self._samples:
             loaded, scoring = self._open(report)
-            _, other = self._open(baseline)
-            self._samples[key] = paired(report, loaded, scoring, other, items, self._named)
+            _, baseline_scoring = self._open(baseline)
+            self._samples[key] = paired(
+                report, loaded, scoring, baseline_scoring, items, self._named
+            )
         return self._samples[key]
 
 
 def moved(samples: Samples, text: str, count: int, sign: int) -> list[Mover]:
     """The units that move a score of the first run, less that of a second, most towards failing."""
-    whole, without, alone = (samples.of(sets, text) for sets in ("whole", "without", "alone"))
-    influence = _change(whole)[0] - _change(without)
+    whole_scores, without_scores, alone_scores = (
+        samples.of(sets, text) for sets in ("whole", "without", "alone")
+    )
+    influence = _change(whole_scores)[0] - _change(without_scores)
     names = sorted(set(samples.resampling.unit_of))
     moved = [
         Mover(
             name,
-            own[0] if math.isfinite(own[0]) else None,
-            own[0] - own[-1] if len(own) > 1 and math.isfinite(own[0] - own[-1]) else None,
+            values[0] if math.isfinite(values[0]) else None,
+            values[0] - values[-1]
+            if len(values) > 1 and math.isfinite(values[0] - values[-1])
+            else None,
             effect,
         )
-        for name, effect, own in zip(names, influence.tolist(), alone.T.tolist(), strict=True)
-        if math.isfinite(effect) and sign * effect < -_ROUNDING * max(abs(_change(whole)[0]), 1)
+        for name, effect, values in zip(
+            names, influence.tolist(), alone_scores.T.tolist(), strict=True
+        )
+        if math.isfinite(effect)
+        and sign * effect < -_ROUNDING * max(abs(_change(whole_scores)[0]), 1)
     ]
-    return sorted(moved, key=lambda own: sign * (own.influence or 0.0))[:count]
+    return sorted(moved, key=lambda mover: sign * (mover.influence or 0.0))[:count]
 
 
 def _change(scores: NDArray[np.float64]) -> NDArray[np.float64]:
     """Scores [run, set] of the first run, less those of the second if there is one: [set]."""
-    found: NDArray[np.float64] = scores[0] - scores[1] if len(scores) > 1 else scores[0]
-    return found
+    differences: NDArray[np.float64] = scores[0] - scores[1] if len(scores) > 1 else scores[0]
+    return differences
 
 
 def interval_of(record: Mapping[str, Any]) -> Interval:
     """Return the interval of a report's record with two ends."""
     units = record.get("units") or {}
-    own = Units(
+    unit_counts = Units(
         units.get("name", "item"), units.get("drawn", 0), units.get("defined", 0),
         record.get("lag1"), record.get("effective"),
     )  # fmt: skip
     return Interval(
         record["level"], record["low"], record["high"], record["approximate"], record["method"],
-        own, record.get("standard_error"),
+        unit_counts, record.get("standard_error"),
     )  # fmt: skip
 
 
-def units_of(own: Resampling, defined: int) -> Units:
+def units_of(resampling: Resampling, defined: int) -> Units:
     """Return the units that an interval rests on; `defined`: those in which its score is."""
-    return Units(own.unit, own.units, defined, own.lag1, own.effective)
+    return Units(resampling.unit, resampling.units, defined, resampling.lag1, resampling.effective)
 
 
 def paired(
-    report: Path, loaded: Report, scoring: Scoring, other: Scoring, items: Sequence[int],
+    report: Path, loaded: Report, scoring: Scoring, other_scoring: Scoring, items: Sequence[int],
     named: Collection[str] = (),
 ) -> Samples:  # fmt: skip
     """Return the items that two runs share, of `items` of the first, resampled alike for both.
 
     Raises `StoreError` where the runs share fewer than two items or groups.
     """
-    place = {name: i for i, name in enumerate(other.names)}
+    place = {name: i for i, name in enumerate(other_scoring.names)}
     shared = [i for i in items if scoring.names[i] in place]
     if len(shared) < 2:
         raise StoreError(
-            f"{scoring.path} and {other.path} share {len(shared)} items; pairs need 2."
+            f"{scoring.path} and {other_scoring.path} share {len(shared)} items; pairs need 2."
         )
-    own = resampling_of(report, loaded, scoring, shared)
-    if own.units < 2:
-        raise StoreError(f"{scoring.path}: there is one {own.unit}; 2 are needed.")
+    resampling = resampling_of(report, loaded, scoring, shared)
+    if resampling.units < 2:
+        raise StoreError(f"{scoring.path}: there is one {resampling.unit}; 2 are needed.")
     places = [shared, [place[scoring.names[i]] for i in shared]]
-    return Samples([scoring, other], places, own, named)
+    return Samples([scoring, other_scoring], places, resampling, named)
 
 
 def items_of(report: Path, loaded: Report, scoring: Scoring, address: Address) -> tuple[int, ...]:
@@ -265,9 +278,9 @@ def _is_of(saved: SavedStates, loaded: Report) -> bool:
     settings, results = index["settings"].items(), index["results"].items()
     return (
         [item.get("name") for item in loaded.items] == list(index["items"])
-        and all(loaded.settings.get(key) == own for key, own in settings if key != "intervals")
+        and all(loaded.settings.get(key) == value for key, value in settings if key != "intervals")
         and _fingerprints(index["inputs"]) == _fingerprints(loaded.inputs)
-        and all(_without_debiased(loaded.results.get(key)) == own for key, own in results)
+        and all(_without_debiased(loaded.results.get(key)) == record for key, record in results)
     )
 
 
@@ -279,13 +292,13 @@ def _without_debiased(record: Any) -> Any:
     return {name: value for name, value in record.items() if not name.endswith(added)}
 
 
-def _fingerprints(said: Any) -> list[str]:
+def _fingerprints(record: Any) -> list[str]:
     """All fingerprints of stores that a record of inputs holds, in its order."""
-    if isinstance(said, Mapping):
-        own = [str(said["fingerprint"])] if "fingerprint" in said else []
-        return own + [text for value in said.values() for text in _fingerprints(value)]
-    if isinstance(said, list):
-        return [text for value in said for text in _fingerprints(value)]
+    if isinstance(record, Mapping):
+        fingerprints = [str(record["fingerprint"])] if "fingerprint" in record else []
+        return fingerprints + [text for value in record.values() for text in _fingerprints(value)]
+    if isinstance(record, list):
+        return [text for value in record for text in _fingerprints(value)]
     return []
 
 

@@ -62,11 +62,11 @@ def is_approximate(scoring: Scoring, text: str) -> bool:
 
 def intervals(samples: Samples, level: float, method: Method = "auto") -> dict[str, dict[str, Any]]:
     """Return the record of the interval of every defined score of a run, by address."""
-    found = {}
+    records = {}
     for text in measured(samples.runs[0]):
         if np.isfinite(samples.value(text)):
-            found[text] = interval(samples, text, level, method)
-    return found
+            records[text] = interval(samples, text, level, method)
+    return records
 
 
 @one_blas_thread()
@@ -78,12 +78,12 @@ def interval(samples: Samples, text: str, level: float, method: Method = "auto")
     None, with a `reason`.
     """
     case = _Case.of(samples, text, level)
-    found = case.bounds(method)
+    bounds = case.bounds(method)
     record: dict[str, Any] = {"level": level}
-    if isinstance(found, NoBounds):
-        record |= {"low": None, "high": None, "method": None, "reason": found.reason}
+    if isinstance(bounds, NoBounds):
+        record |= {"low": None, "high": None, "method": None, "reason": bounds.reason}
     else:
-        record |= dataclasses.asdict(case.inside(found))
+        record |= dataclasses.asdict(case.inside(bounds))
     record["units"] = case.units
     record["approximate"] = is_approximate(samples.runs[0], text)
     if samples.resampling.effective is not None:
@@ -99,8 +99,8 @@ def debiased(samples: Samples, text: str) -> float | None:
     """
     if samples.resampling.units < methods.LEAST_DRAWN or samples.resampling.problem:
         return None
-    drawn = samples.of("drawn", text)[0]
-    value = 2 * samples.value(text) - float(drawn.mean())
+    draws = samples.of("drawn", text)[0]
+    value = 2 * samples.value(text) - float(draws.mean())
     return max(0.0, value) if np.isfinite(value) else None
 
 
@@ -124,22 +124,24 @@ class _Case:
 
     @property
     def units(self) -> dict[str, Any]:
-        own = self.samples.resampling
-        return {"name": own.unit, "drawn": own.units, "defined": self.defined}
+        resampling = self.samples.resampling
+        return {"name": resampling.unit, "drawn": resampling.units, "defined": self.defined}
 
     def bounds(self, method: Method) -> Bounds | NoBounds:
         """The interval by a method; "auto" takes the one of the metric's kind."""
-        own = self.samples.resampling
-        if own.problem:
-            return NoBounds(own.problem)
-        if own.units < 2 or self.defined < 2:
-            count = min(own.units, self.defined)
+        resampling = self.samples.resampling
+        if resampling.problem:
+            return NoBounds(resampling.problem)
+        if resampling.units < 2 or self.defined < 2:
+            count = min(resampling.units, self.defined)
             have = "has" if count == 1 else "have"
-            return NoBounds(f"{count} {_plural(own.unit, count)} {have} this score; 2 are needed")
+            return NoBounds(
+                f"{count} {_plural(resampling.unit, count)} {have} this score; 2 are needed"
+            )
         kind = self.metric.interval
         if method == "percentile":
             return self._of_draws(expanded=False)
-        if own.unit == "batch" or method == "batch-means":
+        if resampling.unit == "batch" or method == "batch-means":
             return self._jackknife(logit=False, method="batch-means")
         if method == "jackknife-t":
             return self._jackknife(logit=kind in ("share", "logit"))
@@ -149,17 +151,17 @@ class _Case:
             return self._share()
         return self._jackknife(logit=kind == "logit")
 
-    def inside(self, found: Bounds) -> Bounds:
+    def inside(self, bounds: Bounds) -> Bounds:
         """The bounds inside the range of the metric."""
         least, most = self.metric.range
-        low = found.low if least is None else max(found.low, least)
-        high = found.high if most is None else min(found.high, most)
-        return dataclasses.replace(found, low=low, high=high)
+        low = bounds.low if least is None else max(bounds.low, least)
+        high = bounds.high if most is None else min(bounds.high, most)
+        return dataclasses.replace(bounds, low=low, high=high)
 
     def _share(self) -> Bounds | NoBounds:
-        alone = self.samples.of("alone", self.text)[0]
-        rare = alone > 0 if self.value <= 0.5 else alone < 1
-        with_event = int((np.isfinite(alone) & rare).sum())
+        alone_scores = self.samples.of("alone", self.text)[0]
+        rare = alone_scores > 0 if self.value <= 0.5 else alone_scores < 1
+        with_event = int((np.isfinite(alone_scores) & rare).sum())
         variance = self._variance()
         if not np.isfinite(variance):
             return NoBounds(_LEFT_OUT)
@@ -172,12 +174,12 @@ class _Case:
         if variance == 0 and not (logit and self.value in (0.0, 1.0)):
             return NoBounds("no unit changes it when it is left out")
         bias = methods.jackknife_bias(self.value, self.samples.of("without", self.text)[0])
-        found = methods.jackknife_t(
+        bounds = methods.jackknife_t(
             self.value, variance, self.defined, self.level, logit=logit, bias=bias
         )
-        if isinstance(found, Bounds) and found.method == "jackknife-t":
-            return dataclasses.replace(found, method=method)
-        return found
+        if isinstance(bounds, Bounds) and bounds.method == "jackknife-t":
+            return dataclasses.replace(bounds, method=method)
+        return bounds
 
     def _of_draws(self, *, expanded: bool) -> Bounds | NoBounds:
         if expanded and self.defined < methods.LEAST_DRAWN:
@@ -186,16 +188,16 @@ class _Case:
                 f"{self.defined} {name} have this score; intervals from draws need "
                 f"{methods.LEAST_DRAWN}"
             )
-        drawn = self.samples.of("drawn", self.text)[0]
-        known = drawn[np.isfinite(drawn)]
-        if known.size < (1 - _UNDEFINED) * drawn.size:
-            return NoBounds(f"it is undefined in {1 - known.size / drawn.size:.0%} of the draws")
-        if (known == known[0]).all():
+        draws = self.samples.of("drawn", self.text)[0]
+        defined = draws[np.isfinite(draws)]
+        if defined.size < (1 - _UNDEFINED) * draws.size:
+            return NoBounds(f"it is undefined in {1 - defined.size / draws.size:.0%} of the draws")
+        if (defined == defined[0]).all():
             return NoBounds("it is the same in all draws")
         if not expanded:
-            return methods.percentile(known, self.level)
-        found = methods.expanded(known, self.defined, self.level)
-        return dataclasses.replace(found, low=0.0) if self._may_be_zero() else found
+            return methods.percentile(defined, self.level)
+        bounds = methods.expanded(defined, self.defined, self.level)
+        return dataclasses.replace(bounds, low=0.0) if self._may_be_zero() else bounds
 
     def _may_be_zero(self) -> bool:
         """Whether random signs of the units' gaps give a calibration error as large."""
@@ -217,8 +219,12 @@ class _Case:
         """How many patches, pixels or items the share is of."""
         address = Address.parse(self.text)
         row = address.fields[:2] if address.fields[0] == "per_class" else ()
-        beside = (dataclasses.replace(address, fields=(*row, own)) for own in self.metric.counted)
-        total = sum(self.samples.value(own.within) for own in beside)
+        counted_addresses = (
+            dataclasses.replace(address, fields=(*row, field)) for field in self.metric.counted
+        )
+        total = sum(
+            self.samples.value(counted_address.within) for counted_address in counted_addresses
+        )
         return total if np.isfinite(total) and total > 0 else float(self.defined)
 
 
@@ -246,33 +252,36 @@ def difference(
     against each other.
     """
     metric = metric_at(text)
-    own = samples.resampling
-    if own.problem:
-        return NoBounds(own.problem)
-    if metric is None or own.units < 2:
-        return NoBounds(f"there is {own.units} {_plural(own.unit, own.units)}; 2 are needed")
+    resampling = samples.resampling
+    if resampling.problem:
+        return NoBounds(resampling.problem)
+    if metric is None or resampling.units < 2:
+        return NoBounds(
+            f"there is {resampling.units} {_plural(resampling.unit, resampling.units)}; 2 are "
+            "needed"
+        )
     a, b = (float(samples.of("whole", text)[list(rows), 0].mean()) for rows in runs)
     defined = defined_in_both(samples, text, runs)
     if defined < 2:
-        return NoBounds(f"{defined} {_plural(own.unit, defined)} have this score in both")
+        return NoBounds(f"{defined} {_plural(resampling.unit, defined)} have this score in both")
     if metric.interval == "share" and {a, b} <= {0.0, 1.0}:
         return _exact_difference(a, b, defined, level, relative)
-    if metric.interval in DRAWN and own.unit != "batch":
+    if metric.interval in DRAWN and resampling.unit != "batch":
         if defined < methods.LEAST_DRAWN:
             return NoBounds(f"intervals from draws need {methods.LEAST_DRAWN} units")
-        drawn = _changes(samples.of("drawn", text), runs, relative)
-        known = drawn[np.isfinite(drawn)]
-        if known.size < (1 - _UNDEFINED) * drawn.size:
-            return NoBounds(f"it is undefined in {1 - known.size / drawn.size:.0%} of the draws")
-        return methods.expanded(known, defined, level)
+        draws = _changes(samples.of("drawn", text), runs, relative)
+        finite = draws[np.isfinite(draws)]
+        if finite.size < (1 - _UNDEFINED) * draws.size:
+            return NoBounds(f"it is undefined in {1 - finite.size / draws.size:.0%} of the draws")
+        return methods.expanded(finite, defined, level)
     value = float(_changes(samples.of("whole", text), runs, relative)[0])
     variance = float(
         methods.jackknife_variance(_changes(samples.of("without", text), runs, relative))
     )
-    found = methods.jackknife_t(value, variance, defined, level, logit=False)
-    if isinstance(found, Bounds) and own.unit == "batch":
-        return dataclasses.replace(found, method="batch-means")
-    return found
+    bounds = methods.jackknife_t(value, variance, defined, level, logit=False)
+    if isinstance(bounds, Bounds) and resampling.unit == "batch":
+        return dataclasses.replace(bounds, method="batch-means")
+    return bounds
 
 
 def defined_in_both(
@@ -286,12 +295,12 @@ def _changes(
     scores: NDArray[np.float64], runs: tuple[Sequence[int], Sequence[int]], relative: bool
 ) -> NDArray[np.float64]:
     """Differences [set] of the mean scores [run, set] of two groups of runs."""
-    ours, theirs = (scores[list(rows)].mean(axis=0) for rows in runs)
-    found: NDArray[np.float64] = ours - theirs
+    first, second = (scores[list(rows)].mean(axis=0) for rows in runs)
+    differences: NDArray[np.float64] = first - second
     if relative:
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = found / np.abs(theirs)
-    return found
+            differences = differences / np.abs(second)
+    return differences
 
 
 def _exact_difference(a: float, b: float, units: int, level: float, relative: bool) -> Bounds:
@@ -300,7 +309,7 @@ def _exact_difference(a: float, b: float, units: int, level: float, relative: bo
     They hold at least as often as the level says: the same units have not shown an event of the one
     without the other either.
     """
-    (low, high), (least, most) = (methods.clopper_pearson(own, units, level) for own in (a, b))
+    (low, high), (least, most) = (methods.clopper_pearson(count, units, level) for count in (a, b))
     if relative:
         return Bounds(low / most - 1, high / least - 1 if least else np.inf, "clopper-pearson")
     return Bounds(low - most, high - least, "clopper-pearson")

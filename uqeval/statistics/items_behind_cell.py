@@ -32,17 +32,19 @@ def behind(path: Path, report: Report) -> ItemsByCell:
     Raises `StoreError` where its states do not lie beside it, or are damaged.
     """
     saved = states_of(path, report)
-    found = {}
+    items_by_key = {}
     for key, evaluation in evaluations_of(saved.index).items():
-        own = Key.parse(key)
-        key, part = own.whole, own.part
+        parsed = Key.parse(key)
+        key, part_name = parsed.whole, parsed.part
         for tally in evaluation.tallies():
             table = isinstance(tally, AccuracyByUncertainty)
-            if key in report.results and (table or (isinstance(tally, Reliability) and not part)):
+            if key in report.results and (
+                table or (isinstance(tally, Reliability) and not part_name)
+            ):
                 settings = saved.index["settings"][key]
                 states = checked_states(saved, tally)
-                found[key] = most(_wrong(tally, state, settings) for _, state in states)
-    return found
+                items_by_key[key] = most(_wrong(tally, state, settings) for _, state in states)
+    return items_by_key
 
 
 def _wrong(tally: Tally, state: State, settings: dict[str, Any]) -> NDArray[np.int64]:
@@ -65,9 +67,9 @@ def most(
     """
     shape: tuple[int, ...] = ()
     best = np.empty((2, 0, 0), np.int64)  # [count and item, place, cell]
-    for item, own in enumerate(counts):
-        new = np.stack([own.reshape(-1), np.full(own.size, item)])[:, None]
-        shape, best = own.shape, np.concatenate([best, new], axis=1) if item else new
+    for item, item_counts in enumerate(counts):
+        new = np.stack([item_counts.reshape(-1), np.full(item_counts.size, item)])[:, None]
+        shape, best = item_counts.shape, np.concatenate([best, new], axis=1) if item else new
         order = np.argsort(-best[0], axis=0, kind="stable")[:count]
         best = np.take_along_axis(best, order[None], axis=1)
     return {

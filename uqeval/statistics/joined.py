@@ -34,24 +34,26 @@ class Joined:
             _check_stores(self.files[0], file)
         _refuse_shared(self.files)
         self.missing = _missing(self.files)
-        held = [{tally_key(own) for own in file.parameters()} for file in self.files]
-        self._held = set.intersection(*held)
+        tally_keys = [
+            {tally_key(parameters) for parameters in file.parameters()} for file in self.files
+        ]
+        self._held = set.intersection(*tally_keys)
         #: Of items whose states were checked: the evaluated pixels, and the tally that said so.
         self.evaluated: dict[tuple[int, str], tuple[int, str]] = {}
         self.index: dict[str, Any] = indices[0] | {
-            "items": [name for own in indices for name in own["items"]],
-            "records": [record for own in indices for record in own["records"]],
-            "stamps": [stamp for own in indices for stamp in _stamps(own)],
-            "fingerprint": _digest([own["fingerprint"] for own in indices]),
-            "facts": _facts([own["facts"] for own in indices]),
-            "inputs": _inputs([own["inputs"] for own in indices], self.missing)
+            "items": [name for index in indices for name in index["items"]],
+            "records": [record for index in indices for record in index["records"]],
+            "stamps": [stamp for index in indices for stamp in _stamps(index)],
+            "fingerprint": _digest([index["fingerprint"] for index in indices]),
+            "facts": _facts([index["facts"] for index in indices]),
+            "inputs": _inputs([index["inputs"] for index in indices], self.missing)
             if len(indices) > 1 else indices[0]["inputs"],
             "settings": {k: v for k, v in indices[0]["settings"].items() if k != "intervals"},
-            "fitted": _common([own["fitted"] for own in indices]),
-            "numerics": _summed([own["numerics"] for own in indices]),
-            "warnings": list(dict.fromkeys(text for own in indices for text in own["warnings"])),
+            "fitted": _common([index["fitted"] for index in indices]),
+            "numerics": _summed([index["numerics"] for index in indices]),
+            "warnings": list(dict.fromkeys(w for index in indices for w in index["warnings"])),
             "partial": bool(self.missing) or any(
-                own["partial"] and "part" not in own["inputs"] for own in indices
+                index["partial"] and "part" not in index["inputs"] for index in indices
             ),
         }  # fmt: skip
 
@@ -65,7 +67,7 @@ class Joined:
 
     def parameters(self) -> list[dict[str, Any]]:
         """Id and parameters of every tally that all files have."""
-        return [own for own in self.files[0].parameters() if self.holds(own)]
+        return [parameters for parameters in self.files[0].parameters() if self.holds(parameters)]
 
     def differ(self, key: str) -> bool:
         """Whether the files have other fitted numbers under a key."""
@@ -79,53 +81,57 @@ def _stamps(index: Mapping[str, Any]) -> list[str | None]:
 
 def part_of(file: SavedStates) -> dict[str, Any] | None:
     """Which part of a run a file has, if it has one."""
-    found: dict[str, Any] | None = file.index["inputs"].get("part")
-    return found
+    record: dict[str, Any] | None = file.index["inputs"].get("part")
+    return record
 
 
 def _in_order(files: Sequence[SavedStates]) -> list[SavedStates]:
     """The files, parts by their number. Raises `UsageError` for parts that are of several runs."""
-    parts = [(own, file) for file in files if (own := part_of(file)) is not None]
+    parts = [(shard, file) for file in files if (shard := part_of(file)) is not None]
     if not parts:
         return list(files)
     first, of = parts[0][1], parts[0][0]["of"]
-    for own, file in parts[1:]:
-        if own["of"] != of:
+    for shard, file in parts[1:]:
+        if shard["of"] != of:
             raise UsageError(
-                f"{first.path} is one of {of} parts, {file.path} one of {own['of']}; join parts of "
-                "one run."
+                f"{first.path} is one of {of} parts, {file.path} one of {shard['of']}; join parts "
+                "of one run."
             )
     if len(parts) < len(files):
-        whole = next(file for file in files if part_of(file) is None)
+        unsharded = next(file for file in files if part_of(file) is None)
         raise UsageError(
-            f"{first.path} is a part of a run, {whole.path} is none; join the parts first."
+            f"{first.path} is a part of a run, {unsharded.path} is none; join the parts first."
         )
-    return [file for _, file in sorted(parts, key=lambda own: int(own[0]["number"]))]
+    return [file for _, file in sorted(parts, key=lambda pair: int(pair[0]["number"]))]
 
 
 def _missing(files: Sequence[SavedStates]) -> list[int]:
-    parts = [own for file in files if (own := part_of(file)) is not None]
-    there = {int(own["number"]) for own in parts}
-    return [k for k in range(1, 1 + max((own["of"] for own in parts), default=0)) if k not in there]
+    parts = [shard for file in files if (shard := part_of(file)) is not None]
+    present = {int(shard["number"]) for shard in parts}
+    return [
+        k
+        for k in range(1, 1 + max((shard["of"] for shard in parts), default=0))
+        if k not in present
+    ]
 
 
-def _check_same(one: SavedStates, other: SavedStates) -> None:
+def _check_same(first: SavedStates, second: SavedStates) -> None:
     """Raise `UsageError` naming the first thing in which two runs differ."""
-    a, b = one.index, other.index
-    for what, x, y in _compared(a, b):
+    a, b = first.index, second.index
+    for description, x, y in _compared(a, b):
         if x != y:
             raise UsageError(
-                f"{one.path} and {other.path} differ in {what}: {_short(x)} and {_short(y)}. Only "
-                "runs of the same settings can be joined."
+                f"{first.path} and {second.path} differ in {description}: {_short(x)} and "
+                f"{_short(y)}. Only runs of the same settings can be joined."
             )
 
 
-def _check_stores(one: SavedStates, other: SavedStates) -> None:
+def _check_stores(first: SavedStates, second: SavedStates) -> None:
     """Raise `UsageError` where two parts are not of the same stores."""
-    if part_of(one) and one.index["fingerprint"] != other.index["fingerprint"]:
+    if part_of(first) and first.index["fingerprint"] != second.index["fingerprint"]:
         raise UsageError(
-            f"{one.path} and {other.path} are parts of other data: their stores differ. Evaluate "
-            "all parts on the same stores (a copy keeps its times with `cp -p`)."
+            f"{first.path} and {second.path} are parts of other data: their stores differ. "
+            "Evaluate all parts on the same stores (a copy keeps its times with `cp -p`)."
         )
 
 
@@ -133,81 +139,84 @@ def _compared(a: Mapping[str, Any], b: Mapping[str, Any]) -> Iterator[tuple[str,
     yield "the version of uqeval", a["uqeval_version"], b["uqeval_version"]
     for name in _FACTS:
         yield name.replace("_", " "), a["facts"][name], b["facts"][name]
-    video, other = (own["facts"]["video"] or {} for own in (a, b))
+    video, other_video = (index["facts"]["video"] or {} for index in (a, b))
     for name in ("models", "against", "named"):
-        yield name, video.get(name), other.get(name)
+        yield name, video.get(name), other_video.get(name)
     yield "ignore index", a["inputs"].get("ignore_index"), b["inputs"].get("ignore_index")
-    given, told = (own["inputs"]["options"] for own in (a, b))
+    first_options, second_options = (index["inputs"]["options"] for index in (a, b))
     for name in _OPTIONS:
-        yield f"--{name.replace('_', '-')}", given.get(name), told.get(name)
-    ours, theirs = (
-        {k: v for k, v in own["settings"].items() if k != "intervals"} for own in (a, b)
+        yield f"--{name.replace('_', '-')}", first_options.get(name), second_options.get(name)
+    first_settings, second_settings = (
+        {k: v for k, v in index["settings"].items() if k != "intervals"} for index in (a, b)
     )
-    yield "metrics", sorted(ours), sorted(theirs)
-    for key, own in ours.items():
-        for name in dict.fromkeys((*own, *theirs[key])):
-            where = f"--{name.replace('_', '-')} of {key}"
-            yield where, own.get(name), theirs[key].get(name)
+    yield "metrics", sorted(first_settings), sorted(second_settings)
+    for key, settings in first_settings.items():
+        for name in dict.fromkeys((*settings, *second_settings[key])):
+            option = f"--{name.replace('_', '-')} of {key}"
+            yield option, settings.get(name), second_settings[key].get(name)
 
 
 def _refuse_shared(files: Sequence[SavedStates]) -> None:
     """Raise `UsageError` where an item is in two files."""
-    seen: dict[str, SavedStates] = {}
+    first_files: dict[str, SavedStates] = {}
     for file in files:
-        shared = [name for name in file.index["items"] if name in seen]
+        shared = [name for name in file.index["items"] if name in first_files]
         if shared:
-            other = seen[shared[0]]
-            shown = ", ".join(shared[:_SHOWN]) + (" …" if len(shared) > _SHOWN else "")
+            first_file = first_files[shared[0]]
+            shared_names = ", ".join(shared[:_SHOWN]) + (" …" if len(shared) > _SHOWN else "")
             raise UsageError(
-                f"{other.path} and {file.path} share {len(shared)} items: {shown}. Each item may "
-                "be counted once; stores without names of their own take them with --names."
+                f"{first_file.path} and {file.path} share {len(shared)} items: {shared_names}. "
+                "Each item may be counted once; stores without names of their own take them with "
+                "--names."
             )
-        seen |= dict.fromkeys(file.index["items"], file)
+        first_files |= dict.fromkeys(file.index["items"], file)
 
 
 def _facts(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     first = dict(records[0])
-    joined: dict[str, Any] = {
-        name: [v for own in records for v in own[name]] for name in ("names", "sizes")
+    merged: dict[str, Any] = {
+        name: [v for record in records for v in record[name]] for name in ("names", "sizes")
     }
-    where = dict.fromkeys(own["where"] for own in records)
-    groups = [own.get("groups") for own in records]
-    joined["groups"] = None if None in groups else [name for own in groups for name in own or ()]
+    paths = dict.fromkeys(record["where"] for record in records)
+    groups = [record.get("groups") for record in records]
+    merged["groups"] = (
+        None if None in groups else [name for record in groups for name in record or ()]
+    )
     if first["video"] is not None:
-        first["video"] = _video([own["video"] for own in records])
-    return first | joined | {"where": " + ".join(where)}
+        first["video"] = _video([record["video"] for record in records])
+    return first | merged | {"where": " + ".join(paths)}
 
 
 def _video(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     lists = ("before", "sequences", "first")
-    joined = {name: [v for own in records for v in own[name]] for name in lists}
+    merged = {name: [v for record in records for v in record[name]] for name in lists}
     rows: dict[str, dict[str, Any]] = {}
-    for row in (row for own in records for row in own["rows"]):
-        known = rows.setdefault(row["sequence"], dict(row) | {"pairs": 0})
-        known["pairs"] += row["pairs"]
-    return dict(records[0]) | joined | {"rows": list(rows.values())}
+    for row in (row for record in records for row in record["rows"]):
+        merged_row = rows.setdefault(row["sequence"], dict(row) | {"pairs": 0})
+        merged_row["pairs"] += row["pairs"]
+    return dict(records[0]) | merged | {"rows": list(rows.values())}
 
 
 def _inputs(records: Sequence[Mapping[str, Any]], missing: Sequence[int]) -> dict[str, Any]:
     """What was evaluated, all together."""
-    found = dict(records[0])
-    part = found.pop("part", None)
-    found["options"] = found["options"] | {"part": None}
-    found["evaluated"] = sum(own["evaluated"] for own in records)
-    if part is not None:
+    merged = dict(records[0])
+    shard = merged.pop("part", None)
+    merged["options"] = merged["options"] | {"part": None}
+    merged["evaluated"] = sum(record["evaluated"] for record in records)
+    if shard is not None:
         if missing:
-            found["missing_parts"] = {"numbers": list(missing), "of": part["of"]}
-        return found
-    found["items"] = sum(own["items"] for own in records)
-    found["predictions"] = _distinct([s for own in records for s in own["predictions"]])
+            merged["missing_parts"] = {"numbers": list(missing), "of": shard["of"]}
+        return merged
+    merged["items"] = sum(record["items"] for record in records)
+    merged["predictions"] = _distinct([s for record in records for s in record["predictions"]])
     for name in ("labels", "target", "frames", "reference"):
-        stores = _distinct([own[name] for own in records if own.get(name)])
+        stores = _distinct([record[name] for record in records if record.get(name)])
         if len(stores) > 1:
-            found[name] = {
+            merged[name] = {
                 "path": " + ".join(str(store["path"]) for store in stores),
                 "fingerprint": _digest([store["fingerprint"] for store in stores]),
             }
-    return found
+    return merged
 
 
 def _distinct(stores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
@@ -217,16 +226,18 @@ def _distinct(stores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 def _common(fitted: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """By key, the fitted numbers; none where they are not the same everywhere."""
     return {
-        key: own if all(other.get(key) == own for other in fitted) else {}
-        for key, own in fitted[0].items()
+        key: fitted_values
+        if all(fitted_elsewhere.get(key) == fitted_values for fitted_elsewhere in fitted)
+        else {}
+        for key, fitted_values in fitted[0].items()
     }
 
 
 def _summed(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return {
-        key: {name: sum(own[key][name] for own in records) for name in counts}
+        key: {name: sum(record[key][name] for record in records) for name in counts}
         for key, counts in records[0].items()
-        if all(key in own and counts.keys() == own[key].keys() for own in records)
+        if all(key in record and counts.keys() == record[key].keys() for record in records)
     }
 
 

@@ -23,8 +23,8 @@ def _records() -> dict[str, dict[str, Any]]:
 def metric_at(text: str) -> Metric | None:
     """Return the metric that an address is of; None for counts and settings."""
     address = Address.parse(text)
-    found = described(_records(), address.metric, address.fields)
-    return found["metric"] if found else None
+    record = described(_records(), address.metric, address.fields)
+    return record["metric"] if record else None
 
 
 def kind_of(text: str) -> IntervalKind | None:

@@ -44,12 +44,12 @@ def student(probability: float, degrees: float) -> float:
     return float(stdtrit(degrees, probability))
 
 
-def jackknife_variance(without: Array) -> Array:
+def jackknife_variance(without_unit: Array) -> Array:
     """Return (G−1)/G · Σ_g (θ₋g − mean θ₋)² of values [unit, …] that each leave one unit out."""
-    units = len(without)
-    centred = without - without.mean(axis=0)
-    found: Array = (units - 1) / units * (centred * centred).sum(axis=0)
-    return found
+    units = len(without_unit)
+    centred = without_unit - without_unit.mean(axis=0)
+    variance: Array = (units - 1) / units * (centred * centred).sum(axis=0)
+    return variance
 
 
 def clopper_pearson(share: float, count: float, level: float) -> tuple[float, float]:
@@ -66,22 +66,22 @@ def clopper_pearson(share: float, count: float, level: float) -> tuple[float, fl
 
 
 def korn_graubard(
-    share: float, variance: float, units: int, with_event: int, counted: float, level: float
+    share: float, variance: float, units: int, with_event: int, trials: float, level: float
 ) -> Bounds:
     """Return the interval of a share (of patches, pixels or items) over units that differ.
 
     Clopper–Pearson at the effective sample size n_df = min(n, n*·(t_{n−1}/t_{units−1})²) with
-    n* = p(1−p)/variance and n = `counted`, at least 1 (Korn & Graubard 1998). `units`: those in
+    n* = p(1−p)/variance and n = `trials`, at least 1 (Korn & Graubard 1998). `units`: those in
     which the share is defined; `with_event`: those that show the rarer of event and non-event.
     Below `FEW_EVENTS` of these, and for a share of 0 or 1, n_df is at most the number of units.
     """
     effective = float(units)
     if 0 < share < 1:
-        effective = counted
+        effective = trials
         if variance > 0:
             upper = (1 + level) / 2
-            ratio = student(upper, max(counted - 1, 1)) / student(upper, units - 1)
-            effective = min(counted, share * (1 - share) / variance * ratio * ratio)
+            ratio = student(upper, max(trials - 1, 1)) / student(upper, units - 1)
+            effective = min(trials, share * (1 - share) / variance * ratio * ratio)
         if with_event < FEW_EVENTS:
             effective = min(effective, units)
     effective = max(effective, 1.0)
@@ -89,9 +89,9 @@ def korn_graubard(
     return Bounds(*clopper_pearson(share, effective, level), "korn-graubard", error)
 
 
-def jackknife_bias(value: float, without: Array) -> float:
+def jackknife_bias(value: float, without_unit: Array) -> float:
     """Return (G−1)·(mean θ₋ − θ) of G values that each leave one unit out: Quenouille's bias."""
-    return float((len(without) - 1) * (without.mean() - value))
+    return float((len(without_unit) - 1) * (without_unit.mean() - value))
 
 
 def jackknife_t(
@@ -124,8 +124,8 @@ def _logistic(x: float) -> float:
     return 1 / (1 + small) if x >= 0 else small / (1 + small)
 
 
-def expanded(drawn: Array, units: int, level: float) -> Bounds:
-    """Return percentiles of `drawn` values at the tail Φ(−√(n/(n−1))·t) of n units.
+def expanded(draws: Array, units: int, level: float) -> Bounds:
+    """Return percentiles of `draws` values at the tail Φ(−√(n/(n−1))·t) of n units.
 
     Hesterberg 2015: the plain percentiles of few units are too narrow.
     """
@@ -133,15 +133,15 @@ def expanded(drawn: Array, units: int, level: float) -> Bounds:
 
     t = student((1 + level) / 2, units - 1)
     tail = float(ndtr(-math.sqrt(units / (units - 1)) * t))
-    low, high = np.quantile(drawn, [tail, 1 - tail])
-    return Bounds(float(low), float(high), "expanded", float(drawn.std()))
+    low, high = np.quantile(draws, [tail, 1 - tail])
+    return Bounds(float(low), float(high), "expanded", float(draws.std()))
 
 
-def percentile(drawn: Array, level: float) -> Bounds:
-    """Return the plain percentiles of `drawn` values."""
+def percentile(draws: Array, level: float) -> Bounds:
+    """Return the plain percentiles of `draws` values."""
     tail = (1 - level) / 2
-    low, high = np.quantile(drawn, [tail, 1 - tail])
-    return Bounds(float(low), float(high), "percentile", float(drawn.std()))
+    low, high = np.quantile(draws, [tail, 1 - tail])
+    return Bounds(float(low), float(high), "percentile", float(draws.std()))
 
 
 def gaps_share(gaps: Array, weights: Array, largest: bool, flips: int, seed: int) -> float:

@@ -56,8 +56,8 @@ class CutOptions(Settings):
         if self.interval_method != "auto" and self.ci is None:
             raise UsageError("--interval-method says how intervals are computed; give --ci LEVEL.")
         for name in ("slice_by", "group_by"):
-            alone = name == "group_by" and self.group_by == CASE
-            if getattr(self, name) and self.slices is None and not alone:
+            needs_no_slices = name == "group_by" and self.group_by == CASE
+            if getattr(self, name) and self.slices is None and not needs_no_slices:
                 raise UsageError(
                     f"{option_name(name)} names columns of the items' table; give it as "
                     "--slices FILE.csv."

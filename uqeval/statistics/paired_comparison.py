@@ -71,8 +71,8 @@ class PairedComparison:
 
     def each(self, model: int, address: str) -> list[float | None]:
         """The score of each training of a model; None where it is undefined."""
-        found = self._samples.of("whole", address)[list(self._rows(model)), 0].tolist()
-        return [value if np.isfinite(value) else None for value in found]
+        scores = self._samples.of("whole", address)[list(self._rows(model)), 0].tolist()
+        return [value if np.isfinite(value) else None for value in scores]
 
     def difference(
         self, model: int, baseline: int, address: str, level: float
@@ -85,15 +85,15 @@ class PairedComparison:
         trainings = [len(self.models[m]) for m in (model, baseline)]
         if min(trainings) > 1:
             return self._welch(model, baseline, address, level), None
-        own = self.resampling
+        resampling = self.resampling
         runs = (self._rows(model), self._rows(baseline))
-        found = difference(self._samples, address, level, runs=runs)
+        change = difference(self._samples, address, level, runs=runs)
         rough = any(is_approximate(m[0].scoring, address) for m in self.models)
         interval = None
-        if not isinstance(found, NoBounds):
-            units = units_of(own, defined_in_both(self._samples, address, runs))
-            interval = Interval(level, found.low, found.high, rough, found.method, units,
-                                found.standard_error)  # fmt: skip
+        if not isinstance(change, NoBounds):
+            units = units_of(resampling, defined_in_both(self._samples, address, runs))
+            interval = Interval(level, change.low, change.high, rough, change.method, units,
+                                change.standard_error)  # fmt: skip
         if max(trainings) > 1:
             return interval, None
         return interval, self._tested(model, baseline).get(address)
@@ -101,58 +101,62 @@ class PairedComparison:
     def _tested(self, model: int, baseline: int) -> dict[str, SwapTest]:
         if (model, baseline) not in self._tests:
             pair = [self.models[m][0] for m in (model, baseline)]
-            places = [one.places(self.names) for one in pair]
+            positions = [report.places(self.names) for report in pair]
             self._tests[model, baseline] = swap_tests(
-                pair[0].scoring, pair[1].scoring, places, self.resampling, self.addresses
+                pair[0].scoring, pair[1].scoring, positions, self.resampling, self.addresses
             )
         return self._tests[model, baseline]
 
     def _welch(self, model: int, baseline: int, address: str, level: float) -> Interval | None:
-        whole = self._samples.of("whole", address)[:, 0]
-        ours, theirs = (whole[list(self._rows(m))] for m in (model, baseline))
-        if min(len(ours), len(theirs)) < 2 or not np.isfinite(whole).all():
+        scores = self._samples.of("whole", address)[:, 0]
+        first, second = (scores[list(self._rows(m))] for m in (model, baseline))
+        if min(len(first), len(second)) < 2 or not np.isfinite(scores).all():
             return None
-        parts = [own.var(ddof=1) / len(own) for own in (ours, theirs)]
+        parts = [
+            scores_of_model.var(ddof=1) / len(scores_of_model)
+            for scores_of_model in (first, second)
+        ]
         error = sum(parts)
         if not error > 0:
             return None
         degrees = error**2 / sum(
-            part**2 / (len(own) - 1) for part, own in zip(parts, (ours, theirs), strict=True)
+            variance**2 / (len(scores_of_model) - 1)
+            for variance, scores_of_model in zip(parts, (first, second), strict=True)
         )
-        value, reach = ours.mean() - theirs.mean(), student((1 + level) / 2, degrees) * error**0.5
-        trainings = len(ours) + len(theirs)
+        value, reach = first.mean() - second.mean(), student((1 + level) / 2, degrees) * error**0.5
+        trainings = len(first) + len(second)
         units = Units("training", trainings, trainings)
         return Interval(level, float(value - reach), float(value + reach), False, "welch-t", units,
                         float(error**0.5))  # fmt: skip
 
     def ranks(
-        self, address: str, direction: str, places: Sequence[int]
+        self, address: str, direction: str, positions: Sequence[int]
     ) -> list[tuple[float, float]]:
         """For each model the shares of draws in which none is better, and in which it has the rank
-        `places` says; none where too many draws are undefined."""
+        `positions` says; none where too many draws are undefined."""
         if self.resampling.units < 2 or self.resampling.problem:
             return []
-        drawn = self._samples.of("drawn", address)
-        means = np.stack([drawn[list(self._rows(m))].mean(axis=0) for m in range(len(self.models))])
+        draws = self._samples.of("drawn", address)
+        means = np.stack([draws[list(self._rows(m))].mean(axis=0) for m in range(len(self.models))])
         scores = means * (1.0 if direction == "higher" else -1.0)
         scores = scores[:, np.isfinite(scores).all(axis=0)]
-        if scores.shape[1] <= (1 - _UNDEFINED) * drawn.shape[1]:
+        if scores.shape[1] <= (1 - _UNDEFINED) * draws.shape[1]:
             return []
         ranks = 1 + (scores[None] > scores[:, None]).sum(axis=1)  # [model, draw]
-        kept = ranks == np.asarray(places)[:, None]
+        has_rank = ranks == np.asarray(positions)[:, None]
         return list(
-            zip((ranks == 1).mean(axis=1).tolist(), kept.mean(axis=1).tolist(), strict=True)
+            zip((ranks == 1).mean(axis=1).tolist(), has_rank.mean(axis=1).tolist(), strict=True)
         )
 
     @cached_property
     def _samples(self) -> Samples:
-        opened = [one for own in self.models for one in own]
-        places = [one.places(self.names) for one in opened]
-        runs = [one.scoring for one in opened]
-        return Samples(runs, places, self.resampling, frozenset(self.addresses))
+        reports = [report for model in self.models for report in model]
+        positions = [report.places(self.names) for report in reports]
+        runs = [report.scoring for report in reports]
+        return Samples(runs, positions, self.resampling, frozenset(self.addresses))
 
     def _rows(self, model: int) -> range:
-        first = sum(len(own) for own in self.models[:model])
+        first = sum(len(reports_of_model) for reports_of_model in self.models[:model])
         return range(first, first + len(self.models[model]))
 
 
@@ -168,20 +172,20 @@ def paired_comparison(
     Items are resampled in the groups that a report has, in batches of a video, else by themselves.
     Raises `UsageError` where reports have different groups.
     """
-    opened = [one for own in models for one in own]
-    resampling = _resampling(opened, names, draws, seed)
+    reports = [report for model in models for report in model]
+    resampling = _resampling(reports, names, draws, seed)
     return PairedComparison(models, tuple(names), tuple(addresses), resampling)
 
 
 def _resampling(
-    opened: Sequence[OpenedReport], names: Sequence[str], draws: int, seed: int
+    reports: Sequence[OpenedReport], names: Sequence[str], draws: int, seed: int
 ) -> Resampling:
     grouped: dict[tuple[int, ...], tuple[OpenedReport, tuple[str, ...]]] = {}
-    for one in opened:
-        if one.resampling.unit == "group":
-            own = [one.resampling.unit_of[i] for i in one.places(names)]
-            numbers = tuple(own.index(group) for group in own)
-            grouped.setdefault(numbers, (one, tuple(own)))
+    for report in reports:
+        if report.resampling.unit == "group":
+            units_of_names = [report.resampling.unit_of[i] for i in report.places(names)]
+            numbers = tuple(units_of_names.index(group) for group in units_of_names)
+            grouped.setdefault(numbers, (report, tuple(units_of_names)))
     if len(grouped) > 1:
         (first, _), (second, _), *_ = grouped.values()
         raise UsageError(
@@ -190,8 +194,8 @@ def _resampling(
         )
     for _, groups in grouped.values():
         return Resampling(groups, draws, seed, "group")
-    if sequences_of(opened[0].scoring) is None:
+    if sequences_of(reports[0].scoring) is None:
         return Resampling(tuple(names), draws, seed)
     # The model whose pairs stay alike for longest decides how long a batch is.
-    found = [resampling_for(o.scoring, draws, seed, None, o.places(names)) for o in opened]
-    return min(found, key=lambda own: own.effective or 0.0)
+    resamplings = [resampling_for(o.scoring, draws, seed, None, o.places(names)) for o in reports]
+    return min(resamplings, key=lambda resampling: resampling.effective or 0.0)

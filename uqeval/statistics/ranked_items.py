@@ -48,10 +48,10 @@ class RankedItems:
     @classmethod
     def of(cls, tally: Tally, loaded: Sequence[tuple[NDArray[Any], State]]) -> RankedItems:
         """Return states that hold the `bins` of their large fields alone."""
-        large = {name: own for name, own in tally.fields.items() if is_large(own)}
-        taken = np.zeros(max(own.shape[-1] for own in large.values()), bool)
+        large = {name: field for name, field in tally.fields.items() if is_large(field)}
+        is_used = np.zeros(max(field.shape[-1] for field in large.values()), bool)
         for bins, _ in loaded:
-            taken[bins] = True
+            is_used[bins] = True
         column = np.concatenate([bins for bins, _ in loaded])
         fields = {
             name: np.concatenate(
@@ -60,8 +60,8 @@ class RankedItems:
             for name in large
         }
         item = np.repeat(np.arange(len(loaded)), [bins.size for bins, _ in loaded])
-        at = np.cumsum(taken) - 1  # of each bin among those that are taken
-        return cls._sorted(len(loaded), np.flatnonzero(taken), item, at[column], fields)
+        at = np.cumsum(is_used) - 1  # of each bin among those that are taken
+        return cls._sorted(len(loaded), np.flatnonzero(is_used), item, at[column], fields)
 
     @classmethod
     def _sorted(
@@ -69,36 +69,40 @@ class RankedItems:
         fields: Mapping[str, NDArray[Any]],
     ) -> RankedItems:  # fmt: skip
         order = np.argsort((column // TILE).astype(np.uint16), kind="stable")
-        held = {name: values[:, order] for name, values in fields.items()}
-        return cls(items, bins, item[order].astype("i4"), column[order].astype("i4"), held)
+        sorted_fields = {name: values[:, order] for name, values in fields.items()}
+        return cls(items, bins, item[order].astype("i4"), column[order].astype("i4"), sorted_fields)
 
     @classmethod
     def beside(cls, pair: Sequence[RankedItems], items: Sequence[Sequence[int]]) -> RankedItems:
         """Return some items of one run, then some of another, of tallies of the same shape."""
         bins = np.union1d(pair[0].bins, pair[1].bins)
-        first, found = 0, []
-        for own, places in zip(pair, items, strict=True):
-            at = np.full(own.items, -1)
-            at[list(places)] = first + np.arange(len(places))
-            kept = np.flatnonzero(at[own.item] >= 0)
-            column = np.searchsorted(bins, own.bins)[own.column[kept]]
-            fields = {name: values[:, kept] for name, values in own.fields.items()}
-            found.append((at[own.item[kept]], column, fields))
-            first += len(places)
-        items_of, columns, values = zip(*found, strict=True)
-        fields = {k: np.concatenate([own[k] for own in values], axis=1) for k in values[0]}
+        first, items_of_pair = 0, []
+        for ranked, positions in zip(pair, items, strict=True):
+            at = np.full(ranked.items, -1)
+            at[list(positions)] = first + np.arange(len(positions))
+            retained = np.flatnonzero(at[ranked.item] >= 0)
+            column = np.searchsorted(bins, ranked.bins)[ranked.column[retained]]
+            fields = {name: values[:, retained] for name, values in ranked.fields.items()}
+            items_of_pair.append((at[ranked.item[retained]], column, fields))
+            first += len(positions)
+        items_of, columns, values = zip(*items_of_pair, strict=True)
+        fields = {
+            k: np.concatenate([item_fields[k] for item_fields in values], axis=1) for k in values[0]
+        }
         return cls._sorted(first, bins, np.concatenate(items_of), np.concatenate(columns), fields)
 
     def joined(self, unit_of: NDArray[np.int64], units: int) -> RankedItems:
         """Return units in place of items; `unit_of`: that of each item, -1 for none."""
         unit = unit_of[self.item]
-        kept = np.flatnonzero(unit >= 0)
-        place = unit[kept] * self.bins.size + self.column[kept]
+        retained = np.flatnonzero(unit >= 0)
+        place = unit[retained] * self.bins.size + self.column[retained]
         order = np.argsort(place, kind="stable")
         first = np.flatnonzero(np.diff(place[order], prepend=-1))
         fields = {
             name: _narrow(
-                np.add.reduceat(values[:, kept[order]], first, axis=1, dtype=_wide(values.dtype))
+                np.add.reduceat(
+                    values[:, retained[order]], first, axis=1, dtype=_wide(values.dtype)
+                )
             )
             for name, values in self.fields.items()
         }
@@ -121,11 +125,11 @@ class RankedItems:
         """Return a field of all items in one tile, [item, row·bin], or its cumulative sums."""
         key = (name, tile, cumulated)
         if key not in self._dense:
-            own, span = self.fields[name], self.spans[tile]
+            values, span = self.fields[name], self.spans[tile]
             first, last = self.starts[tile : tile + 2]
-            dense = np.zeros((self.items, len(own), span.stop - span.start), _wide(own.dtype))
+            dense = np.zeros((self.items, len(values), span.stop - span.start), _wide(values.dtype))
             column = self.column[first:last] - span.start
-            dense[self.item[first:last], :, column] = own[:, first:last].T
+            dense[self.item[first:last], :, column] = values[:, first:last].T
             if cumulated:
                 np.cumsum(dense, axis=-1, out=dense)
             most = float(dense.sum(axis=0, dtype=np.float64).max(initial=0))
@@ -138,29 +142,29 @@ class RankedItems:
     @property
     def numbers(self) -> int:
         """How many numbers a set takes: tiles are smaller than all bins."""
-        return sum(len(own) for own in self.fields.values()) * self.bins.size // 2
+        return sum(len(values) for values in self.fields.values()) * self.bins.size // 2
 
     def totals(self, name: str, factor: NDArray[Any] | None) -> NDArray[Any]:
         """Return the sums of a field over each tile, times `factor` [bin]: [item, row·tile]."""
         key = (name, "totals", b"" if factor is None else factor.tobytes())
         if key not in self._dense:
-            own = self.fields[name]
-            values = own if factor is None else own * factor[self.column]
+            field_values = self.fields[name]
+            values = field_values if factor is None else field_values * factor[self.column]
             tiles = len(self.spans)
             place = self.item.astype(np.int64) * tiles + self.column // TILE
             sums = [np.bincount(place, row, self.items * tiles) for row in values]
-            each = np.stack([row.reshape(self.items, tiles) for row in sums], axis=1)
-            self._dense[key] = each.reshape(self.items, -1)
+            tile_sums = np.stack([row.reshape(self.items, tiles) for row in sums], axis=1)
+            self._dense[key] = tile_sums.reshape(self.items, -1)
         return self._dense[key]
 
     def whole(self, name: str, fold: Fold, sets: int) -> NDArray[Any]:
         """Return a field over sets of items, all bins: [set, row, bin]."""
         rows = len(self.fields[name])
-        found = np.zeros((sets, rows, self.bins.size))
+        sums = np.zeros((sets, rows, self.bins.size))
         for tile, span in enumerate(self.spans):
-            own = fold(self.tile(name, tile, False), (name, tile, False))
-            found[:, :, span] = own.reshape(sets, rows, -1)
-        return found
+            sums_of_tile = fold(self.tile(name, tile, False), (name, tile, False))
+            sums[:, :, span] = sums_of_tile.reshape(sets, rows, -1)
+        return sums
 
     def sets(self, fold: Fold, sets: int, small: Mapping[str, NDArray[Any]]) -> RankedSets:
         """Return the states of sets of items; `small`: their other fields."""
@@ -181,13 +185,13 @@ class _Folded:
         return self.items.spans
 
     def totals(self, name: str, factor: NDArray[Any] | None = None) -> NDArray[Any]:
-        own = self.fold(self.items.totals(name, factor), (name, "totals", factor is None))
-        return own.reshape(self.sets, -1, len(self.spans))
+        sums = self.fold(self.items.totals(name, factor), (name, "totals", factor is None))
+        return sums.reshape(self.sets, -1, len(self.spans))
 
     def upto(self, name: str, tile: int) -> NDArray[Any]:
-        own = self.fold(self.items.tile(name, tile, True), (name, tile, True))
+        sums = self.fold(self.items.tile(name, tile, True), (name, tile, True))
         rows = len(self.items.fields[name])
-        return own.astype(np.float64, copy=False).reshape(self.sets, rows, -1)
+        return sums.astype(np.float64, copy=False).reshape(self.sets, rows, -1)
 
 
 class _Fields(Mapping[str, NDArray[Any]]):
@@ -198,8 +202,8 @@ class _Fields(Mapping[str, NDArray[Any]]):
 
     def __getitem__(self, name: str) -> NDArray[Any]:
         if name not in self._known:
-            own = self._tiles
-            self._known[name] = own.items.whole(name, own.fold, own.sets)
+            tiles = self._tiles
+            self._known[name] = tiles.items.whole(name, tiles.fold, tiles.sets)
         return self._known[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -214,35 +218,42 @@ def weighted_by(weighting: Weighting) -> Fold:
     return lambda values, key: weighting.sums(values)
 
 
-def swapped_by(keeps: NDArray[np.int64], known: dict[tuple[Any, ...], Halves]) -> tuple[Fold, Fold]:
+def swapped_by(
+    keeps_models: NDArray[np.int64], cache: dict[tuple[Any, ...], Halves]
+) -> tuple[Fold, Fold]:
     """Return the sums of both of two runs that change places: the items are those of one run and
-    then those of the other; each has its own where `keeps` [set, item] is 1, else the other's.
+    then those of the other; each has its own where `keeps_models` [set, item] is 1, else the
+    other's.
 
-    One product serves both. `known`: halves that are kept for the next sets.
+    One product serves both. `cache`: halves that are kept for the next sets.
     """
-    light, heavy = keeps.astype(np.float32), keeps.astype(np.float64)
-    both = np.concatenate([keeps, 1 - keeps], axis=1)
-    weightings = Weighting(both), Weighting(1 - both)
+    light, heavy = keeps_models.astype(np.float32), keeps_models.astype(np.float64)
+    weights = np.concatenate([keeps_models, 1 - keeps_models], axis=1)
+    weightings = Weighting(weights), Weighting(1 - weights)
     products: dict[tuple[Any, ...], NDArray[Any]] = {}
 
     def halves_of(values: NDArray[Any], key: tuple[Any, ...]) -> Halves:
-        if key in known:
-            return known[key]
-        own = _halves(values)
-        held = sum(halves[0].nbytes for halves in list(known.values()) if halves is not None)
-        if own is None or held + own[0].nbytes < _KEPT:
-            known[key] = own
-        return own
+        if key in cache:
+            return cache[key]
+        new_halves = _halves(values)
+        cached_bytes = sum(
+            cached_halves[0].nbytes
+            for cached_halves in list(cache.values())
+            if cached_halves is not None
+        )
+        if new_halves is None or cached_bytes + new_halves[0].nbytes < _KEPT:
+            cache[key] = new_halves
+        return new_halves
 
     def sums(values: NDArray[Any], key: tuple[Any, ...], run: int) -> NDArray[Any]:
-        halves = halves_of(values, key)
-        if halves is None:
+        pair = halves_of(values, key)
+        if pair is None:
             return weightings[run].sums(values)
-        differences, one, other = halves
+        differences, first, second = pair
         moved = products.pop(key, None)
         if moved is None:
             products[key] = moved = (light if values.dtype == np.float32 else heavy) @ differences
-        return one - moved if run else other + moved
+        return first - moved if run else second + moved
 
     return (lambda values, key: sums(values, key, 0)), (lambda values, key: sums(values, key, 1))
 
@@ -250,8 +261,8 @@ def swapped_by(keeps: NDArray[np.int64], known: dict[tuple[Any, ...], Halves]) -
 def _halves(values: NDArray[Any]) -> Halves:
     if values.dtype.kind == "i" or not np.isfinite(values).all():
         return None
-    one, other = np.split(values, 2)
-    return one - other, one.sum(axis=0, dtype=np.float64), other.sum(axis=0, dtype=np.float64)
+    first, second = np.split(values, 2)
+    return first - second, first.sum(axis=0, dtype=np.float64), second.sum(axis=0, dtype=np.float64)
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:

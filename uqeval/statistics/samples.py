@@ -48,18 +48,20 @@ class Samples:
         cls, scoring: Scoring, resampling: Resampling, items: Sequence[int] | None = None
     ) -> Samples:
         """Return the samples of some items of one run (None: all)."""
-        places = tuple(range(scoring.items)) if items is None else tuple(items)
-        own = resampling if items is None else resampling.only(places)
-        return cls([scoring], [places], own)
+        positions = tuple(range(scoring.items)) if items is None else tuple(items)
+        resampling_of_items = resampling if items is None else resampling.only(positions)
+        return cls([scoring], [positions], resampling_of_items)
 
     def of(self, sets: Sets, address: str) -> NDArray[np.float64]:
         """Return the score at an address of each of the sets, [run, set]."""
-        known = self._known.setdefault(sets, {})
-        if address not in known:
-            addresses = [own for own in self._beside(sets, address) if own not in known]
+        scores = self._known.setdefault(sets, {})
+        if address not in scores:
+            addresses = [
+                missing for missing in self._beside(sets, address) if missing not in scores
+            ]
             table = self.table(self._weights(sets), addresses)
-            known |= {own: table[:, :, i] for i, own in enumerate(addresses)}
-        return known[address]
+            scores |= {scored: table[:, :, i] for i, scored in enumerate(addresses)}
+        return scores[address]
 
     def _weights(self, sets: Sets) -> Iterable[NDArray[np.int64]]:
         """Weights [set, item] in blocks; small ones are made once."""
@@ -75,14 +77,18 @@ class Samples:
         Of draws, and of all but one unit, only those whose intervals need the same sets. Of more
         than the whole set, only those that are named.
         """
-        kinds = {own: kind_of(own) for own in self.runs[0].addresses_of(Address.parse(address).key)}
+        kinds = {
+            text: kind_of(text) for text in self.runs[0].addresses_of(Address.parse(address).key)
+        }
         if self.named is not None and sets != "whole":
             kinds = {own: kind for own, kind in kinds.items() if own in self.named}
-        found = list(kinds)
+        addresses = list(kinds)
         if sets in ("drawn", "without"):
-            drawn = kind_of(address) in DRAWN
-            found = [own for own, kind in kinds.items() if kind and (kind in DRAWN) == drawn]
-        return list(dict.fromkeys([*found, address]))
+            needs_draws = kind_of(address) in DRAWN
+            addresses = [
+                text for text, kind in kinds.items() if kind and (kind in DRAWN) == needs_draws
+            ]
+        return list(dict.fromkeys([*addresses, address]))
 
     def value(self, address: str, run: int = 0) -> float:
         """Return the score of all items, NaN where it is undefined."""
@@ -94,8 +100,8 @@ class Samples:
         """Return scores by blocks of weights [set, item]: [run, set, address]."""
         blocks = [
             np.stack([
-                self._of_run(scoring, places, block, addresses)
-                for scoring, places in zip(self.runs, self.places, strict=True)
+                self._of_run(scoring, positions, block, addresses)
+                for scoring, positions in zip(self.runs, self.places, strict=True)
             ])
             for block in weights
         ]  # fmt: skip
@@ -104,28 +110,28 @@ class Samples:
     def _of_run(
         self,
         scoring: Scoring,
-        places: Sequence[int],
+        positions: Sequence[int],
         block: NDArray[np.int64],
         addresses: Sequence[str],
     ) -> NDArray[np.float64]:
         of_all = np.zeros((len(block), scoring.items), np.int64)
-        of_all[:, list(places)] = block
+        of_all[:, list(positions)] = block
         if len(block) == 1 or 2 * self.resampling.units > self.resampling.items:
             return scoring.table(of_all, addresses)
         # The items of a unit have one weight: their states are added up once, not in each set.
         of_units = block[:, np.unique(self.resampling.codes, return_index=True)[1]]
 
         def sets(tally: Tally, rows: slice) -> SetStates:
-            return self._joined(scoring, places, tally).sets(of_units[rows])
+            return self._joined(scoring, positions, tally).sets(of_units[rows])
 
         return scoring.table(of_all, addresses, sets)
 
-    def _joined(self, scoring: Scoring, places: Sequence[int], tally: Tally) -> Stacked:
+    def _joined(self, scoring: Scoring, positions: Sequence[int], tally: Tally) -> Stacked:
         """The states of the units of one run."""
         key = (id(scoring), tally)
         with self._joining:
             if key not in self._units:
                 unit_of = np.full(scoring.items, -1)
-                unit_of[list(places)] = self.resampling.codes
+                unit_of[list(positions)] = self.resampling.codes
                 self._units[key] = scoring.stacked(tally).joined(unit_of, self.resampling.units)
             return self._units[key]

@@ -73,7 +73,11 @@ class Scoring:
     @property
     def tallies(self) -> list[Tally]:
         """The tallies whose states are scored."""
-        return list(dict.fromkeys(t for own in self.evaluations.values() for t in own.tallies()))
+        return list(
+            dict.fromkeys(
+                t for evaluation in self.evaluations.values() for t in evaluation.tallies()
+            )
+        )
 
     def check(self) -> None:
         """Read the states of all tallies. Raises `StoreError` for those that are damaged."""
@@ -126,37 +130,37 @@ class Scoring:
 
         `sets(tally, rows)`: the states of some rows, where they are known.
         """
-        wanted: dict[str, dict[tuple[Any, ...], int]] = {}
+        places_by_key: dict[str, dict[tuple[Any, ...], int]] = {}
         for column, address in enumerate(addresses):
             place = self.place(address)
             if place is not None:
                 key, below = self._evaluation_at(place)
-                wanted.setdefault(key, {})[below] = column
-        tallies = dict.fromkeys(t for key in wanted for t in self.evaluations[key].tallies())
+                places_by_key.setdefault(key, {})[below] = column
+        tallies = dict.fromkeys(t for key in places_by_key for t in self.evaluations[key].tallies())
         numbers = sum(self.stacked(tally).numbers for tally in tallies)
-        found = np.full((len(weights), len(addresses)), np.nan)
+        scores = np.full((len(weights), len(addresses)), np.nan)
 
         def score(rows: slice) -> None:
             states = {
                 tally: sets(tally, rows) if sets else self.stacked(tally).sets(weights[rows])
                 for tally in tallies
             }
-            for key, places in wanted.items():
-                words = {str(place[0]) for place in places}
+            for key, columns_of_places in places_by_key.items():
+                words = {str(place[0]) for place in columns_of_places}
                 scored = self._columns(key, weights[rows], states, words)
-                for place, column in places.items():
+                for place, column in columns_of_places.items():
                     if place in scored:
-                        found[rows, column] = scored[place]
+                        scores[rows, column] = scored[place]
 
         step = max(_BLOCK // max(numbers, 1), 1)
         blocks = [slice(first, first + step) for first in range(0, len(weights), step)]
         with one_blas_thread():
             if len(blocks) == 1:
                 score(blocks[0])
-                return found
+                return scores
             with ThreadPoolExecutor(min(os.cpu_count() or 1, _THREADS)) as pool:
                 list(pool.map(score, blocks))
-        return found
+        return scores
 
     def gaps(
         self, address: str, items: Sequence[int]
@@ -179,99 +183,103 @@ class Scoring:
 
     def _evaluation_at(self, place: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
         """The key of the variant or part that a place in the results is of, and the place in it."""
-        head, first, *rest = place
-        part = f"{head}/{first}"
-        if part not in self.evaluations:
-            return head, (first, *rest)
-        return part, (first, *rest) if self.evaluations[part].flat else tuple(rest)
+        head, first, *remainder = place
+        part_key = f"{head}/{first}"
+        if part_key not in self.evaluations:
+            return head, (first, *remainder)
+        return part_key, (first, *remainder) if self.evaluations[part_key].flat else tuple(
+            remainder
+        )
 
     def stacked(self, tally: Tally) -> Stacked:
         """The states of all items of a tally, read and checked when they are first needed."""
         if tally not in self._stacks:
-            opened = self._shared(tally) if self._shared else Stacked.of(self._source, tally)
-            self._stacks[tally] = opened
+            loaded = self._shared(tally) if self._shared else Stacked.of(self._source, tally)
+            self._stacks[tally] = loaded
         return self._stacks[tally]
 
     def _columns(
         self, key: str, weights: NDArray[np.int64], states: Mapping[Tally, SetStates],
-        wanted: Collection[str],
+        fields: Collection[str],
     ) -> dict[tuple[Any, ...], NDArray[Any]]:  # fmt: skip
         """The numbers of a variant or part by their places, each [set]."""
         evaluation = self.evaluations[key]
-        own = {tally: states[tally] for tally in evaluation.tallies()}
+        evaluation_states = {tally: states[tally] for tally in evaluation.tallies()}
         over = evaluation.over_items()
         if over.leaves_out is not None:
-            kept = weights * self._kept(key).astype(np.int64)
-            own |= {tally: self.stacked(tally).sets(kept) for tally in over.kept_only}
+            item_weights = weights * self._kept(key).astype(np.int64)
+            evaluation_states |= {
+                tally: self.stacked(tally).sets(item_weights) for tally in over.kept_only
+            }
         with np.errstate(all="ignore"):  # 0/0 is undefined, and says so as NaN
-            found = dict(evaluation.columns(own, wanted))
-        means = self._means(weights, {key: evaluation}, wanted)
-        return found | {tuple(name.split(".")): values for (_, name), values in means.items()}
+            results = dict(evaluation.columns(evaluation_states, fields))
+        means = self._means(weights, {key: evaluation}, fields)
+        return results | {tuple(name.split(".")): values for (_, name), values in means.items()}
 
     def _whole(
         self, weights: NDArray[np.int64], evaluations: Mapping[str, Evaluation[Any]]
     ) -> dict[str, dict[str, Any]]:
         """The results of one set of items, with curves, `weights` [1, item]."""
-        found: dict[str, dict[str, Any]] = {}
+        results: dict[str, dict[str, Any]] = {}
         means = self._means(weights, evaluations)
         for key, evaluation in evaluations.items():
             states, over = {}, evaluation.over_items()
             for tally in evaluation.tallies():
-                stacked, own = self.stacked(tally), weights
+                stacked, tally_weights = self.stacked(tally), weights
                 if over.leaves_out is not None and tally in over.kept_only:
-                    own = weights * self._kept(key).astype(np.int64)
-                states[tally] = stacked.state(stacked.folded(own), 0)
+                    tally_weights = weights * self._kept(key).astype(np.int64)
+                states[tally] = stacked.state(stacked.folded(tally_weights), 0)
             record = evaluation.scores(states)
             for name in (*over.means, *over.correlations, *over.of_states):
                 put(record, name, float(means[key, name][0]))
             own_key = Key.parse(key)
             if own_key.part:
-                put_part(found[own_key.whole], own_key.part, record, evaluation.flat)
+                put_part(results[own_key.whole], own_key.part, record, evaluation.flat)
             else:
-                found[key] = record
-        return found
+                results[key] = record
+        return results
 
     def _means(
         self,
         weights: NDArray[np.int64],
         evaluations: Mapping[str, Evaluation[Any]],
-        wanted: Collection[str] | None = None,
+        fields: Collection[str] | None = None,
     ) -> dict[tuple[str, str], NDArray[np.float64]]:
         """What is a mean of, or a correlation between, fields of the items' records: [set]; of
-        names whose first words are `wanted` (None: all)."""
-        found = {}
+        names whose first words are `fields` (None: all)."""
+        means = {}
         for key, evaluation in evaluations.items():
             over = evaluation.over_items()
             names = (*over.means, *over.correlations, *over.of_states)
-            if wanted is not None:
-                names = tuple(own for own in names if own.partition(".")[0] in wanted)
+            if fields is not None:
+                names = tuple(name for name in names if name.partition(".")[0] in fields)
             w = weights * self._kept(key) if names else weights
             for name in names:
                 if name in over.means:
-                    found[key, name] = mean(w, self._column(key, over.means[name]))
+                    means[key, name] = mean(w, self._column(key, over.means[name]))
                 elif name in over.correlations:
                     x, y = (self._column(key, field) for field in over.correlations[name])
-                    found[key, name] = correlation(w, x, y)
+                    means[key, name] = correlation(w, x, y)
                 else:
                     values = self._of_states(key, name)
-                    each = np.repeat(weights, values.shape[1], axis=1)
-                    found[key, name] = mean(each, values.reshape(-1))
-        return found
+                    repeated_weights = np.repeat(weights, values.shape[1], axis=1)
+                    means[key, name] = mean(repeated_weights, values.reshape(-1))
+        return means
 
     def _of_states(self, key: str, name: str) -> NDArray[np.float64]:
         """What is read off the items' own states, [item, value]."""
         if (key, name) not in self._read:
-            tally, read = self.evaluations[key].over_items().of_states[name]
-            rows = [read(state) for _, state in checked_states(self._source, tally)]
+            tally, read_values = self.evaluations[key].over_items().of_states[name]
+            rows = [read_values(state) for _, state in checked_states(self._source, tally)]
             self._read[key, name] = np.array(rows, np.float64)
         return self._read[key, name]
 
     def _kept(self, key: str) -> NDArray[np.float64]:
         """1 for each item that the means of a variant are over, 0 for the others."""
-        kept = np.ones(self.items)
+        is_retained = np.ones(self.items)
         if (name := self.evaluations[key].over_items().leaves_out) is not None:
-            kept -= self._column(key, name)
-        return np.nan_to_num(kept)
+            is_retained -= self._column(key, name)
+        return np.nan_to_num(is_retained)
 
     def _column(self, key: str, field: str) -> NDArray[np.float64]:
         """A field of the items' records, NaN where it is undefined."""

@@ -39,20 +39,22 @@ def series_mean(
 ) -> SeriesMean:
     """Return the mean of `values` (NaN: undefined) of the pairs of `sequences`, as `uqeval tc` has
     it: by long batch means, by whole sequences where there are ten or more."""
-    own = resampling_of_video([values], sequences)
-    known = np.isfinite(values)
-    sums = np.bincount(own.codes[known], values[known], own.units)
-    counts = np.bincount(own.codes[known], minlength=own.units)
-    value = float(values[known].mean())
-    found: Bounds | NoBounds
-    if own.problem or (counts > 0).sum() < 2:
-        found = NoBounds(own.problem or f"there is one {own.unit} with a value; 2 are needed")
+    resampling = resampling_of_video([values], sequences)
+    finite = np.isfinite(values)
+    sums = np.bincount(resampling.codes[finite], values[finite], resampling.units)
+    counts = np.bincount(resampling.codes[finite], minlength=resampling.units)
+    value = float(values[finite].mean())
+    bounds: Bounds | NoBounds
+    if resampling.problem or (counts > 0).sum() < 2:
+        bounds = NoBounds(
+            resampling.problem or f"there is one {resampling.unit} with a value; 2 are needed"
+        )
     else:
-        without = (sums.sum() - sums) / (counts.sum() - counts)
-        batch = own.unit == "batch"
-        variance = float(jackknife_variance(without))
-        count, bias = int((counts > 0).sum()), jackknife_bias(value, without)
-        found = jackknife_t(value, variance, count, level, logit=not batch, bias=bias)
-        if batch and isinstance(found, Bounds):
-            found = replace(found, method="batch-means")
-    return SeriesMean(value, level, found, own, tuple(few_units(own)))
+        means_without_unit = (sums.sum() - sums) / (counts.sum() - counts)
+        batch = resampling.unit == "batch"
+        variance = float(jackknife_variance(means_without_unit))
+        count, bias = int((counts > 0).sum()), jackknife_bias(value, means_without_unit)
+        bounds = jackknife_t(value, variance, count, level, logit=not batch, bias=bias)
+        if batch and isinstance(bounds, Bounds):
+            bounds = replace(bounds, method="batch-means")
+    return SeriesMean(value, level, bounds, resampling, tuple(few_units(resampling)))

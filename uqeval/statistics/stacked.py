@@ -28,16 +28,16 @@ class Stacked:
     def __init__(self, tally: Tally, states: Iterable[State]) -> None:
         self._begin(tally, tally.fields)
         thin = [tally.thin(state) for state in tally.centred(states)]
-        for i, whole in enumerate(self.whole.values()):
-            own = [state[i] for state in thin]
-            if own[0][0] is None:
-                self._add(None, np.stack([values for _, values in own]))
+        for i, field in enumerate(self.whole.values()):
+            entries = [state[i] for state in thin]
+            if entries[0][0] is None:
+                self._add(None, np.stack([values for _, values in entries]))
                 continue
-            places = np.unique(np.concatenate([np.asarray(p) for p, _ in own]))
-            values = np.repeat(whole[places][None], len(own), axis=0)
-            for row, (p, v) in zip(values, own, strict=True):
-                row[np.searchsorted(places, np.asarray(p))] = v
-            self._add(places, values)
+            indices = np.unique(np.concatenate([np.asarray(p) for p, _ in entries]))
+            values = np.repeat(field[indices][None], len(entries), axis=0)
+            for row, (p, v) in zip(values, entries, strict=True):
+                row[np.searchsorted(indices, np.asarray(p))] = v
+            self._add(indices, values)
 
     @classmethod
     def of(cls, saved: StatesSource, tally: Tally) -> Stacked:
@@ -50,7 +50,7 @@ class Stacked:
     def _of_columns(cls, tally: Tally, loaded: Sequence[tuple[NDArray[Any], State]]) -> Stacked:
         """Stack states that hold the `columns` of their large fields alone."""
         self = cls.__new__(cls)
-        self._begin(tally, [name for name, own in tally.fields.items() if not is_large(own)])
+        self._begin(tally, [name for name, field in tally.fields.items() if not is_large(field)])
         self.ranked = RankedItems.of(tally, loaded)
         for name in self.names:
             self._add(None, np.stack([state[name].reshape(-1) for _, state in loaded]))
@@ -64,35 +64,37 @@ class Stacked:
     @classmethod
     def beside(cls, stacks: Sequence[Stacked], items: Sequence[Sequence[int]]) -> Stacked:
         """Stack some items of one run and those of another, whose tallies have the same shape."""
-        one, other = stacks
+        first, second = stacks
         self = cls.__new__(cls)
-        self._begin(one.tally, one.names)
-        if one.ranked is not None and other.ranked is not None:
-            self.ranked = RankedItems.beside([one.ranked, other.ranked], items)
+        self._begin(first.tally, first.names)
+        if first.ranked is not None and second.ranked is not None:
+            self.ranked = RankedItems.beside([first.ranked, second.ranked], items)
         for i, name in enumerate(self.names):
-            pair = [own.values[i].all()[list(at)] for own, at in zip(stacks, items, strict=True)]
-            places = one.places[i]
-            if places is not None:
-                places = np.union1d(places, np.asarray(other.places[i]))
-                for k, own in enumerate(stacks):
-                    wide = np.full((len(pair[k]), places.size), self.identity(name), pair[k].dtype)
-                    wide[:, np.searchsorted(places, np.asarray(own.places[i]))] = pair[k]
+            pair = [
+                stack.values[i].all()[list(at)] for stack, at in zip(stacks, items, strict=True)
+            ]
+            indices = first.places[i]
+            if indices is not None:
+                indices = np.union1d(indices, np.asarray(second.places[i]))
+                for k, stack in enumerate(stacks):
+                    wide = np.full((len(pair[k]), indices.size), self.identity(name), pair[k].dtype)
+                    wide[:, np.searchsorted(indices, np.asarray(stack.places[i]))] = pair[k]
                     pair[k] = wide
             dtype = self.tally.fields[name].dtype
-            self._add(places, np.concatenate(pair).astype(dtype, copy=False))
+            self._add(indices, np.concatenate(pair).astype(dtype, copy=False))
         return self
 
     def joined(self, unit_of: NDArray[np.int64], units: int) -> Stacked:
         """Return the states of units of items; `unit_of`: that of each item, -1 for none."""
-        found = type(self).__new__(type(self))
-        found._begin(self.tally, self.names)
+        copied = type(self).__new__(type(self))
+        copied._begin(self.tally, self.names)
         if self.ranked is not None:
-            found.ranked = self.ranked.joined(unit_of, units)
+            copied.ranked = self.ranked.joined(unit_of, units)
         weighting = Weighting((unit_of == np.arange(units)[:, None]).astype(np.int64))
         for i, name in enumerate(self.names):
             dtype = self.tally.fields[name].dtype
-            found._add(self.places[i], self._field(i, weighting).astype(dtype, copy=False))
-        return found
+            copied._add(self.places[i], self._field(i, weighting).astype(dtype, copy=False))
+        return copied
 
     def _begin(self, tally: Tally, names: Iterable[str]) -> None:
         self.tally = tally
@@ -102,14 +104,14 @@ class Stacked:
         self.places: list[NDArray[Any] | None] = []
         self.values: list[_Columns] = []
 
-    def _add(self, places: NDArray[Any] | None, values: NDArray[Any]) -> None:
-        self.places.append(places)
+    def _add(self, indices: NDArray[Any] | None, values: NDArray[Any]) -> None:
+        self.places.append(indices)
         self.values.append(_Columns.of(values))
 
     def identity(self, name: str) -> Any:
         """A number of the empty state."""
-        whole = self.whole[name]
-        return whole[0] if whole.size else 0
+        field = self.whole[name]
+        return field[0] if field.size else 0
 
     @property
     def columns(self) -> NDArray[np.int64] | None:
@@ -142,24 +144,29 @@ class Stacked:
         merge, values = self.tally.fields[self.names[i]].merge, self.values[i]
         if merge == "sum":
             return values.sums(weighting)
-        best, own = np.maximum if merge == "max" else np.minimum, values.all()
+        best, all_values = np.maximum if merge == "max" else np.minimum, values.all()
         identity = self.identity(self.names[i])
         return np.stack(
-            [best.reduce(own[row > 0], axis=0, initial=identity) for row in weighting.weights]
+            [
+                best.reduce(all_values[row > 0], axis=0, initial=identity)
+                for row in weighting.weights
+            ]
         )
 
     def state(self, folded: Sequence[NDArray[Any]], row: int) -> State:
         """One set's state, as `metrics` take it; good until the next one is asked for."""
         state: State = {}
-        places = dict(zip(self.names, self.places, strict=True))
+        indices_of_fields = dict(zip(self.names, self.places, strict=True))
         for (name, field), sums in zip(self.tally.fields.items(), folded, strict=True):
-            whole = self.whole[name]
-            at = places[name] if name in places else self._ranked_places(field)
+            identity = self.whole[name]
+            at = (
+                indices_of_fields[name] if name in indices_of_fields else self._ranked_places(field)
+            )
             if at is None:
                 state[name] = sums[row].reshape(field.shape)
             else:
-                whole[at] = sums[row]  # the others are as in the empty state for ever
-                state[name] = whole.reshape(field.shape)
+                identity[at] = sums[row]  # the others are as in the empty state for ever
+                state[name] = identity.reshape(field.shape)
         return state
 
     def _ranked_places(self, field: Field) -> NDArray[Any]:
@@ -177,37 +184,42 @@ class Stacked:
         folded = [self._field(i, weighting) for i in range(len(self.names))]
         return self._sets(folded, weighted_by(weighting), len(weights))
 
-    def swapped(self, keeps: NDArray[np.int64]) -> tuple[SetStates, SetStates]:
+    def swapped(self, keeps_models: NDArray[np.int64]) -> tuple[SetStates, SetStates]:
         """The states of two runs that change places, where the items are those of one run and then
-        those of the other: each has its own where `keeps` [set, item] is 1, else the other's."""
-        both = np.concatenate([keeps, 1 - keeps], axis=1)
-        weightings = Weighting(both), Weighting(1 - both)
+        those of the other: each has its own where `keeps_models` [set, item] is 1, else the
+        other's."""
+        weights = np.concatenate([keeps_models, 1 - keeps_models], axis=1)
+        weightings = Weighting(weights), Weighting(1 - weights)
         pairs = []
         for i, values in enumerate(self.values):
             if self.tally.fields[self.names[i]].merge == "sum" and values.finite:
-                pairs.append(values.swapped(keeps))
+                pairs.append(values.swapped(keeps_models))
             else:
                 pairs.append((self._field(i, weightings[0]), self._field(i, weightings[1])))
-        folds = swapped_by(keeps, {} if self.ranked is None else self.ranked.halves)
-        one, other = (self._sets([pair[k] for pair in pairs], folds[k], len(keeps)) for k in (0, 1))
-        return one, other
+        folds = swapped_by(keeps_models, {} if self.ranked is None else self.ranked.halves)
+        first, second = (
+            self._sets([pair[k] for pair in pairs], folds[k], len(keeps_models)) for k in (0, 1)
+        )
+        return first, second
 
     def _sets(self, folded: Sequence[NDArray[Any]], fold: Fold, sets: int) -> SetStates:
         columns = zip(self.names, self.places, folded, strict=True)
-        found = {
-            name: self._shaped(self.tally.fields[name], places, sums.astype(np.float64, copy=False))
-            for name, places, sums in columns
+        states = {
+            name: self._shaped(
+                self.tally.fields[name], indices, sums.astype(np.float64, copy=False)
+            )
+            for name, indices, sums in columns
         }
-        return SetStates(found) if self.ranked is None else self.ranked.sets(fold, sets, found)
+        return SetStates(states) if self.ranked is None else self.ranked.sets(fold, sets, states)
 
     @staticmethod
-    def _shaped(field: Field, places: NDArray[Any] | None, sums: NDArray[Any]) -> NDArray[Any]:
+    def _shaped(field: Field, indices: NDArray[Any] | None, sums: NDArray[Any]) -> NDArray[Any]:
         """A field of several sets in its shape."""
-        if places is None:
+        if indices is None:
             return sums.reshape(len(sums), *field.shape)
         identity = {"sum": 0.0, "min": np.inf, "max": -np.inf}[field.merge]
         dense = np.full((len(sums), int(np.prod(field.shape))), identity)
-        dense[:, places] = sums
+        dense[:, indices] = sums
         return dense.reshape(len(dense), *field.shape)
 
 
@@ -241,29 +253,32 @@ class _Columns:
         """Sums over the items of each set: [set, column]."""
         return self._joined([weighting.sums(values) for _, values in self.parts])
 
-    def swapped(self, keeps: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
+    def swapped(self, keeps_models: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
         """Sums of both runs as of `Stacked.swapped`, from their differences, item by item."""
-        found = []
-        for differences, one, other in self._halves:
-            moved = keeps.astype(differences.dtype) @ differences
-            found.append((other + moved, one - moved))
-        ours, theirs = zip(*found, strict=True)
-        return self._joined(ours), self._joined(theirs)
+        sums = []
+        for differences, first, second in self._halves:
+            moved = keeps_models.astype(differences.dtype) @ differences
+            sums.append((second + moved, first - moved))
+        first_sums, second_sums = zip(*sums, strict=True)
+        return self._joined(first_sums), self._joined(second_sums)
 
     @cached_property
     def _halves(self) -> list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
         """Of each part the first half of the items less the second, and the sums of both."""
-        halves = [np.split(values, 2) for _, values in self.parts]
-        sums = [[own.sum(axis=0).astype(np.float64) for own in pair] for pair in halves]
-        return [(one - other, *own) for (one, other), own in zip(halves, sums, strict=True)]
+        pairs = [np.split(values, 2) for _, values in self.parts]
+        sums = [[half.sum(axis=0).astype(np.float64) for half in pair] for pair in pairs]
+        return [
+            (first - second, *pair_sums)
+            for (first, second), pair_sums in zip(pairs, sums, strict=True)
+        ]
 
     def _joined(self, sums: Sequence[NDArray[Any]]) -> NDArray[Any]:
         if len(sums) == 1:
             return sums[0]
-        whole = np.empty((len(sums[0]), self.width), np.result_type(*sums))
-        for (at, _), own in zip(self.parts, sums, strict=True):
-            whole[:, at] = own
-        return whole
+        joined_sums = np.empty((len(sums[0]), self.width), np.result_type(*sums))
+        for (at, _), part_sums in zip(self.parts, sums, strict=True):
+            joined_sums[:, at] = part_sums
+        return joined_sums
 
     @cached_property
     def finite(self) -> bool:

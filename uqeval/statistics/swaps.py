@@ -48,48 +48,53 @@ def least_p(units: int) -> float:
 
 
 def swap_tests(
-    one: Scoring,
-    other: Scoring,
-    places: Sequence[Sequence[int]],
+    first: Scoring,
+    second: Scoring,
+    positions: Sequence[Sequence[int]],
     resampling: Resampling,
     addresses: Sequence[str],
 ) -> dict[str, SwapTest]:
     """Return the test of every address that both runs have, over the same items of both.
 
-    `places` says where these items stand in each run. Scores whose tallies differ in shape, and
+    `positions` says where these items stand in each run. Scores whose tallies differ in shape, and
     undefined ones, have none.
     """
     if resampling.units < 2:
         return {}
-    pair = _Pair.of(one, other, places)
-    addresses = [own for own in addresses if pair.has(own)]
+    pair = _Pair.of(first, second, positions)
+    addresses = [address for address in addresses if pair.has(address)]
     if not addresses:
         return {}
-    both = pair.scores(np.ones((1, resampling.items), np.int64), addresses)[:, 0]
-    observed = np.abs(both[0] - both[1])
+    scores = pair.scores(np.ones((1, resampling.items), np.int64), addresses)[:, 0]
+    observed = np.abs(scores[0] - scores[1])
     hits = dict.fromkeys(
-        (own for own, value in zip(addresses, observed, strict=True) if np.isfinite(value)), 0
+        (address for address, value in zip(addresses, observed, strict=True) if np.isfinite(value)),
+        0,
     )
     # Sums in another order may differ in the last places.
-    rounding = 1e-12 * np.abs(both).max(axis=0)
+    rounding = 1e-12 * np.abs(scores).max(axis=0)
     threshold = dict(zip(addresses, observed - rounding, strict=True))
     exact = 2**resampling.units <= EVERY
-    made = dict.fromkeys(hits, 0)
+    swap_counts = dict.fromkeys(hits, 0)
     active = list(hits)
     for block in resampling.swapped(EVERY if exact else MOST, resampling.seed):
         if not active:
             break
-        found = np.abs(pair.differences(block, active))
-        for column, own in enumerate(active):
-            values = found[:, column]
-            hits[own] += int((values[np.isfinite(values)] >= threshold[own]).sum())
-            made[own] += len(block)
-        active = [own for own in active if exact or hits[own] < ENOUGH]
+        differences = np.abs(pair.differences(block, active))
+        for column, address in enumerate(active):
+            values = differences[:, column]
+            hits[address] += int((values[np.isfinite(values)] >= threshold[address]).sum())
+            swap_counts[address] += len(block)
+        active = [address for address in active if exact or hits[address] < ENOUGH]
     extra = 0 if exact else 1  # of all swaps the observed order is one already
     least = least_p(resampling.units)
     return {
-        own: SwapTest(min(1.0, (hits[own] + extra) / (made[own] + extra)), least, made[own])
-        for own in hits
+        address: SwapTest(
+            min(1.0, (hits[address] + extra) / (swap_counts[address] + extra)),
+            least,
+            swap_counts[address],
+        )
+        for address in hits
     }
 
 
@@ -101,79 +106,90 @@ class _Pair:
 
     def __init__(
         self,
-        one: Scoring,
-        other: Scoring,
-        places: Sequence[Sequence[int]],
+        first_scoring: Scoring,
+        second_scoring: Scoring,
+        positions: Sequence[Sequence[int]],
         partner: Mapping[Tally, Tally],
     ) -> None:
-        back = {theirs: mine for mine, theirs in partner.items()}
-        first, second = _Source(one, places[0], partner), _Source(other, places[1], back)
+        partner_of_second = {
+            second_tally: first_tally for first_tally, second_tally in partner.items()
+        }
+        first, second = (
+            _Source(first_scoring, positions[0], partner),
+            _Source(second_scoring, positions[1], partner_of_second),
+        )
 
-        def beside(tally: Tally) -> Stacked:
-            stacks = [one.stacked(tally), other.stacked(partner[tally])]
+        def stack_pair(tally: Tally) -> Stacked:
+            stacks = [first_scoring.stacked(tally), second_scoring.stacked(partner[tally])]
             if stacks[0].is_centred:
                 return Stacked.of(_Mixed(first, second, first), tally)
-            return Stacked.beside(stacks, places)
+            return Stacked.beside(stacks, positions)
 
-        self.ours = Scoring(_Mixed(first, second, first), beside)
+        self.ours = Scoring(_Mixed(first, second, first), stack_pair)
         self.theirs = Scoring(
-            _Mixed(first, second, second), lambda tally: self.ours.stacked(back[tally])
+            _Mixed(first, second, second), lambda tally: self.ours.stacked(partner_of_second[tally])
         )
-        self._back = back
+        self._back = partner_of_second
 
     @classmethod
-    def of(cls, one: Scoring, other: Scoring, places: Sequence[Sequence[int]]) -> _Pair:
+    def of(cls, first: Scoring, second: Scoring, positions: Sequence[Sequence[int]]) -> _Pair:
         """Return the pair, by the tallies that have the same shape in both."""
-        return cls(one, other, places, _partners(one, other))
+        return cls(first, second, positions, _partners(first, second))
 
     def has(self, address: str) -> bool:
         """Return whether both runs have a score, of tallies of the same shape."""
-        keys = [own.key_of(address) for own in (self.ours, self.theirs)]
+        keys = [scoring.key_of(address) for scoring in (self.ours, self.theirs)]
         if keys[0] is None or keys[0] != keys[1]:
             return False
-        tallies = [_tallies(own.evaluations[keys[0]]) for own in (self.ours, self.theirs)]
-        back = [self._back.get(own) for own in tallies[1]]
-        return back == tallies[0]
+        tallies = [_tallies(scoring.evaluations[keys[0]]) for scoring in (self.ours, self.theirs)]
+        first_tallies = [self._back.get(second_tally) for second_tally in tallies[1]]
+        return first_tallies == tallies[0]
 
     def differences(
-        self, keeps: NDArray[np.int64], addresses: Sequence[str]
+        self, keeps_models: NDArray[np.int64], addresses: Sequence[str]
     ) -> NDArray[np.float64]:
         """Scores of the first model less those of the second, [swap, address]: each holds its own
-        items where `keeps` [swap, item] is 1, those of the other where it is 0."""
-        scores = self.scores(keeps, addresses)
-        found: NDArray[np.float64] = scores[0] - scores[1]
-        return found
+        items where `keeps_models` [swap, item] is 1, those of the other where it is 0."""
+        scores = self.scores(keeps_models, addresses)
+        score_differences: NDArray[np.float64] = scores[0] - scores[1]
+        return score_differences
 
-    def scores(self, keeps: NDArray[np.int64], addresses: Sequence[str]) -> NDArray[np.float64]:
+    def scores(
+        self, keeps_models: NDArray[np.int64], addresses: Sequence[str]
+    ) -> NDArray[np.float64]:
         """Scores of both models, [model, swap, address]."""
-        weights = np.concatenate([keeps, 1 - keeps], axis=1)
-        known: dict[tuple[Tally, int], tuple[SetStates, SetStates]] = {}
+        weights = np.concatenate([keeps_models, 1 - keeps_models], axis=1)
+        cache: dict[tuple[Tally, int], tuple[SetStates, SetStates]] = {}
 
-        def ours(tally: Tally, rows: slice) -> SetStates:
-            known[tally, rows.start] = self.ours.stacked(tally).swapped(keeps[rows])
-            return known[tally, rows.start][0]
+        def first_states(tally: Tally, rows: slice) -> SetStates:
+            cache[tally, rows.start] = self.ours.stacked(tally).swapped(keeps_models[rows])
+            return cache[tally, rows.start][0]
 
-        def theirs(tally: Tally, rows: slice) -> SetStates:
-            return known.pop((self._back[tally], rows.start))[1]
+        def second_states(tally: Tally, rows: slice) -> SetStates:
+            return cache.pop((self._back[tally], rows.start))[1]
 
         return np.stack([
-            self.ours.table(weights, addresses, ours),
-            self.theirs.table(1 - weights, addresses, theirs),
+            self.ours.table(weights, addresses, first_states),
+            self.theirs.table(1 - weights, addresses, second_states),
         ])  # fmt: skip
 
 
-def _partners(one: Scoring, other: Scoring) -> dict[Tally, Tally]:
+def _partners(first: Scoring, second: Scoring) -> dict[Tally, Tally]:
     """The tally of the other run for each of the first that has one of the same shape."""
-    found: dict[Tally, Tally] = {}
-    for key, evaluation in one.evaluations.items():
-        if key not in other.evaluations:
+    partners: dict[Tally, Tally] = {}
+    for key, evaluation in first.evaluations.items():
+        if key not in second.evaluations:
             continue
-        pairs = zip(_tallies(evaluation), _tallies(other.evaluations[key]), strict=False)
-        for mine, own in pairs:
-            free = mine not in found and own not in found.values()
-            if free and type(mine) is type(own) and mine.fields == own.fields:
-                found[mine] = own
-    return found
+        pairs = zip(_tallies(evaluation), _tallies(second.evaluations[key]), strict=False)
+        for first_tally, second_tally in pairs:
+            free = first_tally not in partners and second_tally not in partners.values()
+            if (
+                free
+                and type(first_tally) is type(second_tally)
+                and first_tally.fields == second_tally.fields
+            ):
+                partners[first_tally] = second_tally
+    return partners
 
 
 def _tallies(evaluation: Evaluation[Any]) -> list[Tally]:
@@ -215,15 +231,19 @@ class _Mixed:
     @cached_property
     def index(self) -> dict[str, Any]:
         records, sizes = [], []
-        for own in (self.one, self.other):
-            records += [own.scoring.records[i] for i in own.places]
-            sizes += [own.scoring.index["facts"]["sizes"][i] for i in own.places]
+        for states in (self.one, self.other):
+            records += [states.scoring.records[i] for i in states.places]
+            sizes += [states.scoring.index["facts"]["sizes"][i] for i in states.places]
         names = [f"{k}/{i}" for k in (0, 1) for i in range(len(self.one.places))]
         index = self.by.scoring.index
         info = index["facts"] | {"sizes": sizes}
         return {**index, "items": names, "records": records, "facts": info}
 
     def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
-        tally = next(own for own in self.by.partner if own.parameters() == parameters)
-        for own in (self.one, self.other):
-            yield from own.packed(tally if own is self.by else self.by.partner[tally])
+        tally = next(
+            first_tally for first_tally in self.by.partner if first_tally.parameters() == parameters
+        )
+        for saved_states in (self.one, self.other):
+            yield from saved_states.packed(
+                tally if saved_states is self.by else self.by.partner[tally]
+            )

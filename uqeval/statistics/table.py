@@ -41,12 +41,11 @@ def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
     columns, rows = _rows(path)
     absent = [name for name in names if name not in rows]
     if absent:
-        shown = ", ".join(absent[:5]) + (" …" if len(absent) > 5 else "")
+        absent_names = ", ".join(absent[:5]) + (" …" if len(absent) > 5 else "")
         raise StoreError(
-            f"{cut(path)}: {len(absent)} of {len(names)} items have no row: {shown}. Its column "
-            "`name` "
-            "holds the names of items as reports list them: add a row for each, with nothing in "
-            "the columns that are not known."
+            f"{cut(path)}: {len(absent)} of {len(names)} items have no row: {absent_names}. Its "
+            "column `name` holds the names of items as reports list them: add a row for each, "
+            "with nothing in the columns that are not known."
         )
     return ItemTable(
         str(path),
@@ -88,6 +87,6 @@ def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
             f"{cut(path)}: cannot be read: {error.strerror}. Check the path."
         ) from None
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise StoreError(f"{cut(path)}: cannot be read as CSV: {why}.") from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise StoreError(f"{cut(path)}: cannot be read as CSV: {reason}.") from None
     return columns, rows

@@ -27,15 +27,15 @@ def resampling_for(
     more, else by batches that are long beside its autocorrelation time; all else by item.
     Raises `UsageError` for groups that cut a sequence.
     """
-    places = list(range(scoring.items)) if items is None else list(items)
+    positions = list(range(scoring.items)) if items is None else list(items)
     sequences = sequences_of(scoring)
     groups = cases_of(scoring) if groups is None else groups
     if groups is not None:
         _refuse_cut_sequences(groups, sequences)
-        return Resampling(tuple(groups[i] for i in places), draws, seed, "group")
+        return Resampling(tuple(groups[i] for i in positions), draws, seed, "group")
     if sequences is None:
-        return Resampling(tuple(scoring.names[i] for i in places), draws, seed)
-    return _of_video(scoring, [sequences[i] for i in places], places, draws, seed)
+        return Resampling(tuple(scoring.names[i] for i in positions), draws, seed)
+    return _of_video(scoring, [sequences[i] for i in positions], positions, draws, seed)
 
 
 def cases_of(scoring: Scoring) -> tuple[str, ...] | None:
@@ -51,12 +51,14 @@ def sequences_of(scoring: Scoring) -> tuple[str, ...] | None:
 
 
 def _of_video(
-    scoring: Scoring, sequences: Sequence[str], places: Sequence[int], draws: int, seed: int
+    scoring: Scoring, sequences: Sequence[str], positions: Sequence[int], draws: int, seed: int
 ) -> Resampling:
     series = []
     for key in scoring.evaluations:
-        values = [scoring.records[i].get(key, {}).get("tc") for i in places]
-        series.append(np.array([np.nan if own is None else own for own in values], np.float64))
+        values = [scoring.records[i].get(key, {}).get("tc") for i in positions]
+        series.append(
+            np.array([np.nan if value is None else value for value in values], np.float64)
+        )
     return resampling_of_video(series, sequences, draws, seed)
 
 
@@ -72,17 +74,17 @@ def resampling_of_video(
     The series that stays alike for longest decides.
     """
     names = np.array(sequences)
-    found = []
+    autocorrelations = []
     for values in series:
         if np.isfinite(values).any():
-            each = [values[names == name] for name in dict.fromkeys(sequences)]
-            found.append(video.autocorrelation(each))
-    tau, lag1 = max(found, default=(1.0, 0.0))
+            series_by_sequence = [values[names == name] for name in dict.fromkeys(sequences)]
+            autocorrelations.append(video.autocorrelation(series_by_sequence))
+    tau, lag1 = max(autocorrelations, default=(1.0, 0.0))
     effective = len(sequences) / tau
     if len(set(sequences)) >= video.SEQUENCES:
         return Resampling(tuple(sequences), draws, seed, "sequence", lag1, effective)
     batches = video.batches(sequences, video.batch_count(len(sequences), tau))
-    shortest = min((batches.count(own) for own in set(batches)), default=0)
+    shortest = min((batches.count(batch) for batch in set(batches)), default=0)
     problem = None
     if shortest <= tau:
         problem = (

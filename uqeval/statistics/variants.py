@@ -17,29 +17,34 @@ def variants_of(
 ) -> dict[str, tuple[Family, dict[str, Evaluation[Any]]]]:
     """Return the family of each variant of a run, and its evaluations by key: it and its parts."""
     families = {family.in_reports: family for family in FAMILIES.values()}
-    found = {}
+    variants = {}
     for key, record in index["settings"].items():
         family = families.get(family_of(key))
         if family is not None:
             settings = settings_of(family.settings_type, record)
-            found[key] = family, family.evaluations(key, settings, info, index["fitted"])
-    return found
+            variants[key] = family, family.evaluations(key, settings, info, index["fitted"])
+    return variants
 
 
 def evaluations_of(index: Mapping[str, Any]) -> dict[str, Evaluation[Any]]:
     """Return the evaluations of a run by key, those of which the states hold what was fitted."""
     variants = variants_of(index, info_of(index["facts"])).values()
-    return {key: own for _, found in variants for key, own in found.items() if own.known}
+    return {
+        key: evaluation
+        for _, evaluations in variants
+        for key, evaluation in evaluations.items()
+        if evaluation.known
+    }
 
 
 def info_of(record: Mapping[str, Any]) -> DatasetInfo:
     """What was known of the data of a run, from what its states say."""
-    known: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
-    if (video := known.get("video")) is not None:
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
+    if (video := fields.get("video")) is not None:
         plain = {k: tuple(v) if isinstance(v, list) else v for k, v in video.items()}
         flows = video["flow_record"]
-        known["video"] = VideoInfo(
+        fields["video"] = VideoInfo(
             **plain | {"flow_record": lambda method: dict(flows.get(method, {}))}
         )
-    known["sizes"] = tuple((h, w) for h, w in known["sizes"])
-    return DatasetInfo(**known)
+    fields["sizes"] = tuple((h, w) for h, w in fields["sizes"])
+    return DatasetInfo(**fields)

@@ -25,13 +25,15 @@ def autocorrelation(series: Sequence[Array]) -> tuple[float, float]:
     if not np.isfinite(values).any():
         return 1.0, 0.0
     centre = float(np.nanmean(values))
-    centred = [np.nan_to_num(own - centre) for own in series]
+    centred = [np.nan_to_num(values - centre) for values in series]
     longest = max(map(len, centred))
     covariance = np.zeros(longest)
-    for own in centred:
-        size = 1 << (2 * len(own) - 1).bit_length()
-        spectrum = np.fft.rfft(own, size)
-        covariance[: len(own)] += np.fft.irfft(spectrum * spectrum.conj(), size)[: len(own)]
+    for centred_values in centred:
+        size = 1 << (2 * len(centred_values) - 1).bit_length()
+        spectrum = np.fft.rfft(centred_values, size)
+        covariance[: len(centred_values)] += np.fft.irfft(spectrum * spectrum.conj(), size)[
+            : len(centred_values)
+        ]
     if covariance[0] <= 1e-30:
         return 1.0, 0.0
     rho = covariance / covariance[0]
@@ -55,16 +57,16 @@ def batches(sequences: Sequence[str], count: int) -> tuple[str, ...]:
     No batch crosses a sequence; each sequence has at least one.
     """
     names = list(dict.fromkeys(sequences))
-    lengths = np.array([sum(own == name for own in sequences) for name in names])
+    lengths = np.array([sum(sequence == name for sequence in sequences) for name in names])
     shares = np.maximum(np.floor(count * lengths / lengths.sum()), 1).astype(int)
     while shares.sum() < count and (shares < lengths).any():
         longest = np.where(shares < lengths, lengths / shares, -1)
         shares[int(np.argmax(longest))] += 1
     place = dict.fromkeys(names, 0)
     found = []
-    for own in sequences:
-        number = names.index(own)
-        batch = place[own] * int(shares[number]) // int(lengths[number])
+    for sequence in sequences:
+        number = names.index(sequence)
+        batch = place[sequence] * int(shares[number]) // int(lengths[number])
         found.append(f"{number:04d}/{batch:04d}")
-        place[own] += 1
+        place[sequence] += 1
     return tuple(found)

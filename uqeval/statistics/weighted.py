@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 def mean(weights: NDArray[Any], values: NDArray[np.float64]) -> NDArray[np.float64]:
     """The mean of `values` [item] where they are defined, by `weights` [set, item]: [set]."""
-    known = np.isfinite(values)
-    w = weights[:, known].astype(np.float64)
+    finite = np.isfinite(values)
+    w = weights[:, finite].astype(np.float64)
     with np.errstate(invalid="ignore"):
-        found: NDArray[np.float64] = (w @ values[known]) / w.sum(axis=1)
-    return found
+        means: NDArray[np.float64] = (w @ values[finite]) / w.sum(axis=1)
+    return means
 
 
 def correlation(
@@ -24,9 +24,9 @@ def correlation(
 
     NaN for fewer than three items, and where one of the two is constant.
     """
-    known = np.isfinite(x) & np.isfinite(y)
-    w = weights[:, known].astype(np.float64)
-    a, b = (values[known] - values[known].mean() if known.any() else values[known]
+    finite = np.isfinite(x) & np.isfinite(y)
+    w = weights[:, finite].astype(np.float64)
+    a, b = (values[finite] - values[finite].mean() if finite.any() else values[finite]
             for values in (x, y))  # fmt: skip
     n = w.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
@@ -35,10 +35,10 @@ def correlation(
         va, vb = (w @ (a * a)) / n - ma * ma, (w @ (b * b)) / n - mb * mb
         r: NDArray[np.float64] = cov / np.sqrt(va * vb)
     undefined = (w > 0).sum(axis=1) < 3
-    for own, variance in ((x[known], va), (y[known], vb)):
-        least = np.where(w > 0, own, np.inf).min(axis=1, initial=np.inf)
-        most = np.where(w > 0, own, -np.inf).max(axis=1, initial=-np.inf)
+    for centred, variance in ((x[finite], va), (y[finite], vb)):
+        least = np.where(w > 0, centred, np.inf).min(axis=1, initial=np.inf)
+        most = np.where(w > 0, centred, -np.inf).max(axis=1, initial=-np.inf)
         # As good as constant: what is left of the variance is rounding.
-        undefined |= (least >= most) | (variance <= 1e-12 * own.var() if own.size else True)
+        undefined |= (least >= most) | (variance <= 1e-12 * centred.var() if centred.size else True)
     r[undefined] = np.nan
     return np.clip(r, -1.0, 1.0)

@@ -25,32 +25,32 @@ class Weighting:
         An item of weight 0 adds nothing, not even infinity. The items of one set, each taken once,
         are added row by row, so that the sums have the bits of a run.
         """
-        found: NDArray[Any]
+        products: NDArray[Any]
         if self._once is not None:
-            found = values[self._once].sum(axis=0)[None]
+            products = values[self._once].sum(axis=0)[None]
         elif self._single is not None:
-            found = values[self._single]
+            products = values[self._single]
         elif values.dtype.kind == "i":
-            found = self.weights @ values
+            products = self.weights @ values
         elif values.dtype == np.float32 and self._light is not None:
-            found = self._light @ values
+            products = self._light @ values
         elif np.isfinite(values).all():
-            found = self._heavy @ values.astype(np.float64, copy=False)
+            products = self._heavy @ values.astype(np.float64, copy=False)
         else:
-            found = np.stack([row[row > 0] @ values[row > 0] for row in self.weights])
-        return found
+            products = np.stack([row[row > 0] @ values[row > 0] for row in self.weights])
+        return products
 
     @cached_property
     def _once(self) -> NDArray[np.bool_] | None:
         """The items of a single set that takes none twice."""
-        one = self.sets == 1 and self.weights.max(initial=0) <= 1
-        return self.weights[0] > 0 if one else None
+        is_subset = self.sets == 1 and self.weights.max(initial=0) <= 1
+        return self.weights[0] > 0 if is_subset else None
 
     @cached_property
     def _single(self) -> NDArray[np.int64] | None:
         """The item of each set, where each has one."""
-        single = self.weights.size and (self.weights.sum(axis=1) == 1).all()
-        return self.weights.argmax(axis=1) if single else None
+        is_single = self.weights.size and (self.weights.sum(axis=1) == 1).all()
+        return self.weights.argmax(axis=1) if is_single else None
 
     @cached_property
     def _heavy(self) -> NDArray[np.float64]:

@@ -26,18 +26,25 @@ def alarm_from(
     if not 0 <= quantile <= 1:
         raise UsageError(f"--alarm-quantile {quantile}; expected 0 to 1.")
     variants = {
-        name: said for name, said in report.settings.items()
+        name: settings_of_variant for name, settings_of_variant in report.settings.items()
         if family_of(name) == "temporal"
     }  # fmt: skip
     if not variants:
         raise UsageError("--alarm-from: a report without TC_t; expected one of `uqeval tc`.")
-    fits = [name for name, said in variants.items() if _key(said) == _key(vars(settings))]
+    fits = [
+        name
+        for name, settings_of_variant in variants.items()
+        if _key(settings_of_variant) == _key(vars(settings))
+    ]
     if not fits:
-        shown = "; ".join(f"{name}: {_shown(said)}" for name, said in variants.items())
+        variant_list = "; ".join(
+            f"{name}: {_shown(settings_of_variant)}"
+            for name, settings_of_variant in variants.items()
+        )
         raise UsageError(
-            f"--alarm-from: the report's TC_t is by another flow or definition ({shown}) than "
-            f"here ({_shown(vars(settings))}). Give the same --flow and --flow-scale, or evaluate "
-            "again with those of here."
+            f"--alarm-from: the report's TC_t is by another flow or definition ({variant_list}) "
+            f"than here ({_shown(vars(settings))}). Give the same --flow and --flow-scale, or "
+            "evaluate again with those of here."
         )
     of = {str(variants[name].get("model")): name for name in reversed(fits)}
     models = ", ".join(reversed(of))
@@ -50,24 +57,24 @@ def alarm_from(
         raise UsageError(
             f"--alarm-model {model}: the report is of no such model by this flow; it has {models}."
         )
-    chosen = fits[0] if model is None else of[model]
-    records: list[dict[str, Any]] = [item.get(chosen) or {} for item in report.items]
+    variant = fits[0] if model is None else of[model]
+    records: list[dict[str, Any]] = [item.get(variant) or {} for item in report.items]
     values = [r["tc"] for r in records if r.get("tc") is not None and not r.get("cut")]
     if not values:
         raise UsageError("--alarm-from: no pair of the report has a TC_t and is no scene cut.")
     return float(np.quantile(values, quantile))
 
 
-def _key(said: dict[str, Any]) -> tuple[Any, ...]:
+def _key(settings: dict[str, Any]) -> tuple[Any, ...]:
     """What makes two TC_t the same number: the flow as an id, and the choices."""
     from uqeval.maps.flow_method import flow_method
 
-    method = flow_method(str(said.get("flow")), float(said.get("flow_scale", 1.0)))
-    return (method.id, *(said.get(name) for name in _CHOICES))
+    method = flow_method(str(settings.get("flow")), float(settings.get("flow_scale", 1.0)))
+    return (method.id, *(settings.get(name) for name in _CHOICES))
 
 
-def _shown(said: dict[str, Any]) -> str:
-    flow, *choices = _key(said)
+def _shown(settings: dict[str, Any]) -> str:
+    flow, *choices = _key(settings)
     return f"{flow}, " + ", ".join(
         f"{name} {value}" for name, value in zip(_CHOICES, choices, strict=True)
     )

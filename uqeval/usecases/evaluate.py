@@ -76,8 +76,10 @@ def _check_states(
     from uqeval.stores.overlap import paths_in, refuse_overlap
     from uqeval.stores.states_writer import partial_path
 
-    told = [own.get(name) for own in families.values() for name in ("threshold_from", "fit_on")]
-    refuse_overlap([states, partial_path(states)], paths_in([*inputs, *told]))
+    state_paths = [
+        options.get(name) for options in families.values() for name in ("threshold_from", "fit_on")
+    ]
+    refuse_overlap([states, partial_path(states)], paths_in([*inputs, *state_paths]))
 
 
 def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunOptions) -> Report:
@@ -97,9 +99,9 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
 
         check_cut(options.cut, inputs.source.names, inputs.groups)
     info = inputs.info()
-    evaluations, wanted = evaluations_of(info, families, inputs.regions)
-    inputs.source.want(sorted(wanted))
-    refuse_flow_without_effect(inputs, wanted)
+    evaluations, map_names = evaluations_of(info, families, inputs.regions)
+    inputs.source.want(sorted(map_names))
+    refuse_flow_without_effect(inputs, map_names)
     with ExitStack() as stack:
         states = None
         leaves = options.states is not None or inputs.map_cache is not None
@@ -112,8 +114,8 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         scheduler = Scheduler(inputs, options, states, cache)
         stack.enter_context(inputs.session())
         groups = groups_of(evaluations)
-        found = scheduler.run({next(iter(group)): drive(group) for group in groups})
-        sections = {key: own for several in found.values() for key, own in several.items()}
+        results = scheduler.run({next(iter(group)): drive(group) for group in groups})
+        sections = {key: section for group in results.values() for key, section in group.items()}
         sections = {key: sections[key] for key in evaluations}
         record = collect(sections, inputs.source.names)
         record["warnings"] += cache.warnings() if cache is not None else []

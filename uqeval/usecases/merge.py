@@ -53,20 +53,24 @@ def merge(
 
     began = time.perf_counter()
     (cut_options,) = made(options, CutOptions, function=merge)
-    given = [reports] if isinstance(reports, str | Path) else list(reports)
-    files = states_of(given)
+    paths = [reports] if isinstance(reports, str | Path) else list(reports)
+    files = states_of(paths)
     if states is not None:
-        own = [path for path in map(Path, given) if path.is_file()]  # not folders of states
-        refuse_overlap([states], [*own, *(file.path for file in files), cut_options.slices])
+        report_files = [
+            path for path in map(Path, paths) if path.is_file()
+        ]  # not folders of states
+        refuse_overlap(
+            [states], [*report_files, *(file.path for file in files), cut_options.slices]
+        )
     with content_of(" + ".join(str(file.path) for file in files)):
-        report, joined = _joined(files, allow_missing, threshold, states)
+        report, merged_states = _joined(files, allow_missing, threshold, states)
         report.timing["seconds"] = time.perf_counter() - began
         if not cut_options.wanted:
             return report
         from uqeval.statistics.cut import cut
         from uqeval.statistics.scoring import Scoring
 
-        return cut(report, Scoring(joined), cut_options)
+        return cut(report, Scoring(merged_states), cut_options)
 
 
 def _joined(
@@ -79,31 +83,31 @@ def _joined(
     from uqeval.statistics.joined import Joined
     from uqeval.statistics.scoring import Scoring
 
-    joined = Joined(files)
-    if joined.missing and not allow_missing:
-        numbers = ", ".join(map(str, joined.missing))
+    merged_states = Joined(files)
+    if merged_states.missing and not allow_missing:
+        numbers = ", ".join(map(str, merged_states.missing))
         raise UsageError(
-            f"of {len(files) + len(joined.missing)} parts, {numbers} "
-            f"{'is' if len(joined.missing) == 1 else 'are'} missing; give all, or --allow-missing "
-            "for a partial report."
+            f"of {len(files) + len(merged_states.missing)} parts, {numbers} "
+            f"{'is' if len(merged_states.missing) == 1 else 'are'} missing; give all, or "
+            "--allow-missing for a partial report."
         )
     if len(files) == 1:
-        Scoring(joined).check()  # nothing else reads these states here
+        Scoring(merged_states).check()  # nothing else reads these states here
         record = _recorded(files[0])
     else:
-        record = _merged(joined)
-    joined.index |= {name: record[name] for name in ("results", "numerics")} | {
+        record = _merged(merged_states)
+    merged_states.index |= {name: record[name] for name in ("results", "numerics")} | {
         "records": record["items"], "fitted": record.pop("fitted"), "metrics": record["metrics"],
     }  # fmt: skip
     if threshold is not None:
         from uqeval.usecases.rethreshold import recut
 
-        record = recut(joined, record, str(threshold))
-    digest = None if states is None else _write(joined, states)
-    return _report(joined, record, states, digest), joined
+        record = recut(merged_states, record, str(threshold))
+    digest = None if states is None else _write(merged_states, states)
+    return _report(merged_states, record, states, digest), merged_states
 
 
-def states_of(given: Sequence[str | Path]) -> list[SavedStates]:
+def states_of(paths: Sequence[str | Path]) -> list[SavedStates]:
     """Open the states files of reports, of states files and of folders of them.
 
     Raises `StoreError` where there are none, or where they are not those of their report;
@@ -112,25 +116,25 @@ def states_of(given: Sequence[str | Path]) -> list[SavedStates]:
     from uqeval.statistics.from_states import states_of as states_of_report
     from uqeval.stores.states import SavedStates
 
-    found: list[SavedStates] = []
-    for path in map(Path, given):
+    states: list[SavedStates] = []
+    for path in map(Path, paths):
         if path.is_dir():
-            own = sorted(p for p in path.glob(f"*{SUFFIX}") if not p.name.startswith("."))
-            if not own:
+            state_files = sorted(p for p in path.glob(f"*{SUFFIX}") if not p.name.startswith("."))
+            if not state_files:
                 raise StoreError(f"{cut(path)}: holds no states files (*{SUFFIX}).")
-            found += map(SavedStates, own)
+            states += map(SavedStates, state_files)
         elif path.suffix == ".zip":
-            found.append(SavedStates(path))
+            states.append(SavedStates(path))
         else:
-            found.append(states_of_report(path, Report.load(path)))
-    if not found:
+            states.append(states_of_report(path, Report.load(path)))
+    if not states:
         raise UsageError("nothing to merge; give states files, or reports with states beside them.")
-    seen: dict[Path, Path] = {}
-    for path in (file.path for file in found):
-        if (same := resolved(path)) in seen:
+    first_spellings: dict[Path, Path] = {}
+    for path in (file.path for file in states):
+        if (same_file := resolved(path)) in first_spellings:
             raise UsageError(f"{cut(path)} is given twice.")
-        seen[same] = path
-    return found
+        first_spellings[same_file] = path
+    return states
 
 
 def _recorded(file: SavedStates) -> dict[str, Any]:
@@ -147,87 +151,103 @@ def _recorded(file: SavedStates) -> dict[str, Any]:
     }
 
 
-def _merged(joined: Joined) -> dict[str, Any]:
+def _merged(merged_states: Joined) -> dict[str, Any]:
     """What a run over all items finds, as far as the states can tell."""
     from uqeval.metrics._driver import drive, groups_of, replay
     from uqeval.metrics._in_view import shared
     from uqeval.statistics.variants import info_of, variants_of
     from uqeval.usecases.report_of_run import collect
 
-    info = info_of(joined.index["facts"])
-    variants = variants_of(joined.index, info)
-    for key in joined.index["settings"]:
+    info = info_of(merged_states.index["facts"])
+    variants = variants_of(merged_states.index, info)
+    for key in merged_states.index["settings"]:
         if key not in variants:
-            raise UsageError(f"{joined.path}: {key} cannot be computed from saved states.")
-    _refuse_other_thresholds(joined, {key: own[key] for key, (_, own) in variants.items()})
-    metrics = {name: dict(record) for name, record in joined.index["metrics"].items()}
+            raise UsageError(f"{merged_states.path}: {key} cannot be computed from saved states.")
+    _refuse_other_thresholds(
+        merged_states,
+        {key: evaluations_of_family[key] for key, (_, evaluations_of_family) in variants.items()},
+    )
+    metrics = {name: dict(record) for name, record in merged_states.index["metrics"].items()}
     sections: dict[str, Section] = {}
-    known = {key: (family, one) for family, own in variants.values() for key, one in own.items()}
-    for group in groups_of(shared({key: one.unfitted() for key, (_, one) in known.items()})):
-        done, found = replay(drive(group), lambda tally: held(joined, tally))
+    evaluations = {
+        key: (family, evaluation)
+        for family, evaluations_of_family in variants.values()
+        for key, evaluation in evaluations_of_family.items()
+    }
+    for group in groups_of(
+        shared({key: evaluation.unfitted() for key, (_, evaluation) in evaluations.items()})
+    ):
+        running, totals = replay(drive(group), lambda tally: held(merged_states, tally))
         for key in group:
-            if done:
-                sections[key] = found[key]
+            if running:
+                sections[key] = totals[key]
                 continue
-            family, evaluation = known[key]
-            sections[key] = _read_off(joined, key, evaluation)
+            family, evaluation = evaluations[key]
+            sections[key] = _read_off(merged_states, key, evaluation)
             _mark(metrics, family, evaluation, sections[key].results)
-    sections = {key: sections[key] for key in known}
-    found = collect(sections, info.names)
-    return found | {
+    sections = {key: sections[key] for key in evaluations}
+    totals = collect(sections, info.names)
+    return totals | {
         "fitted": {key: section.fitted for key, section in sections.items()},
         "metrics": metrics,
     }
 
 
-def _refuse_other_thresholds(joined: Joined, evaluations: Mapping[str, Evaluation[Any]]) -> None:
+def _refuse_other_thresholds(
+    merged_states: Joined, evaluations: Mapping[str, Evaluation[Any]]
+) -> None:
     """Raise `UsageError` with the pooled numbers where parts fitted thresholds of their own."""
     from uqeval.metrics._driver import replay
     from uqeval.metrics.thresholds import lacks_threshold
 
     for key, evaluation in evaluations.items():
-        differ = joined.differ(key)
-        lacks = lacks_threshold(joined.index["fitted"].get(key))
+        differ = merged_states.differ(key)
+        lacks = lacks_threshold(merged_states.index["fitted"].get(key))
         of_region = Key.parse(key).region is not None  # it has the threshold of the whole image
         if of_region or not evaluation.fits_threshold or not (differ or lacks):
             continue
         fresh = evaluation.unfitted()
-        replay(fresh.fit(), lambda tally: held(joined, tally))
+        replay(fresh.fit(), lambda tally: held(merged_states, tally))
         pooled = fresh.options()
         undefined = pooled is not None and pooled.get("threshold", "") is None
         if undefined and not differ:
             continue
         if undefined:
-            how = (
+            remedy = (
                 "The threshold of all items is undefined: evaluate each of them again with "
                 "--threshold and one number for all"
             )
         elif pooled is None:
-            how = (
+            remedy = (
                 "The states do not hold that of all items: evaluate each of them again with "
                 "--threshold and one number for all"
             )
         elif not pooled:
-            how = "Several fitted thresholds cannot be given as numbers: evaluate all items at once"
+            remedy = (
+                "Several fitted thresholds cannot be given as numbers: evaluate all items at once"
+            )
         else:
-            said = " ".join(f"--{name.replace('_', '-')} {v}" for name, v in pooled.items())
-            how = f"Evaluate each of them again with the numbers of all items: {said}"
+            thresholds = " ".join(f"--{name.replace('_', '-')} {v}" for name, v in pooled.items())
+            remedy = f"Evaluate each of them again with the numbers of all items: {thresholds}"
         raise UsageError(
-            f"{key}: {cut(', '.join(str(file.path) for file in joined.files))} have thresholds "
-            f"that were fitted on their own items; what was counted at them cannot be added. {how}."
+            f"{key}: {cut(', '.join(str(file.path) for file in merged_states.files))} have "
+            "thresholds that were fitted on their own items; what was counted at them cannot be "
+            f"added. {remedy}."
         )
 
 
-def _read_off(joined: Joined, key: str, evaluation: Evaluation[Any]) -> Section:
+def _read_off(merged_states: Joined, key: str, evaluation: Evaluation[Any]) -> Section:
     """The scores under a key from the bins of the saved states; null is what they do not tell."""
     from uqeval.metrics._evaluation import Section
 
-    index = joined.index
+    index = merged_states.index
     warnings = []
     results: dict[str, Any] = {}
     if evaluation.known:
         states = {
-            tally: counted(tally, joined, left_out(joined, key, evaluation, tally)).total
+            tally: counted(
+                tally, merged_states, left_out(merged_states, key, evaluation, tally)
+            ).total
             for tally in evaluation.tallies()
         }
         results = evaluation.scores(states)
@@ -237,25 +257,28 @@ def _read_off(joined: Joined, key: str, evaluation: Evaluation[Any]) -> Section:
                 f"of at most {evaluation.bound:.2g}; `metrics` of the report says of which scores."
             )
     own_key = Key.parse(key)
-    head, part = own_key.whole, own_key.part
-    before = joined.files[0].index["results"][head]
+    head, part_name = own_key.whole, own_key.part
+    before = merged_states.files[0].index["results"][head]
     if evaluation.flat:
-        before = {name: own for name, own in before.items() if name.startswith(part)}
-    elif part:
-        before = before.get(part, {})
-    others = {own.part for own in map(Key.parse, index["fitted"]) if own.whole == head} - {part, ""}
-    own = [
-        name for name in before
-        if not any(name == other or name.startswith(f"{other}_") for other in others)
-    ]  # fmt: skip
-    lost = _fill(results, {name: before[name] for name in own})
+        before = {name: value for name, value in before.items() if name.startswith(part_name)}
+    elif part_name:
+        before = before.get(part_name, {})
+    other_parts = {
+        parsed.part for parsed in map(Key.parse, index["fitted"]) if parsed.whole == head
+    } - {part_name, ""}
+    own_fields = [
+        name
+        for name in before
+        if not any(name == other or name.startswith(f"{other}_") for other in other_parts)
+    ]
+    lost = _fill(results, {name: before[name] for name in own_fields})
     if lost:
-        warnings.append(f"{part or key} without {', '.join(lost)}: {_UNKNOWN}.")
+        warnings.append(f"{part_name or key} without {', '.join(lost)}: {_UNKNOWN}.")
     return Section(
         results,
-        [] if part else [record.get(key, {}) for record in index["records"]],
-        {} if part else index["settings"][key],
-        {} if part else _added(index["numerics"].get(key, {})),
+        [] if part_name else [record.get(key, {}) for record in index["records"]],
+        {} if part_name else index["settings"][key],
+        {} if part_name else _added(index["numerics"].get(key, {})),
         warnings,
         index["fitted"].get(key, {}),
     )
@@ -270,14 +293,14 @@ def _fill(results: dict[str, Any], before: Mapping[str, Any]) -> list[str]:
     """Put null with a reason for each field that a run has and `results` have not, in rows of
     classes too; returns what they are called.
     """
-    beside = ("_reason", "_bound")
-    lost = [name for name in before if name not in results and not name.endswith(beside)]
+    suffixes = ("_reason", "_bound")
+    lost = [name for name in before if name not in results and not name.endswith(suffixes)]
     for name in lost:
         results |= {name: None, f"{name}_reason": _UNKNOWN}
     of_classes: dict[str, None] = {}
     rows = results.get("per_class") or []
-    for row, known in zip(rows, before.get("per_class") or [], strict=False):
-        of_classes |= dict.fromkeys(f"{name} of classes" for name in _fill(row, known))
+    for row, class_record in zip(rows, before.get("per_class") or [], strict=False):
+        of_classes |= dict.fromkeys(f"{name} of classes" for name in _fill(row, class_record))
     return [*lost, *of_classes]
 
 
@@ -302,14 +325,14 @@ def _mark(
 
 
 def _report(
-    joined: Joined,
+    merged_states: Joined,
     record: Mapping[str, Any],
     states: str | Path | None,
     digest: str | None,
 ) -> Report:
     from uqeval.usecases.report_of_run import now
 
-    index = joined.index
+    index = merged_states.index
     warnings = [*index["warnings"], *record["warnings"]]
     if index["partial"]:
         inputs = index["inputs"]
@@ -334,19 +357,25 @@ def _report(
     )
 
 
-def _write(joined: Joined, path: str | Path) -> str:
+def _write(merged_states: Joined, path: str | Path) -> str:
     """Write the states of all as one file, in the order of items; return its digest."""
     from uqeval.stores.states_writer import StatesWriter
 
     with StatesWriter(path) as writer:
-        for item, states in _by_item(joined):
+        for item, states in _by_item(merged_states):
             for parameters, data in states:
                 writer.add(parameters, item, data)
-        return writer.finish(joined.index)
+        return writer.finish(merged_states.index)
 
 
-def _by_item(joined: Joined) -> Iterator[tuple[int, list[tuple[dict[str, Any], bytes]]]]:
-    kept = joined.parameters()
-    streams = [joined.states(own) for own in kept]
-    for item in range(len(joined.index["items"])):
-        yield item, [(own, next(stream)) for own, stream in zip(kept, streams, strict=True)]
+def _by_item(merged_states: Joined) -> Iterator[tuple[int, list[tuple[dict[str, Any], bytes]]]]:
+    parameters = merged_states.parameters()
+    streams = [merged_states.states(tally_parameters) for tally_parameters in parameters]
+    for item in range(len(merged_states.index["items"])):
+        yield (
+            item,
+            [
+                (tally_parameters, next(stream))
+                for tally_parameters, stream in zip(parameters, streams, strict=True)
+            ],
+        )

@@ -126,8 +126,8 @@ class TemporalObserver:
         name = str(self._frames) if name is None else name
         self._frames += 1
         try:
-            now = self._taken(frame, prediction, name)
-            record = self._compared(now)
+            maps = self._taken(frame, prediction, name)
+            record = self._compared(maps)
         except UqevalError as error:
             self._before, self._why = None, f"the frame before it, {name}, was refused"
             where, message = f"frame {name}: ", str(error)
@@ -136,10 +136,10 @@ class TemporalObserver:
         if record is None:
             record, reason = {}, self._why
         tc, squares = record.get("tc"), record.get("mse_warp")
-        cut = is_cut(squares, record.get("mse_identity"), self._usual())
+        is_cut_here = is_cut(squares, record.get("mse_identity"), self._usual())
         if squares is not None:
             self._errors.append(squares)
-        self._before = now
+        self._before = maps
         return Observation(
             name=name,
             tc=tc,
@@ -150,7 +150,7 @@ class TemporalObserver:
             coverage=record.get("coverage"),
             mse_warp=squares,
             mse_identity=record.get("mse_identity"),
-            cut=cut,
+            cut=is_cut_here,
             alarm=None if self.alarm is None or tc is None else tc < self.alarm,
             latency_ms=1e3 * (time.perf_counter() - began),
         )
@@ -201,20 +201,20 @@ class TemporalObserver:
         )  # fmt: skip
         return {"grey": grey(np.ascontiguousarray(frame)), "ids": ids}
 
-    def _compared(self, now: Maps) -> dict[str, Any] | None:
+    def _compared(self, current_maps: Maps) -> dict[str, Any] | None:
         """The scores of a frame against the one before; None where there is none."""
         before = self._before
         if before is None:
             return None
         maps = {
-            names_of.prediction(0): now["ids"],
+            names_of.prediction(0): current_maps["ids"],
             names_of.prediction_before(0): before["ids"],
-            names_of.GREY: now["grey"],
+            names_of.GREY: current_maps["grey"],
             names_of.GREY_BEFORE: before["grey"],
-            self._flow: self._estimator(now["grey"], before["grey"]),
+            self._flow: self._estimator(current_maps["grey"], before["grey"]),
         }
         if self._forward in self._tally.inputs:
-            maps[self._forward] = self._estimator(before["grey"], now["grey"])
+            maps[self._forward] = self._estimator(before["grey"], current_maps["grey"])
         return pair_record(self._count(maps), self.settings, self._names)
 
     def _count(self, maps: Maps) -> State:

@@ -18,10 +18,10 @@ if TYPE_CHECKING:
     from uqeval.metrics._evaluation import Evaluation
 
 
-def input_options(given: Mapping[str, Any]) -> InputOptions:
+def input_options(options_given: Mapping[str, Any]) -> InputOptions:
     """Return options of inputs by name. Raises `UsageError` for a name that is none."""
     options: InputOptions
-    (options,) = made(given, InputOptions)
+    (options,) = made(options_given, InputOptions)
     return options
 
 
@@ -52,28 +52,30 @@ def everything(
     from uqeval.metrics import FAMILIES
 
     info = inputs.info()
-    asked: dict[str, Any] = {"uncertainty": list(uncertainty)} if uncertainty else {}
+    families: dict[str, Any] = {"uncertainty": list(uncertainty)} if uncertainty else {}
     refused: list[str] = []
-    found: dict[str, Mapping[str, Any]] = {}
+    options_by_family: dict[str, Mapping[str, Any]] = {}
     lost: dict[str, list[str]] = {}
     for family in FAMILIES.values():
         if info.kind not in family.kinds or (family.name == "divergence" and not info.reference):
             continue
         ranks = "uncertainty" in settings_of(family.name).__dataclass_fields__
-        options = asked if ranks else {}
+        options = families if ranks else {}
         try:
             check_family(inputs, family.name, options)
         except UqevalError as error:
             lost.setdefault(str(error), []).append(family.name)
             refused += [str(error)] if options else []
         else:
-            found[family.name] = options
-    if not found:
+            options_by_family[family.name] = options
+    if not options_by_family:
         raise UsageError(next(iter(lost)))
-    if uncertainty and not any(found.values()):
+    if uncertainty and not any(options_by_family.values()):
         none = f"--uncertainty: no metric of {info.kind} data has this option; leave it out."
         raise UsageError(next(iter(refused), none))
-    return found, [f"{', '.join(names)} left out: {text}" for text, names in lost.items()]
+    return options_by_family, [
+        f"{', '.join(names)} left out: {text}" for text, names in lost.items()
+    ]
 
 
 def without_sigma(
@@ -84,24 +86,24 @@ def without_sigma(
     Raises the `error` again where no family does, or no other is left.
     """
     info = inputs.info()
-    read = {sigma_of(error.map), lambda_of(error.map)}
-    kept: dict[str, Mapping[str, Any]] = {}
+    required = {sigma_of(error.map), lambda_of(error.map)}
+    remaining: dict[str, Mapping[str, Any]] = {}
     lost: list[str] = []
     for family in known_families(families, info):
         options = families[family.name]
-        several = options.get("uncertainty", ())
-        others = [name for name in several if name != error.map]
-        if len(others) < len(several):
-            own = family.settings({"uncertainty": error.map}, info).values()
-            if any(family.maps(settings, info) & read for settings in own):
-                lost.append(family.name if not others else f"{family.name}[{error.map}]")
-                options = {**options, "uncertainty": others}
+        measures = options.get("uncertainty", ())
+        other_measures = [name for name in measures if name != error.map]
+        if len(other_measures) < len(measures):
+            variants = family.settings({"uncertainty": error.map}, info).values()
+            if any(family.maps(settings, info) & required for settings in variants):
+                lost.append(family.name if not other_measures else f"{family.name}[{error.map}]")
+                options = {**options, "uncertainty": other_measures}
         if options.get("uncertainty", True):
-            kept[family.name] = options
-    if not lost or not kept:
+            remaining[family.name] = options
+    if not lost or not remaining:
         raise error
-    told = f"{', '.join(lost)} left out: {error}"
-    return kept, dataclasses.replace(inputs, warnings=[*inputs.warnings, told])
+    message = f"{', '.join(lost)} left out: {error}"
+    return remaining, dataclasses.replace(inputs, warnings=[*inputs.warnings, message])
 
 
 def check_family(inputs: Inputs, name: str, options: Mapping[str, Any]) -> None:
@@ -124,10 +126,10 @@ def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Famil
         raise UsageError(
             f"metrics {cut(', '.join(unknown) or 'none')}; expected some of {', '.join(FAMILIES)}."
         )
-    known = [FAMILIES[name] for name in families]
+    families_known = [FAMILIES[name] for name in families]
     for options in families.values():
         check_numbers(options)
-    for family in known:
+    for family in families_known:
         if info.kind not in family.kinds:
             # The segmentation scores have no command of their own: they stand beside the others.
             fit = [n for n in FAMILIES if info.kind in FAMILIES[n].kinds and n != "segmentation"]
@@ -136,7 +138,7 @@ def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Famil
                 f"{family.kinds[0]} only. {info.kind.capitalize()} data are for "
                 f"{', '.join(fit)}."
             )
-    return known
+    return families_known
 
 
 def evaluations_of(
@@ -147,17 +149,19 @@ def evaluations_of(
     Raises `UsageError` for data that have no regions.
     """
     known_families(families, info)
-    given = dict(families)
+    options_by_family = dict(families)
     if info.kind == "classes" and not info.reference:
         # The segmentation scores stand beside everything that has labels: they cost nothing.
-        given = {"segmentation": {}, **given}
-    found: dict[str, Evaluation[Any]] = {}
-    for family in known_families(given, info):
-        for key, settings in family.settings(given[family.name], info).items():
-            found |= family.evaluations(key, settings, info)
+        options_by_family = {"segmentation": {}, **options_by_family}
+    evaluations: dict[str, Evaluation[Any]] = {}
+    for family in known_families(options_by_family, info):
+        for key, settings in family.settings(options_by_family[family.name], info).items():
+            evaluations |= family.evaluations(key, settings, info)
             for region in _regions(regions, family, info):
-                found |= family.evaluations(f"{key}@{region}", settings, info)
-    return shared(found), set().union(*(own.maps() for own in found.values()))
+                evaluations |= family.evaluations(f"{key}@{region}", settings, info)
+    return shared(evaluations), set().union(
+        *(evaluation.maps() for evaluation in evaluations.values())
+    )
 
 
 def _regions(regions: Sequence[str], family: Family, info: DatasetInfo) -> list[str]:

@@ -64,22 +64,22 @@ def reduce(
             f"{cut(destination)}: the folder {target.parent} does not exist; make it."
         )
     zw.check_replaceable(target)
-    given = [*inputs.record["predictions"], *filter(None, [inputs.record["labels"]])]
-    read = [*(store["path"] for store in given), inputs.options.get("names")]
-    refuse_overlap([destination], read, "give the maps another path")
+    read_stores = [*inputs.record["predictions"], *filter(None, [inputs.record["labels"]])]
+    read_paths = [*(store["path"] for store in read_stores), inputs.options.get("names")]
+    refuse_overlap([destination], read_paths, "give the maps another path")
     if zw.is_taken(target) and not overwrite:
         raise OutputError(
             f"{cut(destination)}: is there already; give --overwrite or another path."
         )
-    wanted = default_maps(source, mean_probs)
+    map_names = default_maps(source, mean_probs)
     if maps is not None:
         unknown = [name for name in maps if name not in UNCERTAINTIES]
         if unknown:
             raise UsageError(f"--maps {unknown[0]}; expected some of {', '.join(UNCERTAINTIES)}.")
-        wanted = tuple(n for n in wanted if n not in UNCERTAINTIES or n in maps) + tuple(
-            n for n in maps if n not in wanted
+        map_names = tuple(n for n in map_names if n not in UNCERTAINTIES or n in maps) + tuple(
+            n for n in maps if n not in map_names
         )
-    source.want(wanted)
+    source.want(map_names)
     workers = workers_within(source, Resources(options.threads(), options.memory))
 
     stack = getattr(source, "stack", None)
@@ -99,20 +99,20 @@ def reduce(
             options.progress.advance(nbytes, 0)
 
         with inputs.watch.reading(batch):
-            found = source.read(batch, heartbeat)
+            maps = source.read(batch, heartbeat)
         options.progress.advance(0, len(batch))
-        return found
+        return maps
 
     store = NewStore(new, source.items, source.names, dense=len(sizes) == 1)
     with locked(target):
         options.progress.begin("reduce", source.items)
         try:
             store.create(attributes)
-            for batch, found in in_order(source.batches(), work, workers):
-                for item, values in zip(batch, found, strict=True):
-                    for name in wanted:
-                        own = coarse if name == "mean_probs" else None
-                        store.put(item, _STORED.get(name, name), values[name], own)
+            for batch, reduced in in_order(source.batches(), work, workers):
+                for item, values in zip(batch, reduced, strict=True):
+                    for name in map_names:
+                        source_dtype = coarse if name == "mean_probs" else None
+                        store.put(item, _STORED.get(name, name), values[name], source_dtype)
             inputs.watch.check_all()
             shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
             zw.mark_complete(new)

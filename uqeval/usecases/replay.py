@@ -14,28 +14,30 @@ if TYPE_CHECKING:
     from uqeval.tallies import Tally
 
 
-def held(joined: Joined, tally: Tally) -> Counted | None:
+def held(merged_states: Joined, tally: Tally) -> Counted | None:
     """Return the states of a tally; None where they are not saved. Raises `StoreError`."""
-    return counted(tally, joined) if joined.holds(tally.parameters()) else None
+    return counted(tally, merged_states) if merged_states.holds(tally.parameters()) else None
 
 
-def left_out(joined: Joined, key: str, evaluation: Evaluation[Any], tally: Tally) -> set[int]:
+def left_out(
+    merged_states: Joined, key: str, evaluation: Evaluation[Any], tally: Tally
+) -> set[int]:
     """Return the items whose states of a tally are in none of the scores under a key."""
     over = evaluation.over_items()
     if over.leaves_out is None or tally not in over.kept_only:
         return set()
-    records = enumerate(joined.index["records"])
+    records = enumerate(merged_states.index["records"])
     return {i for i, record in records if record.get(key, {}).get(over.leaves_out)}
 
 
-def counted(tally: Tally, states: Joined, without: Collection[int] = ()) -> Counted:
-    """Return the states of a tally, added up in the order of items, `without` some.
+def counted(tally: Tally, states: Joined, excluded: Collection[int] = ()) -> Counted:
+    """Return the states of a tally, added up in the order of items, `excluded` some.
 
     Raises `StoreError`.
     """
     total, items = tally.empty(), []
     for item, (data, state) in enumerate(checked_states(states, tally)):
-        if item in without:
+        if item in excluded:
             continue
         tally.fold(total, tally.thin(state))
         if tally.keeps_items:

@@ -23,14 +23,14 @@ def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, 
     items: list[dict[str, Any]] = [{"name": name} for name in names]
     numerics: dict[str, Any] = {}
     settings: dict[str, Any] = {}
-    told: dict[str, dict[str, None]] = {}  # by whom, in order
+    keys_by_warning: dict[str, dict[str, None]] = {}  # by whom, in order
     for key, section in sections.items():
-        own = Key.parse(key)
-        whole, part = own.whole, own.part
+        parsed = Key.parse(key)
+        family_key, part_name = parsed.whole, parsed.part
         for text in section.warnings:
-            told.setdefault(text, {})[whole] = None
-        if part:
-            put_part(results[whole], part, section.results, section.flat)
+            keys_by_warning.setdefault(text, {})[family_key] = None
+        if part_name:
+            put_part(results[family_key], part_name, section.results, section.flat)
             continue
         results[key] = section.results
         for item, record in zip(items, section.items, strict=True):
@@ -39,11 +39,11 @@ def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, 
             settings[key] = section.settings
         if section.numerics:
             numerics[key] = section.numerics
-    warnings = [f"{', '.join(keys)}: {text}" for text, keys in told.items()]
+    warnings = [f"{', '.join(keys)}: {text}" for text, keys in keys_by_warning.items()]
     void = [i["name"] for i in items if i.get("segmentation", {}).get("pixels") == 0]
     if void:
-        shown = ", ".join(void[:5]) + (" …" if len(void) > 5 else "")
-        warnings.append(f"{len(void)} of {len(items)} items have void labels only: {shown}.")
+        void_names = ", ".join(void[:5]) + (" …" if len(void) > 5 else "")
+        warnings.append(f"{len(void)} of {len(items)} items have void labels only: {void_names}.")
     return {
         "results": results,
         "items": items,
@@ -71,25 +71,25 @@ def report_of(
 
     warnings = list(dict.fromkeys([*inputs.warnings, *record.get("warnings", [])]))
     if inputs.partial:
-        part = inputs.record.get("part")
-        how = (
-            f"part {part['number']} of {part['of']}; `uqeval merge` joins the parts"
-            if part else "--limit"
+        shard = inputs.record.get("part")
+        remedy = (
+            f"part {shard['number']} of {shard['of']}; `uqeval merge` joins the parts"
+            if shard else "--limit"
         )  # fmt: skip
         warnings.append(
-            f"partial: {inputs.record['evaluated']} of {inputs.record['items']} items ({how})."
+            f"partial: {inputs.record['evaluated']} of {inputs.record['items']} items ({remedy})."
         )
-        if part and (own := _fitted_alone(record["settings"])):
+        if shard and (fitted_keys := _fitted_alone(record["settings"])):
             warnings.append(
-                f"{', '.join(own)}: fitted on this part alone, which cannot be merged; give all "
-                "parts --threshold NUMBER, and for PAvPU --curve-range LOW:HIGH."
+                f"{', '.join(fitted_keys)}: fitted on this part alone, which cannot be merged; "
+                "give all parts --threshold NUMBER, and for PAvPU --curve-range LOW:HIGH."
             )
     families = dict.fromkeys(family_of(key) for key in record["settings"])
     by_key = {family.key or family.name: family for family in FAMILIES.values()}
-    known = [by_key[name] for name in families if name in by_key]
+    families_in_order = [by_key[name] for name in families if name in by_key]
     return Report(
         **{
-            "metrics": {m.id: m.record() for family in known for m in family.metrics},
+            "metrics": {m.id: m.record() for family in families_in_order for m in family.metrics},
             **record,
             "uqeval_version": uqeval.__version__,
             "inputs": inputs.record | {"options": inputs.options},
@@ -115,7 +115,10 @@ def _fitted_alone(settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
 
     return [
         key
-        for key, own in settings.items()
-        if "threshold" in own and own.get("threshold_scope") != "item"
-        and (Rule.parse(own["threshold"]).kind != "value" or own.get("curve_range", "") is None)
+        for key, settings_of_key in settings.items()
+        if "threshold" in settings_of_key and settings_of_key.get("threshold_scope") != "item"
+        and (
+            Rule.parse(settings_of_key["threshold"]).kind != "value"
+            or settings_of_key.get("curve_range", "") is None
+        )
     ]  # fmt: skip

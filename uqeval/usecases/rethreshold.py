@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from uqeval.statistics.joined import Joined
 
 
-def recut(joined: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any]:
+def recut(merged_states: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any]:
     """What a report says (`results`, `items`, `settings`, …) with another threshold; the index of
     the states is changed alike.
 
@@ -30,9 +30,9 @@ def recut(joined: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any
     from uqeval.metrics._family import settings_of
     from uqeval.statistics.variants import info_of, variants_of
 
-    index, info = joined.index, info_of(joined.index["facts"])
+    index, info = merged_states.index, info_of(merged_states.index["facts"])
     results, settings = dict(record["results"]), dict(record["settings"])
-    items = [dict(own) for own in record["items"]]
+    items = [dict(item) for item in record["items"]]
     numerics, fitted, warnings = dict(record["numerics"]), dict(index["fitted"]), []
     variants = {
         key: (family, evaluations[key])
@@ -40,32 +40,41 @@ def recut(joined: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any
         if family.evaluation.refits and not _of_its_own(key)
     }
     if not variants:
-        names = [own.in_reports for own in FAMILIES.values() if own.evaluation.refits]
+        names = [family.in_reports for family in FAMILIES.values() if family.evaluation.refits]
         raise UsageError(
-            f"--threshold {rule}: {joined.path} holds no scores at a threshold that can be another "
-            f"({', '.join(names)})."
+            f"--threshold {rule}: {merged_states.path} holds no scores at a threshold that can be "
+            f"another ({', '.join(names)})."
         )
     for key, (family, evaluation) in variants.items():
-        before, whole = results[key], str(Key.parse(key).of(None))
+        before, key_of_image = results[key], str(Key.parse(key).of(None))
         try:
-            done, new = True, fitted[whole]  # a region has the threshold of the whole image
-            if whole == key:
-                done, new = replay(evaluation.refit(rule), lambda tally: held(joined, tally))
+            is_changed, new = (
+                True,
+                fitted[key_of_image],
+            )  # a region has the threshold of the whole image
+            if key_of_image == key:
+                is_changed, new = replay(
+                    evaluation.refit(rule), lambda tally: held(merged_states, tally)
+                )
         except UsageError as error:
-            raise UsageError(f"{joined.path}: {key}: {error}") from None
-        if not done:
+            raise UsageError(f"{merged_states.path}: {key}: {error}") from None
+        if not is_changed:
             raise UsageError(
-                f"{joined.path}: {key}: --threshold {rule} is fitted on the patches, which takes "
-                "another look at the pixels; give a number, range:T or max-surplus, or evaluate "
-                "again."
+                f"{merged_states.path}: {key}: --threshold {rule} is fitted on the patches, which "
+                "takes another look at the pixels; give a number, range:T or max-surplus, or "
+                "evaluate again."
             )
         fitted[key] = new
         settings[key] = _settings(settings[key], rule, "counted_at" in new)
-        own = settings_of(family.settings_type, settings[key])
-        evaluation = family.evaluations(key, own, info, fitted)[key]
-        parts = {own.part for own in map(Key.parse, fitted) if own.part and own.whole == key}
-        results[key] = _scores(joined, evaluation) | {n: before[n] for n in parts if n in before}
-        _put_items(joined, evaluation, key, items)
+        family_settings = settings_of(family.settings_type, settings[key])
+        evaluation = family.evaluations(key, family_settings, info, fitted)[key]
+        parts = {
+            parsed.part for parsed in map(Key.parse, fitted) if parsed.part and parsed.whole == key
+        }
+        results[key] = _scores(merged_states, evaluation) | {
+            n: before[n] for n in parts if n in before
+        }
+        _put_items(merged_states, evaluation, key, items)
         ties = results[key]["ties"]
         numerics[key] = {f"ties_{n}": v for n, v in ties.items() if isinstance(v, int)}
         if "counted_at" in new:
@@ -74,12 +83,12 @@ def recut(joined: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any
                 f"{key}: cut again at the threshold {at} ({rule}) from saved states; it was "
                 f"evaluated at {before_at} ({settings[key]['recut_from']})."
             )
-    found = {
+    new_results = {
         "results": results, "items": items, "settings": settings, "numerics": numerics,
     }  # fmt: skip
     index |= {"results": results, "records": items, "numerics": numerics, "fitted": fitted}
     index["settings"] = settings
-    return {**record, **found, "warnings": [*record["warnings"], *warnings]}
+    return {**record, **new_results, "warnings": [*record["warnings"], *warnings]}
 
 
 def _shown(threshold: float | None) -> str:
@@ -89,7 +98,7 @@ def _shown(threshold: float | None) -> str:
 def _of_its_own(key: str) -> bool:
     """Whether a variant is called by a threshold of uncertainty (not by one of accuracy)."""
     variant = Key.parse(key).variant or ""
-    return any(own.startswith("threshold=") for own in variant.split(","))
+    return any(setting.startswith("threshold=") for setting in variant.split(","))
 
 
 def _settings(before: Mapping[str, Any], rule: str, other: bool) -> dict[str, Any]:
@@ -101,19 +110,19 @@ def _settings(before: Mapping[str, Any], rule: str, other: bool) -> dict[str, An
     return plain | {"threshold": rule, "recut_from": first}
 
 
-def _scores(joined: Joined, evaluation: Evaluation[Any]) -> dict[str, Any]:
-    states = {tally: counted(tally, joined).total for tally in evaluation.tallies()}
+def _scores(merged_states: Joined, evaluation: Evaluation[Any]) -> dict[str, Any]:
+    states = {tally: counted(tally, merged_states).total for tally in evaluation.tallies()}
     return evaluation.scores(states)
 
 
 def _put_items(
-    joined: Joined, evaluation: Evaluation[Any], key: str, items: list[dict[str, Any]]
+    merged_states: Joined, evaluation: Evaluation[Any], key: str, items: list[dict[str, Any]]
 ) -> None:
     """Put the scores of each item in place of those that it has."""
     from uqeval.statistics.checked_states import checked_states
 
     (tally,) = evaluation.tallies()
-    for item, (_, state) in zip(items, checked_states(joined, tally), strict=True):
+    for item, (_, state) in zip(items, checked_states(merged_states, tally), strict=True):
         scores = evaluation.scores({tally: state})
         names = {name.removesuffix("_reason") for name in item[key]}
         item[key] = {n: v for n, v in scores.items() if n.removesuffix("_reason") in names}

@@ -50,7 +50,7 @@ def states_of_run(
         "fingerprint": inputs.fingerprint,
         "items": list(inputs.source.names),
         "options": {name: str(value) for name, value in inputs.options.items()},
-        "metrics": {name: repr(dict(given)) for name, given in families.items()},
+        "metrics": {name: repr(dict(options)) for name, options in families.items()},
         "stamps": stamps,
     }
     return StatesWriter(path, run, resume, Earlier(path, inputs.source.names, stamps))
@@ -90,10 +90,10 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
         "paths": inputs.paths(),
         "exponential": _exponential(),
     }
-    told = json.dumps(context, sort_keys=True)
+    context_text = json.dumps(context, sort_keys=True)
 
     def stamp(parts: Sequence[Watched]) -> str | None:
-        return joined([part.stamp() for part in parts], told)
+        return joined([item_array.stamp() for item_array in parts], context_text)
 
     with ThreadPoolExecutor(_SYNCS) as threads:
         stamps = list(threads.map(stamp, inputs.watch.parts))
@@ -105,19 +105,19 @@ def _exponential() -> str:
     import numpy as np
 
     values = np.linspace(-20, 0, 4099)
-    made = (np.exp(values).tobytes(), np.exp(values.astype(np.float32)).tobytes())
-    return hashlib.sha256(b"".join(made)).hexdigest()[:16]
+    results = (np.exp(values).tobytes(), np.exp(values.astype(np.float32)).tobytes())
+    return hashlib.sha256(b"".join(results)).hexdigest()[:16]
 
 
 def states_index(
     report: Report, info: DatasetInfo, fitted: Mapping[str, Any], fingerprint: str
 ) -> dict[str, Any]:
     """What a states file says beside the states: all that scoring them again takes."""
-    known = dataclasses.asdict(dataclasses.replace(info, video=None))
+    info_record = dataclasses.asdict(dataclasses.replace(info, video=None))
     if info.video is not None:
         video = dataclasses.replace(info.video, flow_record=lambda method: {})
-        flows = [own["flow"] for own in report.results.values() if own.get("flow")]
-        known["video"] = dataclasses.asdict(video) | {
+        flows = [record["flow"] for record in report.results.values() if record.get("flow")]
+        info_record["video"] = dataclasses.asdict(video) | {
             "flow_record": {flow["id"]: flow for flow in flows}
         }
     return {
@@ -127,7 +127,7 @@ def states_index(
         "records": report.items,
         "results": report.results,
         "numerics": report.numerics,
-        "facts": known,
+        "facts": info_record,
         "inputs": report.inputs,
         "settings": report.settings,
         "fitted": dict(fitted),

@@ -74,24 +74,27 @@ def select(
     candidates = []
     for index, item in enumerate(report.items):
         record = item.get(key, {})
-        why = _unfit(record, name, min_coverage, keep_cuts)
-        if why:
-            left_out[why] = left_out.get(why, 0) + 1
+        reason = _unfit(record, name, min_coverage, keep_cuts)
+        if reason:
+            left_out[reason] = left_out.get(reason, 0) + 1
             continue
         sequence = record.get("sequence", "")
-        split = split_name(item["name"]) if steps else None
-        place = Fraction(split[1], steps.get(sequence) or 1) if split else Fraction(index)
+        name_parts = split_name(item["name"]) if steps else None
+        place = Fraction(name_parts[1], steps.get(sequence) or 1) if name_parts else Fraction(index)
         candidates.append(
             Candidate(
                 item["name"], sequence, place, record[name], _reason(report, key, name, record)
             )
         )
-    candidates.sort(key=lambda own: sign * own.value)
-    chosen = _chosen(candidates, count, min_gap if steps else None, per_sequence, left_out)
-    if not chosen:
-        told = ", ".join(f"{why}: {n}" for why, n in left_out.items()) or "the report has no items"
-        raise UsageError(f"no item is left to choose from; {told}.")
-    return Selection(field, chosen, left_out)
+    candidates.sort(key=lambda candidate: sign * candidate.value)
+    selected = _chosen(candidates, count, min_gap if steps else None, per_sequence, left_out)
+    if not selected:
+        reasons = (
+            ", ".join(f"{reason}: {n}" for reason, n in left_out.items())
+            or "the report has no items"
+        )
+        raise UsageError(f"no item is left to choose from; {reasons}.")
+    return Selection(field, selected, left_out)
 
 
 def _refuse_of_video(
@@ -104,10 +107,10 @@ def _refuse_of_video(
         "--min-gap": gap != 1, "--per-sequence": most is not None,
         "--min-coverage": coverage != 0.5, "--keep-cuts": cuts,
     }  # fmt: skip
-    given = [name for name, is_given in changed.items() if is_given]
-    if given:
+    typed = [name for name, is_given in changed.items() if is_given]
+    if typed:
         raise UsageError(
-            f"{', '.join(given)}: for the pairs of a video (--by temporal.tc of a report of "
+            f"{', '.join(typed)}: for the pairs of a video (--by temporal.tc of a report of "
             f"`uqeval tc`), and {field} is none of their scores. It would have no effect: leave "
             "it out."
         )
@@ -120,20 +123,24 @@ def _chosen(
     per_sequence: int | None,
     left_out: dict[str, int],
 ) -> list[Candidate]:
-    chosen: list[Candidate] = []
-    for own in candidates:
-        if len(chosen) == count:
+    selected: list[Candidate] = []
+    for candidate in candidates:
+        if len(selected) == count:
             break
-        same = [other for other in chosen if other.sequence == own.sequence]
-        if min_gap is not None and any(abs(o.place - own.place) <= min_gap for o in same):
-            why = f"within {min_gap} frame{'s' * (min_gap != 1)} of a worse one"
-        elif per_sequence is not None and min_gap is not None and len(same) >= per_sequence:
-            why = f"more than {per_sequence} of one sequence"
+        same_sequence = [earlier for earlier in selected if earlier.sequence == candidate.sequence]
+        if min_gap is not None and any(
+            abs(o.place - candidate.place) <= min_gap for o in same_sequence
+        ):
+            reason = f"within {min_gap} frame{'s' * (min_gap != 1)} of a worse one"
+        elif (
+            per_sequence is not None and min_gap is not None and len(same_sequence) >= per_sequence
+        ):
+            reason = f"more than {per_sequence} of one sequence"
         else:
-            chosen.append(own)
+            selected.append(candidate)
             continue
-        left_out[why] = left_out.get(why, 0) + 1
-    return chosen
+        left_out[reason] = left_out.get(reason, 0) + 1
+    return selected
 
 
 def _unfit(record: dict[str, Any], name: str, min_coverage: float, keep_cuts: bool) -> str | None:
@@ -155,13 +162,13 @@ def _reason(report: Report, key: str, name: str, record: dict[str, Any]) -> str:
     usual = {row["name"]: row["iou"] for row in rows}
     nameless = {row["name"]: f"class {row['name']}:" for row in rows
                 if row["name"] == str(row["class"])}  # fmt: skip
-    fell = sorted((own - (usual.get(c) or 0.0), c) for c, own in ious.items())
-    told = [
+    fell = sorted((iou - (usual.get(c) or 0.0), c) for c, iou in ious.items())
+    phrases = [
         f"{nameless.get(c, c)} {ious[c]:.2f} (usually {usual.get(c) or 0.0:.2f})"
         for d, c in fell[:2]
         if d < 0
     ]
-    return f"after {record['previous']}: " + (", ".join(told) or "all classes as usual")
+    return f"after {record['previous']}: " + (", ".join(phrases) or "all classes as usual")
 
 
 def _plain(field: str) -> str:
@@ -171,7 +178,7 @@ def _plain(field: str) -> str:
 
 
 def _split(report: Report, field: str) -> tuple[str, str]:
-    known = {
+    scores = {
         (key, name): None
         for item in report.items
         for key, record in item.items()
@@ -180,8 +187,11 @@ def _split(report: Report, field: str) -> tuple[str, str]:
         if isinstance(value, int | float) and not isinstance(value, bool)
     }
     key, _, name = field.rpartition(".")
-    if (key, name) not in known:
-        choices = ", ".join(".".join(own) for own in known) or "none, for it has no scores of items"
+    if (key, name) not in scores:
+        choices = (
+            ", ".join(".".join(address) for address in scores)
+            or "none, for it has no scores of items"
+        )
         raise UsageError(
             f"--by {quoted(field)}: no item has this score; expected one of {cut(choices)}."
         )
@@ -197,7 +207,7 @@ def _default_field(report: Report) -> str:
         for address, metric in report.metrics.items():
             family, _, name = address.partition(".")
             record = report.items[0][key]
-            named = isinstance(record, dict) and name in record
-            if family_of(key) == family != "segmentation" and named and metric["direction"]:
+            is_named = isinstance(record, dict) and name in record
+            if family_of(key) == family != "segmentation" and is_named and metric["direction"]:
                 return f"{key}.{name}"
     raise UsageError("the report has no scores of single items; give one with items.")

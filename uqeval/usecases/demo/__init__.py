@@ -78,8 +78,8 @@ def demo(
 def _begin(home: Path) -> None:
     """Make the folder, and mark it as unfinished; remove what an unfinished demo has left there."""
     with refusals(home):
-        taken = home.exists() and (not home.is_dir() or any(home.iterdir()))
-        if taken and not (home / _UNFINISHED).is_file():
+        is_taken = home.exists() and (not home.is_dir() or any(home.iterdir()))
+        if is_taken and not (home / _UNFINISHED).is_file():
             raise OutputError(f"{home}: is there already and not empty; name another folder.")
         home.mkdir(parents=True, exist_ok=True)
         (home / _UNFINISHED).touch()

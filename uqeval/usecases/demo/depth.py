@@ -21,9 +21,9 @@ def save_depth(path: Path, items: int, size: tuple[int, int], seed: int) -> None
         scene = street(rng, *size)
         metres = np.minimum(2.4 / np.maximum(y - 0.42, 0.02), _FARTHEST)
         for kind in map(CLASSES.index, ("building", "tree", "car", "person", "sign")):
-            own = scene == kind  # what stands upright is as far away as its foot
-            if own.any():
-                metres[own] = np.minimum(2.4 / max(y[own].max() - 0.42, 0.03), _FARTHEST)
+            is_kind = scene == kind  # what stands upright is as far away as its foot
+            if is_kind.any():
+                metres[is_kind] = np.minimum(2.4 / max(y[is_kind].max() - 0.42, 0.03), _FARTHEST)
         spread = 0.02 * metres * np.exp(0.8 * smooth(rng, height, width, 12))
         mean[i] = np.maximum(metres + spread * rng.standard_t(4, size), 0.5)
         std[i] = 0.8 * spread * np.exp(0.3 * smooth(rng, height, width, 8))  # a bit over-confident

@@ -22,9 +22,9 @@ def save_film(folder: Path, frames: int, size: tuple[int, int], seed: int) -> No
 
     height, width = size
     rng = np.random.default_rng((seed, 2))
-    whole = width + _STEP * frames
-    scene = street(rng, height, whole)
-    texture = 14 * np.stack([smooth(rng, height, whole, 3) for _ in range(3)], axis=-1)
+    scene_width = width + _STEP * frames
+    scene = street(rng, height, scene_width)
+    texture = 14 * np.stack([smooth(rng, height, scene_width, 3) for _ in range(3)], axis=-1)
     image = np.clip(_COLOURS[scene] + texture, 0, 255).astype(np.uint8)
     for kind in ("frames", "predictions", "labels"):
         (folder / kind).mkdir(parents=True)

@@ -41,8 +41,8 @@ def street(rng: np.random.Generator, height: int, width: int) -> NDArray[np.uint
         blob(_TREE, horizon - 0.1, cx, 0.1 + 0.08 * rng.random(), 0.1 + 0.05 * rng.random())
     for _ in range(rng.integers(1, 4)):
         depth = rng.random()
-        cy, near = horizon + 0.06 + 0.3 * depth, 0.03 + 0.09 * depth
-        blob(_CAR, cy, middle + (rng.random() - 0.5) * (0.2 + depth), near, 1.6 * near)
+        cy, size = horizon + 0.06 + 0.3 * depth, 0.03 + 0.09 * depth
+        blob(_CAR, cy, middle + (rng.random() - 0.5) * (0.2 + depth), size, 1.6 * size)
     for _ in range(rng.integers(1, 6)):
         depth = rng.random()
         cx = middle + (0.3 + 0.8 * depth) * (1 if rng.random() < 0.5 else -1)

@@ -49,7 +49,7 @@ class Evidence:
         """Return the paths of all that was read."""
         files = [*self.report_files.values(), *self.states.values(), self.verdicts_file,
                  self.rules_file]  # fmt: skip
-        return [own.path for own in files if own is not None]
+        return [file.path for file in files if file is not None]
 
 
 def collect(
@@ -61,40 +61,42 @@ def collect(
     Raises `UsageError` for partial reports, for states and verdicts of other reports, and for rules
     that the verdicts are not of; `StoreError` for files that cannot be read.
     """
-    found = _reports(reports)
-    for name, report in found.reports.items():
-        _add_states(found, name, report)
-        found.statements += _stated(name, report)
+    evidence = _reports(reports)
+    for name, report in evidence.reports.items():
+        _add_states(evidence, name, report)
+        evidence.statements += _stated(name, report)
     if verdicts is not None:
-        _add_verdicts(found, Path(verdicts))
+        _add_verdicts(evidence, Path(verdicts))
     if rules is not None:
-        _add_rules(found, Path(rules), verdicts is not None)
-    elif found.rules_sha256 is not None:
-        found.statements.append(
+        _add_rules(evidence, Path(rules), verdicts is not None)
+    elif evidence.rules_sha256 is not None:
+        evidence.statements.append(
             "The rules are named by their SHA-256 alone; --rules FILE adds the file."
         )
-    return found
+    return evidence
 
 
-def _reports(given: Sequence[str | Path]) -> Evidence:
-    found = Evidence({}, {})
-    for path in given:
-        for own in load_reports(path):
-            if own.name in found.reports:
+def _reports(paths: Sequence[str | Path]) -> Evidence:
+    evidence = Evidence({}, {})
+    for path in paths:
+        for named_report in load_reports(path):
+            if named_report.name in evidence.reports:
                 raise UsageError(
-                    f"{own.path} and {found.report_files[own.name].path} are both called "
-                    f"{own.name}; give each report a name of its own."
+                    f"{named_report.path} and {evidence.report_files[named_report.name].path} are "
+                    f"both called {named_report.name}; give each report a name of its own."
                 )
-            if own.report.partial or own.report.inputs.get("missing_parts"):
+            if named_report.report.partial or named_report.report.inputs.get("missing_parts"):
                 raise UsageError(
-                    f"{own.path}: is a partial report; expected one of all items. Join the parts "
-                    "with uqeval merge, or evaluate without --limit."
+                    f"{named_report.path}: is a partial report; expected one of all items. Join "
+                    "the parts with uqeval merge, or evaluate without --limit."
                 )
-            data = _read(own.path)
-            found.reports[own.name] = own.report
+            data = _read(named_report.path)
+            evidence.reports[named_report.name] = named_report.report
             digest = hashlib.sha256(data).hexdigest()
-            found.report_files[own.name] = Input(f"{own.name}.json", own.path, digest, data)
-    return found
+            evidence.report_files[named_report.name] = Input(
+                f"{named_report.name}.json", named_report.path, digest, data
+            )
+    return evidence
 
 
 def _read(path: Path) -> bytes:
@@ -108,15 +110,15 @@ def _read(path: Path) -> bytes:
 
 def _stated(name: str, report: Report) -> list[str]:
     """Return what a reader has to know of where a report comes from."""
-    said = []
+    statements = []
     if report.uqeval_version != version("uqeval"):
-        said.append(
+        statements.append(
             f"{name}: was written by uqeval {report.uqeval_version}; the self-test is of uqeval "
             f"{version('uqeval')}."
         )
     if is_merged(report):
-        said.append(f"{name}: is merged from saved states, not evaluated in one run.")
-    return said
+        statements.append(f"{name}: is merged from saved states, not evaluated in one run.")
+    return statements
 
 
 def is_merged(report: Report) -> bool:
@@ -124,17 +126,17 @@ def is_merged(report: Report) -> bool:
     return report.timing.get("passes") == 0
 
 
-def _add_states(found: Evidence, name: str, report: Report) -> None:
+def _add_states(evidence: Evidence, name: str, report: Report) -> None:
     """Add the states that lie beside a report. Raises `UsageError` for those of another."""
     from uqeval.stores.states import SavedStates
 
     if report.states is None or report.states_digest is None:
-        found.statements.append(f"{name}: no states of its items were saved.")
+        evidence.statements.append(f"{name}: no states of its items were saved.")
         return
     # Only beside the report: a path in it is not followed.
-    path = found.report_files[name].path.parent / Path(report.states).name
+    path = evidence.report_files[name].path.parent / Path(report.states).name
     if not path.exists():
-        found.statements.append(
+        evidence.statements.append(
             f"{name}: its states {path.name} are not beside the report; they are named by their "
             f"digest alone, {report.states_digest}."
         )
@@ -143,10 +145,10 @@ def _add_states(found: Evidence, name: str, report: Report) -> None:
     if digest != report.states_digest:
         raise UsageError(
             f"{cut(path)}: are the states of another report: their digest is {str(digest)[:12]}…, "
-            f"{found.report_files[name].path} names {report.states_digest[:12]}…. Put the report's "
-            "own states beside it, or evaluate again."
+            f"{evidence.report_files[name].path} names {report.states_digest[:12]}…. Put the "
+            "report's own states beside it, or evaluate again."
         )
-    found.states[name] = Input(path.name, path, sha256_of(path))
+    evidence.states[name] = Input(path.name, path, sha256_of(path))
 
 
 def sha256_of(path: Path) -> str:
@@ -168,20 +170,20 @@ def record_of(path: Path, schema: str, made_by: str) -> tuple[dict[str, Any], by
     data = _read(path)
     try:
         record = parse_json(data)
-        said = record.get("schema") if isinstance(record, dict) else None
+        schema_of_file = record.get("schema") if isinstance(record, dict) else None
     except ValueError as error:
         raise StoreError(
             f"{cut(path)}: is not JSON ({error}); expected what {made_by} writes."
         ) from None
-    if said != schema:
+    if schema_of_file != schema:
         raise StoreError(
-            f"{cut(path)}: schema {quoted(said)}; expected {quoted(schema)}, as {made_by} writes "
-            "it."
+            f"{cut(path)}: schema {quoted(schema_of_file)}; expected {quoted(schema)}, as "
+            f"{made_by} writes it."
         )
     return record, data
 
 
-def _add_verdicts(found: Evidence, path: Path) -> None:
+def _add_verdicts(evidence: Evidence, path: Path) -> None:
     record, data = record_of(path, "uqeval.verdicts/1", "uqeval gate -o FILE")
     digests = record.get("sha256")
     if not isinstance(digests, dict) or not isinstance(digests.get("reports"), dict):
@@ -189,47 +191,47 @@ def _add_verdicts(found: Evidence, path: Path) -> None:
             f"{cut(path)}: does not say by SHA-256 which reports it judges. Judge them again with "
             "this version: uqeval gate REPORT RULES -o verdicts.json"
         )
-    ours = {own.sha256: name for name, own in found.report_files.items()}
+    names_of_digests = {file.sha256: name for name, file in evidence.report_files.items()}
     judged: Mapping[str, Any] = digests["reports"]
-    lost = [name for name, digest in judged.items() if digest not in ours]
+    lost = [name for name, digest in judged.items() if digest not in names_of_digests]
     if lost:
         raise UsageError(
             f"{cut(path)}: judges {listed(lost)}, whose SHA-256 is that of no given report: the "
             "verdicts are of other reports, or a report was written again. Judge these reports "
             "again with uqeval gate -o, or give the reports that were judged."
         )
-    unjudged = [name for name, own in found.report_files.items()
-                if own.sha256 not in judged.values()]  # fmt: skip
-    found.statements += [f"{name}: the verdicts do not judge this report." for name in unjudged]
+    unjudged = [name for name, file in evidence.report_files.items()
+                if file.sha256 not in judged.values()]  # fmt: skip
+    evidence.statements += [f"{name}: the verdicts do not judge this report." for name in unjudged]
     if not isinstance(record.get("verdicts"), list) or not all(
-        isinstance(own, dict) for own in record["verdicts"]
+        isinstance(verdict, dict) for verdict in record["verdicts"]
     ):
         raise StoreError(f"{cut(path)}: holds no list of verdicts; write it with uqeval gate -o.")
     judgement_of(record, path)
-    found.verdicts = record
-    found.statements += _stated_verdicts(record)
+    evidence.verdicts = record
+    evidence.statements += _stated_verdicts(record)
     rules = digests.get("rules")
-    found.rules_sha256 = rules if isinstance(rules, str) else None
-    found.verdicts_file = Input("verdicts.json", path, hashlib.sha256(data).hexdigest(), data)
+    evidence.rules_sha256 = rules if isinstance(rules, str) else None
+    evidence.verdicts_file = Input("verdicts.json", path, hashlib.sha256(data).hexdigest(), data)
 
 
 def _stated_verdicts(record: Mapping[str, Any]) -> list[str]:
     """Return what a reader has to know of verdicts: their warnings, waivers that are over."""
     warnings = record.get("warnings")
-    said = [f"Verdicts: {text}" for text in warnings] if isinstance(warnings, list) else []
+    statements = [f"Verdicts: {text}" for text in warnings] if isinstance(warnings, list) else []
     today = datetime.now(UTC).date().isoformat()
-    for own in record["verdicts"]:
-        waive = own.get("waive") if own.get("status") == "waived" else None
+    for verdict in record["verdicts"]:
+        waive = verdict.get("waive") if verdict.get("status") == "waived" else None
         until = str(waive.get("until")) if isinstance(waive, dict) else today
         if until < today:
-            said.append(
-                f"Verdicts: the waiver of {own.get('address')} was valid until {until} and has "
+            statements.append(
+                f"Verdicts: the waiver of {verdict.get('address')} was valid until {until} and has "
                 "expired; judge again."
             )
-    return said
+    return statements
 
 
-def _add_rules(found: Evidence, path: Path, judged: bool) -> None:
+def _add_rules(evidence: Evidence, path: Path, judged: bool) -> None:
     data = _read(path)
     digest = hashlib.sha256(data).hexdigest()
     if not judged:
@@ -237,10 +239,10 @@ def _add_rules(found: Evidence, path: Path, judged: bool) -> None:
             f"--rules {cut(path)}: rules without verdicts say nothing; give the verdicts as well: "
             f"uqeval gate REPORT {cut(path)} -o verdicts.json, then --verdicts verdicts.json."
         )
-    if found.rules_sha256 != digest:
+    if evidence.rules_sha256 != digest:
         raise UsageError(
-            f"{cut(path)}: are not the rules of the verdicts: their SHA-256 is {digest[:12]}…, the "
-            f"verdicts name {str(found.rules_sha256)[:12]}…. Give the file that was judged by, or "
-            "judge again with uqeval gate -o."
+            f"{cut(path)}: are not the rules of the verdicts: their SHA-256 is {digest[:12]}…, "
+            f"the verdicts name {str(evidence.rules_sha256)[:12]}…. Give the file that was judged "
+            "by, or judge again with uqeval gate -o."
         )
-    found.rules_file = Input(f"rules{path.suffix or '.yaml'}", path, digest, data)
+    evidence.rules_file = Input(f"rules{path.suffix or '.yaml'}", path, digest, data)

@@ -23,12 +23,12 @@ def check_library() -> None:
 
 def packages() -> dict[str, str]:
     """Return the version of each installed package by its normalised name."""
-    found: dict[str, str] = {}
-    for own in distributions():
-        name = str(own.metadata["Name"] or "").lower().replace("_", "-").replace(".", "-")
+    versions: dict[str, str] = {}
+    for distribution in distributions():
+        name = str(distribution.metadata["Name"] or "").lower().replace("_", "-").replace(".", "-")
         if name:
-            found.setdefault(name, own.version)
-    return dict(sorted(found.items()))
+            versions.setdefault(name, distribution.version)
+    return dict(sorted(versions.items()))
 
 
 def environment() -> bytes:
@@ -50,7 +50,7 @@ def environment() -> bytes:
 
     bom = Bom()
     main = component("uqeval", ComponentType.APPLICATION)
-    others = [component(name, ComponentType.LIBRARY) for name in installed if name != "uqeval"]
+    libraries = [component(name, ComponentType.LIBRARY) for name in installed if name != "uqeval"]
     python = Component(
         type=ComponentType.PLATFORM, name=platform.python_implementation(),
         version=platform.python_version(), bom_ref="python",
@@ -60,7 +60,7 @@ def environment() -> bytes:
         properties=[Property(name="uqeval:machine", value=platform.machine())], bom_ref="system",
     )  # fmt: skip
     bom.metadata.component = main
-    for own in (*others, python, system):
-        bom.components.add(own)
-    bom.register_dependency(main, [*others, python])
+    for part in (*libraries, python, system):
+        bom.components.add(part)
+    bom.register_dependency(main, [*libraries, python])
     return (JsonV1Dot6(bom).output_as_string(indent=2) + "\n").encode()

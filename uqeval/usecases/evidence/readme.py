@@ -29,15 +29,15 @@ _RESULTS = {
 _WORDS = {"passed": "passed", "warned": "passed with a warning", "failed": "failed"}
 
 
-def readme(found: Evidence, files: Mapping[str, str], made: str) -> bytes:
-    """Return the README; `files`: what each other file is; `made`: when, in UTC."""
-    tests = sorted_tests(found)
+def readme(evidence: Evidence, files: Mapping[str, str], created: str) -> bytes:
+    """Return the README; `files`: what each other file is; `created`: when, in UTC."""
+    tests = sorted_tests(evidence)
     result = result_of(tests)
     lines = [
         "# Evidence of an evaluation of predictive uncertainty",
         "",
-        f"Result: **{result}** ({_RESULTS[result]}). Made on {made} by uqeval "
-        f"{found.selftest.get('uqeval_version')}.",
+        f"Result: **{result}** ({_RESULTS[result]}). Made on {created} by uqeval "
+        f"{evidence.selftest.get('uqeval_version')}.",
         "",
         f"{len(tests['passed'])} tests passed, {len(tests['warned'])} passed with a warning, "
         f"{len(tests['failed'])} failed.",
@@ -45,15 +45,15 @@ def readme(found: Evidence, files: Mapping[str, str], made: str) -> bytes:
         "## What was evaluated, on what data",
         "",
     ]
-    for name, report in found.reports.items():
+    for name, report in evidence.reports.items():
         lines += _data(name, report)
-    lines += _verdicts(found)
-    for name, report in found.reports.items():
+    lines += _verdicts(evidence)
+    for name, report in evidence.reports.items():
         lines += _scores(name, report)
-    lines += _assurance(found)
-    lines += _limits(found)
+    lines += _assurance(evidence)
+    lines += _limits(evidence)
     lines += ["## Files", "", "| file | is |", "|---|---|"]
-    lines += [f"| {cell(name)} | {cell(what)} |" for name, what in files.items()]
+    lines += [f"| {cell(name)} | {cell(description)} |" for name, description in files.items()]
     lines += ["", *_signing()]
     return ("\n".join(lines) + "\n").encode("utf-8", "backslashreplace")
 
@@ -85,48 +85,48 @@ def _order(verdict: Mapping[str, Any]) -> tuple[bool, int]:
     return verdict.get("status") != "waived", order.index(outcome_of(verdict))
 
 
-def _waivers(found: Evidence) -> Iterator[str]:
+def _waivers(evidence: Evidence) -> Iterator[str]:
     """Yield who has waived which rules, until when and why."""
-    waived = waivers_of(found)
+    waived = waivers_of(evidence)
     if not waived:
         return
     yield "### Waived rules"
     yield ""
-    yield f"Waivers were held against {(found.verdicts or {}).get('today') or 'an unknown day'}."
+    yield f"Waivers were held against {(evidence.verdicts or {}).get('today') or 'an unknown day'}."
     yield ""
     yield "| requirement | value | waived by | until | for values | why |"
     yield "|---|---|---|---|---|---|"
-    for own in waived:
-        bounds = [f"at least {own['at_least']}"] if own.get("at_least") is not None else []
-        bounds += [f"at most {own['at_most']}"] if own.get("at_most") is not None else []
-        said = [own.get(key, "not said") for key in ("test", "value", "by", "until")]
-        row = (*said, " and ".join(bounds) or "all", own.get("why", "not said"))
+    for verdict in waived:
+        bounds = [f"at least {verdict['at_least']}"] if verdict.get("at_least") is not None else []
+        bounds += [f"at most {verdict['at_most']}"] if verdict.get("at_most") is not None else []
+        columns = [verdict.get(key, "not said") for key in ("test", "value", "by", "until")]
+        row = (*columns, " and ".join(bounds) or "all", verdict.get("why", "not said"))
         yield f"| {' | '.join(cell(str(text)) for text in row)} |"
     yield ""
 
 
-def _verdicts(found: Evidence) -> Iterator[str]:
+def _verdicts(evidence: Evidence) -> Iterator[str]:
     yield "## Verdicts"
     yield ""
-    if found.verdicts is None:
+    if evidence.verdicts is None:
         yield "No verdicts were given: the scores are not held against any requirement."
         yield ""
         return
     yield "| requirement | value | interval | units | verdict |"
     yield "|---|---|---|---|---|"
-    for verdict in sorted(found.verdicts["verdicts"], key=_order):
+    for verdict in sorted(evidence.verdicts["verdicts"], key=_order):
         interval = verdict.get("interval") or {}
         value = verdict.get("value")
-        shown = "undefined" if value is None else _number(value)
+        value_text = "undefined" if value is None else _number(value)
         status = f"{verdict.get('status')} ({_WORDS[outcome_of(verdict)]})"
         units = units_of(verdict) or units_of(interval) or "–"
-        row = (title_of(verdict), shown, _interval(interval), units, status)
+        row = (title_of(verdict), value_text, _interval(interval), units, status)
         yield f"| {' | '.join(cell(str(text)) for text in row)} |"
-    for lost in found.verdicts.get("not_evaluated") or []:
+    for lost in evidence.verdicts.get("not_evaluated") or []:
         yield f"| {cell(str(lost.get('address')))} | – | – | – | not evaluated |"
     yield ""
-    yield from _waivers(found)
-    for verdict in found.verdicts["verdicts"]:
+    yield from _waivers(evidence)
+    for verdict in evidence.verdicts["verdicts"]:
         if verdict.get("why"):
             yield f"- {cell(title_of(verdict))}: {cell(str(verdict['why']))}"
         if verdict.get("reason"):
@@ -148,18 +148,23 @@ def _scores(name: str, report: Report) -> Iterator[str]:
             metric = report.metrics.get(f"{family}.{field}", {})
             interval = report.intervals.get(f"{key}.{field}") or {}
             value = record[field]
-            shown = record.get(f"{field}_reason", "undefined") if value is None else _number(value)
+            value_text = (
+                record.get(f"{field}_reason", "undefined") if value is None else _number(value)
+            )
             row = (
-                f"{key}.{field} ({label(family, field)})", shown, metric.get("unit", ""),
+                f"{key}.{field} ({label(family, field)})", value_text, metric.get("unit", ""),
                 metric.get("direction") or "–", _interval(interval), units_of(interval) or "–",
                 metric.get("meaning") or metric.get("reference", ""),
             )  # fmt: skip
             yield f"| {' | '.join(cell(str(text)) for text in row)} |"
     yield ""
-    used = {(key, own.get("definition", "paper")) for key, own in report.settings.items()
-            if isinstance(own, dict) and key in report.results}  # fmt: skip
-    said = "; ".join(f"{key}: {definition}" for key, definition in sorted(used))
-    yield f"Definitions: {cell(said)}. The report holds every setting and the reference of each."
+    used = {(key, settings.get("definition", "paper")) for key, settings in report.settings.items()
+            if isinstance(settings, dict) and key in report.results}  # fmt: skip
+    definitions = "; ".join(f"{key}: {definition}" for key, definition in sorted(used))
+    yield (
+        f"Definitions: {cell(definitions)}. The report holds every setting and the reference of "
+        "each."
+    )
     yield ""
 
 
@@ -179,30 +184,30 @@ def _interval(interval: Mapping[str, Any]) -> str:
     return f"{ends[0]} to {ends[1]} at level {interval.get('level')}{method}{rough}"
 
 
-def _assurance(found: Evidence) -> Iterator[str]:
+def _assurance(evidence: Evidence) -> Iterator[str]:
     """Yield how far the tool itself was checked."""
-    own = found.selftest
-    checks = own.get("checks") or []
+    selftest = evidence.selftest
+    checks = selftest.get("checks") or []
     failed = [check for check in checks if not check.get("passed")]
     yield "## Confidence in the tool"
     yield ""
     yield (
-        f"Self-test on this installation, {own.get('finished')}: {own.get('result')}, "
+        f"Self-test on this installation, {selftest.get('finished')}: {selftest.get('result')}, "
         f"{len(checks)} checks, {len(failed)} failed (`selftest.json`)."
     )
     yield ""
-    for name in found.reports:
-        record = found.verifications.get(name)
+    for name in evidence.reports:
+        record = evidence.verifications.get(name)
         if record is None:
             yield f"- {cell(name)}: not verified; see Limits."
             continue
         yield f"- {cell(name)}: verification {record.get('result')} (`verification-{name}.json`)."
-        for said in (*record.get("verified", ()), *record.get("problems", ())):
-            yield f"  - {cell(str(said))}"
+        for statement in (*record.get("verified", ()), *record.get("problems", ())):
+            yield f"  - {cell(str(statement))}"
     yield ""
 
 
-def _limits(found: Evidence) -> Iterator[str]:
+def _limits(evidence: Evidence) -> Iterator[str]:
     yield "## Limits"
     yield ""
     yield "- The numbers hold for these items; they say nothing of data of another kind."
@@ -211,14 +216,14 @@ def _limits(found: Evidence) -> Iterator[str]:
         "- A fingerprint is a hash of metadata and of every chunk's key, size and stored checksum "
         "(of plain files: name, size and time of change); it is not a hash of all bytes."
     )
-    for said in found.statements:
-        yield f"- {cell(said)}"
-    for name, report in found.reports.items():
+    for statement in evidence.statements:
+        yield f"- {cell(statement)}"
+    for name, report in evidence.reports.items():
         for warning in report.warnings:
             yield f"- {cell(name)}: {cell(warning)}"
-    for name, record in found.verifications.items():
-        for said in record.get("not_verified", ()):
-            yield f"- {cell(name)}, not verified: {cell(str(said))}"
+    for name, record in evidence.verifications.items():
+        for statement in record.get("not_verified", ()):
+            yield f"- {cell(name)}, not verified: {cell(str(statement))}"
     yield ""
 
 

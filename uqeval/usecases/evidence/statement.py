@@ -28,23 +28,23 @@ def title_of(verdict: Mapping[str, Any]) -> str:
     return f"{name}{verdict.get('address')}: {_LIMITS.get(kind, kind)} {limit}"
 
 
-def sorted_tests(found: Evidence) -> dict[str, list[str]]:
+def sorted_tests(evidence: Evidence) -> dict[str, list[str]]:
     """Return the titles of all tests by outcome: passed, warned, failed."""
     tests: dict[str, list[str]] = {"passed": [], "warned": [], "failed": []}
-    record = found.verdicts or {}
+    record = evidence.verdicts or {}
     for verdict in record.get("verdicts", []):
         tests[outcome_of(verdict)].append(title_of(verdict))
     for lost in record.get("not_evaluated") or []:
         name = f"[{lost['id']}] " if lost.get("id") else ""
         tests["failed"].append(f"{name}{lost.get('address')}: not evaluated")
-    passed = found.selftest.get("result") == "PASSED"
+    passed = evidence.selftest.get("result") == "PASSED"
     tests["passed" if passed else "failed"].append("uqeval selftest")
-    for name in found.reports:
-        own = found.verifications.get(name)
-        if own is None:
+    for name in evidence.reports:
+        verification = evidence.verifications.get(name)
+        if verification is None:
             tests["warned"].append(f"uqeval verify {name}: not verified")
         else:
-            passed = own.get("result") == "PASSED"
+            passed = verification.get("result") == "PASSED"
             tests["passed" if passed else "failed"].append(f"uqeval verify {name}")
     return tests
 
@@ -57,13 +57,13 @@ def outcome_of(verdict: Mapping[str, Any]) -> str:
     return "warned" if status == "waived" or verdict.get("counts_as") == "pass" else "failed"
 
 
-def waivers_of(found: Evidence) -> list[dict[str, Any]]:
+def waivers_of(evidence: Evidence) -> list[dict[str, Any]]:
     """Return each waived test with its value, who has waived it, until when and why."""
     return [
-        {"test": title_of(own), "value": own.get("value")}
-        | (own["waive"] if isinstance(own.get("waive"), dict) else {})
-        for own in (found.verdicts or {}).get("verdicts", [])
-        if own.get("status") == "waived"
+        {"test": title_of(verdict), "value": verdict.get("value")}
+        | (verdict["waive"] if isinstance(verdict.get("waive"), dict) else {})
+        for verdict in (evidence.verdicts or {}).get("verdicts", [])
+        if verdict.get("status") == "waived"
     ]
 
 
@@ -72,50 +72,54 @@ def result_of(tests: Mapping[str, list[str]]) -> str:
     return "FAILED" if tests["failed"] else "WARNED" if tests["warned"] else "PASSED"
 
 
-def subjects_of(found: Evidence, written: Mapping[str, bytes]) -> list[dict[str, Any]]:
+def subjects_of(evidence: Evidence, files: Mapping[str, bytes]) -> list[dict[str, Any]]:
     """Return the files and stores that the statement is about, each with its digest."""
     subjects: list[dict[str, Any]] = [
         {"name": name, "digest": {"sha256": hashlib.sha256(data).hexdigest()}}
-        for name, data in written.items()
+        for name, data in files.items()
     ]
-    subjects += [_file(f"states/{own.name}", own.sha256) for own in found.states.values()]
-    if found.rules_file is None and found.rules_sha256 is not None:
-        subjects.append(_file("rules", found.rules_sha256))
-    named = {subject["name"] for subject in subjects}
-    for report in found.reports.values():
+    subjects += [_file(f"states/{file.name}", file.sha256) for file in evidence.states.values()]
+    if evidence.rules_file is None and evidence.rules_sha256 is not None:
+        subjects.append(_file("rules", evidence.rules_sha256))
+    names = {subject["name"] for subject in subjects}
+    for report in evidence.reports.values():
         for role, store in stores_of(report.inputs):
             name = f"{role}: {store.get('path')}"
-            own = {"name": name, "digest": {FINGERPRINT: str(store.get("fingerprint"))}}
-            if own not in subjects:
-                subjects.append(own if name not in named else own | {"name": f"{name} (other)"})
-                named.add(name)
+            store_subject = {"name": name, "digest": {FINGERPRINT: str(store.get("fingerprint"))}}
+            if store_subject not in subjects:
+                subjects.append(
+                    store_subject
+                    if name not in names
+                    else store_subject | {"name": f"{name} (other)"}
+                )
+                names.add(name)
     return subjects
 
 
 def stores_of(inputs: Mapping[str, Any]) -> list[tuple[str, Mapping[str, Any]]]:
     """Return the stores of a report by role."""
-    found = [("predictions", own) for own in inputs.get("predictions") or []]
+    stores = [("predictions", store) for store in inputs.get("predictions") or []]
     roles = ("frames", "labels", "target", "reference")
-    found += [(role, inputs[role]) for role in roles if inputs.get(role)]
-    return found + [("flow", own) for own in inputs.get("flow") or []]
+    stores += [(role, inputs[role]) for role in roles if inputs.get(role)]
+    return stores + [("flow", store) for store in inputs.get("flow") or []]
 
 
 def _file(name: str, sha256: str) -> dict[str, Any]:
     return {"name": name, "digest": {"sha256": sha256}}
 
 
-def statement(found: Evidence, written: Mapping[str, bytes]) -> bytes:
-    """Return the statement as JSON; `written`: the other files of the evidence by name."""
-    tests = sorted_tests(found)
+def statement(evidence: Evidence, files: Mapping[str, bytes]) -> bytes:
+    """Return the statement as JSON; `files`: the other files of the evidence by name."""
+    tests = sorted_tests(evidence)
     configuration = [
         _file(f"settings of {name}", canonical_sha256(report.settings))
-        for name, report in found.reports.items()
+        for name, report in evidence.reports.items()
     ]
-    if found.rules_sha256 is not None:
-        configuration.insert(0, _file("rules", found.rules_sha256))
+    if evidence.rules_sha256 is not None:
+        configuration.insert(0, _file("rules", evidence.rules_sha256))
     record = {
         "_type": TYPE,
-        "subject": subjects_of(found, written),
+        "subject": subjects_of(evidence, files),
         "predicateType": PREDICATE,
         "predicate": {
             "result": result_of(tests),
@@ -123,7 +127,7 @@ def statement(found: Evidence, written: Mapping[str, bytes]) -> bytes:
             "passedTests": tests["passed"],
             "warnedTests": tests["warned"],
             "failedTests": tests["failed"],
-            **({"waivers": waived} if (waived := waivers_of(found)) else {}),
+            **({"waivers": waived} if (waived := waivers_of(evidence)) else {}),
         },
     }
     return (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()

@@ -47,23 +47,23 @@ def open_gallery(
     from uqeval.usecases.gallery.video import Pairs
 
     inputs = open_inputs(predictions, truth, options)
-    named = [str(item["name"]) for item in report.items]
-    if list(inputs.source.names) != named:
+    item_names = [str(item["name"]) for item in report.items]
+    if list(inputs.source.names) != item_names:
         raise UsageError(
             f"{inputs.source.where} holds {number_of(len(inputs.source.names), 'item')}, the first "
-            f"{quoted(inputs.source.names[0])}; the report is of {len(named)}, the first "
-            f"{quoted(named[0] if named else '-')}. Give the stores that it was made of."
+            f"{quoted(inputs.source.names[0])}; the report is of {len(item_names)}, the first "
+            f"{quoted(item_names[0] if item_names else '-')}. Give the stores that it was made of."
         )
     kinds: dict[str, Callable[[Report, Inputs, dict[str, Path]], Painter]]
     kinds = {"classes": Classes, "regression": Numbers, "video": Pairs}
     if inputs.source.kind not in kinds:
         raise UsageError(f"--gallery shows {' and '.join(kinds)}, not {inputs.source.kind}.")
     files = files_of(images)
-    if images is not None and not any(photo_of(files, name) for name in named):
+    if images is not None and not any(photo_of(files, name) for name in item_names):
         raise UsageError(
             f"--images {images}: none of its {len(files)} images is named as an item of the "
-            f"report; the first item is {quoted(named[0] if named else '-')}. Name the files as "
-            "the items, or leave --images."
+            f"report; the first item is {quoted(item_names[0] if item_names else '-')}. Name the "
+            "files as the items, or leave --images."
         )
     note = other_data(report.inputs, inputs.record)
     if model is not None:
@@ -97,22 +97,24 @@ class Pictures:
 
 def other_data(of_report: Mapping[str, Any], of_gallery: Mapping[str, Any]) -> str:
     """Return which stores have another fingerprint than when a report was made; empty if none."""
-    named = []
+    differing_paths = []
     for kind in ("frames", "predictions", "reference", "labels", "target", "flow"):
-        now, then = (_stores(record.get(kind)) for record in (of_gallery, of_report))
-        if then and [own.get("fingerprint") for own in now] != [
-            own.get("fingerprint") for own in then
+        gallery_stores, then = (_stores(record.get(kind)) for record in (of_gallery, of_report))
+        if then and [store.get("fingerprint") for store in gallery_stores] != [
+            store.get("fingerprint") for store in then
         ]:
-            named += [str(own.get("path")) for own in now] or [f"no {kind}"]
-    if not named:
+            differing_paths += [str(store.get("path")) for store in gallery_stores] or [
+                f"no {kind}"
+            ]
+    if not differing_paths:
         return ""
     return (
-        f"{listed(dict.fromkeys(named))}: the fingerprint is not the one in the report. The data "
-        "were changed or copied since, or are others, and the pictures may not show what the "
-        "scores count. Evaluate again to be certain."
+        f"{listed(dict.fromkeys(differing_paths))}: the fingerprint is not the one in the report. "
+        "The data were changed or copied since, or are others, and the pictures may not show "
+        "what the scores count. Evaluate again to be certain."
     )
 
 
 def _stores(record: Any) -> list[Mapping[str, Any]]:
-    found = record if isinstance(record, list) else [record]
-    return [own for own in found if isinstance(own, Mapping)]
+    stores = record if isinstance(record, list) else [record]
+    return [store for store in stores if isinstance(store, Mapping)]

@@ -32,12 +32,16 @@ class Classes:
         self._inputs, self._images, self._report = inputs, images, report
         self._colours = colours(inputs.source.classes)
         self._settings = {
-            key: own for key, own in report.settings.items() if family_of(key) == "pavpu"
+            key: settings for key, settings in report.settings.items() if family_of(key) == "pavpu"
         }
-        named = [own["uncertainty"] for own in report.settings.values() if "uncertainty" in own]
-        self._uncertainties = list(dict.fromkeys(named))
+        measures = [
+            settings["uncertainty"]
+            for settings in report.settings.values()
+            if "uncertainty" in settings
+        ]
+        self._uncertainties = list(dict.fromkeys(measures))
         inputs.source.want(["label", "prediction", *self._uncertainties])
-        if not named:
+        if not measures:
             with suppress(UqevalError):  # predicted ids alone have no uncertainty to show
                 inputs.source.want(["label", "prediction", "confidence"])
                 self._uncertainties = ["confidence"]
@@ -45,15 +49,15 @@ class Classes:
     @property
     def legend(self) -> list[tuple[str, str]]:
         """The classes' colours, and those of errors and patches."""
-        found = list(zip(map(css, self._colours), self._inputs.class_names, strict=False))[:40]
-        found += [
+        entries = list(zip(map(css, self._colours), self._inputs.class_names, strict=False))[:40]
+        entries += [
             (css(VOID), "void"),
             (css(RIGHT), "right pixel"),
             (css(WRONG), "wrong pixel"),
         ]
         if self._settings:
-            found += [(css(c), f"patch {w}") for c, w in zip(_PATCHES, _PATCH_WORDS, strict=True)]
-        return found
+            entries += [(css(c), f"patch {w}") for c, w in zip(_PATCHES, _PATCH_WORDS, strict=True)]
+        return entries
 
     def pictures(self, item: int) -> list[Picture]:
         """The pictures of one item."""
@@ -70,29 +74,29 @@ class Classes:
         share = wrong.sum() / max(1, (~void).sum())
         errors = np.where(wrong[..., None], WRONG, RIGHT).astype(np.uint8)
         errors[void] = VOID
-        found = [*photo(self._images, name)]
-        found.append(painted("prediction", palette[prediction], f"Predicted classes of {name}."))
+        images = [*photo(self._images, name)]
+        images.append(painted("prediction", palette[prediction], f"Predicted classes of {name}."))
         truth = palette[np.where(void, len(palette) - 1, label)]
-        found.append(painted("label", truth, f"Labels of {name}."))
-        found.append(painted("errors", errors, f"Errors of {name}: {share:.1%} are wrong."))
+        images.append(painted("label", truth, f"Labels of {name}."))
+        images.append(painted("errors", errors, f"Errors of {name}: {share:.1%} are wrong."))
         for uncertainty in self._uncertainties:
-            found.append(heat(uncertainty, maps[uncertainty], name))
-        for key, own in self._settings.items():
-            if (drawn := self._patches(key, own, maps)) is not None:
+            images.append(heat(uncertainty, maps[uncertainty], name))
+        for key, settings in self._settings.items():
+            if (picture := self._patches(key, settings, maps)) is not None:
                 title = "patches" if key == "pavpu" else f"patches, {key.partition('[')[2][:-1]}"
-                found.append(painted(title, drawn, f"Patches of {name}: {key}."))
-        return found
+                images.append(painted(title, picture, f"Patches of {name}: {key}."))
+        return images
 
-    def _patches(self, key: str, own: dict[str, Any], maps: Maps) -> NDArray[Any] | None:
+    def _patches(self, key: str, settings: dict[str, Any], maps: Maps) -> NDArray[Any] | None:
         """Each pixel in the colour of its patch; None where there is no one threshold."""
         import numpy as np
 
         from uqeval.metrics.pavpu_settings import PavpuSettings
 
         threshold = self._report.results[key]["uncertainty_threshold"]
-        if threshold is None or own["border"] == "pad" or own["top_k"] != 1:
+        if threshold is None or settings["border"] == "pad" or settings["top_k"] != 1:
             return None
-        patches = PavpuSettings.of(**own).patches(self._inputs.source.classes)
+        patches = PavpuSettings.of(**settings).patches(self._inputs.source.classes)
         table = patches.table(maps)
         height, width = maps["label"].shape
         pads = [patches.padding(n)[1] for n in (height, width)]
@@ -102,11 +106,11 @@ class Classes:
         )
         above = {">": np.greater, ">=": np.greater_equal}
         accuracy = table["hits"] / np.maximum(table["valid"], 1)
-        accurate = above[own["accuracy_op"]](accuracy, own["accuracy_threshold"])
-        uncertain = above[own["uncertainty_op"]](table["mean"], np.float32(threshold))
+        accurate = above[settings["accuracy_op"]](accuracy, settings["accuracy_threshold"])
+        uncertain = above[settings["uncertainty_op"]](table["mean"], np.float32(threshold))
         kind = np.where(table["category"] < 0, 4, 2 * ~accurate + uncertain)
         tiles = np.array([*_PATCHES, VOID], np.uint8)[kind].reshape(rows, columns, 3)
-        drawn = np.full((height, width, 3), VOID, np.uint8)
+        picture = np.full((height, width, 3), VOID, np.uint8)
         big = tiles.repeat(patches.stride, 0).repeat(patches.stride, 1)[:height, :width]
-        drawn[: big.shape[0], : big.shape[1]] = big
-        return drawn
+        picture[: big.shape[0], : big.shape[1]] = big
+        return picture

@@ -18,8 +18,12 @@ class Numbers:
 
     def __init__(self, report: Report, inputs: Inputs, images: dict[str, Path]) -> None:
         self._inputs, self._images = inputs, images
-        named = [own["uncertainty"] for own in report.settings.values() if "uncertainty" in own]
-        self._sigmas = list(dict.fromkeys(named)) or ["sigma"]
+        measures = [
+            settings["uncertainty"]
+            for settings in report.settings.values()
+            if "uncertainty" in settings
+        ]
+        self._sigmas = list(dict.fromkeys(measures)) or ["sigma"]
         inputs.source.want(["mean", "target", "error", *self._sigmas])
 
     @property
@@ -36,10 +40,12 @@ class Numbers:
         (maps,) = self._inputs.source.read(range(item, item + 1))
         name = self._inputs.source.names[item]
         void = maps["label"] == void_of(self._inputs.source.classes)
-        found = [*photo(self._images, name)]
+        images = [*photo(self._images, name)]
         target = maps["target"][~void]
         ends = (float(target.min()), float(target.max())) if target.size else (0.0, 1.0)
-        found += [heat(part, maps[part], name, ends, void) for part in ("target", "mean")]
+        images += [
+            heat(map_name, maps[map_name], name, ends, void) for map_name in ("target", "mean")
+        ]
         most = [np.percentile(maps[m][~void], 98) for m in ("error", *self._sigmas) if target.size]
         ends = (0.0, float(max(most, default=1.0)))
-        return found + [heat(m, maps[m], name, ends, void) for m in ("error", *self._sigmas)]
+        return images + [heat(m, maps[m], name, ends, void) for m in ("error", *self._sigmas)]

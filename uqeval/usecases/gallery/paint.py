@@ -35,13 +35,13 @@ _IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 
 def colours(classes: int) -> list[tuple[int, int, int]]:
     """A colour for each class."""
-    known: Sequence[tuple[int, int, int]] = _FEW if classes <= len(_FEW) else _CITYSCAPES
-    found = list(known[:classes])
-    for i in range(len(found), classes):
+    palette: Sequence[tuple[int, int, int]] = _FEW if classes <= len(_FEW) else _CITYSCAPES
+    colour_list = list(palette[:classes])
+    for i in range(len(colour_list), classes):
         hue = (i * 0.618033988749895) % 1
         r, g, b = colorsys.hsv_to_rgb(hue, 0.55 + 0.4 * (i % 2), 0.95 - 0.25 * (i % 3))
-        found.append((round(255 * r), round(255 * g), round(255 * b)))
-    return found
+        colour_list.append((round(255 * r), round(255 * g), round(255 * b)))
+    return colour_list
 
 
 def css(colour: tuple[int, int, int]) -> str:
@@ -61,8 +61,8 @@ def heat(
 
     from uqeval.report.figures.style import ramp
 
-    known = values[np.isfinite(values)]
-    low, high = ends or ((0.0, float(known.max())) if known.size else (0.0, 1.0))
+    finite = values[np.isfinite(values)]
+    low, high = ends or ((0.0, float(finite.max())) if finite.size else (0.0, 1.0))
     scaled = np.nan_to_num((values - low) / ((high - low) or 1.0), posinf=1.0)
     pixels = np.array(ramp(), np.uint8)[(scaled.clip(0, 1) * 255).astype(np.uint8)]
     if void is not None:

@@ -46,31 +46,38 @@ class Pairs:
         self._classes = dict(sorted((row["class"], str(row["name"])) for row in rows))
         self._void = void_of(inputs.source.classes)
         self._palette = np.full((self._void + 1, 3), VOID, np.uint8)
-        known = colours(max(self._classes, default=0) + 1)
-        self._palette[: len(known)] = known
-        places = {name: i for i, name in enumerate(inputs.video.models)}
+        palette = colours(max(self._classes, default=0) + 1)
+        self._palette[: len(palette)] = palette
+        positions = {name: i for i, name in enumerate(inputs.video.models)}
         variants = [o for k, o in report.settings.items() if family_of(k) == "temporal"]
-        models = list(dict.fromkeys(str(own["model"]) for own in variants))
+        models = list(dict.fromkeys(str(variant["model"]) for variant in variants))
         if model is not None and model not in models:
             raise UsageError(f"--model {model}: the report is of {cut(', '.join(models))}.")
-        shown = models if model is None else [model]
-        if lacking := [name for name in shown if name not in places]:
-            several = "s" if len(shown) > 1 else ""
-            choose = f", or choose one with --model: {cut(', '.join(models))}" if several else ""
+        selected_models = models if model is None else [model]
+        if missing := [name for name in selected_models if name not in positions]:
+            plural = "s" if len(selected_models) > 1 else ""
+            choose = f", or choose one with --model: {cut(', '.join(models))}" if plural else ""
             raise UsageError(
-                f"the report is of the model{several} {cut(', '.join(map(repr, shown)))}; the "
-                "given "
-                f"predictions are of {cut(', '.join(places))}, not of {cut(', '.join(lacking))}. "
-                f"Give the predictions that it was made of{choose}."
+                f"the report is of the model{plural} "
+                f"{cut(', '.join(map(repr, selected_models)))}; the given predictions are of "
+                f"{cut(', '.join(positions))}, not of {cut(', '.join(missing))}. Give the "
+                f"predictions that it was made of{choose}."
             )
-        self._variants = [(places[own["model"]], own) for own in variants if own["model"] in shown]
+        self._variants = [
+            (positions[variant["model"]], variant)
+            for variant in variants
+            if variant["model"] in selected_models
+        ]
 
     @property
     def legend(self) -> list[tuple[str, str]]:
         """The classes' colours, and those of changes."""
-        named = [(css(tuple(self._palette[c].tolist())), n) for c, n in self._classes.items()]
+        class_colours = [
+            (css(tuple(self._palette[c].tolist())), n) for c, n in self._classes.items()
+        ]
         return [
-            *named[:40], (css(VOID), "void, or from outside the frame"), (css(RIGHT), "unchanged"),
+            *class_colours[:40], (css(VOID), "void, or from outside the frame"), (css(RIGHT),
+            "unchanged"),
             (css(WRONG), "changed"),
         ]  # fmt: skip
 
@@ -78,76 +85,83 @@ class Pairs:
         """The pictures of one pair."""
         pair, name = self._source.pairs[item], self._source.names[item]
         frames = [self._source.frames.read(i) for i in (pair.before, pair.after)]
-        named = zip(("frame t−1", "frame t"), frames, (self._before[item], name), strict=True)
-        found = [painted(title, frame, f"Frame {of}.") for title, frame, of in named]
-        for model, own in self._variants:
+        titled_frames = zip(
+            ("frame t−1", "frame t"), frames, (self._before[item], name), strict=True
+        )
+        found = [painted(title, frame, f"Frame {of}.") for title, frame, of in titled_frames]
+        for model, settings in self._variants:
             ids = [
                 self._source.models[model].read(i, frames[1].shape[:2])
                 for i in (pair.before, pair.after)
             ]
-            flow = self._flow(item, own, frames)
-            group = self._group(own)
-            found += [replace(p, group=group) for p in self._compared(ids, own, flow, name)]
+            flow = self._flow(item, settings, frames)
+            group = self._group(settings)
+            found += [replace(p, group=group) for p in self._compared(ids, settings, flow, name)]
         return found
 
     def _compared(
-        self, ids: list[NDArray[Any]], own: dict[str, Any], flow: NDArray[Any] | None, name: str
+        self,
+        ids: list[NDArray[Any]],
+        settings: dict[str, Any],
+        flow: NDArray[Any] | None,
+        name: str,
     ) -> Iterator[Picture]:
         """The prediction that is moved, the other, and where they differ."""
         times = ["t−1", "t"]
-        if own["grid"] == "previous":
+        if settings["grid"] == "previous":
             times, ids = times[::-1], ids[::-1]
-        there, here = ids
+        previous, current = ids
         if flow is not None:
-            there = warped(there, flow, self._void)
+            previous = warped(previous, flow, self._void)
         moved = "" if flow is None else ", moved by the flow"
-        yield painted(f"prediction {times[0]}{moved}", self._palette[there],
+        yield painted(f"prediction {times[0]}{moved}", self._palette[previous],
                       f"Predicted classes of {times[0]}{moved}, {name}.")  # fmt: skip
-        yield painted(f"prediction {times[1]}", self._palette[here],
+        yield painted(f"prediction {times[1]}", self._palette[current],
                       f"Predicted classes of {times[1]}, {name}.")  # fmt: skip
         if flow is None:
             return
-        unknown = (there == self._void) | (here == self._void)
-        changed = (there != here) & ~unknown
+        unknown = (previous == self._void) | (current == self._void)
+        changed = (previous != current) & ~unknown
         share = changed.sum() / max(1, (~unknown).sum())
-        drawn = np.where(changed[..., None], WRONG, RIGHT).astype(np.uint8)
-        drawn[unknown] = VOID
-        yield painted(f"changed: {share:.1%}", drawn,
+        picture = np.where(changed[..., None], WRONG, RIGHT).astype(np.uint8)
+        picture[unknown] = VOID
+        yield painted(f"changed: {share:.1%}", picture,
                       f"Where the two differ, {name}: {share:.1%} of the pixels.")  # fmt: skip
 
-    def _group(self, own: dict[str, Any]) -> str:
+    def _group(self, settings: dict[str, Any]) -> str:
         """What tells a variant from the others: its model, its flow."""
-        told = [
-            str(own[field])
+        parts = [
+            str(settings[field])
             for field in ("model", "flow")
-            if field == "model" or len({str(other[field]) for _, other in self._variants}) > 1
+            if field == "model"
+            or len({str(other_settings[field]) for _, other_settings in self._variants}) > 1
         ]
-        return ", ".join(told)
+        return ", ".join(parts)
 
     def _flow(
-        self, item: int, own: dict[str, Any], frames: list[NDArray[Any]]
+        self, item: int, settings: dict[str, Any], frames: list[NDArray[Any]]
     ) -> NDArray[Any] | None:
         """The flow on the grid of the prediction that is not moved; None where it is not given."""
         from uqeval.maps.flow import Estimator, grey
         from uqeval.maps.flow_method import flow_method
 
-        back = own["grid"] == "previous"
-        if own["flow"] == "file":
-            stored = self._source.stored.get("flow_forward" if back else "flow")
+        is_backward = settings["grid"] == "previous"
+        if settings["flow"] == "file":
+            stored = self._source.stored.get("flow_forward" if is_backward else "flow")
             return None if stored is None else stored.read(item)
         before, after = map(grey, frames)
-        estimate = Estimator(flow_method(own["flow"], own.get("flow_scale", 1.0)))
-        return estimate(before, after) if back else estimate(after, before)
+        estimate = Estimator(flow_method(settings["flow"], settings.get("flow_scale", 1.0)))
+        return estimate(before, after) if is_backward else estimate(after, before)
 
 
 def warped(ids: NDArray[Any], flow: NDArray[Any], void: int) -> NDArray[Any]:
     """ids(⌊p + w(p) + ½⌋) for flow w [y, x, (dx, dy)]; void where that is unknown or outside."""
     height, width = ids.shape
     y, x = np.indices(ids.shape)
-    known = np.isfinite(flow).all(axis=-1)
-    w = np.where(known[..., None], flow, 0).astype(np.float64)
+    is_known = np.isfinite(flow).all(axis=-1)
+    w = np.where(is_known[..., None], flow, 0).astype(np.float64)
     i, j = np.floor(x + w[..., 0] + 0.5), np.floor(y + w[..., 1] + 0.5)
-    inside = known & (i >= 0) & (i < width) & (j >= 0) & (j < height)
-    found = np.full(ids.shape, void, ids.dtype)
-    found[inside] = ids[j[inside].astype(int), i[inside].astype(int)]
-    return found
+    is_inside = is_known & (i >= 0) & (i < width) & (j >= 0) & (j < height)
+    warped_ids = np.full(ids.shape, void, ids.dtype)
+    warped_ids[is_inside] = ids[j[is_inside].astype(int), i[is_inside].astype(int)]
+    return warped_ids

@@ -56,52 +56,58 @@ def run_config(path: str | Path = FILE, **settings: Any) -> Outcome:
     return run_stores(load_config(path), RunSettings.of_keywords(settings), path)
 
 
-def run_stores(config: Config, chosen: RunSettings, file: str | Path | None = None) -> Outcome:
+def run_stores(
+    config: Config, run_settings: RunSettings, file: str | Path | None = None
+) -> Outcome:
     """The same for a configuration that was read from `file`, or from none."""
     from uqeval.gate.rules import refuse_unused_day
     from uqeval.report.folder import load_reports
 
-    names = _names(config, chosen, file)
-    cut = _cut(config, chosen)
-    memory = {} if chosen.memory is None else {"memory": chosen.memory}
-    machine = MachineOptions(**_over(config, chosen, MachineOptions) | memory)
-    options = machine.run(progress=chosen.progress, resume=chosen.resume)
-    rules = load_rules(file) if file is not None and chosen.gate and config.gate else []
-    if chosen.baseline is not None and not rules:
+    names = _names(config, run_settings, file)
+    cut_settings = _cut(config, run_settings)
+    memory = {} if run_settings.memory is None else {"memory": run_settings.memory}
+    machine = MachineOptions(**_over(config, run_settings, MachineOptions) | memory)
+    options = machine.run(progress=run_settings.progress, resume=run_settings.resume)
+    rules = load_rules(file) if file is not None and run_settings.gate and config.gate else []
+    if run_settings.baseline is not None and not rules:
         raise UsageError("--baseline is for the rules under gate: of a file; there are none.")
-    if chosen.day is not None:
-        refuse_unused_day(chosen.day, rules, file)
-    outcome = Outcome(Path(chosen.output or config.output or FOLDER))
-    if chosen.baseline is not None:
-        refuse_same_folder(chosen.baseline, outcome.folder)
-    before = load_reports(chosen.baseline) if chosen.baseline is not None else []
-    sliced = cut is not None and cut.slices is not None
-    gate = RunRules(rules, chosen.listener.warned)
+    if run_settings.day is not None:
+        refuse_unused_day(run_settings.day, rules, file)
+    outcome = Outcome(Path(run_settings.output or config.output or FOLDER))
+    if run_settings.baseline is not None:
+        refuse_same_folder(run_settings.baseline, outcome.folder)
+    before = load_reports(run_settings.baseline) if run_settings.baseline is not None else []
+    sliced = cut_settings is not None and cut_settings.slices is not None
+    gate = RunRules(rules, run_settings.listener.warned)
     gate.check(list(config.stores), names, before, sliced=sliced)
-    make_folder(outcome.folder, names, [config.stores[name] for name in names], _files(cut, file))
+    make_folder(
+        outcome.folder, names, [config.stores[name] for name in names], _files(cut_settings, file)
+    )
     with locked(outcome.folder / PAGE):
         put_overview_aside(outcome.folder)  # it is of reports that are replaced now
         tasks = []
         for name in names:
-            with Failures(name, outcome, chosen):
-                tasks.append(opened(config, name, chosen))
+            with Failures(name, outcome, run_settings):
+                tasks.append(opened(config, name, run_settings))
         gate.check_metrics({task.name: task.keys() for task in tasks}, bool(outcome.failed))
-        tasks = with_cuts(tasks, cut, outcome, chosen, len(config.stores))
+        tasks = with_cuts(tasks, cut_settings, outcome, run_settings, len(config.stores))
         for name in names:
             put_aside(outcome.folder, name)
         while tasks:
             task = tasks.pop(0)  # what it holds goes with it
-            with Failures(task.name, outcome, chosen):
+            with Failures(task.name, outcome, run_settings):
                 report = of_families(task, outcome.folder, options)
                 try:
-                    whole = with_sweep(task, report, outcome.folder, options, chosen)
+                    complete_report = with_sweep(
+                        task, report, outcome.folder, options, run_settings
+                    )
                 except BaseException as error:  # an interrupt, too: what was done is kept
                     if report is not None:
-                        _keep(task, without_sweep(report, error), outcome, chosen)
+                        _keep(task, without_sweep(report, error), outcome, run_settings)
                     raise
-                _keep(task, whole, outcome, chosen)
+                _keep(task, complete_report, outcome, run_settings)
         if rules and outcome.reports:
-            judge_all(outcome, gate, before, file, chosen, _failed(config, outcome))
+            judge_all(outcome, gate, before, file, run_settings, _failed(config, outcome))
         if outcome.reports:
             write_overview(outcome)
             drop_overview_aside(outcome.folder)
@@ -112,59 +118,69 @@ def _failed(config: Config, outcome: Outcome) -> dict[str, FailedStore]:
     """Why stores failed, and what was asked of them; of one that has a report, its sweep alone."""
     from uqeval.gate import FailedStore
 
-    found = {}
-    for name, why in outcome.failed.items():
-        asked = config.metrics_of(name)
-        metrics = None if asked is None else frozenset({"segmentation", *asked})
-        found[name] = FailedStore(why, frozenset({"sweep"}) if name in outcome.reports else metrics)
-    return found
+    failures = {}
+    for name, reason in outcome.failed.items():
+        requested = config.metrics_of(name)
+        metrics = None if requested is None else frozenset({"segmentation", *requested})
+        failures[name] = FailedStore(
+            reason, frozenset({"sweep"}) if name in outcome.reports else metrics
+        )
+    return failures
 
 
-def _keep(task: Task, report: Report, outcome: Outcome, chosen: RunSettings) -> None:
+def _keep(task: Task, report: Report, outcome: Outcome, run_settings: RunSettings) -> None:
     """Write a store's files, and tell that it is done."""
-    outcome.files += write_files(task, report, outcome.folder, chosen)
+    outcome.files += write_files(task, report, outcome.folder, run_settings)
     drop_aside(outcome.folder, task.name)
     outcome.reports[task.name] = report
-    chosen.listener.done(task.name, report)
+    run_settings.listener.done(task.name, report)
 
 
-def _names(config: Config, chosen: RunSettings, file: str | Path | None) -> list[str]:
+def _names(config: Config, run_settings: RunSettings, file: str | Path | None) -> list[str]:
     """The stores to evaluate."""
     if not config.stores:
         raise UsageError(f"{cut(file)}: names no stores; give one under stores:.")
-    strange = [name for name in chosen.stores if name not in config.stores]
+    strange = [name for name in run_settings.stores if name not in config.stores]
     if strange:
         raise UsageError(
             f"--store {cut(strange[0])}: is no store of {cut(file)}; it has "
             f"{cut(', '.join(config.stores))}."
         )
-    names = [name for name in config.stores if not chosen.stores or name in chosen.stores]
-    taken = {Path(PAGE).stem, Path(VERDICTS).stem}
+    names = [
+        name for name in config.stores if not run_settings.stores or name in run_settings.stores
+    ]
+    reserved = {Path(PAGE).stem, Path(VERDICTS).stem}
     for name in names:
-        if name.casefold() in taken:
+        if name.casefold() in reserved:
             raise UsageError(
                 f"{config.at('stores', name)}its report would be written over another file of the "
                 "run; call the store something else."
             )
-        taken.add(name.casefold())
+        reserved.add(name.casefold())
     return names
 
 
-def _cut(config: Config, chosen: RunSettings) -> CutOptions | None:
-    return cut_options(**_over(config, chosen, CutOptions))
+def _cut(config: Config, run_settings: RunSettings) -> CutOptions | None:
+    return cut_options(**_over(config, run_settings, CutOptions))
 
 
-def _over(config: Config, chosen: RunSettings, settings: type[Settings]) -> dict[str, Any]:
+def _over(config: Config, run_settings: RunSettings, settings: type[Settings]) -> dict[str, Any]:
     """Options of these settings: of the file, and over them those of the run."""
     from_file = config.given(settings)
-    own = {
-        n: v for n, v in chosen.shared.items() if n in options_of(settings) and v not in ((), [])
+    overrides = {
+        n: v
+        for n, v in run_settings.shared.items()
+        if n in options_of(settings) and v not in ((), [])
     }
-    if "slices" in own:  # columns of another table are not those of the file's
+    if "slices" in overrides:  # columns of another table are not those of the file's
         from_file.pop("slice_by", None)
-    return from_file | own
+    return from_file | overrides
 
 
-def _files(cut: CutOptions | None, file: str | Path | None) -> list[str]:
+def _files(cut_settings: CutOptions | None, file: str | Path | None) -> list[str]:
     """What is read beside the stores."""
-    return [str(path) for path in (file, cut.slices if cut else None) if path is not None]
+    return [
+        str(path)
+        for path in (file, cut_settings.slices if cut_settings else None)
+        if path is not None
+    ]

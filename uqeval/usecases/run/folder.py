@@ -31,20 +31,20 @@ _CHEAP, _EXHIBITS = 256 * 10**6, 3
 
 
 def make_folder(
-    folder: Path, names: Sequence[str], stores: Sequence[Store], read: list[str]
+    folder: Path, names: Sequence[str], stores: Sequence[Store], read_paths: list[str]
 ) -> None:
     """The folder of the reports. Raises `OutputError`, and `UsageError` where it is an input."""
     from uqeval.stores.overlap import refuse_overlap
 
-    read = [*read, *(path for store in stores for path in store.paths())]
+    read_paths = [*read_paths, *(path for store in stores for path in store.paths())]
     targets = [folder / PAGE, folder / VERDICTS]
     for name in names:
         targets += [folder / f"{name}.{ending}" for ending in _ENDINGS]
-        targets += [aside for _, aside in [*_asides(folder, name), _states(folder, name)]]
-    instead = "give another folder with -o DIR"
+        targets += [backup for _, backup in [*_asides(folder, name), _states(folder, name)]]
+    advice = "give another folder with -o DIR"
     # The folder may contain inputs: only these files in it are written.
-    refuse_overlap([folder], read, instead, may_contain=True)
-    refuse_overlap(targets, read, instead)
+    refuse_overlap([folder], read_paths, advice, may_contain=True)
+    refuse_overlap(targets, read_paths, advice)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -58,12 +58,12 @@ def put_aside(folder: Path, name: str) -> None:
 
     The states of an older report stay in place, too: the run uses what it can of them.
     """
-    report, (states, aside) = folder / f"{name}.json", _states(folder, name)
+    report, (states, backup) = folder / f"{name}.json", _states(folder, name)
     if report.is_file() and states.is_file():
         with refusals(states):
             mend_states(states, [report])
-            if not link_aside(states, aside):  # a file system without hard links
-                with new_file(aside) as copy, states.open("rb") as file:
+            if not link_aside(states, backup):  # a file system without hard links
+                with new_file(backup) as copy, states.open("rb") as file:
                     shutil.copyfileobj(file, copy)
     _put_aside(_asides(folder, name))
 
@@ -75,23 +75,23 @@ def put_overview_aside(folder: Path) -> None:
 
 def drop_overview_aside(folder: Path) -> None:
     """Remove the older page and verdicts, in whose place there are new ones."""
-    for _, aside in _old(folder / VERDICTS, folder / PAGE):
-        with refusals(aside):
-            aside.unlink(missing_ok=True)
+    for _, backup in _old(folder / VERDICTS, folder / PAGE):
+        with refusals(backup):
+            backup.unlink(missing_ok=True)
 
 
 def _put_aside(files: list[tuple[Path, Path]]) -> None:
-    for file, aside in files:
+    for file, backup in files:
         if file.exists():
             with refusals(file):
-                file.replace(aside)
+                file.replace(backup)
 
 
 def drop_aside(folder: Path, name: str) -> None:
     """Remove older files of a store, in whose place there are new ones."""
-    for _, aside in [*_asides(folder, name), _states(folder, name)]:
-        with refusals(aside):
-            aside.unlink(missing_ok=True)
+    for _, backup in [*_asides(folder, name), _states(folder, name)]:
+        with refusals(backup):
+            backup.unlink(missing_ok=True)
 
 
 def _states(folder: Path, name: str) -> tuple[Path, Path]:
@@ -106,7 +106,7 @@ def _old(*files: Path) -> list[tuple[Path, Path]]:
     return [(file, file.with_name(f"{file.name}.old")) for file in files]
 
 
-def write_files(task: Task, report: Report, folder: Path, chosen: RunSettings) -> list[Path]:
+def write_files(task: Task, report: Report, folder: Path, run_settings: RunSettings) -> list[Path]:
     """Write a store's files and return their paths.
 
     Raises `ChangedError`, and keeps no states, if the data have changed since the run began: the
@@ -116,47 +116,51 @@ def write_files(task: Task, report: Report, folder: Path, chosen: RunSettings) -
     from uqeval.report.html import to_html
     from uqeval.statistics.items_behind_cell import behind
 
-    exhibits = _exhibits(task, report, chosen)
+    exhibits = _exhibits(task, report, run_settings)
     gallery = None
     if exhibits:
         from uqeval.usecases.gallery import open_gallery
 
-        given = input_options(options_of(task.store, chosen))
-        gallery = open_gallery(report, task.store.predictions, task.store.truth, None, given)
-    written = [Path(report.states)] if report.states is not None else []
+        gallery_inputs = input_options(options_of(task.store, run_settings))
+        gallery = open_gallery(
+            report, task.store.predictions, task.store.truth, None, gallery_inputs
+        )
+    written_paths = [Path(report.states)] if report.states is not None else []
     json, csv, page = (folder / f"{task.name}.{ending}" for ending in ("json", "csv", "html"))
     cell_items = behind(json, report) if report.states is not None else None
     try:
-        shown = to_html({task.name: report}, gallery, exhibits, cell_items)
+        html = to_html({task.name: report}, gallery, exhibits, cell_items)
         task.inputs.watch.check_all()
     except ChangedError:
-        for states in written:
+        for states in written_paths:
             with refusals(states):
                 states.unlink(missing_ok=True)
         raise
     write(json, report.to_json())
     write(csv, to_csv(report))
-    write(page, shown)
-    return [*written, json, csv, page]
+    write(page, html)
+    return [*written_paths, json, csv, page]
 
 
-def _exhibits(task: Task, report: Report, chosen: RunSettings) -> int:
+def _exhibits(task: Task, report: Report, run_settings: RunSettings) -> int:
     """How many of the worst items the gallery shows: none without scores or truth."""
     kind = task.inputs.source.kind
     truth = {"classes": "labels", "regression": "target"}.get(kind)
     if not task.families or (truth and not task.inputs.record.get(truth)):
         return 0
-    if chosen.gallery is not None:
-        return chosen.gallery
+    if run_settings.gallery is not None:
+        return run_settings.gallery
     # What the run read may be little, where an earlier one had counted the items.
     record = task.inputs.record
-    stored = [a["stored_bytes"] for own in record["predictions"] for a in own["arrays"].values()]
+    stored = [
+        a["stored_bytes"] for store in record["predictions"] for a in store["arrays"].values()
+    ]
     of_an_item = max(report.timing["bytes_read"] / len(report.items), sum(stored) / record["items"])
     return _EXHIBITS if of_an_item * (_EXHIBITS + 1) <= _CHEAP else 0
 
 
 def judge_all(
-    outcome: Outcome, gate: RunRules, before: list[Named], file: Any, chosen: RunSettings,
+    outcome: Outcome, gate: RunRules, before: list[Named], file: Any, run_settings: RunSettings,
     failed: Mapping[str, FailedStore],
 ) -> None:  # fmt: skip
     """The gate's verdicts on the stores that have a report; rules that have none are listed."""
@@ -169,15 +173,18 @@ def judge_all(
     reports = [Named(name, folder / f"{name}.json", r) for name, r in outcome.reports.items()]
     try:
         states = resampler(rule.address for rule in gate.judged)
-        judged = judge(reports, gate.judged, before, states, failed, chosen.day)
+        judged = judge(reports, gate.judged, before, states, failed, run_settings.day)
     except UqevalError as error:
         outcome.ungated = str(error)
         return
     lost = (*gate.unjudged, *judged.not_evaluated)
-    outcome.judgement = replace(judged, not_evaluated=lost).dated(chosen.day)
-    read = {"report": str(folder), "baseline": chosen.baseline and str(chosen.baseline)}
-    said = {"rules": str(file), "sha256": digests_of(reports, before, file)}
-    write(folder / VERDICTS, verdicts.to_json(outcome.judgement, read | said))
+    outcome.judgement = replace(judged, not_evaluated=lost).dated(run_settings.day)
+    inputs = {
+        "report": str(folder),
+        "baseline": run_settings.baseline and str(run_settings.baseline),
+    }
+    record = {"rules": str(file), "sha256": digests_of(reports, before, file)}
+    write(folder / VERDICTS, verdicts.to_json(outcome.judgement, inputs | record))
     outcome.files.append(folder / VERDICTS)
 
 

@@ -49,7 +49,7 @@ class Listener:
     def done(self, name: str, report: Report) -> None:
         """A store has been evaluated, its files written."""
 
-    def failed(self, name: str, why: str) -> None:
+    def failed(self, name: str, reason: str) -> None:
         """A store could not be evaluated."""
 
     def warned(self, text: str) -> None:
@@ -106,23 +106,23 @@ class RunSettings(Settings):
         return day_of(self.today)
 
     @classmethod
-    def of_keywords(cls, given: Mapping[str, Any]) -> RunSettings:
+    def of_keywords(cls, keywords: Mapping[str, Any]) -> RunSettings:
         """Return settings of these options, and of shared ones. Raises `UsageError`."""
-        names = {own.name for own in fields(cls)}
-        own = {name: value for name, value in given.items() if name in names}
-        shared = {name: value for name, value in given.items() if name not in names}
-        known = {"limit", *options_of(CutOptions), *options_of(MachineOptions)}
-        if strange := sorted(shared.keys() - known):
-            expected = ", ".join(sorted(known | names))
+        names = {field.name for field in fields(cls)}
+        run_keywords = {name: value for name, value in keywords.items() if name in names}
+        shared = {name: value for name, value in keywords.items() if name not in names}
+        names_known = {"limit", *options_of(CutOptions), *options_of(MachineOptions)}
+        if strange := sorted(shared.keys() - names_known):
+            expected = ", ".join(sorted(names_known | names))
             raise UsageError(f"unknown options {strange}; expected some of {expected}.")
-        return cls(**own, shared={n: v for n, v in shared.items() if v is not None})
+        return cls(**run_keywords, shared={n: v for n, v in shared.items() if v is not None})
 
 
 class Failures:
     """Holds what goes wrong with one store, and tells of it, so that the others go on."""
 
-    def __init__(self, name: str, outcome: Outcome, chosen: RunSettings) -> None:
-        self.name, self.outcome, self.chosen = name, outcome, chosen
+    def __init__(self, name: str, outcome: Outcome, run_settings: RunSettings) -> None:
+        self.name, self.outcome, self.chosen = name, outcome, run_settings
 
     def __enter__(self) -> None: ...
 

@@ -23,7 +23,7 @@ def refuse_same_folder(baseline: str | Path, folder: Path) -> None:
     """Raise `UsageError` for a baseline that the run would write over, also through links."""
     place = Path(baseline)
     files = sorted(place.glob("*.json")) if place.is_dir() else [place]
-    goals = {resolved(where) for where in (place, *(resolved(file).parent for file in files))}
+    goals = {resolved(path) for path in (place, *(resolved(file).parent for file in files))}
     if resolved(folder) in goals or any(_same(goal, folder) for goal in goals):
         raise UsageError(
             f"--baseline {baseline} and the output, {cut(folder)}, are the same folder: the run "
@@ -32,9 +32,9 @@ def refuse_same_folder(baseline: str | Path, folder: Path) -> None:
         )
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(first: Path, second: Path) -> bool:
     """Whether both are one folder, also where a file system does not tell cases apart."""
-    return one.exists() and other.exists() and one.samefile(other)
+    return first.exists() and second.exists() and first.samefile(second)
 
 
 class RunRules:
@@ -60,7 +60,9 @@ class RunRules:
         if before:
             refuse_unused_baseline(self.judged)
         else:
-            self.judged = [own for rule in self.judged for own in self._without_changes(rule)]
+            self.judged = [
+                judged_rule for rule in self.judged for judged_rule in self._without_changes(rule)
+            ]
         self._keep(lambda rule: _why_not(rule, stores, names, sliced=sliced))
 
     def check_metrics(self, keys: Mapping[str, set[str]], some_failed: bool) -> None:
@@ -75,30 +77,30 @@ class RunRules:
         """Yield what is left of a rule without its limits on changes, which take a baseline."""
         changes = [kind for kind, _ in rule.limits.given() if "drop" in kind or "rise" in kind]
         for kind in changes:
-            why = f"{kind} needs a baseline; give --baseline REPORT, or --no-gate."
-            self._set_aside(replace(rule, limits=rule.limits.only(kind)), why)
+            message = f"{kind} needs a baseline; give --baseline REPORT, or --no-gate."
+            self._set_aside(replace(rule, limits=rule.limits.only(kind)), message)
         if not changes:
             yield rule
         elif len(changes) < len(list(rule.limits.given())):
             yield replace(rule, limits=rule.limits.without(changes))
 
     def _keep(self, why_not: Callable[[Rule], str | None]) -> None:
-        kept = []
+        judged = []
         for rule in self.judged:
-            if (why := why_not(rule)) is None:
-                kept.append(rule)
+            if (reason := why_not(rule)) is None:
+                judged.append(rule)
             else:
-                self._set_aside(rule, why)
-        self.judged = kept
-        if self.unjudged and not kept:
+                self._set_aside(rule, reason)
+        self.judged = judged
+        if self.unjudged and not judged:
             first = self.unjudged[0]
             raise UsageError(f"{first.rule.place}: {first.why}")
-        for own in self.unjudged[self._told :]:
-            self._tell(f"{own.rule.place}: not evaluated: {own.why}")
+        for unjudged in self.unjudged[self._told :]:
+            self._tell(f"{unjudged.rule.place}: not evaluated: {unjudged.why}")
         self._told = len(self.unjudged)
 
-    def _set_aside(self, rule: Rule, why: str) -> None:
-        self.unjudged.append(NotEvaluated(rule, rule.address, why))
+    def _set_aside(self, rule: Rule, reason: str) -> None:
+        self.unjudged.append(NotEvaluated(rule, rule.address, reason))
 
 
 def _why_not(
@@ -111,9 +113,11 @@ def _why_not(
                 f"is of the store {quoted(store)}, which --store leaves out; take it too, or give "
                 "--no-gate."
             )
-        near = difflib.get_close_matches(store, stores, 1)
+        similar = difflib.get_close_matches(store, stores, 1)
         hint = (
-            f"did you mean {quoted(near[0])}?" if near else f"there are {cut(', '.join(stores))}."
+            f"did you mean {quoted(similar[0])}?"
+            if similar
+            else f"there are {cut(', '.join(stores))}."
         )
         return f"there is no store {quoted(store)}; {hint}"
     if rule.address.where and not sliced:
@@ -125,15 +129,19 @@ def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool)
     address = rule.address
     if address.store is None and some_failed:
         return None
-    asked = [name for name in keys if address.store in (None, name)]
-    known = dict.fromkeys(key for name in asked for key in sorted(keys[name]))
-    if not asked or address.key in known:
+    store_names = [name for name in keys if address.store in (None, name)]
+    known_keys = dict.fromkeys(key for name in store_names for key in sorted(keys[name]))
+    if not store_names or address.key in known_keys:
         return None
-    near = difflib.get_close_matches(address.key, known, 1)
-    hint = f"did you mean {quoted(near[0])}?" if near else f"there are {cut(', '.join(known))}."
-    where = ", ".join(asked)
-    what = f"no metric {quoted(address.key)} is evaluated of {where}"
-    return f"names nothing in this file: {what}; {hint}"
+    similar = difflib.get_close_matches(address.key, known_keys, 1)
+    hint = (
+        f"did you mean {quoted(similar[0])}?"
+        if similar
+        else f"there are {cut(', '.join(known_keys))}."
+    )
+    store_list = ", ".join(store_names)
+    problem = f"no metric {quoted(address.key)} is evaluated of {store_list}"
+    return f"names nothing in this file: {problem}; {hint}"
 
 
 def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> set[str]:
@@ -141,25 +149,36 @@ def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> se
     from uqeval.metrics import FAMILIES
 
     info = inputs.info()
-    given = dict(families)
-    if given and info.kind == "classes" and not info.reference:
-        given.setdefault("segmentation", {})  # it stands beside all others
-    return {key for name, own in given.items() for key in FAMILIES[name].settings(own, info)}
+    options_by_family = dict(families)
+    if options_by_family and info.kind == "classes" and not info.reference:
+        options_by_family.setdefault("segmentation", {})  # it stands beside all others
+    return {
+        key
+        for name, options in options_by_family.items()
+        for key in FAMILIES[name].settings(options, info)
+    }
 
 
 def table_of(
-    inputs: Inputs, cut: CutOptions, there: set[str]
+    inputs: Inputs, cut_options: CutOptions, names_in_table: set[str]
 ) -> tuple[CutOptions | None, list[str]]:
-    """What is read off a store whose items may have no rows `there`, and warnings of that.
+    """What is read off a store whose items may have no rows `names_in_table`, and warnings of that.
 
     Raises `StoreError` where only some have one, `UsageError` for columns that are not there.
     """
-    if there.isdisjoint(inputs.source.names):
-        without = replace(cut, slices=None, slice_by=(), group_by=None)
-        groups = f", and intervals without groups by {cut.group_by}" if cut.group_by else ""
-        told = f"{cut.slices} has a row for none of its items: evaluated without slices{groups}."
-        return without if without.wanted else None, [told]
+    if names_in_table.isdisjoint(inputs.source.names):
+        without_slices = replace(cut_options, slices=None, slice_by=(), group_by=None)
+        groups = (
+            f", and intervals without groups by {cut_options.group_by}"
+            if cut_options.group_by
+            else ""
+        )
+        message = (
+            f"{cut_options.slices} has a row for none of its items: evaluated without "
+            f"slices{groups}."
+        )
+        return without_slices if without_slices.wanted else None, [message]
     from uqeval.statistics.cut import check_cut
 
-    check_cut(cut, inputs.source.names, inputs.groups)
-    return cut, []
+    check_cut(cut_options, inputs.source.names, inputs.groups)
+    return cut_options, []

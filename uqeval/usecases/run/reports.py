@@ -32,20 +32,20 @@ def of_families(task: Task, folder: Path, options: RunOptions) -> Report | None:
 
 
 def with_sweep(
-    task: Task, report: Report | None, folder: Path, options: RunOptions, chosen: RunSettings
+    task: Task, report: Report | None, folder: Path, options: RunOptions, run_settings: RunSettings
 ) -> Report:
     """The report with the sweep that is asked for, from another read."""
     if task.sweep is None:
         assert report is not None
         return report
-    swept = _swept(task, _own(task, folder, options), chosen)
+    swept = _swept(task, _own(task, folder, options), run_settings)
     return swept if report is None else _joined(report, swept)
 
 
 def without_sweep(report: Report, error: BaseException) -> Report:
     """The report of a store whose sweep was not done, which says so."""
-    why = str(error) or "it was interrupted."
-    return report.model_copy(update={"warnings": [*report.warnings, f"no sweep: {why}"]})
+    reason = str(error) or "it was interrupted."
+    return report.model_copy(update={"warnings": [*report.warnings, f"no sweep: {reason}"]})
 
 
 def _own(task: Task, folder: Path, options: RunOptions) -> RunOptions:
@@ -55,21 +55,24 @@ def _own(task: Task, folder: Path, options: RunOptions) -> RunOptions:
     )  # fmt: skip
 
 
-def _swept(task: Task, options: RunOptions, chosen: RunSettings) -> Report:
+def _swept(task: Task, options: RunOptions, run_settings: RunSettings) -> Report:
     from uqeval.usecases.sweep import arguments, sweep
 
     store = task.store
     assert store.predictions is not None
-    asked = {"reference": store.reference} | arguments(task.sweep or {})
+    sweep_options = {"reference": store.reference} | arguments(task.sweep or {})
     return sweep(
-        store.predictions, store.truth, **asked, workers=options.workers, memory=options.memory,
-        progress=options.progress, **options_of(store, chosen),
+        store.predictions, store.truth, **sweep_options, workers=options.workers,
+        memory=options.memory,
+        progress=options.progress, **options_of(store, run_settings),
     )  # fmt: skip
 
 
 def _joined(report: Report, swept: Report) -> Report:
     """One report of both: the sweep under its own keys."""
-    families = {key: own for key, own in swept.settings.items() if key != "sweep"}
+    families = {
+        key: family_settings for key, family_settings in swept.settings.items() if key != "sweep"
+    }
     timing = {key: report.timing[key] + swept.timing[key] for key in ("seconds", "bytes_read")}
     timing["finished"] = swept.timing["finished"]
     return report.model_copy(
@@ -92,8 +95,8 @@ class _Prefixed:
     name: str
     inner: Progress
 
-    def begin(self, what: str, items: int) -> None:
-        self.inner.begin(f"{self.name}: {what}", items)
+    def begin(self, activity: str, items: int) -> None:
+        self.inner.begin(f"{self.name}: {activity}", items)
 
     def advance(self, nbytes: int, items: int) -> None:
         self.inner.advance(nbytes, items)

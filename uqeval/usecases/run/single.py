@@ -10,20 +10,20 @@ from uqeval.config import Config, Store
 from uqeval.disk.files import resolved
 
 
-def alone(predictions: Sequence[str], truth: str | None, **given: Any) -> Config:
+def alone(predictions: Sequence[str], truth: str | None, **options: Any) -> Config:
     """A configuration of one store, given by its paths, with all that applies to it."""
-    store = {name: value for name, value in given.items() if value is not None}
+    store = {name: value for name, value in options.items() if value is not None}
     if predictions:
         store["predictions"] = list(predictions) if len(predictions) > 1 else predictions[0]
     if truth is not None:
         store["labels"] = truth
-    first = str(predictions[0] if predictions else given["video"])
+    first = str(predictions[0] if predictions else options["video"])
     return Config.model_validate({"stores": {_name_of(first): Store(**store)}})
 
 
 def _name_of(path: str) -> str:
     """The name of a store from its path: of `data/preds.zarr`, `preds`."""
     last = Path(path).name if "://" in path else resolved(path).name
-    kept = "".join(c for c in last.removesuffix(".zip") if c.isprintable() and c not in "/\\")
-    stem = Path(kept).stem if kept else ""
+    printable = "".join(c for c in last.removesuffix(".zip") if c.isprintable() and c not in "/\\")
+    stem = Path(printable).stem if printable else ""
     return f"{stem}-store" if stem.casefold() in ("index", "verdicts") else stem or "predictions"

@@ -39,19 +39,19 @@ class Task:
         )
 
 
-def opened(config: Config, name: str, chosen: RunSettings) -> Task:
+def opened(config: Config, name: str, run_settings: RunSettings) -> Task:
     """A store with all that is asked of it, checked without reading data."""
     store = config.stores[name]
-    asked = config.metrics_of(name)
-    families: dict[str, Mapping[str, Any]] = dict(asked or {})
+    metrics = config.metrics_of(name)
+    families: dict[str, Mapping[str, Any]] = dict(metrics or {})
     sweep = families.pop("sweep", None)
     try:
         _refuse_missing(store)
-        inputs = _open(store, chosen, families)
-        if asked is None:
-            families, told = everything(inputs, chosen.uncertainty)
-            inputs = dataclasses.replace(inputs, warnings=[*inputs.warnings, *told])
-        elif not asked:
+        inputs = _open(store, run_settings, families)
+        if metrics is None:
+            families, warnings = everything(inputs, run_settings.uncertainty)
+            inputs = dataclasses.replace(inputs, warnings=[*inputs.warnings, *warnings])
+        elif not metrics:
             raise UsageError("evaluate names no command for it; leave it out for all that applies.")
     except UqevalError as error:
         raise type(error)(f"{config.at('stores', name)}{error}") from None
@@ -62,14 +62,14 @@ def opened(config: Config, name: str, chosen: RunSettings) -> Task:
             raise type(error)(f"{config.at('evaluate', name, family)}{error}") from None
     if sweep is not None:
         try:
-            _check_sweep(store, inputs, sweep, chosen)
+            _check_sweep(store, inputs, sweep, run_settings)
         except UqevalError as error:
             raise type(error)(f"{config.at('evaluate', name, 'sweep')}{error}") from None
     if families and inputs.source.kind == "classes" and inputs.record.get("labels"):
         families = {"segmentation": {}, **families}
     return Task(
         name, store, inputs, families, None if sweep is None else dict(sweep),
-        everything=asked is None,
+        everything=metrics is None,
     )  # fmt: skip
 
 
@@ -80,66 +80,75 @@ def _refuse_missing(store: Store) -> None:
     """
     caches = (store.flow_cache, store.map_cache)
     local = [path for path in store.paths() if path not in caches and "://" not in path]
-    gone = [path for path in local if not Path(path.partition("::")[0]).exists()]
-    if len(gone) > 1:
-        raise StoreError(f"there is nothing at {cut(', '.join(gone))}. Check the paths.")
+    missing = [path for path in local if not Path(path.partition("::")[0]).exists()]
+    if len(missing) > 1:
+        raise StoreError(f"there is nothing at {cut(', '.join(missing))}. Check the paths.")
 
 
 def with_cuts(
-    tasks: list[Task], cut: CutOptions | None, outcome: Outcome, chosen: RunSettings, stores: int
+    tasks: list[Task],
+    cut_options: CutOptions | None,
+    outcome: Outcome,
+    run_settings: RunSettings,
+    stores: int,
 ) -> list[Task]:
     """The stores with what is read off each; without those that the table holds in part.
 
     A store that the table is not of goes without slices, unless it is of none of all stores.
     """
-    if cut is None or cut.slices is None:
-        return [dataclasses.replace(task, cut=cut) for task in tasks]
+    if cut_options is None or cut_options.slices is None:
+        return [dataclasses.replace(task, cut=cut_options) for task in tasks]
     from uqeval.statistics.table import names_in
 
-    there = names_in(cut.slices)
-    of_none = all(there.isdisjoint(task.inputs.source.names) for task in tasks)
-    found = []
+    names_in_table = names_in(cut_options.slices)
+    of_none = all(names_in_table.isdisjoint(task.inputs.source.names) for task in tasks)
+    kept_tasks = []
     for task in tasks:
         if not task.families:  # a sweep alone, of which nothing is read off
-            found.append(task)
+            kept_tasks.append(task)
             continue
-        with Failures(task.name, outcome, chosen):
+        with Failures(task.name, outcome, run_settings):
             if of_none and len(tasks) == stores:
                 from uqeval.statistics.cut import check_cut
 
-                check_cut(cut, task.inputs.source.names, task.inputs.groups)
-            own, told = table_of(task.inputs, cut, there)
-            inputs = dataclasses.replace(task.inputs, warnings=[*task.inputs.warnings, *told])
-            found.append(dataclasses.replace(task, inputs=inputs, cut=own))
-    return found
+                check_cut(cut_options, task.inputs.source.names, task.inputs.groups)
+            table, messages = table_of(task.inputs, cut_options, names_in_table)
+            inputs = dataclasses.replace(task.inputs, warnings=[*task.inputs.warnings, *messages])
+            kept_tasks.append(dataclasses.replace(task, inputs=inputs, cut=table))
+    return kept_tasks
 
 
-def _open(store: Store, chosen: RunSettings, families: Mapping[str, Mapping[str, Any]]) -> Inputs:
-    given = input_options(options_of(store, chosen))
+def _open(
+    store: Store, run_settings: RunSettings, families: Mapping[str, Mapping[str, Any]]
+) -> Inputs:
+    input_settings = input_options(options_of(store, run_settings))
     tracks = families.get("tc", {}).get("tracks", False)
     if any(tracks) if isinstance(tracks, list) else tracks:
-        given = dataclasses.replace(given, whole_sequences=True)
+        input_settings = dataclasses.replace(input_settings, whole_sequences=True)
     follows = store.reference is not None
-    inputs = open_inputs(store.predictions, store.truth, given, reference_follows=follows)
+    inputs = open_inputs(store.predictions, store.truth, input_settings, reference_follows=follows)
     if store.reference is not None:
-        inputs = beside_reference(inputs, store.reference, given)
+        inputs = beside_reference(inputs, store.reference, input_settings)
     return inputs
 
 
 def _check_sweep(
-    store: Store, inputs: Inputs, sweep: Mapping[str, Any], chosen: RunSettings
+    store: Store, inputs: Inputs, sweep: Mapping[str, Any], run_settings: RunSettings
 ) -> None:
     from uqeval.usecases.sweep import arguments, asked_of
 
     if inputs.source.kind == "video":
         raise UsageError(f"{inputs.source.where} holds video data; a sweep has none.")
     assert store.predictions is not None
-    asked = {"reference": store.reference} | arguments(sweep)
+    sweep_options = {"reference": store.reference} | arguments(sweep)
     asked_of(
-        store.predictions, store.truth, **asked, given=input_options(options_of(store, chosen))
+        store.predictions,
+        store.truth,
+        **sweep_options,
+        input_options=input_options(options_of(store, run_settings)),
     )
 
 
-def options_of(store: Store, chosen: RunSettings) -> dict[str, Any]:
-    limit = {name: value for name, value in chosen.shared.items() if name == "limit"}
+def options_of(store: Store, run_settings: RunSettings) -> dict[str, Any]:
+    limit = {name: value for name, value in run_settings.shared.items() if name == "limit"}
     return store.options() | limit

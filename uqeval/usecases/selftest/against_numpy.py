@@ -28,18 +28,18 @@ def run(checks: Checks, folder: Path) -> None:
     half = made.classes("kernels")
     for dtype in ("float16", "float32", "float64"):
         wide = half["probs"].astype(np.float64)
-        own = wide if dtype == "float16" else wide / wide.sum(axis=2, keepdims=True)
+        values = wide if dtype == "float16" else wide / wide.sum(axis=2, keepdims=True)
         path = folder / f"{dtype}.npz"
-        np.savez(path, **(half | {"probs": own.astype(dtype)}))
+        np.savez(path, **(half | {"probs": values.astype(dtype)}))
         name = f"class metrics of {dtype} samples"
         checks.run(name, partial(_evaluated, checks, name, path, _OF_CLASSES))
     numbers = folder / "numbers.npz"
     np.savez(numbers, **made.numbers("kernels"))
     name = "metrics of predicted numbers"
     checks.run(name, partial(_evaluated, checks, name, numbers, _OF_NUMBERS))
-    film = folder / "video.npz"
-    np.savez(film, **made.video("kernels"))
-    checks.run("temporal", lambda: _video(checks, film))
+    video_file = folder / "video.npz"
+    np.savez(video_file, **made.video("kernels"))
+    checks.run("temporal", lambda: _video(checks, video_file))
     checks.run("divergence", lambda: _divergence(checks, folder))
     checks.run("functions", lambda: _functions(checks))
 
@@ -52,42 +52,49 @@ def _evaluated(checks: Checks, name: str, path: Path, metrics: Any, **options: A
     _compared(checks, name, report, open_inputs(str(path), None, InputOptions()))
 
 
-def _video(checks: Checks, film: Path) -> None:
+def _video(checks: Checks, video_file: Path) -> None:
     import uqeval
     from uqeval.inputs import InputOptions, open_inputs
 
-    chosen = {"tc": {"flow": ["file", "farneback"]}}
-    report = uqeval.evaluate(None, metrics=chosen, video=str(film), workers=1)
-    opened = open_inputs(None, None, InputOptions(video=str(film)))
-    _compared(checks, "temporal consistency", report, opened)
+    families = {"tc": {"flow": ["file", "farneback"]}}
+    report = uqeval.evaluate(None, metrics=families, video=str(video_file), workers=1)
+    inputs = open_inputs(None, None, InputOptions(video=str(video_file)))
+    _compared(checks, "temporal consistency", report, inputs)
 
 
 def _divergence(checks: Checks, folder: Path) -> None:
     import uqeval
     from uqeval.inputs import InputOptions, beside_reference, open_inputs
 
-    own, other = folder / "float16.npz", folder / "reference.npz"
-    np.savez(other, **made.classes("reference"))
-    report = uqeval.evaluate(str(own), metrics=["divergence"], reference=str(other), workers=1)
+    predictions_path, reference_path = folder / "float16.npz", folder / "reference.npz"
+    np.savez(reference_path, **made.classes("reference"))
+    report = uqeval.evaluate(
+        str(predictions_path), metrics=["divergence"], reference=str(reference_path), workers=1
+    )
     options = InputOptions()
-    opened = beside_reference(open_inputs(str(own), None, options), str(other), options)
-    _compared(checks, "divergence", report, opened)
+    inputs = beside_reference(
+        open_inputs(str(predictions_path), None, options), str(reference_path), options
+    )
+    _compared(checks, "divergence", report, inputs)
 
 
-def _compared(checks: Checks, name: str, report: Any, opened: Any) -> None:
+def _compared(checks: Checks, name: str, report: Any, inputs: Any) -> None:
     """Hold all items, and the set, of a report against the plain path."""
     from uqeval.usecases.verify.recompute import Recomputation
 
-    own = Recomputation(report, opened)
-    own.run(range(len(report.items)), pooled=True)
-    for where, tally in own.tallies.items():
-        if where in ("intervals", "slices") and not getattr(report, where):
+    recomputation = Recomputation(report, inputs)
+    recomputation.run(range(len(report.items)), pooled=True)
+    for address, tally in recomputation.tallies.items():
+        if address in ("intervals", "slices") and not getattr(report, address):
             continue  # the report has none to compare
         bad = [str(difference) for difference in tally.differences]
         detail = "; ".join(bad[:3]) + (f"; {len(bad)} values differ" if len(bad) > 3 else "")
-        known = tally.compared > 0 and not own.why_not
+        is_compared = tally.compared > 0 and not recomputation.why_not
         checks.add(
-            f"{name}, {where}", not bad and known, detail or str(own.why_not), tally.compared
+            f"{name}, {address}",
+            not bad and is_compared,
+            detail or str(recomputation.why_not),
+            tally.compared,
         )
 
 
@@ -95,5 +102,5 @@ def _functions(checks: Checks) -> None:
     from uqeval.kernels import logarithm
 
     p = np.r_[made.uniform("logarithm", (2000,)), 2.0**-40, 1.0, 2.0**-24]
-    found = np.array([logarithm.log_64(v) for v in p])
-    checks.same("natural logarithm, float64", found, np.log(p), 4e-16 * 40)
+    logarithms = np.array([logarithm.log_64(v) for v in p])
+    checks.same("natural logarithm, float64", logarithms, np.log(p), 4e-16 * 40)

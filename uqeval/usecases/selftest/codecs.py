@@ -46,9 +46,9 @@ def _zarr(
     path = folder / f"{name.replace(' ', '-').replace(',', '')}.zarr"
     write_array(path, data, (2, 3, 4, 11), kind, form)
     stored: Any = open_zarr(str(path))
-    found = stored.read(_EVERYTHING)
-    same = found.dtype == data.dtype and np.array_equal(found, data)
-    checks.add(name, same, "other values were read than were written", data.size)
+    values = stored.read(_EVERYTHING)
+    is_same = values.dtype == data.dtype and np.array_equal(values, data)
+    checks.add(name, is_same, "other values were read than were written", data.size)
 
 
 def _writer(checks: Checks, folder: Path) -> None:
@@ -56,20 +56,20 @@ def _writer(checks: Checks, folder: Path) -> None:
     from uqeval.stores.by_library import read_array
     from uqeval.writer import PredictionWriter
 
-    own = made.classes("writer", items=2)
+    predictions = made.classes("writer", items=2)
     path = folder / "writer.zarr"
-    names = [str(name) for name in own["names"]]
-    size = own["probs"].shape[-2:]
+    names = [str(name) for name in predictions["names"]]
+    size = predictions["probs"].shape[-2:]
     with PredictionWriter(str(path), names=names, samples=3, classes=5, size=size) as writer:
-        for name, stack in zip(names, own["probs"], strict=True):
+        for name, stack in zip(names, predictions["probs"], strict=True):
             for t, sample in enumerate(stack):
                 writer.add(name, sample, sample=t)
-    found = read_array(path, "probs")
+    values = read_array(path, "probs")
     checks.add(
         "PredictionWriter, read by zarr",
-        np.array_equal(found, own["probs"]),
+        np.array_equal(values, predictions["probs"]),
         "other values were read than were written",
-        found.size,
+        values.size,
     )
 
 
@@ -80,17 +80,17 @@ def _arrays(checks: Checks, folder: Path) -> None:
         data = np.asarray(made.uniform(f"npy {order}", (3, 4, 9, 11)), order=order)
         np.save(folder / f"{order}.npy", data)
         store = open_store(str(folder / f"{order}.npy"), role="predictions")
-        found = next(iter(store.arrays.values()))[0].array.read(_EVERYTHING)
-        checks.add(f".npy, order {order}", np.array_equal(found, data), "other values", data.size)
+        values = next(iter(store.arrays.values()))[0].array.read(_EVERYTHING)
+        checks.add(f".npy, order {order}", np.array_equal(values, data), "other values", data.size)
     for name, save in (("npz", np.savez), ("npz, compressed", np.savez_compressed)):
         path = folder / f"{name[-4:]}.npz"
         data = made.uniform(name, (3, 9, 11))
         save(path, mean=data, std=data + 1, target=data)
-        found = np.stack([
-            part.array.read((slice(None),) * 3)[part.index]
-            for part in open_store(str(path), role="predictions").arrays["std"]
+        values = np.stack([
+            item_array.array.read((slice(None),) * 3)[item_array.index]
+            for item_array in open_store(str(path), role="predictions").arrays["std"]
         ])  # fmt: skip
-        checks.add(f".{name}", np.array_equal(found, data + 1), "other values", data.size)
+        checks.add(f".{name}", np.array_equal(values, data + 1), "other values", data.size)
 
 
 def _labels(checks: Checks, folder: Path) -> None:
@@ -100,15 +100,15 @@ def _labels(checks: Checks, folder: Path) -> None:
     from uqeval.stores.store import open_store
 
     for mode, dtype, below in (("8 bit", np.uint8, 256), ("16 bit", np.uint16, 65536)):
-        own = folder / mode.replace(" ", "-")
-        own.mkdir()
+        labels_folder = folder / mode.replace(" ", "-")
+        labels_folder.mkdir()
         data = made.integers(f"labels {mode}", (2, 9, 11), below).astype(dtype)
         for name, plane in zip("ab", data, strict=True):
-            Image.fromarray(plane).save(own / f"{name}.png")
-        store = open_store(str(own), role="labels", names=("a", "b"))
+            Image.fromarray(plane).save(labels_folder / f"{name}.png")
+        store = open_store(str(labels_folder), role="labels", names=("a", "b"))
         planes = Planes(store.arrays["labels"])
-        same = all(np.array_equal(planes.read(i), data[i]) for i in range(2))
-        checks.add(f"labels as PNG, {mode}", same, "other ids were read", data.size)
+        is_same = all(np.array_equal(planes.read(i), data[i]) for i in range(2))
+        checks.add(f"labels as PNG, {mode}", is_same, "other ids were read", data.size)
 
 
 def _flow(checks: Checks, folder: Path) -> None:
@@ -122,9 +122,9 @@ def _flow(checks: Checks, folder: Path) -> None:
     data: Any = ((made.uniform("flow", (9, 11, 2)) - 0.5) * 64).astype(np.float32)
     data = np.round(data * 64) / 64
     for kind in ("flo", "png", "npy"):
-        own = folder / f"flow-{kind}"
-        own.mkdir()
-        path = str(own / f"f_1.{kind}")
+        flow_folder = folder / f"flow-{kind}"
+        flow_folder.mkdir()
+        path = str(flow_folder / f"f_1.{kind}")
         if kind == "flo":
             cv2.writeOpticalFlow(path, data)
         elif kind == "npy":
@@ -133,8 +133,8 @@ def _flow(checks: Checks, folder: Path) -> None:
             stored = np.ones((9, 11, 3), np.uint16)
             stored[..., 2], stored[..., 1] = (data[..., i] * 64 + 2**15 for i in (0, 1))
             cv2.imwrite(path, stored)
-        found = open_flows(str(own), pairs, names, 2).read(0)
-        checks.add(f"optical flow as .{kind}", np.array_equal(found, data), "other flow", data.size)
+        flow = open_flows(str(flow_folder), pairs, names, 2).read(0)
+        checks.add(f"optical flow as .{kind}", np.array_equal(flow, data), "other flow", data.size)
 
 
 def _damage(checks: Checks, folder: Path) -> None:

@@ -37,14 +37,14 @@ def _figure_2(checks: Checks) -> None:
             "labels": np.array([_LABELS], np.uint8),
             "unsure": np.array([_UNCERTAINTY], dtype),
         }
-        chosen = {"pavpu": {"uncertainty": "unsure", "window": 2, "threshold": 0.4}}
-        own = uqeval.evaluate(store, metrics=chosen, classes=11, workers=1).results["pavpu"]
+        families = {"pavpu": {"uncertainty": "unsure", "window": 2, "threshold": 0.4}}
+        results = uqeval.evaluate(store, metrics=families, classes=11, workers=1).results["pavpu"]
         name = f"Mukhoti & Gal 2018, Figure 2, {dtype}"
-        counts = [own[key] for key in ("n_ac", "n_au", "n_ic", "n_iu")]
+        counts = [results[key] for key in ("n_ac", "n_au", "n_ic", "n_iu")]
         checks.same(f"{name}: counts", counts, [2, 0, 1, 1])
         fields = ("pavpu", "p_accurate_given_certain", "p_uncertain_given_inaccurate")
-        checks.same(f"{name}: scores", [own[f] for f in fields], [0.75, 2 / 3, 0.5], 1e-15)
-        ties = [own["ties"]["accuracy"], own["ties"]["uncertainty"]]
+        checks.same(f"{name}: scores", [results[f] for f in fields], [0.75, 2 / 3, 0.5], 1e-15)
+        ties = [results["ties"]["accuracy"], results["ties"]["uncertainty"]]
         checks.same(f"{name}: ties", ties, [2, 1])
 
 
@@ -52,9 +52,9 @@ def _pavpu_identities(checks: Checks) -> None:
     import uqeval
 
     store = made.classes("identities")
-    found = uqeval.evaluate(store, metrics=["pavpu"], workers=1).results["pavpu"]
-    curve = found["curve"]
-    a = found["p_accurate"]
+    results = uqeval.evaluate(store, metrics=["pavpu"], workers=1).results["pavpu"]
+    curve = results["curve"]
+    a = results["p_accurate"]
     checks.same(
         "Mukhoti & Gal 2018, eq. 7: PAvPU(0) = share of inaccurate patches, PAvPU(1) = "
         "share of accurate ones",
@@ -62,21 +62,21 @@ def _pavpu_identities(checks: Checks) -> None:
         [1 - a, a],
         1e-12,
     )
-    c = found["p_certain"]
-    surplus = (found["pavpu"] - 1 + a + c - 2 * a * c) / math.sqrt(a * (1 - a))
-    checks.same("Ma et al. 2024, eq. 17: Surplus from PAvPU", found["surplus"], surplus, 1e-12)
+    c = results["p_certain"]
+    surplus = (results["pavpu"] - 1 + a + c - 2 * a * c) / math.sqrt(a * (1 - a))
+    checks.same("Ma et al. 2024, eq. 17: Surplus from PAvPU", results["surplus"], surplus, 1e-12)
     checks.same(
         "Ma et al. 2024: Surplus = 2·std·phi",
-        found["surplus"],
-        2 * math.sqrt(c * (1 - c)) * found["phi"],
+        results["surplus"],
+        2 * math.sqrt(c * (1 - c)) * results["phi"],
         1e-12,
     )
 
 
 def _numbers(mean: Any, std: Any, target: Any) -> dict[str, Any]:
     shape = (1, 1, -1)
-    named = {"mean": mean, "std": std, "target": target}
-    return {name: np.asarray(values, np.float64).reshape(shape) for name, values in named.items()}
+    maps = {"mean": mean, "std": std, "target": target}
+    return {name: np.asarray(values, np.float64).reshape(shape) for name, values in maps.items()}
 
 
 def _sparsification(checks: Checks) -> None:
@@ -85,21 +85,21 @@ def _sparsification(checks: Checks) -> None:
     error = made.uniform("errors", (1000,)) + 0.01
     zero = np.zeros(1000)
     perfect = uqeval.evaluate(_numbers(error, error, zero), metrics=["sparsification"], workers=1)
-    own = perfect.results["sparsification"]
-    checks.same("Ilg et al. 2018: AUSE of the oracle is 0", own["ause"], 0.0, 1e-12)
+    results = perfect.results["sparsification"]
+    checks.same("Ilg et al. 2018: AUSE of the oracle is 0", results["ause"], 0.0, 1e-12)
     flat = uqeval.evaluate(_numbers(error, zero + 1, zero), metrics=["sparsification"], workers=1)
-    own = flat.results["sparsification"]
+    results = flat.results["sparsification"]
     checks.same(
         "one uncertainty everywhere: the curve is flat, ties averaged",
-        own["curve"],
+        results["curve"],
         [1.0] * 100,
         1e-12,
     )
-    checks.same("one uncertainty everywhere: AURG is 0", own["aurg"], 0.0, 1e-12)
-    oracle = np.array(own["oracle"])
+    checks.same("one uncertainty everywhere: AURG is 0", results["aurg"], 0.0, 1e-12)
+    oracle = np.array(results["oracle"])
     checks.same(
         "one uncertainty everywhere: AUSE is the area over the oracle",
-        own["ause"],
+        results["ause"],
         float(np.trapezoid(1 - oracle, dx=0.01)),
         1e-12,
     )
@@ -110,10 +110,13 @@ def _nmerci(checks: Checks) -> None:
 
     error = made.uniform("merci", (2000,)) + 0.01
     zero = np.zeros(2000)
-    for sigma, expected, what in ((zero + 3, 1.0, "a constant σ"), (error, 0.0, "σ = |error|")):
+    for sigma, expected, description in (
+        (zero + 3, 1.0, "a constant σ"),
+        (error, 0.0, "σ = |error|"),
+    ):
         report = uqeval.evaluate(_numbers(error, sigma, zero), metrics=["nmerci"], workers=1)
-        found = report.results["nmerci"]["nmerci"]
-        checks.same(f"Moukari et al. 2019: n-MeRCI of {what}", found, expected, 1e-6)
+        value = report.results["nmerci"]["nmerci"]
+        checks.same(f"Moukari et al. 2019: n-MeRCI of {description}", value, expected, 1e-6)
 
 
 def _auce(checks: Checks) -> None:
@@ -124,10 +127,10 @@ def _auce(checks: Checks) -> None:
     normal = NormalDist()
     # One target in the middle of each of 19,800 equally likely intervals of N(0, 1).
     target = np.array([normal.inv_cdf((i + 0.5) / 19800) for i in range(19800)])
-    for sigma, expected, what in (
+    for sigma, expected, description in (
         (1.0, 0.0, "a calibrated N(0, 1)"), (1e6, 0.49, "σ → ∞"), (1e-9, 0.49, "σ → 0"),
     ):  # fmt: skip
         store = _numbers(np.zeros(19800), np.full(19800, sigma), target)
         report = uqeval.evaluate(store, metrics=["regression"], workers=1)
-        found = report.results["regression"]["auce"]
-        checks.same(f"Gustafsson et al. 2020: AUCE of {what}", found, expected, 2e-4)
+        value = report.results["regression"]["auce"]
+        checks.same(f"Gustafsson et al. 2020: AUCE of {description}", value, expected, 2e-4)

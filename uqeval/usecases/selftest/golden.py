@@ -21,41 +21,41 @@ _NUMBERS = ("regression", "nmerci", "sparsification")
 
 def run(checks: Checks, folder: Path) -> None:
     """Add the checks of this group."""
-    kept: dict[str, dict[str, Any]] = json.loads(FILE.read_text("utf-8"))
-    for name, found in reports(folder):
-        expected = kept.get(name, {})
-        checks.same(f"{name}: which numbers there are", sorted(found), sorted(expected))
-        both = [key for key in expected if key in found]
-        ours, theirs = ([own[key] for key in both] for own in (found, expected))
-        checks.same(f"golden report of {name}", ours, theirs, _TOLERANCE)
+    expected_reports: dict[str, dict[str, Any]] = json.loads(FILE.read_text("utf-8"))
+    for name, results in reports(folder):
+        expected = expected_reports.get(name, {})
+        checks.same(f"{name}: which numbers there are", sorted(results), sorted(expected))
+        shared_keys = [key for key in expected if key in results]
+        computed, stored = ([record[key] for key in shared_keys] for record in (results, expected))
+        checks.same(f"golden report of {name}", computed, stored, _TOLERANCE)
 
 
 def reports(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     """Yield the numbers of the report of each family, evaluated now."""
     import uqeval
 
-    own = {
+    options_by_kind = {
         "classes": made.classes("golden"), "numbers": made.numbers("golden"),
         "reference": made.classes("golden reference"), "video": made.video("golden"),
     }  # fmt: skip
-    paths = {name: folder / f"golden-{name}.npz" for name in own}
-    for name, arrays in own.items():
+    paths = {name: folder / f"golden-{name}.npz" for name in options_by_kind}
+    for name, arrays in options_by_kind.items():
         np.savez(paths[name], **arrays)
-    found = uqeval.evaluate(str(paths["classes"]), metrics=_CLASSES, workers=1).results
+    results = uqeval.evaluate(str(paths["classes"]), metrics=_CLASSES, workers=1).results
     for key in _CLASSES:
-        yield key, dict(numbers_in(found[key]))
-    found = uqeval.evaluate(str(paths["numbers"]), metrics=_NUMBERS, workers=1).results
+        yield key, dict(numbers_in(results[key]))
+    results = uqeval.evaluate(str(paths["numbers"]), metrics=_NUMBERS, workers=1).results
     for key in _NUMBERS:
         name = f"{key} of numbers" if key in _CLASSES else key
-        yield name, dict(numbers_in(found[key]))
+        yield name, dict(numbers_in(results[key]))
     settings = {"tc": {"flow": "file"}}
-    found = uqeval.evaluate(None, metrics=settings, video=str(paths["video"]), workers=1).results
-    yield "temporal", dict(numbers_in(found["temporal"]))
+    results = uqeval.evaluate(None, metrics=settings, video=str(paths["video"]), workers=1).results
+    yield "temporal", dict(numbers_in(results["temporal"]))
     reference = str(paths["reference"])
-    found = uqeval.evaluate(
+    results = uqeval.evaluate(
         str(paths["classes"]), metrics=["divergence"], reference=reference, workers=1
     ).results
-    yield "divergence", dict(numbers_in(found["divergence"]))
+    yield "divergence", dict(numbers_in(results["divergence"]))
 
 
 def numbers_in(record: Mapping[str, Any], before: str = "") -> Iterator[tuple[str, Any]]:
@@ -69,5 +69,5 @@ def numbers_in(record: Mapping[str, Any], before: str = "") -> Iterator[tuple[st
 
 def write(folder: Path, file: Path = FILE) -> None:
     """Write the numbers of today's reports; for developers, after a definition was changed."""
-    kept = dict(reports(folder))
-    file.write_text(json.dumps(kept, indent=1, allow_nan=False) + "\n", "utf-8")
+    results = dict(reports(folder))
+    file.write_text(json.dumps(results, indent=1, allow_nan=False) + "\n", "utf-8")

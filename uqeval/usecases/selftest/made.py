@@ -14,8 +14,8 @@ Array = NDArray[Any]
 def integers(seed: str, shape: tuple[int, ...], below: int) -> Array:
     """Return int64 from 0 to below `below` (at most 65536), independent of NumPy's generators."""
     count = int(np.prod(shape))
-    drawn = np.frombuffer(hashlib.shake_256(seed.encode()).digest(2 * count), "<u2")
-    return (drawn.astype(np.int64) * below >> 16).reshape(shape)
+    numbers = np.frombuffer(hashlib.shake_256(seed.encode()).digest(2 * count), "<u2")
+    return (numbers.astype(np.int64) * below >> 16).reshape(shape)
 
 
 def uniform(seed: str, shape: tuple[int, ...]) -> Array:
@@ -33,9 +33,11 @@ def classes(seed: str, items: int = 4, samples: int = 3, classes: int = 5, size:
     weights = uniform(f"{seed} weights", (items, samples, classes, size, size)) ** 2
     wrong = uniform(f"{seed} error", labels.shape) < 0.1
     wrong |= (uniform(f"{seed} blocks", coarse.shape) < 0.2).repeat(4, axis=1).repeat(4, axis=2)
-    seen = np.where(wrong, (labels + 1) % classes, labels)
-    own = np.arange(classes)[None, None, :, None, None] == seen[:, None, None]
-    weights = weights * 0.6 + own * (0.2 + 2 * uniform(f"{seed} trust", (items, 1, 1, size, size)))
+    predicted = np.where(wrong, (labels + 1) % classes, labels)
+    is_predicted = np.arange(classes)[None, None, :, None, None] == predicted[:, None, None]
+    weights = weights * 0.6 + is_predicted * (
+        0.2 + 2 * uniform(f"{seed} trust", (items, 1, 1, size, size))
+    )
     probs = (weights / weights.sum(axis=2, keepdims=True)).astype(np.float16)
     void = uniform(f"{seed} void", labels.shape) < 0.05
     names = [f"item_{i:02d}" for i in range(items)]

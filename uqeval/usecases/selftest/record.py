@@ -57,11 +57,11 @@ class Selftest:
             "seconds": self.seconds,
             "groups": {
                 group: {
-                    "checks": len(own), "failed": sum(not check.passed for check in own),
-                    "values": sum(check.values for check in own),
+                    "checks": len(checks), "failed": sum(not check.passed for check in checks),
+                    "values": sum(check.values for check in checks),
                     "seconds": self.seconds_by_group.get(group),
                 }
-                for group, own in self.groups()
+                for group, checks in self.groups()
             },
             "checks": [asdict(check) for check in self.checks],
         }  # fmt: skip
@@ -79,20 +79,24 @@ class Checks:
         """Record one check."""
         self.found.append(Check(self.group, name, bool(passed), values, "" if passed else detail))
 
-    def same(self, name: str, found: Any, expected: Any, tolerance: float = 0.0) -> None:
+    def same(self, name: str, computed: Any, expected: Any, tolerance: float = 0.0) -> None:
         """Record whether numbers, or arrays of them, are as expected, absolute and relative."""
         import numpy as np
 
-        ours = np.atleast_1d(np.asarray(found, dtype=object)).ravel().tolist()
-        theirs = np.atleast_1d(np.asarray(expected, dtype=object)).ravel().tolist()
-        bad = [] if len(ours) == len(theirs) else [f"{len(ours)} values"]
-        for a, b in zip(ours, theirs, strict=False):
+        computed_values = np.atleast_1d(np.asarray(computed, dtype=object)).ravel().tolist()
+        expected_values = np.atleast_1d(np.asarray(expected, dtype=object)).ravel().tolist()
+        bad = (
+            []
+            if len(computed_values) == len(expected_values)
+            else [f"{len(computed_values)} values"]
+        )
+        for a, b in zip(computed_values, expected_values, strict=False):
             limit = tolerance * max(1.0, abs(b) if isinstance(b, int | float) else 1.0)
-            apart = 0.0 if a != a and b != b else distance(a, b)
-            if math.isnan(apart) or apart > limit:
+            difference = 0.0 if a != a and b != b else distance(a, b)
+            if math.isnan(difference) or difference > limit:
                 bad.append(f"found {a!r}, expected {b!r}")
         detail = "; ".join(bad[:3]) + (f"; {len(bad)} values differ" if len(bad) > 3 else "")
-        self.add(name, not bad, detail, len(theirs))
+        self.add(name, not bad, detail, len(expected_values))
 
     def run(self, name: str, work: Callable[[], None]) -> None:
         """Call what adds checks; an exception of it is a failed check."""

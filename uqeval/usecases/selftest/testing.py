@@ -35,7 +35,7 @@ def selftest(
 ) -> Selftest:
     """Run the checks of all groups; `begin` is called with the title of each."""
     began = time.perf_counter()
-    found = Selftest(versions=_versions(), platform=_platform())
+    result = Selftest(versions=_versions(), platform=_platform())
     with (
         tempfile.TemporaryDirectory(prefix="uqeval-selftest-") as folder,
         warnings.catch_warnings(),
@@ -49,21 +49,21 @@ def selftest(
             place.mkdir()
             module = import_module(f"uqeval.usecases.selftest.{name}")
             checks.run(title, partial(module.run, checks, place))
-            found.checks += checks.found
-            found.seconds_by_group[title] = time.perf_counter() - since
-    found.seconds = time.perf_counter() - began
-    found.finished = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    return found
+            result.checks += checks.found
+            result.seconds_by_group[title] = time.perf_counter() - since
+    result.seconds = time.perf_counter() - began
+    result.finished = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return result
 
 
 def _versions() -> dict[str, str]:
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in _PACKAGES:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
-            found[name] = "not installed"
-    return found
+            versions[name] = "not installed"
+    return versions
 
 
 def _platform() -> dict[str, object]:

@@ -35,8 +35,8 @@ def tc(folder: Path, ids: Any, saved: Any, frames: Any = None, **settings: Any) 
         stored[name] = np.asarray(values, np.float32)
     path = folder / "known.npz"
     np.savez(path, **stored)
-    chosen = {"tc": {"flow": "file"} | settings}
-    return uqeval.evaluate(None, metrics=chosen, video=str(path), workers=1)
+    families = {"tc": {"flow": "file"} | settings}
+    return uqeval.evaluate(None, metrics=families, video=str(path), workers=1)
 
 
 def _flow(shape: tuple[int, ...], dx: float = 0.0, dy: float = 0.0) -> Any:
@@ -48,87 +48,96 @@ def _flow(shape: tuple[int, ...], dx: float = 0.0, dy: float = 0.0) -> Any:
 def _split(checks: Checks, folder: Path) -> None:
     x = np.broadcast_to(np.arange(100), (10, 100))
     ids = [x >= 50, x >= 55]
-    for dx, expected, what in (
+    for dx, expected, description in (
         (-5, (1.0, 0.95), "right"), (5, (0.8090909090909091, 0.95), "the wrong way round"),
     ):  # fmt: skip
-        own = tc(folder, ids, {"flow": _flow((10, 100), dx)}).results["temporal"]
-        found = [own["mtc"], own["coverage"]]
-        checks.same(f"T1, an edge that moves, flow {what}: mTC, coverage", found, expected, 1e-12)
-    checks.same("T1, without a warp", own["mtc_no_warp"], (50 / 55 + 45 / 50) / 2, 1e-12)
+        results = tc(folder, ids, {"flow": _flow((10, 100), dx)}).results["temporal"]
+        values = [results["mtc"], results["coverage"]]
+        checks.same(
+            f"T1, an edge that moves, flow {description}: mTC, coverage", values, expected, 1e-12
+        )
+    checks.same("T1, without a warp", results["mtc_no_warp"], (50 / 55 + 45 / 50) / 2, 1e-12)
 
 
 def _square(checks: Checks, folder: Path) -> None:
-    before, now = np.zeros((2, 100, 100), int)
-    before[40:60, 40:60], now[40:60, 45:65] = 1, 1
+    before, current = np.zeros((2, 100, 100), int)
+    before[40:60, 40:60], current[40:60, 45:65] = 1, 1
     flow, forward = np.zeros((2, 1, 100, 100, 2))
-    flow[0, now == 1, 0], forward[0, before == 1, 0] = -5, 5
-    both = {"flow": flow, "flow_forward": forward}
-    own = tc(folder, [before, now], both, occlusion="fb").results["temporal"]
+    flow[0, current == 1, 0], forward[0, before == 1, 0] = -5, 5
+    flows = {"flow": flow, "flow_forward": forward}
+    results = tc(folder, [before, current], flows, occlusion="fb").results["temporal"]
     checks.same(
-        "T2, a square before a background", own["mtc"], (400 / 500 + 9500 / 9600) / 2, 1e-12
+        "T2, a square before a background", results["mtc"], (400 / 500 + 9500 / 9600) / 2, 1e-12
     )
-    visible = [own["occluded"]["mtc"], own["occluded"]["coverage"]]
+    visible = [results["occluded"]["mtc"], results["occluded"]["coverage"]]
     checks.same("T2, without the 100 occluded pixels", visible, [1.0, 0.99], 1e-12)
-    checks.same("T2, without a warp", own["mtc_no_warp"], 0.7896907216494846, 1e-12)
-    own = tc(folder, [before, now], {"flow": -flow}).results["temporal"]
-    checks.same("T2, flow the wrong way round", own["mtc"], (200 / 500 + 9500 / 9800) / 2, 1e-12)
+    checks.same("T2, without a warp", results["mtc_no_warp"], 0.7896907216494846, 1e-12)
+    results = tc(folder, [before, current], {"flow": -flow}).results["temporal"]
+    checks.same(
+        "T2, flow the wrong way round", results["mtc"], (200 / 500 + 9500 / 9800) / 2, 1e-12
+    )
 
 
 def _zoom(checks: Checks, folder: Path) -> None:
     y, x = np.mgrid[:201, :201] - 100
     radius = np.maximum(abs(x), abs(y))
     flow = -np.stack([x, y], axis=-1)[None] * (1 - 1 / 1.25)
-    own = tc(folder, [radius <= 40, radius <= 50], {"flow": flow}).results["temporal"]
-    checks.same("T3, zoom of 1.25 into a square", own["mtc"], 1.0, 1e-12)
-    checks.same("T3, without a warp", own["mtc_no_warp"], 0.7678036, 1e-6)
+    results = tc(folder, [radius <= 40, radius <= 50], {"flow": flow}).results["temporal"]
+    checks.same("T3, zoom of 1.25 into a square", results["mtc"], 1.0, 1e-12)
+    checks.same("T3, without a warp", results["mtc_no_warp"], 0.7678036, 1e-6)
     ring = [(r <= b) & (r >= a) for r, a, b in ((radius, 60, 64), (radius, 75, 80))]
-    own = tc(folder, ring, {"flow": flow}).results["temporal"]
-    checks.same("T4, zoom of 1.25 into a thin ring", own["mtc"], 1.0, 1e-12)
+    results = tc(folder, ring, {"flow": flow}).results["temporal"]
+    checks.same("T4, zoom of 1.25 into a thin ring", results["mtc"], 1.0, 1e-12)
 
 
 def _rounding(checks: Checks, folder: Path) -> None:
     ramp = np.arange(8)[None]
-    for dx, now, what, share in (
+    for dx, current, description, share in (
         (0.5, [[1, 2, 3, 4, 5, 6, 7, 7]], "up", 7 / 8),
         (-0.5, ramp, "down", 1),
     ):
-        own = tc(folder, [ramp, now], {"flow": _flow((1, 8), dx)}).results["temporal"]
-        found = [own["mtc"], own["coverage"]]
-        checks.same(f"T5, halves are rounded by floor(x + ½), {what}", found, [1.0, share], 1e-12)
+        results = tc(folder, [ramp, current], {"flow": _flow((1, 8), dx)}).results["temporal"]
+        values = [results["mtc"], results["coverage"]]
+        checks.same(
+            f"T5, halves are rounded by floor(x + ½), {description}", values, [1.0, share], 1e-12
+        )
     edge = np.where(np.arange(12) < 6, 0, 18)[None].repeat(4, axis=0)
-    own = tc(folder, [edge, edge], {"flow": _flow((4, 12), 0.5)}).items[0]["temporal"]
-    checks.same("T7, no third id appears between two", sorted(own["iou"]), ["0", "18"])
+    results = tc(folder, [edge, edge], {"flow": _flow((4, 12), 0.5)}).items[0]["temporal"]
+    checks.same("T7, no third id appears between two", sorted(results["iou"]), ["0", "18"])
 
 
 def _still(checks: Checks, folder: Path) -> None:
     for height, width in ((8, 12), (9, 7)):
         ids = made.integers("still", (height, width), 3)
-        own = tc(folder, [ids, ids], {"flow": _flow((height, width))}).results["temporal"]
-        found = [own["mtc"], own["coverage"], own["pixel_agreement"]]
-        checks.same(f"T6, nothing moves, {height}×{width}", found, [1.0, 1.0, 1.0])
-    own = tc(folder, np.zeros((5, 8, 8)), {"flow": np.zeros((4, 8, 8, 2))}).results["temporal"]
-    checks.same("T11, one class everywhere", own["mtc"], 1.0)
+        results = tc(folder, [ids, ids], {"flow": _flow((height, width))}).results["temporal"]
+        values = [results["mtc"], results["coverage"], results["pixel_agreement"]]
+        checks.same(f"T6, nothing moves, {height}×{width}", values, [1.0, 1.0, 1.0])
+    results = tc(folder, np.zeros((5, 8, 8)), {"flow": np.zeros((4, 8, 8, 2))}).results["temporal"]
+    checks.same("T11, one class everywhere", results["mtc"], 1.0)
 
 
 def _unknown(checks: Checks, folder: Path) -> None:
     ids = made.integers("unknown", (10, 10), 3)
     flow = _flow((10, 10))
     flow[0, 0, :5], flow[0, 1, :5] = np.nan, 2e9
-    own = tc(folder, [ids, ids], {"flow": flow}).results["temporal"]
+    results = tc(folder, [ids, ids], {"flow": flow}).results["temporal"]
     checks.same(
         "T8, pixels of unknown flow leave the counts",
-        [own["mtc"], own["coverage"]],
+        [results["mtc"], results["coverage"]],
         [1.0, 0.9],
         1e-12,
     )
 
 
 def _classes(checks: Checks, folder: Path) -> None:
-    before, now = np.zeros((2, 10, 10), int)
+    before, current = np.zeros((2, 10, 10), int)
     before[0] = 2
-    own = tc(folder, [before, now], {"flow": _flow((10, 10))}).items[0]["temporal"]
+    results = tc(folder, [before, current], {"flow": _flow((10, 10))}).items[0]["temporal"]
     checks.same(
-        "T10, a class of one map only counts as 0", [own["tc"], own["classes"]], [0.9 / 2, 2], 1e-12
+        "T10, a class of one map only counts as 0",
+        [results["tc"], results["classes"]],
+        [0.9 / 2, 2],
+        1e-12,
     )
 
 
@@ -138,25 +147,29 @@ def _estimators(checks: Checks, folder: Path) -> None:
     noise = made.integers("texture", (160, 200), 256).astype(np.float32)
     smooth = cv2.GaussianBlur(noise, (0, 0), 2.0)
     span = smooth.max() - smooth.min()
-    whole = ((smooth - smooth.min()) / span * 255).astype(np.uint8)
+    image = ((smooth - smooth.min()) / span * 255).astype(np.uint8)
     ids = made.integers("areas", (10, 13), 4).repeat(16, axis=0).repeat(16, axis=1)[:160, :200]
     # The scene moves by (+7, +3): what is at p now was at p - (7, 3).
     views = [(slice(13, 141), slice(17, 177)), (slice(10, 138), slice(10, 170))]
-    frames = np.stack([np.repeat(whole[view][..., None], 3, axis=-1) for view in views])
+    frames = np.stack([np.repeat(image[view][..., None], 3, axis=-1) for view in views])
     for method in ("dis", "farneback"):
-        own = tc(folder, [ids[view] for view in views], {}, frames, flow=method).results["temporal"]
-        good = own["mtc"] > 0.95 and own["mse_warp"] < own["mse_identity"]
-        checks.add(f"T9, {method} finds a shift of (7, 3)", good, f"mTC {own['mtc']}", 2)
+        results = tc(folder, [ids[view] for view in views], {}, frames, flow=method).results[
+            "temporal"
+        ]
+        good = results["mtc"] > 0.95 and results["mse_warp"] < results["mse_identity"]
+        checks.add(f"T9, {method} finds a shift of (7, 3)", good, f"mTC {results['mtc']}", 2)
 
 
 def _tracks(checks: Checks, folder: Path) -> None:
     ids = np.zeros((5, 64, 64), int)
     zero = np.zeros((4, 64, 64, 2))
-    chosen = {"tracks": True, "track_everywhere": True}
+    options = {"tracks": True, "track_everywhere": True}
     for block, expected in ((False, 1.0), (True, 45 / 49)):
         if block:
             ids[2, 16:32, 16:32] = 1
-        own = tc(folder, ids, {"flow": zero, "flow_forward": zero}, **chosen).results["temporal"]
-        found = [own["tracks"]["tracks"], own["tracks"]["consistency"]]
-        what = "a block that flickers" if block else "constant ids"
-        checks.same(f"C26 of {what}: 49 tracks", found, [49, expected], 1e-12)
+        results = tc(folder, ids, {"flow": zero, "flow_forward": zero}, **options).results[
+            "temporal"
+        ]
+        values = [results["tracks"]["tracks"], results["tracks"]["consistency"]]
+        description = "a block that flickers" if block else "constant ids"
+        checks.same(f"C26 of {description}: 49 tracks", values, [49, expected], 1e-12)

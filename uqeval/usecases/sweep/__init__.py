@@ -70,36 +70,36 @@ def sweep(
     from uqeval.engine.scheduler import Scheduler
 
     began = time.perf_counter()
-    given, machine = made(options, InputOptions, MachineOptions, function=sweep)
-    if given.regions:
+    input_options, machine = made(options, InputOptions, MachineOptions, function=sweep)
+    if input_options.regions:
         raise UsageError(
-            f"region={given.region!r}: a sweep evaluates whole images alone. Leave it out, or use "
-            "uqeval.evaluate(…, region=…)."
+            f"region={input_options.region!r}: a sweep evaluates whole images alone. Leave it "
+            "out, or use uqeval.evaluate(…, region=…)."
         )
-    asked = asked_of(
-        predictions, labels, metrics, reference, samples, repeats, seed, settings, given
+    request = asked_of(
+        predictions, labels, metrics, reference, samples, repeats, seed, settings, input_options
     )
-    scheduler = Scheduler(asked.inputs, machine.run(progress=progress or Silent()))
-    sections = scheduler.run(asked.passes)
+    scheduler = Scheduler(request.inputs, machine.run(progress=progress or Silent()))
+    sections = scheduler.run(request.passes)
     place = itertools.count()
-    groups = [[next(place) for _ in group] for group in asked.drawn]
-    own = {
-        "samples": asked.ms,
-        "repeats": [len(group) for group in asked.drawn],
+    groups = [[next(place) for _ in group] for group in request.drawn]
+    sweep_settings = {
+        "samples": request.ms,
+        "repeats": [len(group) for group in request.drawn],
         "seed": seed,
-        "subsets": [[list(subset) for subset in group] for group in asked.drawn],
+        "subsets": [[list(subset) for subset in group] for group in request.drawn],
         "definition": "paper",
     }
-    summary = summary_of(sections, asked.families, asked.ms, groups)
-    told = warnings_of(sections, asked.families, asked.ms, groups) + lost_pixels(summary)
+    summary = summary_of(sections, request.families, request.ms, groups)
+    messages = warnings_of(sections, request.families, request.ms, groups) + lost_pixels(summary)
     record = {
         "results": {"sweep": summary},
-        "items": [{"name": name} for name in asked.inputs.source.names],
-        "settings": asked.settings | {"sweep": own},
-        "numerics": numerics_of(sections, asked.families, groups),
-        "warnings": told,
+        "items": [{"name": name} for name in request.inputs.source.names],
+        "settings": request.settings | {"sweep": sweep_settings},
+        "numerics": numerics_of(sections, request.families, groups),
+        "warnings": messages,
     }
-    return report_of(asked.inputs, record, scheduler, time.perf_counter() - began)
+    return report_of(request.inputs, record, scheduler, time.perf_counter() - began)
 
 
 @dataclass(frozen=True)
@@ -123,7 +123,7 @@ def asked_of(
     repeats: int | Sequence[int] = 8,
     seed: int = 0,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
-    given: InputOptions | None = None,
+    input_options: InputOptions | None = None,
 ) -> Asked:
     """What `sweep` is asked for by these arguments of its, before any data are read.
 
@@ -131,19 +131,21 @@ def asked_of(
     """
     from uqeval.maps.subsets import subsets_of
 
-    given = given or InputOptions()
-    opened = open_inputs(predictions, labels, given, reference_follows=reference is not None)
-    families = _families(opened, metrics, settings or {}, reference is not None)
-    total = opened.source.samples or 1
-    ms = checked_samples(samples, total, opened.source.where)
-    drawn = draw(total, ms, checked_repeats(repeats, len(ms)), seed)
-    source = subsets_of(opened.source, [subset for group in drawn for subset in group])
-    opened = dataclasses.replace(opened, source=source)
+    input_options = input_options or InputOptions()
+    inputs = open_inputs(
+        predictions, labels, input_options, reference_follows=reference is not None
+    )
+    families = _families(inputs, metrics, settings or {}, reference is not None)
+    total = inputs.source.samples or 1
+    ms = checked_samples(samples, total, inputs.source.where)
+    subsets = draw(total, ms, checked_repeats(repeats, len(ms)), seed)
+    source = subsets_of(inputs.source, [subset for group in subsets for subset in group])
+    inputs = dataclasses.replace(inputs, source=source)
     if reference is not None:
-        opened = beside_reference(opened, reference, given)
-    passes, wanted, said, used = _passes(opened, families, source)
-    opened.source.want(sorted(wanted))
-    return Asked(opened, ms, drawn, passes, said, used)
+        inputs = beside_reference(inputs, reference, input_options)
+    passes, map_names, settings_by_key, used = _passes(inputs, families, source)
+    inputs.source.want(sorted(map_names))
+    return Asked(inputs, ms, subsets, passes, settings_by_key, used)
 
 
 def arguments(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -151,38 +153,45 @@ def arguments(options: Mapping[str, Any]) -> dict[str, Any]:
 
     Raises `UsageError` for `samples` and `repeats` that are no numbers.
     """
-    rest = dict(options)
+    other_options = dict(options)
     settings = {
-        family: {name: rest.pop(name)}
-        for family, name in (("sparsification", "error"), ("divergence", "clip")) if name in rest
+        family: {name: other_options.pop(name)}
+        for family, name in (("sparsification", "error"), ("divergence",
+        "clip")) if name in other_options
     }  # fmt: skip
     numbers = {
-        name: _numbers(name, rest.pop(name)) for name in ("samples", "repeats") if name in rest
+        name: _numbers(name, other_options.pop(name))
+        for name in ("samples", "repeats")
+        if name in other_options
     }
-    return {"metrics": rest.pop("metric", None), "settings": settings} | numbers | rest
+    return (
+        {"metrics": other_options.pop("metric", None), "settings": settings}
+        | numbers
+        | other_options
+    )
 
 
-def _numbers(option: str, given: Any) -> list[int]:
+def _numbers(option: str, value: Any) -> list[int]:
     """1, [1, 2] or "1,2" as numbers."""
-    parts = given if isinstance(given, list) else str(given).split(",")
+    parts = value if isinstance(value, list) else str(value).split(",")
     try:
-        return [int(part) for part in parts]
+        return [int(number) for number in parts]
     except ValueError:
         raise UsageError(
-            f"--{option} {quoted(given)}; expected whole numbers with commas between."
+            f"--{option} {quoted(value)}; expected whole numbers with commas between."
         ) from None
 
 
 def _families(
-    opened: Inputs,
+    inputs: Inputs,
     metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None,
     settings: Mapping[str, Mapping[str, Any]],
     reference: bool,
 ) -> dict[str, Mapping[str, Any]]:
     """The families to evaluate, with their options."""
     if metrics is None:
-        truth = opened.record.get("labels") or opened.record.get("target")
-        metrics = () if reference and not truth else DEFAULT[opened.source.kind]
+        truth = inputs.record.get("labels") or inputs.record.get("target")
+        metrics = () if reference and not truth else DEFAULT[inputs.source.kind]
     families = families_of(metrics)
     if reference:
         families.setdefault("divergence", {})
@@ -196,15 +205,15 @@ def _families(
 
 
 def _passes(
-    opened: Inputs,
+    inputs: Inputs,
     families: Mapping[str, Mapping[str, Any]],
     source: ClassSubsets | NumberSubsets,
 ) -> tuple[dict[str, Passes], set[str], dict[str, Any], list[Family]]:
     """Return the passes of every subset, keyed `<subset>:<family>`, and the maps that they read."""
-    info = opened.info()
+    info = inputs.info()
     passes: dict[str, Passes] = {}
-    wanted: set[str] = set()
-    said: dict[str, Any] = {}
+    map_names: set[str] = set()
+    settings_by_key: dict[str, Any] = {}
     used = known_families(families, info)
     for family in used:
         options = families[family.name]
@@ -218,29 +227,31 @@ def _passes(
                 f"a sweep evaluates one variant of {family.name}, but {len(settings)} are asked "
                 f"for: {', '.join(settings)}."
             )
-        ((key, chosen),) = settings.items()
-        said[key] = dataclasses.asdict(chosen)
-        maps = family.maps(chosen, info)
-        wanted |= maps
+        ((key, variant),) = settings.items()
+        settings_by_key[key] = dataclasses.asdict(variant)
+        maps = family.maps(variant, info)
+        map_names |= maps
         for k, subset in enumerate(source.subsets):
             fields = None
             if len(subset) == 1 and maps & source.of_several:
                 fields = _WITHOUT_SIGMA.get(family.name)
                 if not fields:
                     continue
-            own = dataclasses.replace(info, samples=len(subset))
-            evaluation = family.evaluations(key, chosen, own)[key]
+            subset_info = dataclasses.replace(info, samples=len(subset))
+            evaluation = family.evaluations(key, variant, subset_info)[key]
             passes[f"{k}:{family.name}"] = _of_subset(drive({key: evaluation}), k, fields)
-    return passes, wanted, said, used
+    return passes, map_names, settings_by_key, used
 
 
 def _of_subset(passes: Passes, subset: int, fields: Sequence[str] | None) -> Passes:
     """The same passes on the maps of one subset; of its results only some `fields`, or all."""
     from uqeval.metrics._evaluation import Section
 
-    found: dict[str, Section] = yield from renamed(passes, lambda tally: tally.seen(Subset(subset)))
-    (section,) = found.values()
+    sections: dict[str, Section] = yield from renamed(
+        passes, lambda tally: tally.seen(Subset(subset))
+    )
+    (section,) = sections.values()
     if fields is None:
         return section
-    kept = {k: v for k, v in section.results.items() if k.removesuffix("_reason") in fields}
-    return Section(kept, [])
+    results = {k: v for k, v in section.results.items() if k.removesuffix("_reason") in fields}
+    return Section(results, [])

@@ -26,20 +26,20 @@ def draw(
     if seed < 0:
         raise UsageError(f"--seed {seed}; expected a whole number from 0 on.")
     rng = np.random.Generator(np.random.PCG64(seed))
-    drawn: list[list[tuple[int, ...]]] = []
-    for m, wanted in zip(samples, repeats, strict=True):
+    chosen_subsets: list[list[tuple[int, ...]]] = []
+    for m, repeat_count in zip(samples, repeats, strict=True):
         possible = math.comb(total, m)
-        if possible <= 4 * wanted:
-            every = list(itertools.combinations(range(total), m))
-            chosen = rng.permutation(len(every))[:wanted]
-            drawn.append([every[int(i)] for i in sorted(chosen)])
+        if possible <= 4 * repeat_count:
+            all_subsets = list(itertools.combinations(range(total), m))
+            selected = rng.permutation(len(all_subsets))[:repeat_count]
+            chosen_subsets.append([all_subsets[int(i)] for i in sorted(selected)])
             continue
         subsets: dict[tuple[int, ...], None] = {}
-        while len(subsets) < wanted:
+        while len(subsets) < repeat_count:
             subset = sorted(rng.permutation(total)[:m].tolist())
             subsets[tuple(subset)] = None
-        drawn.append(list(subsets))
-    return drawn
+        chosen_subsets.append(list(subsets))
+    return chosen_subsets
 
 
 def checked_samples(samples: Sequence[int] | None, total: int, where: str) -> list[int]:
@@ -58,11 +58,11 @@ def checked_samples(samples: Sequence[int] | None, total: int, where: str) -> li
 
 def checked_repeats(repeats: int | Sequence[int], count: int) -> list[int]:
     """R for each M. Raises `UsageError` for what is below 1, or neither one number nor `count`."""
-    found = [repeats] * count if isinstance(repeats, int) else list(repeats)
-    if len(found) == 1:
-        found *= count
-    if len(found) != count or min(found, default=0) < 1:
+    counts = [repeats] * count if isinstance(repeats, int) else list(repeats)
+    if len(counts) == 1:
+        counts *= count
+    if len(counts) != count or min(counts, default=0) < 1:
         raise UsageError(
-            f"--repeats {found}; expected one number from 1 on, or one for each of the {count} Ms."
+            f"--repeats {counts}; expected one number from 1 on, or one for each of the {count} Ms."
         )
-    return found
+    return counts

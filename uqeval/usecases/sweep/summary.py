@@ -22,18 +22,22 @@ def summary_of(
     """{`<family>.<field>`: {m, repeats, mean, std, values}} for every number and curve."""
     summary: dict[str, Any] = {}
     for family in families:
-        found = [[_said(sections, k, family) for k in group] for group in groups]
+        results = [[_said(sections, k, family) for k in group] for group in groups]
         fields = dict.fromkeys(
-            name for group in found for one in group for name in one if _is_measured(name, one)
+            name
+            for group in results
+            for record in group
+            for name in record
+            if _is_measured(name, record)
         ) or dict.fromkeys(metric.field for metric in family.metrics)
         for name in fields:
-            values = [[one.get(name) for one in group] for group in found]
+            values = [[record.get(name) for record in group] for group in results]
             reasons = [
                 f"M = {m}: " + next(
-                    one.get(f"{name}_reason", _ONE_SAMPLE if m == 1 else "undefined there")
-                    for one, value in zip(own, group, strict=True) if value is None
+                    record.get(f"{name}_reason", _ONE_SAMPLE if m == 1 else "undefined there")
+                    for record, value in zip(records, group, strict=True) if value is None
                 )
-                for m, own, group in zip(ms, found, values, strict=True) if None in group
+                for m, records, group in zip(ms, results, values, strict=True) if None in group
             ]  # fmt: skip
             summary[f"{family.name}.{name}"] = {
                 "m": list(ms),
@@ -59,15 +63,15 @@ def _flat(results: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, A
             yield prefix + name, value
 
 
-def _is_measured(name: str, said: Mapping[str, Any]) -> bool:
+def _is_measured(name: str, record: Mapping[str, Any]) -> bool:
     """Whether a name is of a number, or of a curve, or would be; choices are none."""
-    value = said[name]
+    value = record[name]
     if isinstance(value, list):
         return bool(value) and all(_is_number(v) or v is None for v in value)
     choices = ("window", "stride", "accuracy_threshold", "alpha", "bins", "clip")
     if name.rpartition(".")[2] in choices:
         return False
-    return _is_number(value) or (value is None and f"{name}_reason" in said)
+    return _is_number(value) or (value is None and f"{name}_reason" in record)
 
 
 def _is_number(value: Any) -> bool:
@@ -94,24 +98,32 @@ def numerics_of(
     sections: Mapping[str, Section], families: Sequence[Family], groups: Sequence[Sequence[int]]
 ) -> dict[str, dict[str, list[list[int | None]]]]:
     """{family: {count: [M][draw]}}: what sections count; None where a family was not evaluated."""
-    found: dict[str, dict[str, list[list[int | None]]]] = {}
+    numerics: dict[str, dict[str, list[list[int | None]]]] = {}
     for family in families:
         counts = [
-            [own.numerics if (own := sections.get(f"{k}:{family.name}")) else {} for k in group]
+            [
+                section.numerics if (section := sections.get(f"{k}:{family.name}")) else {}
+                for k in group
+            ]
             for group in groups
         ]
-        names = dict.fromkeys(name for group in counts for one in group for name in one)
+        names = dict.fromkeys(
+            name for group in counts for counts_of_repeat in group for name in counts_of_repeat
+        )
         if names:
-            found[family.name] = {
-                name: [[one.get(name) for one in group] for group in counts] for name in names
+            numerics[family.name] = {
+                name: [
+                    [counts_of_repeat.get(name) for counts_of_repeat in group] for group in counts
+                ]
+                for name in names
             }
-    return found
+    return numerics
 
 
 def lost_pixels(summary: Mapping[str, Any]) -> list[str]:
     """A warning where samples that are NaN leave some subsets fewer pixels than others."""
-    for name, found in summary.items():
-        counts = [n for group in found["values"] for n in group if n is not None]
+    for name, fields in summary.items():
+        counts = [n for group in fields["values"] for n in group if n is not None]
         if name.endswith(".pixels") and min(counts) < max(counts):
             return [
                 f"the subsets evaluate {min(counts)} to {max(counts)} pixels ({name}): one is left "

@@ -17,23 +17,23 @@ Array = NDArray[Any]
 def members_of(stack: Stack, item: int) -> Iterator[Array]:
     """Yield each member or sample of an item as float64 [class, y, x], class 1 if not stored."""
     for member in stack.members:
-        part = member[item]
-        step = max(min(part.chunk("sample"), part.size("sample")), 1)
-        for begin in range(0, part.size("sample"), step):
-            block = _read(part, begin, min(begin + step, part.size("sample")))
-            scale = stack.scale(part.source.array) if block.dtype.kind in "iu" else 1.0
-            for one in block:
-                yield one.astype(np.float64) * scale
+        member_part = member[item]
+        step = max(min(member_part.chunk("sample"), member_part.size("sample")), 1)
+        for begin in range(0, member_part.size("sample"), step):
+            block = _read(member_part, begin, min(begin + step, member_part.size("sample")))
+            scale = stack.scale(member_part.source.array) if block.dtype.kind in "iu" else 1.0
+            for sample in block:
+                yield sample.astype(np.float64) * scale
 
 
-def _read(part: Part, begin: int, end: int) -> Array:
+def _read(member_part: Part, begin: int, end: int) -> Array:
     """Return some samples of a part as stored numbers [sample, class, y, x]."""
-    sizes = {axis: part.size(axis) for axis in ("class", "y", "x")}
-    where = {axis: slice(0, size) for axis, size in sizes.items()} | {"sample": slice(begin, end)}
-    index = part.source.index
-    where["item"] = slice(index, None if index is None else index + 1)
-    values = part.source.array.read(tuple(where[axis] for axis in part.axes))
-    axes = list(part.axes)
+    sizes = {axis: member_part.size(axis) for axis in ("class", "y", "x")}
+    region = {axis: slice(0, size) for axis, size in sizes.items()} | {"sample": slice(begin, end)}
+    index = member_part.source.index
+    region["item"] = slice(index, None if index is None else index + 1)
+    values = member_part.source.array.read(tuple(region[axis] for axis in member_part.axes))
+    axes = list(member_part.axes)
     if "item" in axes:
         values = np.take(values, 0, axis=axes.index("item"))
         axes.remove("item")

@@ -23,8 +23,8 @@ def ratio(a: float, b: float) -> float | None:
 
 def confusion(label: Array, prediction: Array, classes: int) -> Array:
     """Return pixels [label, prediction] of flat ids."""
-    joined = np.bincount(label * classes + prediction, minlength=classes * classes)
-    return joined.reshape(classes, classes)
+    pair_counts = np.bincount(label * classes + prediction, minlength=classes * classes)
+    return pair_counts.reshape(classes, classes)
 
 
 def segmentation(matrix: Array) -> dict[str, Any]:
@@ -52,35 +52,35 @@ class Patches:
 
 def patches(right: Array, uncertainty: Array, void: Array, window: int, stride: int) -> Patches:
     """Return the patches of maps [y, x], row by row; incomplete ones and void ones are dropped."""
-    found: list[tuple[int, int, np.float32]] = []
+    all_patches: list[tuple[int, int, np.float32]] = []
     height, width = right.shape
     values = uncertainty.astype(np.float64)
     for y in range(0, height - window + 1, stride):
         for x in range(0, width - window + 1, stride):
             box = (slice(y, y + window), slice(x, x + window))
-            kept = ~void[box]
-            if kept.any():
-                own = values[box][kept]
-                mean = np.float32(math.fsum(own) / own.size)
-                found.append((int(right[box][kept].sum()), int(own.size), mean))
-    columns = list(zip(*found, strict=True)) or [(), (), ()]
+            is_valid = ~void[box]
+            if is_valid.any():
+                evaluated = values[box][is_valid]
+                mean = np.float32(math.fsum(evaluated) / evaluated.size)
+                all_patches.append((int(right[box][is_valid].sum()), int(evaluated.size), mean))
+    columns = list(zip(*all_patches, strict=True)) or [(), (), ()]
     return Patches(
         np.array(columns[0], np.int64), np.array(columns[1], np.int64),
         np.array(columns[2], np.float32),
     )  # fmt: skip
 
 
-def patch_counts(own: Patches, settings: Mapping[str, Any], threshold: float) -> dict[str, int]:
+def patch_counts(patches: Patches, settings: Mapping[str, Any], threshold: float) -> dict[str, int]:
     """Return n_ac … n_iu at the thresholds, and `near`: patches too close to call in float32."""
     limit = np.float32(threshold)
-    share = own.right / np.maximum(own.valid, 1)
+    share = patches.right / np.maximum(patches.valid, 1)
     least = settings["accuracy_threshold"]
     accurate = share > least if settings["accuracy_op"] == ">" else share >= least
-    uncertain = own.mean > limit if settings["uncertainty_op"] == ">" else own.mean >= limit
+    uncertain = patches.mean > limit if settings["uncertainty_op"] == ">" else patches.mean >= limit
     return {
         "n_ac": int((accurate & ~uncertain).sum()), "n_au": int((accurate & uncertain).sum()),
         "n_ic": int((~accurate & ~uncertain).sum()), "n_iu": int((~accurate & uncertain).sum()),
-        "near": int((np.abs(own.mean.astype(np.float64) - threshold) <= NEAR).sum()),
+        "near": int((np.abs(patches.mean.astype(np.float64) - threshold) <= NEAR).sum()),
     }  # fmt: skip
 
 
@@ -89,22 +89,22 @@ def patch_scores(n: Mapping[str, int]) -> dict[str, float | None]:
     n_ac, n_au, n_ic, n_iu = (n[k] for k in ("n_ac", "n_au", "n_ic", "n_iu"))
     total = n_ac + n_au + n_ic + n_iu
     a, c = ratio(n_ac + n_au, total), ratio(n_ac + n_ic, total)
-    found: dict[str, float | None] = {
+    scores: dict[str, float | None] = {
         "p_accurate": a, "p_certain": c, "pavpu": ratio(n_ac + n_iu, total),
         "p_accurate_given_certain": ratio(n_ac, n_ac + n_ic),
         "p_uncertain_given_inaccurate": ratio(n_iu, n_ic + n_iu),
         "pavpu_chance": None, "phi": None, "surplus": None, "half_surplus": None,
     }  # fmt: skip
     if a is None or c is None:
-        return found
-    found["pavpu_chance"] = a * c + (1 - a) * (1 - c)
+        return scores
+    scores["pavpu_chance"] = a * c + (1 - a) * (1 - c)
     covariance = (n_ac * n_iu - n_au * n_ic) / total**2
     if 0 < a < 1:
-        found["half_surplus"] = covariance / math.sqrt(a * (1 - a))
-        found["surplus"] = 2 * covariance / math.sqrt(a * (1 - a))
+        scores["half_surplus"] = covariance / math.sqrt(a * (1 - a))
+        scores["surplus"] = 2 * covariance / math.sqrt(a * (1 - a))
         if 0 < c < 1:
-            found["phi"] = covariance / math.sqrt(a * (1 - a) * c * (1 - c))
-    return found
+            scores["phi"] = covariance / math.sqrt(a * (1 - a) * c * (1 - c))
+    return scores
 
 
 def equal_width(value: Array, hit: Array, bins: int) -> tuple[Array, int]:
@@ -112,9 +112,9 @@ def equal_width(value: Array, hit: Array, bins: int) -> tuple[Array, int]:
     wide = value.astype(np.float64)
     place = np.clip(np.ceil(bins * wide), 1, bins).astype(np.int64) - 1
     rows = [np.bincount(place, weights=w, minlength=bins) for w in (None, hit, wide)]
-    apart = np.abs(bins * wide - np.round(bins * wide))
+    distance = np.abs(bins * wide - np.round(bins * wide))
     inner = (np.round(bins * wide) > 0) & (np.round(bins * wide) < bins)
-    return np.stack(rows, axis=1), int(((apart <= bins * NEAR / 10) & inner).sum())
+    return np.stack(rows, axis=1), int(((distance <= bins * NEAR / 10) & inner).sum())
 
 
 def gaps(bins: Array) -> tuple[float | None, float | None]:
@@ -122,8 +122,8 @@ def gaps(bins: Array) -> tuple[float | None, float | None]:
     filled = bins[bins[:, 0] > 0]
     if not len(filled):
         return None, None
-    apart = np.abs(filled[:, 1] - filled[:, 2])
-    return float(apart.sum() / filled[:, 0].sum()), float((apart / filled[:, 0]).max())
+    differences = np.abs(filled[:, 1] - filled[:, 2])
+    return float(differences.sum() / filled[:, 0].sum()), float((differences / filled[:, 0]).max())
 
 
 def adaptive_ece(confidence: Array, hit: Array, bins: int) -> float | None:

@@ -50,20 +50,20 @@ def maps_of_samples(stack: Stack, item: int) -> dict[str, Array]:
     the predicted class's probability.
     """
     empty: Array = np.zeros(0)
-    total = squares = entropies = votes = first = same = empty
+    total = squares = entropies = votes = first = identical_votes = empty
     count = 0
     for p in probabilities_of(stack, item):
         if not count:
             total, squares, first = np.zeros_like(p), np.zeros_like(p), p
             entropies, votes = np.zeros(p.shape[1:]), np.zeros(p.shape, np.int32)
-            same = np.ones(p.shape[1:], bool)
+            identical_votes = np.ones(p.shape[1:], bool)
         count += 1
         total += p
         squares += (p - first) ** 2
         entropies -= _plogp(p).sum(axis=0)
         best = p.argmax(axis=0)
         np.put_along_axis(votes, best[None], np.take_along_axis(votes, best[None], 0) + 1, 0)
-        same &= (p == first).all(axis=0)
+        identical_votes &= (p == first).all(axis=0)
     mean = total / count
     prediction = mean.argmax(axis=0)
     entropy = np.maximum(-_plogp(mean).sum(axis=0), 0.0)
@@ -72,32 +72,36 @@ def maps_of_samples(stack: Stack, item: int) -> dict[str, Array]:
         "expected_entropy": entropies / count, "confidence": mean.max(axis=0),
     }  # fmt: skip
     if count > 1:
-        chosen = prediction[None]
-        shift = np.take_along_axis(mean - first, chosen, 0)[0]
-        variance = np.take_along_axis(squares, chosen, 0)[0] / count - shift**2
-        maps["mutual_information"] = np.where(same, 0, np.maximum(entropy - entropies / count, 0))
+        predicted = prediction[None]
+        shift = np.take_along_axis(mean - first, predicted, 0)[0]
+        variance = np.take_along_axis(squares, predicted, 0)[0] / count - shift**2
+        maps["mutual_information"] = np.where(
+            identical_votes, 0, np.maximum(entropy - entropies / count, 0)
+        )
         maps["variation_ratio"] = 1 - votes.max(axis=0) / count
-        maps["std"] = np.where(same, 0, np.sqrt(np.maximum(variance, 0)))
+        maps["std"] = np.where(identical_votes, 0, np.sqrt(np.maximum(variance, 0)))
     return maps
 
 
 def class_maps(source: Any, item: int) -> ClassMaps:
     """Return the maps of an item of opened class data, from samples or from stored maps."""
     if source.stack is not None:
-        found = maps_of_samples(source.stack, item)
+        images = maps_of_samples(source.stack, item)
     else:
         names = {"predictions": "prediction", "mean_probs": "probs"}
-        found = {names.get(name, name): planes.read(item) for name, planes in source.stored.items()}
-    prediction = found.pop("prediction").astype(np.int64)
-    probs = found.pop("probs", None)
+        images = {
+            names.get(name, name): planes.read(item) for name, planes in source.stored.items()
+        }
+    prediction = images.pop("prediction").astype(np.int64)
+    probs = images.pop("probs", None)
     maps = ClassMaps(prediction, np.zeros(prediction.shape, bool), probs=probs)
-    if "confidence" in found:
-        confidence = found.pop("confidence").astype(np.float32)
+    if "confidence" in images:
+        confidence = images.pop("confidence").astype(np.float32)
         maps.confidence = confidence
         maps.uncertainty["confidence"] = (1 - confidence.astype(np.float64)).astype(np.float32)
-    maps.brier, maps.label_probability = found.pop("brier", None), None
-    maps.label_probability = found.pop("label_probability", None)
-    maps.uncertainty |= {name: values.astype(np.float32) for name, values in found.items()}
+    maps.brier, maps.label_probability = images.pop("brier", None), None
+    maps.label_probability = images.pop("label_probability", None)
+    maps.uncertainty |= {name: values.astype(np.float32) for name, values in images.items()}
     if source.labels is not None:
         _with_labels(maps, source.labels.planes.read(item), source.labels.ignore_index)
     return maps
@@ -110,6 +114,6 @@ def _with_labels(maps: ClassMaps, label: Array, ignore_index: int) -> None:
     maps.label = np.where(maps.void, 0, label)
     if maps.probs is not None:
         wide = maps.probs.astype(np.float64)
-        own = np.take_along_axis(wide, maps.label[None], 0)[0]
-        maps.label_probability = own
-        maps.brier = (wide**2).sum(axis=0) - own**2 + (1 - own) ** 2
+        label_probs = np.take_along_axis(wide, maps.label[None], 0)[0]
+        maps.label_probability = label_probs
+        maps.brier = (wide**2).sum(axis=0) - label_probs**2 + (1 - label_probs) ** 2

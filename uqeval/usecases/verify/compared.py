@@ -38,45 +38,45 @@ class Tally:
 
 
 def compare(
-    where: str, key: str, reported: Mapping[str, Any], found: Mapping[str, Any],
-    slack: Mapping[str, float] | None = None, into: Tally | None = None,
+    where: str, key: str, reported: Mapping[str, Any], recomputed: Mapping[str, Any],
+    slack: Mapping[str, float] | None = None, tally_of_differences: Tally | None = None,
 ) -> Tally:  # fmt: skip
     """Compare the fields that both have; `slack`: more that a field may differ, absolute."""
-    tally = into if into is not None else Tally(0, [])
+    tally = tally_of_differences if tally_of_differences is not None else Tally(0, [])
     family = family_of(key)
     tolerance = TOLERANCE.get(family, DEFAULT)
-    for field, ours, theirs in _fields(reported, found):
+    for field, first, second in _fields(reported, recomputed):
         tally.compared += 1
         extra = (slack or {}).get(field, 0.0)
-        apart = distance(ours, theirs)
-        if math.isfinite(apart):
-            tally.largest = max(tally.largest, apart / max(1.0, abs(theirs or 0.0)))
-        whole = isinstance(ours, int) and isinstance(theirs, int)
-        limit = extra + (0.0 if whole else tolerance * max(1.0, abs(theirs or 0.0)))
-        if not apart <= limit:
-            tally.differences.append(Difference(where, f"{key}.{field}", ours, theirs))
+        difference = distance(first, second)
+        if math.isfinite(difference):
+            tally.largest = max(tally.largest, difference / max(1.0, abs(second or 0.0)))
+        are_integers = isinstance(first, int) and isinstance(second, int)
+        limit = extra + (0.0 if are_integers else tolerance * max(1.0, abs(second or 0.0)))
+        if not difference <= limit:
+            tally.differences.append(Difference(where, f"{key}.{field}", first, second))
     return tally
 
 
 def _fields(
-    reported: Mapping[str, Any], found: Mapping[str, Any]
+    reported: Mapping[str, Any], recomputed: Mapping[str, Any]
 ) -> Iterator[tuple[str, Any, Any]]:
-    for field, theirs in found.items():
+    for field, recomputed_value in recomputed.items():
         if field not in reported:
             continue
-        ours = reported[field]
-        if isinstance(theirs, dict) and isinstance(ours, dict):
-            for name in dict.fromkeys((*ours, *theirs)):
-                yield f"{field}.{name}", ours.get(name), theirs.get(name)
+        reported_value = reported[field]
+        if isinstance(recomputed_value, dict) and isinstance(reported_value, dict):
+            for name in dict.fromkeys((*reported_value, *recomputed_value)):
+                yield f"{field}.{name}", reported_value.get(name), recomputed_value.get(name)
         else:
-            yield field, ours, theirs
+            yield field, reported_value, recomputed_value
 
 
-def distance(ours: Any, theirs: Any) -> float:
+def distance(first: Any, second: Any) -> float:
     """Return how far two values are apart: 0 for two that are undefined, ∞ for one."""
-    if ours is None and theirs is None:
+    if first is None and second is None:
         return 0.0
-    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (ours, theirs))
+    numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (first, second))
     if not numbers:
-        return 0.0 if ours == theirs else math.inf
-    return abs(float(ours) - float(theirs))
+        return 0.0 if first == second else math.inf
+    return abs(float(first) - float(second))

@@ -37,13 +37,13 @@ def of_numbers(
     p = np.arange(1, levels + 1) / (levels + 1)
     factors = [quantile_factor(q, settings["distribution"]) for q in p]
     rows = []
-    for own in parts:
-        sigma = own.sigma_of(settings["uncertainty"])
+    for item in parts:
+        sigma = item.sigma_of(settings["uncertainty"])
         if sigma is None:
             return {}
-        e = own.error
-        inside = [np.count_nonzero(e <= factor * sigma) for factor in factors]
-        rows.append([e.size, float((e**2).sum()), float(e.sum()), *inside])
+        e = item.error
+        level_counts = [np.count_nonzero(e <= factor * sigma) for factor in factors]
+        rows.append([e.size, float((e**2).sum()), float(e.sum()), *level_counts])
     counts = np.array(rows, np.float64)
 
     def gaps(s: Array) -> tuple[Array, Array]:
@@ -63,39 +63,43 @@ def of_numbers(
 
 def _segmentation(parts: Sequence[Pixels]) -> dict[str, Counted]:
     classes = parts[0].classes
-    matrices = [cs.confusion(own.label, own.prediction, classes) for own in parts]
+    matrices = [cs.confusion(item.label, item.prediction, classes) for item in parts]
     right = np.array([np.diag(m) for m in matrices], np.float64)
     label, predicted = (np.array([m.sum(axis=a) for m in matrices], np.float64) for a in (1, 0))
     counts = np.concatenate([right, label, predicted], axis=1)
 
-    def split(s: Array) -> list[Array]:
+    def columns(s: Array) -> list[Array]:
         return np.split(s, 3, axis=1)
 
     def iou(s: Array) -> Array:
-        r, n, m = split(s)
+        r, n, m = columns(s)
         return _mean_ratio(r, n + m - r)
 
     return {
         "pixel_accuracy": Counted(
-            counts, lambda s: split(s)[0].sum(1) / split(s)[1].sum(1), lambda s: split(s)[1].sum(1)
+            counts,
+            lambda s: columns(s)[0].sum(1) / columns(s)[1].sum(1),
+            lambda s: columns(s)[1].sum(1),
         ),
-        "mean_accuracy": Counted(counts, lambda s: _mean_ratio(*split(s)[:2])),
+        "mean_accuracy": Counted(counts, lambda s: _mean_ratio(*columns(s)[:2])),
         "miou": Counted(counts, iou),
     }
 
 
 def _mean_ratio(a: Array, b: Array) -> Array:
     """Return the mean of a/b over the classes with b > 0; NaN without any."""
-    known = b > 0
-    ratios = np.where(known, a / np.where(known, b, 1), 0.0).sum(axis=1)
-    found: Array = np.where(known.any(axis=1), ratios / np.maximum(known.sum(axis=1), 1), np.nan)
-    return found
+    nonempty = b > 0
+    ratios = np.where(nonempty, a / np.where(nonempty, b, 1), 0.0).sum(axis=1)
+    ratios_of_sets: Array = np.where(
+        nonempty.any(axis=1), ratios / np.maximum(nonempty.sum(axis=1), 1), np.nan
+    )
+    return ratios_of_sets
 
 
 def _patches(
     key: str, parts: Sequence[Pixels], settings: Mapping[str, Any], threshold: float
 ) -> dict[str, Counted]:
-    rows = [cs.patch_counts(own.patches[key], settings, threshold) for own in parts]
+    rows = [cs.patch_counts(item.patches[key], settings, threshold) for item in parts]
     if any(row["near"] for row in rows):
         return {}  # a patch within a rounding error of the threshold may count either way
     counts = np.array([[r["n_ac"], r["n_au"], r["n_ic"], r["n_iu"]] for r in rows], np.float64)
@@ -104,16 +108,16 @@ def _patches(
         "pavpu": ((0, 3), (0, 1, 2, 3)), "p_accurate_given_certain": ((0,), (0, 2)),
         "p_uncertain_given_inaccurate": ((3,), (2, 3)),
     }  # fmt: skip
-    found = {name: _share(counts, *columns) for name, columns in shares.items()}
+    scores = {name: _share(counts, *columns) for name, columns in shares.items()}
     for name in ("pavpu_chance", "phi", "surplus", "half_surplus"):
-        found[name] = Counted(counts, lambda s, name=name: _of_counts(s, name))  # type: ignore[misc]
-    return found
+        scores[name] = Counted(counts, lambda s, name=name: _of_counts(s, name))  # type: ignore[misc]
+    return scores
 
 
 def _share(counts: Array, events: tuple[int, ...], trials: tuple[int, ...]) -> Counted:
     def of(s: Array) -> Array:
-        found: Array = s[:, trials].sum(axis=1)
-        return found
+        total: Array = s[:, trials].sum(axis=1)
+        return total
 
     return Counted(counts, lambda s: s[:, events].sum(axis=1) / of(s), of)
 
@@ -121,32 +125,37 @@ def _share(counts: Array, events: tuple[int, ...], trials: tuple[int, ...]) -> C
 def _of_counts(sums: Array, name: str) -> Array:
     """Return a score of four counts of each set."""
     fields = ("n_ac", "n_au", "n_ic", "n_iu")
-    each = sums.astype(np.int64).tolist()
-    rows = [cs.patch_scores(dict(zip(fields, row, strict=True)))[name] for row in each]
+    count_rows = sums.astype(np.int64).tolist()
+    rows = [cs.patch_scores(dict(zip(fields, row, strict=True)))[name] for row in count_rows]
     return np.array([np.nan if value is None else value for value in rows])
 
 
 def _calibration(parts: Sequence[Pixels], settings: Mapping[str, Any]) -> dict[str, Counted]:
-    bins, found = settings["bins"], {}
-    n = max(sum(own.label.size for own in parts), 1)
-    if all("confidence" in own.maps for own in parts):
-        each = [cs.equal_width(own.maps["confidence"], ~own.wrong, bins) for own in parts]
-        rows, near = np.array([own[0] for own in each]), sum(own[1] for own in each)
-        found["ece"] = _gaps(rows[:, None], slack=2 * near / n)
-        if not near:
-            found["mce"] = _gaps(rows[:, None], largest=True)
-    if all(own.by_class is not None for own in parts):
-        near = sum(own.near_edges for own in parts)
-        rows = np.array([own.by_class for own in parts])
-        found["classwise_ece"] = _gaps(rows, slack=2 * near / n)
+    bins, scores = settings["bins"], {}
+    n = max(sum(item.label.size for item in parts), 1)
+    if all("confidence" in item.maps for item in parts):
+        item_bins = [cs.equal_width(item.maps["confidence"], ~item.wrong, bins) for item in parts]
+        rows, uncertain = (
+            np.array([pair[0] for pair in item_bins]),
+            sum(pair[1] for pair in item_bins),
+        )
+        scores["ece"] = _gaps(rows[:, None], slack=2 * uncertain / n)
+        if not uncertain:
+            scores["mce"] = _gaps(rows[:, None], largest=True)
+    if all(item.by_class is not None for item in parts):
+        uncertain = sum(item.near_edges for item in parts)
+        rows = np.array([item.by_class for item in parts])
+        scores["classwise_ece"] = _gaps(rows, slack=2 * uncertain / n)
     for name, field in (("brier", "brier"), ("nll", "label_probability")):
-        if all(field in own.maps for own in parts):
-            values = [own.maps[field].astype(np.float64) for own in parts]
+        if all(field in item.maps for item in parts):
+            values = [item.maps[field].astype(np.float64) for item in parts]
             if name == "nll":
-                values = [-np.log(np.maximum(own, settings["clip"])) for own in values]
-            counts = np.array([[own.sum(), own.size] for own in values])
-            found[name] = Counted(counts, lambda s: s[:, 0] / s[:, 1])
-    return found
+                values = [
+                    -np.log(np.maximum(item_values, settings["clip"])) for item_values in values
+                ]
+            counts = np.array([[item_values.sum(), item_values.size] for item_values in values])
+            scores[name] = Counted(counts, lambda s: s[:, 0] / s[:, 1])
+    return scores
 
 
 def _gaps(rows: Array, *, largest: bool = False, slack: float = 0.0) -> Counted:
@@ -164,7 +173,7 @@ def _gaps(rows: Array, *, largest: bool = False, slack: float = 0.0) -> Counted:
 
     def score(s: Array) -> Array:
         signed, weights = gaps(s)
-        apart = np.abs(signed) * weights
-        return np.asarray(apart.max(axis=1) if largest else apart.sum(axis=1))
+        weighted = np.abs(signed) * weights
+        return np.asarray(weighted.max(axis=1) if largest else weighted.sum(axis=1))
 
     return Counted(counts, score, gaps=gaps, largest=largest, slack=slack)

@@ -26,12 +26,12 @@ def estimates(
         bins = int(results.get("sweep_bins") or 1)
         last = [math.ceil(k * n / bins) - 1 for k in range(1, bins)]
     else:  # as numpy.array_split cuts the sorted confidences
-        sizes = [len(part) for part in np.array_split(np.arange(n), min(settings["bins"], n))]
+        sizes = [len(block) for block in np.array_split(np.arange(n), min(settings["bins"], n))]
         last = (np.cumsum(sizes)[:-1] - 1).tolist()
     place = np.searchsorted(ordered[last], confidence, side="left")  # equal ones share a bin
     count, hits, sums = (
-        np.bincount(place, weights=own, minlength=len(last) + 1)
-        for own in (None, right, confidence.astype(np.float64))
+        np.bincount(place, weights=numbers, minlength=len(last) + 1)
+        for numbers in (None, right, confidence.astype(np.float64))
     )
     filled = count > 0
     count, hits, sums = count[filled], hits[filled], sums[filled]
@@ -41,9 +41,9 @@ def estimates(
             "sweep_l1": float(share @ gap), "sweep_l2": math.sqrt(float(share @ gap**2)),
         }  # fmt: skip
     if name == "kumar-l2":
-        several = count > 1
-        noise = accuracy[several] * (1 - accuracy[several]) / (count[several] - 1)
-        total = float(share[several] @ (gap[several] ** 2 - noise))
+        has_several = count > 1
+        noise = accuracy[has_several] * (1 - accuracy[has_several]) / (count[has_several] - 1)
+        total = float(share[has_several] @ (gap[has_several] ** 2 - noise))
         return {"kumar_l2": math.sqrt(max(total, 0.0))}
     if (count == 1).any():
         return {"kumar_l1": None}

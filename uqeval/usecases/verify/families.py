@@ -53,8 +53,8 @@ def not_covered(key: str, settings: Mapping[str, Any]) -> str | None:
     """Return why the scores under a key are not recomputed; None if they are."""
     family = family_of(key)
     if family not in COVERED or "@" in key:
-        what = "scores of regions are" if "@" in key else f"{family} is"
-        return f"{what} not in the plain path"
+        subject = "scores of regions are" if "@" in key else f"{family} is"
+        return f"{subject} not in the plain path"
     if family == "temporal":
         return video.not_covered(settings)
     for name, values in _PLAIN.get(family, {}).items():
@@ -89,161 +89,164 @@ class Pixels:
     @property
     def wrong(self) -> Array:
         """Whether the prediction is not the label."""
-        apart: Array = self.label != self.prediction
-        return apart
+        differs: Array = self.label != self.prediction
+        return differs
 
 
 def pixels_of(maps: ClassMaps, settings: Mapping[str, Mapping[str, Any]], classes: int) -> Pixels:
     """Return the pixels of an item, with the patches and class bins that settings ask for."""
     assert maps.label is not None
-    own = {name: values for name, values in (
+    named_values = {name: values for name, values in (
         ("confidence", maps.confidence), ("brier", maps.brier),
         ("label_probability", maps.label_probability)) if values is not None}  # fmt: skip
-    found = Pixels(
+    pixels = Pixels(
         maps.valid(maps.label), maps.valid(maps.prediction),
-        {name: maps.valid(values) for name, values in own.items()}, classes,
+        {name: maps.valid(values) for name, values in named_values.items()}, classes,
     )  # fmt: skip
-    for key, chosen in settings.items():
+    for key, variant in settings.items():
         family = family_of(key)
-        if not_covered(key, chosen):
+        if not_covered(key, variant):
             continue
         if family in ("pavpu", "failure", "sparsification"):
-            values = uncertainty_of(maps, chosen, classes)
+            values = uncertainty_of(maps, variant, classes)
             if values is not None:
-                found.maps[key] = maps.valid(values)
+                pixels.maps[key] = maps.valid(values)
             if values is not None and family == "pavpu":
                 right = (maps.prediction == maps.label) & ~maps.void
-                size = chosen["window"], chosen["stride"]
-                found.patches[key] = cs.patches(right, values, maps.void, *size)
+                size = variant["window"], variant["stride"]
+                pixels.patches[key] = cs.patches(right, values, maps.void, *size)
         if family == "calibration" and maps.probs is not None:
-            _add_class_bins(found, maps, chosen["bins"])
-    return found
+            _add_class_bins(pixels, maps, variant["bins"])
+    return pixels
 
 
-def _add_class_bins(found: Pixels, maps: ClassMaps, bins: int) -> None:
+def _add_class_bins(pixels: Pixels, maps: ClassMaps, bins: int) -> None:
     assert maps.probs is not None
     rows = []
     for c, p in enumerate(maps.valid(maps.probs)):
-        own, near = cs.equal_width(p, found.label == c, bins)
-        rows.append(own)
-        found.near_edges += near
-    found.by_class = np.stack(rows)
+        class_bins, uncertain = cs.equal_width(p, pixels.label == c, bins)
+        rows.append(class_bins)
+        pixels.near_edges += uncertain
+    pixels.by_class = np.stack(rows)
 
 
 def joined(parts: list[Pixels]) -> Pixels:
     """Return the pixels of several items as one."""
     first = parts[0]
-    found = Pixels(
+    pixels = Pixels(
         np.concatenate([p.label for p in parts]), np.concatenate([p.prediction for p in parts]),
         {name: np.concatenate([p.maps[name] for p in parts]) for name in first.maps},
         first.classes, near_edges=sum(p.near_edges for p in parts),
     )  # fmt: skip
     for key in first.patches:
-        own = [p.patches[key] for p in parts]
-        found.patches[key] = cs.Patches(*(
-            np.concatenate([getattr(p, name) for p in own]) for name in ("right", "valid", "mean")
+        patches = [p.patches[key] for p in parts]
+        pixels.patches[key] = cs.Patches(*(
+            np.concatenate([getattr(p, name) for p in patches]) for name in ("right", "valid",
+            "mean")
         ))  # fmt: skip
     if first.by_class is not None:
-        found.by_class = np.sum([p.by_class for p in parts if p.by_class is not None], axis=0)
-    return found
+        pixels.by_class = np.sum([p.by_class for p in parts if p.by_class is not None], axis=0)
+    return pixels
 
 
 def of_classes(
-    key: str, own: Pixels, settings: Mapping[str, Any], results: Mapping[str, Any],
+    key: str, pixels: Pixels, settings: Mapping[str, Any], results: Mapping[str, Any],
     reported: Mapping[str, Any],
 ) -> Found | str:  # fmt: skip
     """Return the scores under a key of some pixels, or why there are none."""
     family = family_of(key)
     if family == "segmentation":
-        matrix = cs.confusion(own.label, own.prediction, own.classes)
+        matrix = cs.confusion(pixels.label, pixels.prediction, pixels.classes)
         return Found(cs.segmentation(matrix))
     if family == "calibration":
-        return _calibration(own, settings, results if reported is results else None)
-    if key not in own.maps:
+        return _calibration(pixels, settings, results if reported is results else None)
+    if key not in pixels.maps:
         return f"the store holds no map {settings['uncertainty']} to recompute it from"
     if family == "pavpu":
-        return _pavpu(own.patches[key], settings, results, reported)
+        return _pavpu(pixels.patches[key], settings, results, reported)
     if family == "failure":
-        found = ranks.failure(own.maps[key], own.wrong)
+        scores = ranks.failure(pixels.maps[key], pixels.wrong)
         threshold = results.get("uncertainty_threshold")
-        found["undetected_error_rate"], near = ranks.undetected(
-            own.maps[key], own.wrong, threshold
+        scores["undetected_error_rate"], uncertain = ranks.undetected(
+            pixels.maps[key], pixels.wrong, threshold
         )  # fmt: skip
-        slack = {"undetected_error_rate": near / max(own.label.size, 1)}
+        slack = {"undetected_error_rate": uncertain / max(pixels.label.size, 1)}
         # Areas of the set are computed in bins of ranks, with the bound of that beside them.
-        bounds = {name: reported.get(f"{name}_bound") for name in found}
+        bounds = {name: reported.get(f"{name}_bound") for name in scores}
         slack |= {name: min(float(b), _MOST_BOUND) for name, b in bounds.items() if b is not None}
-        return Found(found, slack)
-    error = own.wrong.astype(np.float64)
+        return Found(scores, slack)
+    error = pixels.wrong.astype(np.float64)
     if settings["error"] == "brier":
-        if "brier" not in own.maps:
+        if "brier" not in pixels.maps:
             return "the store holds neither brier nor mean_probs to recompute it from"
-        error = own.maps["brier"]
-    return Found(ranks.sparsification(own.maps[key], error, settings["steps"], False))
+        error = pixels.maps["brier"]
+    return Found(ranks.sparsification(pixels.maps[key], error, settings["steps"], False))
 
 
 def _pavpu(
-    own: cs.Patches, settings: Mapping[str, Any], results: Mapping[str, Any],
+    patches: cs.Patches, settings: Mapping[str, Any], results: Mapping[str, Any],
     reported: Mapping[str, Any],
 ) -> Found | str:  # fmt: skip
     threshold = results.get("uncertainty_threshold")
     if threshold is None:
         return "its threshold is undefined"
-    counts = cs.patch_counts(own, settings, threshold)
-    near = float(counts.pop("near"))
-    slack = dict.fromkeys(counts, near)
+    counts = cs.patch_counts(patches, settings, threshold)
+    uncertain = float(counts.pop("near"))
+    slack = dict.fromkeys(counts, uncertain)
     # What follows from the counts is held against the report's own, which may differ by `near`.
-    said = {name: int(reported.get(name) or 0) for name in counts}
-    return Found(counts | cs.patch_scores(said), slack)
+    reported_counts = {name: int(reported.get(name) or 0) for name in counts}
+    return Found(counts | cs.patch_scores(reported_counts), slack)
 
 
 def _calibration(
-    own: Pixels, settings: Mapping[str, Any], of_set: Mapping[str, Any] | None
+    pixels: Pixels, settings: Mapping[str, Any], of_set: Mapping[str, Any] | None
 ) -> Found | str:
     """`of_set`: the results of the set, None for an item, which has no published estimates."""
-    found: dict[str, Any] = {}
-    right = ~own.wrong
+    scores: dict[str, Any] = {}
+    right = ~pixels.wrong
     slack: dict[str, float] = {}
-    n = max(own.label.size, 1)
-    if "confidence" in own.maps:
-        conf = own.maps["confidence"]
-        bins, near = cs.equal_width(conf, right, settings["bins"])
-        found["ece"], found["mce"] = cs.gaps(bins)
-        slack = {"ece": 2 * near / n, "mce": float(near > 0)}
+    n = max(pixels.label.size, 1)
+    if "confidence" in pixels.maps:
+        conf = pixels.maps["confidence"]
+        bins, uncertain = cs.equal_width(conf, right, settings["bins"])
+        scores["ece"], scores["mce"] = cs.gaps(bins)
+        slack = {"ece": 2 * uncertain / n, "mce": float(uncertain > 0)}
         if settings["adaptive"]:
-            found["adaptive_ece"] = cs.adaptive_ece(conf, right, settings["bins"])
+            scores["adaptive_ece"] = cs.adaptive_ece(conf, right, settings["bins"])
         if of_set is not None:
-            found |= estimates(conf, right, settings, of_set)
-    if own.by_class is not None:
-        of_each = [cs.gaps(rows)[0] for rows in own.by_class]
-        known = [v for v in of_each if v is not None]
-        found["classwise_ece"] = float(np.mean(known)) if known else None
-        slack["classwise_ece"] = 2 * own.near_edges / n / own.classes
-    if "brier" in own.maps:
-        found["brier"] = (
-            float(np.mean(own.maps["brier"], dtype=np.float64)) if own.label.size else None
+            scores |= estimates(conf, right, settings, of_set)
+    if pixels.by_class is not None:
+        of_each = [cs.gaps(rows)[0] for rows in pixels.by_class]
+        defined = [v for v in of_each if v is not None]
+        scores["classwise_ece"] = float(np.mean(defined)) if defined else None
+        slack["classwise_ece"] = 2 * pixels.near_edges / n / pixels.classes
+    if "brier" in pixels.maps:
+        scores["brier"] = (
+            float(np.mean(pixels.maps["brier"], dtype=np.float64)) if pixels.label.size else None
         )
-    if "label_probability" in own.maps:
-        found["nll"] = cs.nll(own.maps["label_probability"], settings["clip"])
-    return Found(found, slack) if found else "the store holds no probabilities to recompute it from"
+    if "label_probability" in pixels.maps:
+        scores["nll"] = cs.nll(pixels.maps["label_probability"], settings["clip"])
+    return (
+        Found(scores, slack) if scores else "the store holds no probabilities to recompute it from"
+    )
 
 
-def of_numbers(key: str, own: numbers.Numbers, settings: Mapping[str, Any]) -> Found | str:
+def of_numbers(key: str, data: numbers.Numbers, settings: Mapping[str, Any]) -> Found | str:
     """Return the scores under a key of some pixels with a target, or why there are none."""
     family = family_of(key)
-    sigma = own.sigma_of(settings["uncertainty"])
+    sigma = data.sigma_of(settings["uncertainty"])
     if sigma is None:
         return f"the store holds no {settings['uncertainty']} to recompute it from"
     if family == "sparsification":
         kind = settings["error"]
-        error = own.error if kind == "mae" else own.error**2
+        error = data.error if kind == "mae" else data.error**2
         return Found(ranks.sparsification(
             sigma.astype(np.float32), error, settings["steps"], kind == "rmse"
         ))  # fmt: skip
-    by: dict[str, Callable[..., dict[str, Any]]] = {
+    functions: dict[str, Callable[..., dict[str, Any]]] = {
         "regression": numbers.regression, "nmerci": numbers.nmerci
     }  # fmt: skip
-    return Found(by[family](own, sigma, settings))
+    return Found(functions[family](data, sigma, settings))
 
 
 def divergence_of_classes(p: Array, q: Array, clip: float) -> tuple[Array, Array]:
@@ -253,8 +256,8 @@ def divergence_of_classes(p: Array, q: Array, clip: float) -> tuple[Array, Array
         a, b = (np.maximum(v, clip) for v in (a, b))
         a, b = (v / v.sum(axis=0) for v in (a, b))
     infinite = ((a > 0) & (b <= 0)).any(axis=0)
-    both = (a > 0) & (b > 0)
-    logs = np.log(np.where(both, a, 1)) - np.log(np.where(both, b, 1))
+    is_positive = (a > 0) & (b > 0)
+    logs = np.log(np.where(is_positive, a, 1)) - np.log(np.where(is_positive, b, 1))
     return (a * logs).sum(axis=0), np.asarray(infinite)
 
 
@@ -263,12 +266,12 @@ def divergence_of_numbers(
 ) -> tuple[Array, Array]:  # fmt: skip
     """Return KL of Gaussians (mean, σ) of flat pixels, and where it is infinite."""
     (m, s), (n, t) = p, q
-    known = (s > 0) & (t > 0)
-    same = (s == t) & (m == n)
+    is_defined = (s > 0) & (t > 0)
+    are_equal = (s == t) & (m == n)
     with np.errstate(divide="ignore", invalid="ignore"):
         value = np.log(t / s) + (s**2 + (m - n) ** 2) / (2 * t**2) - 0.5
-    infinite: Array = ~known & ~same
-    return np.where(known, value, 0.0), infinite
+    infinite: Array = ~is_defined & ~are_equal
+    return np.where(is_defined, value, 0.0), infinite
 
 
 def divergence(value: Array, infinite: Array) -> Found:

@@ -35,8 +35,8 @@ class Numbers:
     @property
     def error(self) -> Array:
         """|mean - target|."""
-        apart: Array = np.abs(self.mean - self.target)
-        return apart
+        difference: Array = np.abs(self.mean - self.target)
+        return difference
 
     def sigma_of(self, name: str) -> Array | None:
         """Return σ, or the stored map that stands for it."""
@@ -45,58 +45,68 @@ class Numbers:
     @staticmethod
     def joined(parts: Sequence[Numbers]) -> Numbers:
         """Return the pixels of several items as one."""
-        sigmas = [part.sigma for part in parts if part.sigma is not None]
+        sigmas = [item_numbers.sigma for item_numbers in parts if item_numbers.sigma is not None]
         return Numbers(
-            np.concatenate([part.mean for part in parts]),
-            np.concatenate([part.target for part in parts]),
+            np.concatenate([item_numbers.mean for item_numbers in parts]),
+            np.concatenate([item_numbers.target for item_numbers in parts]),
             np.concatenate(sigmas) if len(sigmas) == len(parts) else None,
-            {k: np.concatenate([part.extra[k] for part in parts]) for k in parts[0].extra},
+            {
+                k: np.concatenate([item_numbers.extra[k] for item_numbers in parts])
+                for k in parts[0].extra
+            },
         )
 
 
-def mean_and_sigma(source: Any, item: int, known: Array) -> tuple[Array, Array | None]:
+def mean_and_sigma(source: Any, item: int, is_valid: Array) -> tuple[Array, Array | None]:
     """Return μ and σ [y, x] of an item: its own, or those of the mixture of its members."""
-    own = source.members
-    spread = own.spreads
+    members = source.members
+    spread = members.spreads
     convert = _SIGMA[spread.kind] if spread is not None else None
     total = squares = inner = first = count = None
-    for values in members_of(own.means, item):
-        x = np.where(known, values[0], 0.0)
+    for values in members_of(members.means, item):
+        x = np.where(is_valid, values[0], 0.0)
         if first is None:
             first, total, squares = np.zeros_like(x), np.zeros_like(x), np.zeros_like(x)
             count = np.zeros_like(x)
-        seen = ~np.isnan(x) if own.skip_nan else np.ones(x.shape, bool)
-        first = np.where((count == 0) & seen, x, first)
-        apart = np.where(seen, x - first, 0.0)
-        total, squares, count = total + apart, squares + apart**2, count + seen
+        is_number = ~np.isnan(x) if members.skip_nan else np.ones(x.shape, bool)
+        first = np.where((count == 0) & is_number, x, first)
+        differences = np.where(is_number, x - first, 0.0)
+        total, squares, count = total + differences, squares + differences**2, count + is_number
     assert first is not None and total is not None and squares is not None and count is not None
     mean = first + total / np.maximum(count, 1)
-    between = np.maximum(squares / np.maximum(count, 1) - (total / np.maximum(count, 1)) ** 2, 0)
+    spread_of_means = np.maximum(
+        squares / np.maximum(count, 1) - (total / np.maximum(count, 1)) ** 2, 0
+    )
     if spread is not None and convert is not None:
-        sigmas = [convert(np.where(known, v[0], 0.0)) for v in members_of(spread, item)]
+        sigmas = [convert(np.where(is_valid, v[0], 0.0)) for v in members_of(spread, item)]
         if len(sigmas) == 1:
             return mean, sigmas[0]
         inner = np.mean([s**2 for s in sigmas], axis=0)
-        return mean, np.sqrt(inner + between)
-    return mean, np.sqrt(between) if own.means.samples > 1 else None
+        return mean, np.sqrt(inner + spread_of_means)
+    return mean, np.sqrt(spread_of_means) if members.means.samples > 1 else None
 
 
 def numbers_of(source: Any, item: int, invalid: Sequence[float]) -> Numbers:
     """Return the evaluated pixels of an item: its target is finite, valid, and no invalid value."""
     plane = source.target.read(item)
     target = plane.astype(np.float64)
-    known = np.isfinite(target)
-    given = source.target.parts[item].array.attributes.get("invalid", [])
-    for value in [*invalid, *(given if isinstance(given, list) else [given])]:
+    is_valid = np.isfinite(target)
+    invalid_values = source.target.parts[item].array.attributes.get("invalid", [])
+    for value in [
+        *invalid,
+        *(invalid_values if isinstance(invalid_values, list) else [invalid_values]),
+    ]:
         stored = np.array(float(value)).astype(plane.dtype if plane.dtype.kind == "f" else "f8")
-        known &= target != float(stored)
+        is_valid &= target != float(stored)
     for mask in source.valid:
         values = mask.read(item)
-        known &= (values != 0) & (values == values)
-    mean, sigma = mean_and_sigma(source, item, known)
-    extra = {name: planes.read(item).astype(np.float64)[known]
+        is_valid &= (values != 0) & (values == values)
+    mean, sigma = mean_and_sigma(source, item, is_valid)
+    extra = {name: planes.read(item).astype(np.float64)[is_valid]
              for name, planes in source.extra.items()}  # fmt: skip
-    return Numbers(mean[known], target[known], None if sigma is None else sigma[known], extra)
+    return Numbers(
+        mean[is_valid], target[is_valid], None if sigma is None else sigma[is_valid], extra
+    )
 
 
 def quantile_factor(p: float, distribution: str) -> float:
@@ -106,16 +116,16 @@ def quantile_factor(p: float, distribution: str) -> float:
     return NormalDist().inv_cdf((p + 1) / 2)
 
 
-def regression(own: Numbers, sigma: Array, settings: Mapping[str, Any]) -> dict[str, Any]:
+def regression(data: Numbers, sigma: Array, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return the scores of an item or of all pixels."""
-    e, n = own.error, int(own.mean.size)
+    e, n = data.error, int(data.mean.size)
     names = ("rmse", "mae", "nmse", "auce", "auce_over", "auce_under", "nll", "crps", "sharpness")
-    found: dict[str, Any] = {"pixels": n} | dict.fromkeys(names)
+    scores: dict[str, Any] = {"pixels": n} | dict.fromkeys(names)
     if not n:
-        return found
-    square, spread = float((e**2).mean()), float(own.target.var())
-    flat = own.target.min() == own.target.max()
-    found |= {
+        return scores
+    square, spread = float((e**2).mean()), float(data.target.var())
+    flat = data.target.min() == data.target.max()
+    scores |= {
         "rmse": math.sqrt(square), "mae": float(e.mean()),
         "nmse": None if flat else square / spread,
         "sharpness": math.sqrt(float((sigma**2).mean())),
@@ -123,53 +133,53 @@ def regression(own: Numbers, sigma: Array, settings: Mapping[str, Any]) -> dict[
     levels, law = settings["levels"], settings["distribution"]
     p = np.arange(1, levels + 1) / (levels + 1)
     observed = np.array([np.mean(e <= quantile_factor(q, law) * sigma) for q in p])
-    for name, part in (("auce", np.abs(p - observed)), ("auce_over", np.maximum(p - observed, 0)),
+    for name, gaps in (("auce", np.abs(p - observed)), ("auce_over", np.maximum(p - observed, 0)),
                        ("auce_under", np.maximum(observed - p, 0))):  # fmt: skip
-        found[name] = float(np.trapezoid(part, p))
-    found["nll"], found["crps"] = likelihood(e, sigma, law)
-    return found
+        scores[name] = float(np.trapezoid(gaps, p))
+    scores["nll"], scores["crps"] = likelihood(e, sigma, law)
+    return scores
 
 
 def likelihood(e: Array, sigma: Array, law: str) -> tuple[float | None, float]:
     """Return NLL (None where a σ is 0) and CRPS (|ε| where σ is 0)."""
-    known = sigma > 0
-    z = e[known] / sigma[known]
-    s = sigma[known]
+    is_positive = sigma > 0
+    z = e[is_positive] / sigma[is_positive]
+    s = sigma[is_positive]
     if law == "laplace":
         b = s / math.sqrt(2)
-        lost = np.log(2 * b) + e[known] / b
-        crps = e[known] + b * np.exp(-e[known] / b) - 0.75 * b
+        lost = np.log(2 * b) + e[is_positive] / b
+        crps = e[is_positive] + b * np.exp(-e[is_positive] / b) - 0.75 * b
     else:
         lost = 0.5 * math.log(2 * math.pi) + np.log(s) + z**2 / 2
         erf = np.vectorize(math.erf, otypes=[np.float64])(z / math.sqrt(2)) if z.size else z
         density = np.exp(-(z**2) / 2) / math.sqrt(2 * math.pi)
         crps = s * (z * erf + 2 * density - 1 / _ROOT_PI)
-    whole = math.fsum(crps) + math.fsum(e[~known])
-    return (float(lost.mean()) if known.all() else None), whole / e.size
+    total = math.fsum(crps) + math.fsum(e[~is_positive])
+    return (float(lost.mean()) if is_positive.all() else None), total / e.size
 
 
-def nmerci(own: Numbers, sigma: Array, settings: Mapping[str, Any]) -> dict[str, Any]:
+def nmerci(data: Numbers, sigma: Array, settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return n-MeRCI and its parts; percentiles are of λ and ε rounded to float32."""
-    e, n, alpha = own.error, int(own.mean.size), settings["alpha"]
+    e, n, alpha = data.error, int(data.mean.size), settings["alpha"]
     names = ("nmerci", "merci", "lambda", "mae", "mae_trimmed", "max_alpha")
-    found: dict[str, Any] = {"pixels": n} | dict.fromkeys(names)
+    scores: dict[str, Any] = {"pixels": n} | dict.fromkeys(names)
     if not n:
-        return found
+        return scores
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         ratios = np.where(sigma > 0, e / sigma, np.where(e > 0, np.inf, 0)).astype(np.float32)
     rule = settings["interpolation"]
     lam, most = (percentile(values, alpha, rule) for values in (ratios, e.astype(np.float32)))
     trimmed = e[e.astype(np.float32) <= most]
     mae = float(e.mean())
-    by = mae if settings["mae"] == "full" else float(trimmed.mean())
+    normaliser = mae if settings["mae"] == "full" else float(trimmed.mean())
     merci = lam * float(sigma.mean()) if math.isfinite(lam) else None
-    found |= {
+    scores |= {
         "merci": merci, "lambda": lam if math.isfinite(lam) else None, "mae": mae,
         "mae_trimmed": float(trimmed.mean()), "max_alpha": most,
     }  # fmt: skip
-    if merci is not None and most > by:
-        found["nmerci"] = (merci - by) / (most - by)
-    return found
+    if merci is not None and most > normaliser:
+        scores["nmerci"] = (merci - normaliser) / (most - normaliser)
+    return scores
 
 
 def percentile(values: Array, alpha: float, rule: str) -> float:

@@ -30,17 +30,17 @@ def roles_of(report: Report) -> list[Role]:
     """Return the stores of a report in the order in which commands take them."""
     inputs = report.inputs
     options = inputs.get("options") or {}
-    found = []
+    roles = []
     if frames := inputs.get("frames"):
-        found.append(_role("frames", frames | {"path": options.get("video") or frames["path"]}))
+        roles.append(_role("frames", frames | {"path": options.get("video") or frames["path"]}))
     predictions = inputs.get("predictions") or []
-    found += [_role("predictions", own) for own in predictions]
+    roles += [_role("predictions", record) for record in predictions]
     pseudo = bool(options.get("pseudo_labels"))
     for name in ("labels", "target", "reference"):
-        own = inputs.get(name)
-        if own and (name == "reference" or str(own.get("path")) not in _paths(predictions)):
-            found.append(_role("pseudo-labels" if pseudo and name == "labels" else name, own))
-    return found
+        record = inputs.get(name)
+        if record and (name == "reference" or str(record.get("path")) not in _paths(predictions)):
+            roles.append(_role("pseudo-labels" if pseudo and name == "labels" else name, record))
+    return roles
 
 
 def _paths(stores: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -61,18 +61,18 @@ def with_paths(roles: Sequence[Role], stores: Sequence[str], report: str) -> lis
         if len(stores) != len(roles):
             raise UsageError(
                 f"{len(stores)} stores for the report {report}, which is of {len(roles)}: "
-                f"{cut(', '.join(f'{own.name} {own.path}' for own in roles))}. Give them all in "
+                f"{cut(', '.join(f'{role.name} {role.path}' for role in roles))}. Give them all in "
                 "this order, or none."
             )
         pairs = zip(roles, stores, strict=True)
-        return [Role(own.name, path, own.fingerprint) for own, path in pairs]
-    for own in roles:
-        if not is_inside(own.path):
-            known = " ".join(other.path for other in roles)
+        return [Role(role.name, path, role.fingerprint) for role, path in pairs]
+    for role in roles:
+        if not is_inside(role.path):
+            other_paths = " ".join(other_role.path for other_role in roles)
             raise UsageError(
-                f"{report}: names {own.path} as its {own.name}, which is not inside the working "
+                f"{report}: names {role.path} as its {role.name}, which is not inside the working "
                 "folder; a path in a report is not followed out of it. Give the stores: "
-                f"uqeval verify {report} {known}"
+                f"uqeval verify {report} {other_paths}"
             )
     return list(roles)
 
@@ -89,40 +89,41 @@ def open_stores(report: Report, roles: Sequence[Role], name: str) -> Inputs:
     from uqeval.inputs import InputOptions, beside_reference, open_inputs
     from uqeval.inputs.common import open_predictions
 
-    given = dict(report.inputs.get("options") or {})
+    options_of_run = dict(report.inputs.get("options") or {})
     for option in _FILES:
-        if given.get(option) is not None and not is_inside(str(given[option])):
+        if options_of_run.get(option) is not None and not is_inside(str(options_of_run[option])):
             raise UsageError(
-                f"{name}: names {given[option]} as --{option.replace('_', '-')}, which is not "
-                "inside the working folder; a path in a report is not followed out of it. Run "
-                "uqeval verify in a folder that holds it, or evaluate again with a relative path."
+                f"{name}: names {options_of_run[option]} as --{option.replace('_', '-')}, which "
+                "is not inside the working folder; a path in a report is not followed out of it. "
+                "Run uqeval verify in a folder that holds it, or evaluate again with a relative "
+                "path."
             )
-    known = {own.name for own in fields(InputOptions)}
-    chosen = {key: value for key, value in given.items() if key in known}
-    chosen |= {"flow_cache": None, "pseudo_labels": None, "part": None, "limit": None}
-    by = {own.name: own.path for own in roles}
-    if "frames" in by:
-        chosen["video"] = by["frames"]
-    if "pseudo-labels" in by:
-        chosen["pseudo_labels"] = by["pseudo-labels"]
-    predictions = [own.path for own in roles if own.name == "predictions"]
-    truth = by.get("labels") or by.get("target")
-    if "frames" in by and (named := report.inputs.get("frame_names")) is not None:
-        chosen["names"] = _checked_names(named, name)
-    options = InputOptions(**chosen)
-    if "frames" not in by and open_predictions(predictions, options).names is None:
+    known_options = {field.name for field in fields(InputOptions)}
+    input_settings = {key: value for key, value in options_of_run.items() if key in known_options}
+    input_settings |= {"flow_cache": None, "pseudo_labels": None, "part": None, "limit": None}
+    path_of_role = {role.name: role.path for role in roles}
+    if "frames" in path_of_role:
+        input_settings["video"] = path_of_role["frames"]
+    if "pseudo-labels" in path_of_role:
+        input_settings["pseudo_labels"] = path_of_role["pseudo-labels"]
+    predictions = [role.path for role in roles if role.name == "predictions"]
+    truth = path_of_role.get("labels") or path_of_role.get("target")
+    if "frames" in path_of_role and (frame_names := report.inputs.get("frame_names")) is not None:
+        input_settings["names"] = _checked_names(frame_names, name)
+    options = InputOptions(**input_settings)
+    if "frames" not in path_of_role and open_predictions(predictions, options).names is None:
         # The run had them from --names, or numbered its items.
         names = [str(item["name"]) for item in report.items]
         if names != [str(number) for number in range(len(names))]:
-            options = InputOptions(**(chosen | {"names": names}))
-    opened = open_inputs(predictions or None, truth, options)
-    if "reference" in by:
-        opened = beside_reference(opened, by["reference"], options)
-    return opened
+            options = InputOptions(**(input_settings | {"names": names}))
+    inputs = open_inputs(predictions or None, truth, options)
+    if "reference" in path_of_role:
+        inputs = beside_reference(inputs, path_of_role["reference"], options)
+    return inputs
 
 
 def _checked_names(names: Any, report: str) -> list[str]:
-    if isinstance(names, list) and all(isinstance(own, str) for own in names):
+    if isinstance(names, list) and all(isinstance(name, str) for name in names):
         return names
     raise UsageError(
         f"{cut(report)}: inputs.frame_names is not a list of strings; expected a report as -o "
@@ -131,45 +132,45 @@ def _checked_names(names: Any, report: str) -> list[str]:
 
 
 def fingerprints(
-    report: Report, opened: Inputs, roles: Sequence[Role]
+    report: Report, inputs: Inputs, roles: Sequence[Role]
 ) -> Iterator[tuple[Role, str]]:
     """Yield each store with the fingerprint that it has now; ground truth inside of one as well."""
-    record = opened.record
+    record = inputs.record
     stores = iter(record.get("predictions") or [])
-    now: Mapping[str, Any]
-    for own in roles:
-        if own.name == "predictions":
-            now = next(stores, {})
+    current: Mapping[str, Any]
+    for role in roles:
+        if role.name == "predictions":
+            current = next(stores, {})
         else:
-            now = record.get("labels" if own.name == "pseudo-labels" else own.name) or {}
-        yield own, str(now.get("fingerprint"))
-    named = {"labels" if own.name == "pseudo-labels" else own.name for own in roles}
+            current = record.get("labels" if role.name == "pseudo-labels" else role.name) or {}
+        yield role, str(current.get("fingerprint"))
+    role_names = {"labels" if role.name == "pseudo-labels" else role.name for role in roles}
     for name in ("labels", "target"):
-        before, now = report.inputs.get(name), record.get(name) or {}
-        if before and name not in named:
-            path = next(own.path for own in roles if own.name == "predictions")
-            yield Role(name, path, str(before.get("fingerprint"))), str(now.get("fingerprint"))
+        before, current = report.inputs.get(name), record.get(name) or {}
+        if before and name not in role_names:
+            path = next(role.path for role in roles if role.name == "predictions")
+            yield Role(name, path, str(before.get("fingerprint"))), str(current.get("fingerprint"))
     saved = zip(report.inputs.get("flow") or [], record.get("flow") or [], strict=False)
-    for before, now in saved:
-        yield Role("flow", str(before["path"]), str(before["fingerprint"])), now["fingerprint"]
+    for before, current in saved:
+        yield Role("flow", str(before["path"]), str(before["fingerprint"])), current["fingerprint"]
 
 
-def refuse_other_items(report: Report, opened: Inputs, name: str) -> None:
+def refuse_other_items(report: Report, inputs: Inputs, name: str) -> None:
     """Raise `UsageError` where the stores do not hold the items of the report."""
     kind = "video" if "frames" in report.inputs else "classes"
     if kind == "classes" and "classes" not in report.inputs:
         kind = "regression"
-    if opened.source.kind != kind:
+    if inputs.source.kind != kind:
         raise UsageError(
-            f"{name}: is of {kind} data, but {opened.source.where} holds {opened.source.kind} "
+            f"{name}: is of {kind} data, but {inputs.source.where} holds {inputs.source.kind} "
             "data. Give the stores that the report was made of."
         )
-    ours = [str(item["name"]) for item in report.items]
-    theirs = list(opened.source.names)
-    if ours == theirs:
+    report_names = [str(item["name"]) for item in report.items]
+    store_names = list(inputs.source.names)
+    if report_names == store_names:
         return
-    lost = [item for item in ours if item not in set(theirs)] or ours
+    lost = [item for item in report_names if item not in set(store_names)] or report_names
     raise UsageError(
-        f"{name}: its {len(ours)} items are not the {len(theirs)} items of the stores, first "
-        f"{listed(lost, 3)}. Give the stores that the report was made of."
+        f"{name}: its {len(report_names)} items are not the {len(store_names)} items of the "
+        f"stores, first {listed(lost, 3)}. Give the stores that the report was made of."
     )

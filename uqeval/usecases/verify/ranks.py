@@ -26,38 +26,38 @@ def grouped(score: Array, error: Array) -> tuple[Array, Array]:
 def failure(score: Array, wrong: Array) -> dict[str, Any]:
     """Return how well a score finds wrong pixels, of flat arrays."""
     pixels, errors = int(score.size), int(wrong.sum())
-    found: dict[str, Any] = {"pixels": pixels, "errors": errors}
+    scores: dict[str, Any] = {"pixels": pixels, "errors": errors}
     names = ("auroc", "aupr_error", "aupr_success", "fpr95", "aurc", "e_aurc", "augrc")
-    found |= dict.fromkeys(names)
+    scores |= dict.fromkeys(names)
     if not pixels:
-        return found
+        return scores
     n, e = grouped(score, wrong)
     c = n - e
     up_n, up_e, up_c = np.cumsum(n), np.cumsum(e), np.cumsum(c)
     above_n, above_e = pixels - up_n + n, errors - up_e + e
     rights = pixels - errors
     if errors and rights:
-        found["auroc"] = float((e * (up_c - c / 2)).sum() / (errors * rights))
+        scores["auroc"] = float((e * (up_c - c / 2)).sum() / (errors * rights))
         least = np.flatnonzero(above_e * 20 >= errors * 19)[-1]
-        found["fpr95"] = float((above_n - above_e)[least] / rights)
+        scores["fpr95"] = float((above_n - above_e)[least] / rights)
     if errors:
-        found["aupr_error"] = float((e * above_e / above_n).sum() / errors)
+        scores["aupr_error"] = float((e * above_e / above_n).sum() / errors)
     if rights:
-        found["aupr_success"] = float((c * up_c / up_n).sum() / rights)
-    found["aurc"] = float((n * up_e / up_n).sum() / pixels)
+        scores["aupr_success"] = float((c * up_c / up_n).sum() / rights)
+    scores["aurc"] = float((n * up_e / up_n).sum() / pixels)
     ranks = np.arange(1, errors + 1)
-    found["e_aurc"] = found["aurc"] - float((ranks / (rights + ranks)).sum() / pixels)
-    found["augrc"] = float((n * (up_e - e / 2)).sum() / pixels**2)
-    return found
+    scores["e_aurc"] = scores["aurc"] - float((ranks / (rights + ranks)).sum() / pixels)
+    scores["augrc"] = float((n * (up_e - e / 2)).sum() / pixels**2)
+    return scores
 
 
 def curve(score: Array, error: Array, steps: int, rooted: bool) -> Array:
     """Return the mean error of the N - ⌊kN/steps⌋ pixels of the lowest scores, k = 0, 1 …"""
     n, sums = grouped(score, error)
     total = int(score.size)
-    kept = np.array([total - k * total // steps for k in range(steps)])
-    inside = np.interp(kept, np.r_[0, np.cumsum(n)], np.r_[0.0, np.cumsum(sums)])
-    means: Array = np.sqrt(inside / kept) if rooted else inside / kept
+    retained = np.array([total - k * total // steps for k in range(steps)])
+    interpolated = np.interp(retained, np.r_[0, np.cumsum(n)], np.r_[0.0, np.cumsum(sums)])
+    means: Array = np.sqrt(interpolated / retained) if rooted else interpolated / retained
     return means
 
 
@@ -65,7 +65,7 @@ def sparsification(score: Array, error: Array, steps: int, rooted: bool) -> dict
     """Return AUSE and AURG; `error` is what is averaged (squared already where it is rooted)."""
     if not score.size:
         return {"ause": None, "aurg": None}
-    model, oracle = (curve(by, error, steps, rooted) for by in (score, error))
+    model, oracle = (curve(ranking, error, steps, rooted) for ranking in (score, error))
     if not model[0] or not math.isfinite(model[0]):
         return {"ause": None, "aurg": None}
     x = np.arange(steps) / steps
@@ -78,5 +78,5 @@ def undetected(score: Array, wrong: Array, threshold: float | None) -> tuple[flo
     if threshold is None:
         return None, 0
     below = score <= np.float32(threshold)
-    near = int((np.abs(score.astype(np.float64) - threshold) <= 1e-6).sum())
-    return ratio(int((wrong & below).sum()), score.size), near
+    uncertain = int((np.abs(score.astype(np.float64) - threshold) <= 1e-6).sum())
+    return ratio(int((wrong & below).sum()), score.size), uncertain

@@ -36,19 +36,19 @@ _MEANS = {
 class Recomputation:
     """Records of a report against the plain path; `why_not`: what is not recomputed, by key."""
 
-    def __init__(self, report: Report, opened: Inputs) -> None:
+    def __init__(self, report: Report, inputs: Inputs) -> None:
         self.report = report
-        self.opened = opened
-        self.kind = opened.source.kind
+        self.opened = inputs
+        self.kind = inputs.source.kind
         self.settings: dict[str, Mapping[str, Any]] = {
-            key: own for key, own in report.settings.items() if key in report.results
+            key: settings for key, settings in report.settings.items() if key in report.results
         }
         for key in report.results:  # a family without choices may have no settings
             self.settings.setdefault(key, {})
         self.why_not: dict[str, str] = {}
-        for key, own in self.settings.items():
-            if why := f.not_covered(key, own):
-                self.why_not[key] = why
+        for key, settings in self.settings.items():
+            if reason := f.not_covered(key, settings):
+                self.why_not[key] = reason
         self.tallies = {name: Tally(0, []) for name in ("items", "set", "intervals", "slices")}
         self.intervals: set[str] = set()
         self.slices: set[str] = set()
@@ -67,15 +67,15 @@ class Recomputation:
         with self.opened.session():
             ways[self.kind](items, pooled)
 
-    def _held(self, key: str, item: int | None, found: f.Found | str) -> None:
-        if isinstance(found, str):
-            self.why_not[key] = found
+    def _held(self, key: str, item: int | None, scores: f.Found | str) -> None:
+        if isinstance(scores, str):
+            self.why_not[key] = scores
             return
         record = self.report.results[key] if item is None else self.report.items[item].get(key, {})
         where = "the set" if item is None else f"item {self.report.items[item]['name']}"
         tally = self.tallies["set" if item is None else "items"]
-        compare(where, key, record, found.values, found.slack, tally)
-        self.fields.setdefault(key, set()).update(set(found.values) & set(record))
+        compare(where, key, record, scores.values, scores.slack, tally)
+        self.fields.setdefault(key, set()).update(set(scores.values) & set(record))
 
     def _source(self) -> Any:
         source = self.opened.source
@@ -94,65 +94,69 @@ class Recomputation:
 
     def _classes(self, items: Sequence[int], pooled: bool) -> None:
         source, classes = self._source(), self.opened.source.classes
-        own = {key: self.settings[key] for key in self.keys if family_of(key) != "divergence"}
+        class_settings = {
+            key: self.settings[key] for key in self.keys if family_of(key) != "divergence"
+        }
         parts = []
         pooled = pooled and not self._too_much(64)
         kl: dict[str, list[Any]] = {}
         for item in items:
             maps = class_maps(source, item)
             self._divergence(item, kl, lambda s, i: class_maps(s, i), maps)
-            if not own:
+            if not class_settings:
                 continue
-            pixels = f.pixels_of(maps, own, classes)
-            for key, found in self._scores(own, pixels, item):
-                self._held(key, item, found)
+            pixels = f.pixels_of(maps, class_settings, classes)
+            for key, scores in self._scores(class_settings, pixels, item):
+                self._held(key, item, scores)
             if pooled:
                 parts.append(pixels)
         if parts:
-            whole = f.joined(parts)
-            for key, found in self._scores(own, whole, None):
+            all_pixels = f.joined(parts)
+            for key, scores in self._scores(class_settings, all_pixels, None):
                 if self._by_item(key):
                     continue
-                if not isinstance(found, str) and family_of(key) in ("pavpu", "failure"):
-                    self._threshold(key, whole)
-                self._held(key, None, found)
-            self._resample(lambda key: of_classes(key, parts, own[key], self.report.results[key]))
-            self._slices(parts, own, classes_of)
+                if not isinstance(scores, str) and family_of(key) in ("pavpu", "failure"):
+                    self._threshold(key, all_pixels)
+                self._held(key, None, scores)
+            self._resample(
+                lambda key: of_classes(key, parts, class_settings[key], self.report.results[key])
+            )
+            self._slices(parts, class_settings, classes_of)
         self._pooled_divergence(kl, pooled)
 
-    def _resample(self, counted: Callable[[str], Mapping[str, Counted]]) -> None:
+    def _resample(self, counted_of_key: Callable[[str], Mapping[str, Counted]]) -> None:
         """Compare intervals and debiased values of the set, from counts of all items."""
         settings = self.report.settings.get("intervals") or {}
         if settings.get("unit") not in ("item", "group"):
             return
-        own = Resampled.of([str(item["name"]) for item in self.report.items], settings)
+        resampled = Resampled.of([str(item["name"]) for item in self.report.items], settings)
         for key in self.keys:
             if self.settings[key].get("scope") == "item":
                 continue
             results = self.report.results[key]
-            for name, counts in counted(key).items():
+            for name, counts in counted_of_key(key).items():
                 record = self.report.intervals.get(f"{key}.{name}") or {}
-                about = self.report.metrics.get(f"{family_of(key)}.{name}") or {}
+                metric_record = self.report.metrics.get(f"{family_of(key)}.{name}") or {}
                 slack = 3 * counts.slack
                 ends = None
                 if record.get("low") is not None:
-                    low, high = about.get("range") or (None, None)
-                    ends = own.interval(counts, record, (low, high))
+                    low, high = metric_record.get("range") or (None, None)
+                    ends = resampled.interval(counts, record, (low, high))
                 if ends is not None:
                     self._extra(f"interval of {key}.{name}", key, record, dict(zip(
                         ("low", "high"), ends, strict=True)), slack)  # fmt: skip
                     self.intervals.add(f"{key}.{name}")
                 if f"{name}_debiased" in results:
-                    found = {f"{name}_debiased": own.debiased(counts)}
-                    self._extra("the set", key, results, found, slack)
+                    debiased = {f"{name}_debiased": resampled.debiased(counts)}
+                    self._extra("the set", key, results, debiased, slack)
                     self.intervals.add(f"{key}.{name}_debiased")
 
     def _extra(
-        self, where: str, key: str, record: Mapping[str, Any], found: Mapping[str, Any],
+        self, where: str, key: str, record: Mapping[str, Any], recomputed: Mapping[str, Any],
         slack: float,
     ) -> None:  # fmt: skip
-        limits = dict.fromkeys(found, slack)
-        compare(where, key, record, found, limits, self.tallies["intervals"])
+        limits = dict.fromkeys(recomputed, slack)
+        compare(where, key, record, recomputed, limits, self.tallies["intervals"])
 
     def _slices(
         self,
@@ -163,24 +167,33 @@ class Recomputation:
         """Compare the scores of slices that need no ranks, from the pixels of their items."""
         place = {str(item["name"]): i for i, item in enumerate(self.report.items)}
         exact = ("segmentation", "pavpu", "calibration", "regression")
-        for name, part in self.report.slices.items():
-            own = [parts[place[item]] for item in part.get("names", ()) if item in place]
-            for key in keys if own else ():
-                record = part.get("results", {}).get(key)
+        for name, slice_record in self.report.slices.items():
+            pixels_of_slice = [
+                parts[place[item]] for item in slice_record.get("names", ()) if item in place
+            ]
+            for key in keys if pixels_of_slice else ():
+                record = slice_record.get("results", {}).get(key)
                 if family_of(key) not in exact or key in self.why_not or not record:
                     continue
-                found = scores(self, key, own, record)
-                if isinstance(found, str):
+                slice_scores = scores(self, key, pixels_of_slice, record)
+                if isinstance(slice_scores, str):
                     continue
-                found.values.pop("adaptive_ece", None)  # its edges are those of the set
+                slice_scores.values.pop("adaptive_ece", None)  # its edges are those of the set
                 where = f"slice {name}"
-                compare(where, key, record, found.values, found.slack, self.tallies["slices"])
+                compare(
+                    where,
+                    key,
+                    record,
+                    slice_scores.values,
+                    slice_scores.slack,
+                    self.tallies["slices"],
+                )
                 self.slices.add(key)
 
     def _scores(
-        self, own: Mapping[str, Mapping[str, Any]], pixels: f.Pixels, item: int | None
+        self, settings_of_keys: Mapping[str, Mapping[str, Any]], pixels: f.Pixels, item: int | None
     ) -> Iterator[tuple[str, f.Found | str]]:
-        for key, settings in own.items():
+        for key, settings in settings_of_keys.items():
             results = self.report.results[key]
             record = results if item is None else self.report.items[item].get(key, {})
             yield key, f.of_classes(key, pixels, settings, results, record)
@@ -192,33 +205,43 @@ class Recomputation:
             self.why_not[f"{key} of the set"] = "--scope item is not in the plain path"
         return mean
 
-    def _threshold(self, key: str, whole: f.Pixels) -> None:
+    def _threshold(self, key: str, all_pixels: f.Pixels) -> None:
         """Compare a threshold that is the mean of all pixels."""
-        own = self.settings[key]
-        if own.get("threshold") == "mean" and not own.get("threshold_from") and whole.label.size:
-            mean = float(np.mean(whole.maps[key], dtype=np.float64))
+        settings = self.settings[key]
+        if (
+            settings.get("threshold") == "mean"
+            and not settings.get("threshold_from")
+            and all_pixels.label.size
+        ):
+            mean = float(np.mean(all_pixels.maps[key], dtype=np.float64))
             limit = {"uncertainty_threshold": 1e-6 * max(1.0, abs(mean))}
             self._held(key, None, f.Found({"uncertainty_threshold": mean}, limit))
 
-    def _divergence(self, item: int, kl: dict[str, list[Any]], read: Any, mine: Any) -> None:
+    def _divergence(
+        self, item: int, kl: dict[str, list[Any]], read_item: Any, item_maps: Any
+    ) -> None:
         for key in self.keys:
             if family_of(key) != "divergence":
                 continue
-            other = read(self.opened.source.reference, item)  # type: ignore[attr-defined]
-            if isinstance(mine, tuple):
-                found = f.divergence_of_numbers(mine, other)
-            elif mine.probs is None or other.probs is None:
+            reference_maps = read_item(self.opened.source.reference, item)  # type: ignore[attr-defined]
+            if isinstance(item_maps, tuple):
+                values = f.divergence_of_numbers(item_maps, reference_maps)
+            elif item_maps.probs is None or reference_maps.probs is None:
                 self.why_not[key] = "the store holds no mean_probs to recompute it from"
                 continue
             else:
-                p, q = (maps.probs.reshape(len(maps.probs), -1) for maps in (mine, other))
-                found = f.divergence_of_classes(p, q, self.settings[key]["clip"])
-            kl.setdefault(key, []).append(found)
-            self._held(key, item, f.divergence(*found))
+                p, q = (
+                    maps.probs.reshape(len(maps.probs), -1) for maps in (item_maps, reference_maps)
+                )
+                values = f.divergence_of_classes(p, q, self.settings[key]["clip"])
+            kl.setdefault(key, []).append(values)
+            self._held(key, item, f.divergence(*values))
 
     def _pooled_divergence(self, kl: Mapping[str, list[Any]], pooled: bool) -> None:
         for key, parts in kl.items() if pooled else ():
-            value, infinite = (np.concatenate(own) for own in zip(*parts, strict=True))
+            value, infinite = (
+                np.concatenate(part_values) for part_values in zip(*parts, strict=True)
+            )
             self._held(key, None, f.divergence(value, infinite))
 
     def _regression(self, items: Sequence[int], pooled: bool) -> None:
@@ -235,16 +258,16 @@ class Recomputation:
                 )
             if not of_target:
                 continue
-            own = numbers_of(source, item, invalid)
+            item_numbers = numbers_of(source, item, invalid)
             for key in of_target:
-                self._held(key, item, f.of_numbers(key, own, self.settings[key]))
+                self._held(key, item, f.of_numbers(key, item_numbers, self.settings[key]))
             if pooled:
-                parts.append(own)
+                parts.append(item_numbers)
         if parts:
-            whole = Numbers.joined(parts)
+            all_numbers = Numbers.joined(parts)
             for key in of_target:
                 if key not in self.why_not and not self._by_item(key):
-                    self._held(key, None, f.of_numbers(key, whole, self.settings[key]))
+                    self._held(key, None, f.of_numbers(key, all_numbers, self.settings[key]))
             self._resample(lambda key: of_numbers(key, parts, self.settings[key]))
             self._slices(parts, of_target, numbers_of_slice)
         self._pooled_divergence(kl, pooled)
@@ -252,41 +275,43 @@ class Recomputation:
     def _gaussians(self, invalid: Sequence[float]) -> Callable[[Any, int], Any]:
         source, reference = self._source(), self.opened.source.reference  # type: ignore[attr-defined]
 
-        def of(one: Any, item: int) -> Any:
-            known = np.ones(source.size(item), bool)
-            for other in (source, reference):
-                for mask in other.valid:
+        def of(numbers_source: Any, item: int) -> Any:
+            is_valid = np.ones(source.size(item), bool)
+            for each_source in (source, reference):
+                for mask in each_source.valid:
                     values = mask.read(item)
-                    known &= (values != 0) & (values == values)
-                if other.target is not None:
-                    known &= np.isfinite(other.target.read(item).astype(np.float64))
-            mean, sigma = mean_and_sigma(one, item, known)
-            return mean[known], np.zeros(int(known.sum())) if sigma is None else sigma[known]
+                    is_valid &= (values != 0) & (values == values)
+                if each_source.target is not None:
+                    is_valid &= np.isfinite(each_source.target.read(item).astype(np.float64))
+            mean, sigma = mean_and_sigma(numbers_source, item, is_valid)
+            return mean[is_valid], np.zeros(int(is_valid.sum())) if sigma is None else sigma[
+                is_valid
+            ]
 
         return of
 
     def _invalid(self) -> list[float]:
-        given = (self.report.inputs.get("options") or {}).get("invalid")
-        several = given if isinstance(given, list) else [] if given is None else [given]
-        return [float(value) for value in several]
+        option = (self.report.inputs.get("options") or {}).get("invalid")
+        invalid_values = option if isinstance(option, list) else [] if option is None else [option]
+        return [float(value) for value in invalid_values]
 
     def _video(self, items: Sequence[int], pooled: bool) -> None:
-        opened = self.opened
-        assert opened.video is not None
-        found: dict[str, list[dict[str, Any]]] = {key: [] for key in self.keys}
+        inputs = self.opened
+        assert inputs.video is not None
+        pairs_by_key: dict[str, list[dict[str, Any]]] = {key: [] for key in self.keys}
         for item in items:
             for key in self.keys:
                 settings = self.settings[key]
-                models = opened.video.models
+                models = inputs.video.models
                 model = str(settings.get("model", models[0]))
                 info = {
-                    "void": opened.ignore_index, "class_names": opened.class_names,
+                    "void": inputs.ignore_index, "class_names": inputs.class_names,
                     "model": models.index(model) if model in models else 0,
                 }  # fmt: skip
-                own = video.pair(opened.source, item, settings, info)
-                found[key].append(own)
-                self._held(key, item, f.Found(own))
-        for key, pairs in found.items() if pooled else ():
+                pair_scores = video.pair(inputs.source, item, settings, info)
+                pairs_by_key[key].append(pair_scores)
+                self._held(key, item, f.Found(pair_scores))
+        for key, pairs in pairs_by_key.items() if pooled else ():
             means = {} if self.settings[key].get("drop_cuts") else _means(pairs)
             self._held(key, None, f.Found(means))
 
@@ -308,8 +333,8 @@ def numbers_of_slice(
 
 def _means(pairs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Return the means over pairs of the fields that all pairs have."""
-    found: dict[str, Any] = {"pairs": len(pairs)}
-    for field, own in _MEANS.items():
-        known = [pair[own] for pair in pairs if pair[own] is not None]
-        found[field] = float(np.mean(known)) if known else None
-    return found
+    means: dict[str, Any] = {"pairs": len(pairs)}
+    for field, field_of_pair in _MEANS.items():
+        defined = [pair[field_of_pair] for pair in pairs if pair[field_of_pair] is not None]
+        means[field] = float(np.mean(defined)) if defined else None
+    return means

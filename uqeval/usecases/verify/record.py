@@ -47,29 +47,29 @@ class Verification:
     @property
     def passed(self) -> bool:
         """Whether everything that was compared is as in the report."""
-        return not self.differences and all(own.same for own in self.checks)
+        return not self.differences and all(check.same for check in self.checks)
 
     def verified(self) -> list[str]:
         """Return what was compared, a sentence each."""
-        said = [own.text for own in self.checks if own.same]
+        texts = [check.text for check in self.checks if check.same]
         if self.compared.get("items"):
-            said.append(
+            texts.append(
                 f"{self.compared['items']:,} values of {len(self.items)} of {self.items_of_report} "
                 f"items were recomputed from the predictions in plain NumPy; "
                 f"{self._agree()}"
             )
         if self.compared.get("set"):
-            said.append(
+            texts.append(
                 f"{self.compared['set']:,} values of the whole set were recomputed as well."
             )
         if self.compared.get("intervals"):
-            said.append(
+            texts.append(
                 f"{self.compared['intervals']:,} ends of intervals and debiased values were "
                 "recomputed from counts of the items, with draws of the same seed."
             )
         if self.compared.get("slices"):
-            said.append(f"{self.compared['slices']:,} values of slices were recomputed as well.")
-        return said
+            texts.append(f"{self.compared['slices']:,} values of slices were recomputed as well.")
+        return texts
 
     def _agree(self) -> str:
         if self.differences:
@@ -78,11 +78,11 @@ class Verification:
 
     def problems(self) -> list[str]:
         """Return what is not as in the report, a sentence each."""
-        said = [own.text for own in self.checks if not own.same]
-        said += [f"{own}." for own in self.differences[:_LISTED]]
+        texts = [check.text for check in self.checks if not check.same]
+        texts += [f"{difference}." for difference in self.differences[:_LISTED]]
         if len(self.differences) > _LISTED:
-            said.append(f"{len(self.differences) - _LISTED} more values differ.")
-        return said
+            texts.append(f"{len(self.differences) - _LISTED} more values differ.")
+        return texts
 
     def to_json(self) -> str:
         """Return the record as strict JSON."""
@@ -94,13 +94,13 @@ class Verification:
             "seed": self.seed,
             "items": {"recomputed": self.items, "of": self.items_of_report},
             "stores": self.stores,
-            "checks": [asdict(own) for own in self.checks],
+            "checks": [asdict(check) for check in self.checks],
             "values": {**self.compared, "differences": len(self.differences)},
             "largest_relative_difference": self.largest,
             "fields": self.fields,
             "verified": self.verified(),
             "problems": self.problems(),
-            "differences": [asdict(own) for own in self.differences[:1000]],
+            "differences": [asdict(difference) for difference in self.differences[:1000]],
             "not_verified": self.not_verified,
             "versions": self.versions,
             "finished": self.finished,

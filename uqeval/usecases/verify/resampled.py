@@ -52,44 +52,44 @@ class Resampled:
         return cls(codes.reshape(-1), int(settings["draws"]), int(settings["seed"]))
 
     def interval(
-        self, own: Counted, record: Mapping[str, Any], bounds: tuple[float | None, float | None]
+        self, counted: Counted, record: Mapping[str, Any], bounds: tuple[float | None, float | None]
     ) -> tuple[float, float] | None:
         """Return the ends of an interval by the method that its record names; None for another."""
         method, level = record.get("method"), float(record["level"])
-        sums = self._of_units(own.counts)
+        sums = self._of_units(counted.counts)
         total = sums.sum(axis=0)
-        value = float(own.score(total[None])[0])
+        value = float(counted.score(total[None])[0])
         with np.errstate(divide="ignore", invalid="ignore"):
-            alone, without = own.score(sums), own.score(total - sums)
-        defined = int(np.isfinite(alone).sum())
-        if method == "korn-graubard" and own.trials is not None:
-            trials = float(own.trials(total[None])[0])
-            found = _korn_graubard(value, alone, without, trials, defined, level)
+            unit_scores, without_unit = counted.score(sums), counted.score(total - sums)
+        defined = int(np.isfinite(unit_scores).sum())
+        if method == "korn-graubard" and counted.trials is not None:
+            trials = float(counted.trials(total[None])[0])
+            limits = _korn_graubard(value, unit_scores, without_unit, trials, defined, level)
         elif method == "jackknife-t":
-            found = _jackknife(value, without, defined, level, logit=bounds == (0.0, 1.0))
+            limits = _jackknife(value, without_unit, defined, level, logit=bounds == (0.0, 1.0))
         elif method == "expanded" and defined >= _LEAST:
-            found = self._expanded(own, sums, defined, level)
+            limits = self._expanded(counted, sums, defined, level)
         else:
             return None
         low, high = bounds
         return (
-            found[0] if low is None else max(found[0], low),
-            found[1] if high is None else min(found[1], high),
+            limits[0] if low is None else max(limits[0], low),
+            limits[1] if high is None else min(limits[1], high),
         )
 
-    def debiased(self, own: Counted) -> float | None:
+    def debiased(self, counted: Counted) -> float | None:
         """Return max(0, 2θ − mean of the draws' θ*); None for fewer than six units."""
-        sums = self._of_units(own.counts)
+        sums = self._of_units(counted.counts)
         if len(sums) < _LEAST:
             return None
-        value = float(own.score(sums.sum(axis=0)[None])[0])
-        found = 2 * value - float(own.score(self._drawn(len(sums)) @ sums).mean())
-        return max(0.0, found) if math.isfinite(found) else None
+        value = float(counted.score(sums.sum(axis=0)[None])[0])
+        limits = 2 * value - float(counted.score(self._drawn(len(sums)) @ sums).mean())
+        return max(0.0, limits) if math.isfinite(limits) else None
 
     def _of_units(self, counts: Array) -> Array:
-        found = np.zeros((int(self.unit_of.max()) + 1, counts.shape[1]))
-        np.add.at(found, self.unit_of, counts)
-        return found
+        unit_sums = np.zeros((int(self.unit_of.max()) + 1, counts.shape[1]))
+        np.add.at(unit_sums, self.unit_of, counts)
+        return unit_sums
 
     def _drawn(self, units: int) -> Array:
         if not self._weights:
@@ -99,34 +99,34 @@ class Resampled:
         return self._weights[0]
 
     def _expanded(
-        self, own: Counted, sums: Array, defined: int, level: float
+        self, counted: Counted, sums: Array, defined: int, level: float
     ) -> tuple[float, float]:
         from scipy.special import ndtr, stdtrit
 
         with np.errstate(divide="ignore", invalid="ignore"):
-            drawn = own.score(self._drawn(len(sums)) @ sums)
-        drawn = drawn[np.isfinite(drawn)]
+            draws = counted.score(self._drawn(len(sums)) @ sums)
+        draws = draws[np.isfinite(draws)]
         t = float(stdtrit(defined - 1, (1 + level) / 2))
         tail = float(ndtr(-math.sqrt(defined / (defined - 1)) * t))
-        low, high = (float(q) for q in np.quantile(drawn, [tail, 1 - tail]))
-        if own.gaps is not None and self._may_be_zero(own, sums, level):
+        low, high = (float(q) for q in np.quantile(draws, [tail, 1 - tail]))
+        if counted.gaps is not None and self._may_be_zero(counted, sums, level):
             low = 0.0
         return low, high
 
-    def _may_be_zero(self, own: Counted, sums: Array, level: float) -> bool:
+    def _may_be_zero(self, counted: Counted, sums: Array, level: float) -> bool:
         """Whether random signs of the units' gaps give as large an error."""
-        assert own.gaps is not None
-        gaps, weights = own.gaps(sums)[0], own.gaps(sums.sum(axis=0)[None])[1][0]
+        assert counted.gaps is not None
+        gaps, weights = counted.gaps(sums)[0], counted.gaps(sums.sum(axis=0)[None])[1][0]
         rng = np.random.Generator(np.random.PCG64(self.seed))
         signs = rng.integers(0, 2, (_FLIPS, len(gaps))) * 2.0 - 1
-        fold = np.max if own.largest else np.sum
-        seen = fold(np.abs(gaps.sum(axis=0)) * weights)
+        fold = np.max if counted.largest else np.sum
+        weighted = fold(np.abs(gaps.sum(axis=0)) * weights)
         flipped = fold(np.abs(signs @ gaps) * weights, axis=1)
-        return bool((1 + (flipped >= seen * (1 - 1e-12)).sum()) / (1 + _FLIPS) > 1 - level)
+        return bool((1 + (flipped >= weighted * (1 - 1e-12)).sum()) / (1 + _FLIPS) > 1 - level)
 
 
-def _variance(without: Array) -> float:
-    return float((len(without) - 1) * without.var())
+def _variance(without_unit: Array) -> float:
+    return float((len(without_unit) - 1) * without_unit.var())
 
 
 def _clopper_pearson(share: float, trials: float, level: float) -> tuple[float, float]:
@@ -139,32 +139,32 @@ def _clopper_pearson(share: float, trials: float, level: float) -> tuple[float, 
 
 
 def _korn_graubard(
-    value: float, alone: Array, without: Array, trials: float, units: int, level: float
+    value: float, unit_scores: Array, without_unit: Array, trials: float, units: int, level: float
 ) -> tuple[float, float]:
     from scipy.special import stdtrit
 
-    effective, variance = float(units), _variance(without)
+    effective, variance = float(units), _variance(without_unit)
     if 0 < value < 1:
         effective = trials
         if variance > 0:
             t = [float(stdtrit(max(n - 1, 1), (1 + level) / 2)) for n in (trials, units)]
             effective = min(trials, value * (1 - value) / variance * (t[0] / t[1]) ** 2)
-        rare = alone > 0 if value <= 0.5 else alone < 1
-        if (rare & np.isfinite(alone)).sum() < _FEW:
+        rare = unit_scores > 0 if value <= 0.5 else unit_scores < 1
+        if (rare & np.isfinite(unit_scores)).sum() < _FEW:
             effective = min(effective, units)
     return _clopper_pearson(value, max(effective, 1.0), level)
 
 
 def _jackknife(
-    value: float, without: Array, units: int, level: float, *, logit: bool
+    value: float, without_unit: Array, units: int, level: float, *, logit: bool
 ) -> tuple[float, float]:
     from scipy.special import expit, stdtrit
     from scipy.special import logit as log_odds
 
-    reach = float(stdtrit(units - 1, (1 + level) / 2)) * math.sqrt(_variance(without))
+    reach = float(stdtrit(units - 1, (1 + level) / 2)) * math.sqrt(_variance(without_unit))
     if not logit:
         return value - reach, value + reach
     slope = 1 / (value * (1 - value))
-    bias = (len(without) - 1) * (float(without.mean()) - value)
+    bias = (len(without_unit) - 1) * (float(without_unit.mean()) - value)
     ends = sorted((float(log_odds(value)), float(log_odds(value)) - bias * slope))
     return float(expit(ends[0] - reach * slope)), float(expit(ends[1] + reach * slope))

@@ -56,7 +56,9 @@ def verify(
     loaded = Report.load(report)
     with content_of(report):
         _refuse(loaded, str(report))
-        return _verified(loaded, str(report), [str(own) for own in stores], items, everything, seed)
+        return _verified(
+            loaded, str(report), [str(store) for store in stores], items, everything, seed
+        )
 
 
 def _verified(
@@ -64,26 +66,28 @@ def _verified(
 ) -> Verification:
     began = time.perf_counter()
     roles = with_paths(roles_of(loaded), stores, name)
-    opened = open_stores(loaded, roles, name)
-    refuse_other_items(loaded, opened, name)
+    inputs = open_stores(loaded, roles, name)
+    refuse_other_items(loaded, inputs, name)
     digest = hashlib.sha256(read_bytes(name, MOST_REPORT)).hexdigest()
-    found = Verification(name, digest, version("uqeval"), seed, items_of_report=len(loaded.items))
-    _check_stores(found, loaded, opened, roles)
-    _check_states(found, loaded, Path(name))
-    chosen = _chosen(len(loaded.items), items, everything, seed)
-    found.items = [str(loaded.items[i]["name"]) for i in chosen]
-    whole = everything or len(chosen) == len(loaded.items)
-    _recompute(found, loaded, opened, chosen, whole)
-    if not whole:
-        left = len(loaded.items) - len(chosen)
-        found.not_verified.insert(
-            0, f"{number_of(left, 'item')} and the scores of the whole set; --all verifies both."
+    verification = Verification(
+        name, digest, version("uqeval"), seed, items_of_report=len(loaded.items)
+    )
+    _check_stores(verification, loaded, inputs, roles)
+    _check_states(verification, loaded, Path(name))
+    selected = _chosen(len(loaded.items), items, everything, seed)
+    verification.items = [str(loaded.items[i]["name"]) for i in selected]
+    is_complete = everything or len(selected) == len(loaded.items)
+    _recompute(verification, loaded, inputs, selected, is_complete)
+    if not is_complete:
+        omitted = len(loaded.items) - len(selected)
+        verification.not_verified.insert(
+            0, f"{number_of(omitted, 'item')} and the scores of the whole set; --all verifies both."
         )
-    found.not_verified += _ALWAYS
-    found.versions = _versions(loaded)
-    found.finished = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-    found.seconds = time.perf_counter() - began
-    return found
+    verification.not_verified += _ALWAYS
+    verification.versions = _versions(loaded)
+    verification.finished = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    verification.seconds = time.perf_counter() - began
+    return verification
 
 
 def _refuse(report: Report, name: str) -> None:
@@ -101,10 +105,10 @@ def _refuse(report: Report, name: str) -> None:
             f"{report.uqeval_version}, or evaluate again with this version."
         )
     inputs = report.inputs
-    several = [own for own in (inputs.get(k) for k in ("labels", "target", "frames", "reference"))
-               if own and " + " in str(own.get("path"))]  # fmt: skip
+    records = (inputs.get(kind) for kind in ("labels", "target", "frames", "reference"))
+    shard_records = [r for r in records if r and " + " in str(r.get("path"))]
     members = len(inputs.get("predictions") or []) > 1 and inputs.get("items") != len(report.items)
-    if several or members:
+    if shard_records or members:
         raise UsageError(
             f"{name}: is merged from runs over several sets of stores, and does not say which item "
             "is of which. Verify the reports that it was merged from."
@@ -114,50 +118,58 @@ def _refuse(report: Report, name: str) -> None:
 
 
 def _check_stores(
-    found: Verification, report: Report, opened: Inputs, roles: Sequence[Role]
+    verification: Verification, report: Report, inputs: Inputs, roles: Sequence[Role]
 ) -> None:
-    for own, now in fingerprints(report, opened, roles):
-        same = now == own.fingerprint
-        found.stores.append(
-            {"role": own.name, "path": own.path, "fingerprint": own.fingerprint, "now": now}
+    for role, fingerprint in fingerprints(report, inputs, roles):
+        is_same = fingerprint == role.fingerprint
+        verification.stores.append(
+            {
+                "role": role.name,
+                "path": role.path,
+                "fingerprint": role.fingerprint,
+                "now": fingerprint,
+            }
         )
         text = (
-            f"{own.path} ({own.name}) has the fingerprint of the report, {own.fingerprint[:12]}…"
-            if same else
-            f"{own.path} ({own.name}) was changed since the report was made, or copied without "
-            f"its times: its fingerprint is {now[:12]}…, in the report {own.fingerprint[:12]}… "
-            "(cp -p keeps times). Evaluate again, or give the store that the report was made of."
+            f"{role.path} ({role.name}) has the fingerprint of the report, {role.fingerprint[:12]}…"
+            if is_same else
+            f"{role.path} ({role.name}) was changed since the report was made, or copied without "
+            f"its times: its fingerprint is {fingerprint[:12]}…, in the report "
+            f"{role.fingerprint[:12]}… (cp -p keeps times). Evaluate again, or give the store "
+            "that the report was made of."
         )  # fmt: skip
-        found.checks.append(Checked(f"fingerprint of {own.name} {own.path}", same, text))
+        verification.checks.append(
+            Checked(f"fingerprint of {role.name} {role.path}", is_same, text)
+        )
 
 
-def _check_states(found: Verification, report: Report, path: Path) -> None:
+def _check_states(verification: Verification, report: Report, path: Path) -> None:
     """Check the states that lie beside the report against the digest in it."""
     from uqeval.stores.states import SavedStates
 
     if report.states is None or report.states_digest is None:
-        found.not_verified.append("The report has no states of its items beside it.")
+        verification.not_verified.append("The report has no states of its items beside it.")
         return
     # Only beside the report: a path in it is not followed.
-    beside = path.parent / Path(report.states).name
-    if not beside.exists():
-        found.not_verified.append(
-            f"The states {beside.name} are not beside the report: their digest is not checked."
+    states_path = path.parent / Path(report.states).name
+    if not states_path.exists():
+        verification.not_verified.append(
+            f"The states {states_path.name} are not beside the report: their digest is not checked."
         )
         return
     try:
-        digest = SavedStates(beside).digest
+        digest = SavedStates(states_path).digest
     except StoreError as error:
-        found.checks.append(Checked(f"digest of {beside}", False, str(error)))
+        verification.checks.append(Checked(f"digest of {states_path}", False, str(error)))
         return
-    same = digest == report.states_digest
+    is_same = digest == report.states_digest
     text = (
-        f"{beside} (states) has the digest of the report, {report.states_digest[:12]}…"
-        if same else
-        f"{beside} is of another report: its digest is {str(digest)[:12]}…, in the report "
+        f"{states_path} (states) has the digest of the report, {report.states_digest[:12]}…"
+        if is_same else
+        f"{states_path} is of another report: its digest is {str(digest)[:12]}…, in the report "
         f"{report.states_digest[:12]}…"
     )  # fmt: skip
-    found.checks.append(Checked(f"digest of {beside}", same, text))
+    verification.checks.append(Checked(f"digest of {states_path}", is_same, text))
 
 
 def _chosen(count: int, items: int, everything: bool, seed: int) -> list[int]:
@@ -168,84 +180,93 @@ def _chosen(count: int, items: int, everything: bool, seed: int) -> list[int]:
 
 
 def _recompute(
-    found: Verification, report: Report, opened: Inputs, chosen: Sequence[int], pooled: bool
+    verification: Verification,
+    report: Report,
+    inputs: Inputs,
+    selected: Sequence[int],
+    pooled: bool,
 ) -> None:
     from uqeval.usecases.verify.recompute import Recomputation
 
-    own = Recomputation(report, opened)
+    recomputation = Recomputation(report, inputs)
     try:
-        own.run(chosen, pooled)
+        recomputation.run(selected, pooled)
     except UqevalError as error:
-        if all(check.same for check in found.checks):
+        if all(check.same for check in verification.checks):
             raise
         # Of a store that was changed, that is all that can be said.
-        found.checks.append(Checked("recomputation", False, f"nothing was recomputed: {error}"))
-    for name, tally in own.tallies.items():
-        found.compared[name] = tally.compared
-        found.differences += tally.differences
-        found.largest = max(found.largest, tally.largest)
-    found.fields = {key: sorted(names) for key, names in own.fields.items()}
-    found.not_verified += _left_out(own, report)
+        verification.checks.append(
+            Checked("recomputation", False, f"nothing was recomputed: {error}")
+        )
+    for name, tally in recomputation.tallies.items():
+        verification.compared[name] = tally.compared
+        verification.differences += tally.differences
+        verification.largest = max(verification.largest, tally.largest)
+    verification.fields = {key: sorted(names) for key, names in recomputation.fields.items()}
+    verification.not_verified += _left_out(recomputation, report)
 
 
-def _left_out(own: Recomputation, report: Report) -> list[str]:
+def _left_out(recomputation: Recomputation, report: Report) -> list[str]:
     """Return sentences that name all of the items' records that was not recomputed."""
-    said = [f"{key}: {why}." for key, why in own.why_not.items()]
+    messages = [f"{key}: {reason}." for key, reason in recomputation.why_not.items()]
     records = report.items[0] if report.items else {}
-    for key, names in own.fields.items():
+    for key, names in recomputation.fields.items():
         record = records.get(key)
         scores = [
             name for name, value in (record or {}).items()
             if name not in names and isinstance(value, int | float)
         ]  # fmt: skip
         if scores:
-            said.append(f"{key}: {listed(scores, 12)} of the items are not recomputed.")
-    return said + _intervals_left_out(own, report)
+            messages.append(f"{key}: {listed(scores, 12)} of the items are not recomputed.")
+    return messages + _intervals_left_out(recomputation, report)
 
 
-def _intervals_left_out(own: Recomputation, report: Report) -> list[str]:
+def _intervals_left_out(recomputation: Recomputation, report: Report) -> list[str]:
     """Return sentences that name the intervals, debiased values and slices that were not
     recomputed."""
-    left = [name for name, record in report.intervals.items()
-            if record.get("low") is not None and name not in own.intervals]  # fmt: skip
+    omitted = [name for name, record in report.intervals.items()
+            if record.get("low") is not None and name not in recomputation.intervals]  # fmt: skip
     debiased = [f"{key}.{name}" for key, record in report.results.items() for name in record
-                if name.endswith("_debiased") and f"{key}.{name}" not in own.intervals]  # fmt: skip
-    rows = sum(".per_class." in name for name in left)
-    named = [name for name in left if ".per_class." not in name]
-    said = []
+                if name.endswith("_debiased")
+                and f"{key}.{name}" not in recomputation.intervals]  # fmt: skip
+    rows = sum(".per_class." in name for name in omitted)
+    omitted_scores = [name for name in omitted if ".per_class." not in name]
+    messages = []
     if rows:
-        said.append(f"{number_of(rows, 'interval')} of rows of classes are not recomputed.")
-    for key in dict.fromkeys(name.rpartition("].")[0] or name.partition(".")[0] for name in named):
+        messages.append(f"{number_of(rows, 'interval')} of rows of classes are not recomputed.")
+    for key in dict.fromkeys(
+        name.rpartition("].")[0] or name.partition(".")[0] for name in omitted_scores
+    ):
         own_key = f"{key}]." if "[" in key else f"{key}."
-        fields = [name.removeprefix(own_key) for name in named if name.startswith(own_key)]
-        said.append(f"{own_key[:-1]}: the intervals of {_all(fields)} are not recomputed.")
+        fields = [name.removeprefix(own_key) for name in omitted_scores if name.startswith(own_key)]
+        messages.append(f"{own_key[:-1]}: the intervals of {_all(fields)} are not recomputed.")
     if debiased:
-        said.append(f"{_all(debiased)}: not recomputed.")
+        messages.append(f"{_all(debiased)}: not recomputed.")
     if report.slices:
-        keys = [key for key in report.results if key not in own.slices]
-        said.append(
+        keys = [key for key in report.results if key not in recomputation.slices]
+        messages.append(
             f"Of {number_of(len(report.slices), 'slice')}, intervals"
             + (f" and the scores of {listed(keys, 12)}" if keys else "")
             + " are not recomputed."
         )
     swept = [key for key, record in report.results.items() if "sweep_bins" in record]
     if swept:
-        said.append(f"{listed(swept, 4)}: sweep_bins is taken from the report.")
-    return said
+        messages.append(f"{listed(swept, 4)}: sweep_bins is taken from the report.")
+    return messages
 
 
 def _all(names: Sequence[str]) -> str:
     """Return all names, up to as many as a report of ours can have."""
-    rest = len(names) - _NAMED
-    return ", ".join(map(cut, names[:_NAMED])) + (f" and {rest} more" if rest > 0 else "")
+    remaining = len(names) - _NAMED
+    return ", ".join(map(cut, names[:_NAMED])) + (f" and {remaining} more" if remaining > 0 else "")
 
 
 def _versions(report: Report) -> dict[str, str]:
-    found = {"python": platform.python_version()} | {
+    versions = {"python": platform.python_version()} | {
         name: version(name) for name in ("uqeval", "numpy", "zarr", "numcodecs")
     }
     if "frames" in report.inputs:
         import cv2
 
-        found["opencv"] = cv2.__version__
-    return found
+        versions["opencv"] = cv2.__version__
+    return versions

@@ -33,36 +33,36 @@ def grey(rgb: Array) -> Array:
     """Return grey uint8 [y, x] of colours uint8 [y, x, 3]."""
     import cv2
 
-    found: Array = cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2GRAY)
-    return found
+    image: Array = cv2.cvtColor(np.ascontiguousarray(rgb), cv2.COLOR_RGB2GRAY)
+    return image
 
 
 def flow_between(start: Array, end: Array, settings: Mapping[str, Any]) -> Array:
     """Return the flow [y, x, 2] on `start`'s grid that points to `end`, by OpenCV."""
     import cv2
 
-    own = dict(settings["flow_parameters"])
+    parameters = dict(settings["flow_parameters"])
     name, _, preset = str(settings["flow"]).partition("@")[0].partition(":")
-    found: Array
+    flow_field: Array
     if name == "farneback":
-        found = cv2.calcOpticalFlowFarneback(start, end, None, **own)
-        return found
+        flow_field = cv2.calcOpticalFlowFarneback(start, end, None, **parameters)
+        return flow_field
     dis = cv2.DISOpticalFlow_create(_PRESETS[preset.split(",")[0]])
-    patch = own["patch_size"]
+    patch = parameters["patch_size"]
     short, long = sorted(start.shape)
     most = min(int(math.log2(long / (4 * patch)) + 0.5), int(math.log2(short // patch)))
-    own["finest_scale"] = min(own["finest_scale"], most)
-    for key, value in own.items():
+    parameters["finest_scale"] = min(parameters["finest_scale"], most)
+    for key, value in parameters.items():
         getattr(dis, "set" + "".join(word.capitalize() for word in key.split("_")))(value)
-    found = dis.calc(start, end, None)
-    return found
+    flow_field = dis.calc(start, end, None)
+    return flow_field
 
 
 def known(flow: Array) -> Array:
     """Return where both parts of a flow [y, x, 2] are finite and at most 1e9."""
     with np.errstate(invalid="ignore"):
-        found: Array = np.asarray((np.abs(flow) <= _FINITE).all(axis=-1))
-    return found
+        is_finite: Array = np.asarray((np.abs(flow) <= _FINITE).all(axis=-1))
+    return is_finite
 
 
 def place_of(flow: Array) -> tuple[Array, Array]:
@@ -84,26 +84,28 @@ def bilinear(image: Array, x: Array, y: Array) -> Array:
     wide = image.astype(np.float64)
     top = wide[j, i] * (1 - p) + wide[j, right] * p
     bottom = wide[below, i] * (1 - p) + wide[below, right] * p
-    found: Array = top * (1 - q) + bottom * q
-    return found
+    interpolated: Array = top * (1 - q) + bottom * q
+    return interpolated
 
 
-def class_ious(here: Array, there: Array) -> dict[int, float]:
+def class_ious(first: Array, second: Array) -> dict[int, float]:
     """Return the IoU of each class that is in one of two flat arrays of ids."""
     return {
-        int(c): float(((here == c) & (there == c)).sum() / ((here == c) | (there == c)).sum())
-        for c in np.union1d(here, there)
+        int(c): float(((first == c) & (second == c)).sum() / ((first == c) | (second == c)).sum())
+        for c in np.union1d(first, second)
     }
 
 
-def mean_iou(here: Array, there: Array, settings: Mapping[str, Any], classes: int) -> float | None:
+def mean_iou(
+    first: Array, second: Array, settings: Mapping[str, Any], classes: int
+) -> float | None:
     """Return the mean IoU of two flat arrays of ids; None without pixels."""
-    if not here.size:
+    if not first.size:
         return None
-    own, least = class_ious(here, there), settings.get("least_pixels", 0)
+    ious, least = class_ious(first, second), settings.get("least_pixels", 0)
     if settings.get("absent", "exclude") == "zero":
-        own = {c: own.get(c, 0.0) for c in range(classes)}
-    values = [v for c, v in own.items() if (here == c).sum() >= least]
+        ious = {c: ious.get(c, 0.0) for c in range(classes)}
+    values = [v for c, v in ious.items() if (first == c).sum() >= least]
     return float(np.mean(values)) if values else None
 
 
@@ -124,74 +126,75 @@ def ids_of(model: Any, frame: int, size: tuple[int, ...], void: int) -> tuple[Ar
 
 def pair(source: Any, item: int, settings: Mapping[str, Any], info: Mapping[str, Any]) -> Any:
     """Return the scores of one pair of frames. `info`: void, model, class_names."""
-    both, void, names = source.pairs[item], info["void"], info["class_names"]
-    now, before = (grey(source.frames.read(i)) for i in (both.after, both.before))
+    frame_pair, void, names = source.pairs[item], info["void"], info["class_names"]
+    current, before = (grey(source.frames.read(i)) for i in (frame_pair.after, frame_pair.before))
     model = source.models[info["model"]]
-    ids, empty = ids_of(model, both.after, now.shape, void)
-    old, old_empty = ids_of(model, both.before, now.shape, void)
+    ids, empty = ids_of(model, frame_pair.after, current.shape, void)
+    old, old_empty = ids_of(model, frame_pair.before, current.shape, void)
     stored = settings["flow"] == "file"
-    flow = source.stored["flow"].read(item) if stored else flow_between(now, before, settings)
+    flow = source.stored["flow"].read(item) if stored else flow_between(current, before, settings)
     x, y = place_of(flow)
     i, j = np.floor(x + 0.5), np.floor(y + 0.5)
-    inside = (i >= 0) & (i < now.shape[1]) & (j >= 0) & (j < now.shape[0])
-    i = np.clip(i, 0, now.shape[1] - 1).astype(int)
-    j = np.clip(j, 0, now.shape[0] - 1).astype(int)
-    there = old[j, i]
-    counted = known(flow) & inside & ~empty & ~old_empty[j, i]
-    one, other = ids[counted], there[counted]
-    still = ~empty & ~old_empty
-    iou = class_ious(one, other)
-    total, n = now.size, int(counted.sum())
+    is_inside = (i >= 0) & (i < current.shape[1]) & (j >= 0) & (j < current.shape[0])
+    i = np.clip(i, 0, current.shape[1] - 1).astype(int)
+    j = np.clip(j, 0, current.shape[0] - 1).astype(int)
+    warped = old[j, i]
+    is_counted = known(flow) & is_inside & ~empty & ~old_empty[j, i]
+    current_ids, warped_ids = ids[is_counted], warped[is_counted]
+    is_labelled = ~empty & ~old_empty
+    iou = class_ious(current_ids, warped_ids)
+    total, n = current.size, int(is_counted.sum())
     unrounded = np.hypot(*(flow[known(flow)].astype(np.float64).T))
     lengths = unrounded.astype(np.float32)
-    scaled, scaled_before = now / 255.0, before / 255.0
-    found: dict[str, Any] = {
-        "tc": mean_iou(one, other, settings, len(names)),
-        "tc_no_warp": mean_iou(ids[still], old[still], settings, len(names)),
-        "frequency_weighted": sum((one == c).sum() * v for c, v in iou.items()) / n if n else None,
-        "pixel_agreement": float((one == other).mean()) if n else None,
+    scaled, scaled_before = current / 255.0, before / 255.0
+    scores: dict[str, Any] = {
+        "tc": mean_iou(current_ids, warped_ids, settings, len(names)),
+        "tc_no_warp": mean_iou(ids[is_labelled], old[is_labelled], settings, len(names)),
+        "frequency_weighted": sum((current_ids == c).sum() * v for c,
+        v in iou.items()) / n if n else None,
+        "pixel_agreement": float((current_ids == warped_ids).mean()) if n else None,
         "coverage": n / total,
-        "out_of_frame": float((known(flow) & ~inside).sum() / total),
-        "mse_warp": _mean_square(scaled - bilinear(scaled_before, x, y), counted),
-        "mse_identity": _mean_square(scaled - scaled_before, counted),
+        "out_of_frame": float((known(flow) & ~is_inside).sum() / total),
+        "mse_warp": _mean_square(scaled - bilinear(scaled_before, x, y), is_counted),
+        "mse_identity": _mean_square(scaled - scaled_before, is_counted),
         "iou": {names[c]: v for c, v in iou.items()}, "classes": len(iou),
         "flow_median": float(np.median(lengths.astype(np.float64))) if lengths.size else None,
         "flow_max": float(unrounded.max()) if lengths.size else None,
         "flow_p99": float(np.percentile(lengths.astype(np.float64), 99)) if lengths.size else None,
     }  # fmt: skip
     if settings.get("occlusion") == "fb":
-        back = source.stored["flow_forward"].read(item) if stored else flow_between(
-            before, now, settings
+        backward = source.stored["flow_forward"].read(item) if stored else flow_between(
+            before, current, settings
         )  # fmt: skip
-        hidden = counted & occluded(flow, back, x, y)
-        seen = counted & ~hidden
-        found |= {
-            "tc_visible": mean_iou(ids[seen], there[seen], settings, len(names)),
-            "coverage_visible": float(seen.sum() / total),
+        hidden = is_counted & occluded(flow, backward, x, y)
+        is_visible = is_counted & ~hidden
+        scores |= {
+            "tc_visible": mean_iou(ids[is_visible], warped[is_visible], settings, len(names)),
+            "coverage_visible": float(is_visible.sum() / total),
             "occluded": float(hidden.sum() / total),
         }
-    if source.labels is not None and source.labelled[both.after]:
-        label, unlabelled = ids_of(source.labels, both.after, now.shape, void)
-        found["miou"] = mean_iou(
+    if source.labels is not None and source.labelled[frame_pair.after]:
+        label, unlabelled = ids_of(source.labels, frame_pair.after, current.shape, void)
+        scores["miou"] = mean_iou(
             np.where(empty, -1, ids)[~unlabelled], label[~unlabelled], {}, len(names)
         )  # fmt: skip
-        if found["miou"] is not None:
-            own = class_ious(np.where(empty, -1, ids)[~unlabelled], label[~unlabelled])
-            own.pop(-1, None)  # a void prediction is a miss, no class
-            found["miou"] = float(np.mean(list(own.values())))
-    return found
+        if scores["miou"] is not None:
+            label_ious = class_ious(np.where(empty, -1, ids)[~unlabelled], label[~unlabelled])
+            label_ious.pop(-1, None)  # a void prediction is a miss, no class
+            scores["miou"] = float(np.mean(list(label_ious.values())))
+    return scores
 
 
-def _mean_square(apart: Array, counted: Array) -> float | None:
-    return float((apart[counted] ** 2).mean()) if counted.any() else None
+def _mean_square(difference: Array, is_counted: Array) -> float | None:
+    return float((difference[is_counted] ** 2).mean()) if is_counted.any() else None
 
 
-def occluded(flow: Array, back: Array, x: Array, y: Array) -> Array:
+def occluded(flow: Array, backward: Array, x: Array, y: Array) -> Array:
     """Return where |w + ŵ|² > 0.01(|w|² + |ŵ|²) + 0.5, or ŵ is unknown."""
     with np.errstate(invalid="ignore"):
-        other = bilinear(back, x, y)
+        backward_there = bilinear(backward, x, y)
         wide = flow.astype(np.float64)
-        apart = ((wide + other) ** 2).sum(axis=-1)
-        limit = 0.01 * ((wide**2).sum(axis=-1) + (other**2).sum(axis=-1)) + 0.5
-        found: Array = ~known(other) | (apart > limit)
-    return found
+        squared_sum = ((wide + backward_there) ** 2).sum(axis=-1)
+        limit = 0.01 * ((wide**2).sum(axis=-1) + (backward_there**2).sum(axis=-1)) + 0.5
+        is_occluded: Array = ~known(backward_there) | (squared_sum > limit)
+    return is_occluded
