@@ -14,6 +14,7 @@ from uqeval.report.cards import cards
 from uqeval.report.gallery import Picture
 from uqeval.report.html import MOST_ITEMS, to_html
 from uqeval.report.overview import to_overview
+from uqeval.report.score_tables import scores
 from uqeval.report.setting_tables import pairs
 from uqeval.statistics.items_behind_cell import behind
 
@@ -121,6 +122,22 @@ def test_cards_of_many_variants_count_the_rest() -> None:
     html = to_html({"r": report})
     assert "<li>and 4 more in the table</li>" in html
     assert 'title="undefined: no patch was counted"' in html
+
+
+def test_only_results_over_the_same_pixels_compete() -> None:
+    whole = report().results["segmentation"]
+    edge, inner = "segmentation@boundary:3", "segmentation@interior:3"
+    values = {"segmentation": 0.5, edge: 0.25, inner: 0.75, "segmentation[x]@boundary:3": 0.3}
+    described = {"segmentation.miou": {"direction": "higher"}}
+    results = {key: whole | {"miou": value} for key, value in values.items()}
+    table = scores({"": report(results=results, metrics=described)}, "segmentation")
+    (row,) = (row for row in table.rows if row.name.startswith("mIoU"))
+    assert [cell.best for cell in row.cells] == [False, False, False, True]
+    others = {key: whole | {"miou": 0.6} for key in values}
+    table = scores({"a": report(results=results, metrics=described),
+                    "b": report(results=others, metrics=described)}, "segmentation")  # fmt: skip
+    (row,) = (row for row in table.rows if row.name.startswith("mIoU"))
+    assert [cell.best for cell in row.cells] == [False, False, True, False, True, True, False, True]
 
 
 def test_the_comparison_marks_the_best() -> None:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
-from uqeval.keys import family_of
+from uqeval.keys import Key, family_of
 from uqeval.report.cells import cell, interval_of
 from uqeval.report.fields import DIRECTIONS, about, unit_of
 from uqeval.report.glossary import ARROWS, family_label, headlines, label
@@ -25,6 +26,7 @@ def scores(reports: Mapping[str, Report], family: str) -> Table:
     columns = [
         (name, key) for name, r in reports.items() for key in r.results if family_of(key) == family
     ]
+    regions = [Key.parse(key).region for _, key in columns]
     held = [dict(_scalars(reports[name].results[key])) for name, key in columns]
     rows = []
     for address in dict.fromkeys(a for own in held for a in own):
@@ -45,7 +47,7 @@ def scores(reports: Mapping[str, Report], family: str) -> Table:
                               f"If it is bad: {advice}" if advice else "") if text
         )  # fmt: skip
         title = f"{label(family, address)} {ARROWS.get(direction, '')}".strip()
-        rows.append(Row(title, _marked(cells, direction), hint))
+        rows.append(Row(title, _marked(cells, regions, direction), hint))
     many = len(reports) > 1
     headings = [
         " · ".join([name] * many + [key] * (not many or "[" in key)) for name, key in columns
@@ -67,15 +69,17 @@ def _scalars(
             yield f"{prefix}{name}", record
 
 
-def _marked(cells: list[Cell], direction: str) -> list[Cell]:
-    """The cells, the best of them marked where there is a choice."""
-    values = [c.number for c in cells if c.number is not None]
-    if len(values) < 2 or not direction or len(set(values)) == 1:
-        return cells
-    best = max(values) if direction == "higher" else min(values)
+def _marked(cells: list[Cell], regions: list[str | None], direction: str) -> list[Cell]:
+    """Return the cells; of those of the same region, the best is marked."""
+    values: dict[str | None, set[float]] = {}
+    for own, region in zip(cells, regions, strict=True):
+        if own.number is not None and direction:
+            values.setdefault(region, set()).add(own.number)
+    choose = max if direction == "higher" else min
+    best = {region: choose(numbers) for region, numbers in values.items() if len(numbers) > 1}
     return [
-        Cell(c.text, c.number, c.reason, c.interval, best=c.number == best) if c.text else c
-        for c in cells
+        replace(own, best=own.number is not None and own.number == best.get(region))
+        for own, region in zip(cells, regions, strict=True)
     ]
 
 
