@@ -34,8 +34,14 @@ def test_scores_are_those_of_the_oracle(seed: int) -> None:
     expected = naive.segmentation(label, prediction, classes)
     for name in ("pixel_accuracy", "mean_accuracy", "miou", "pixels"):
         assert found[name] == pytest.approx(expected[name], rel=1e-12)
-    rows = [{k: v for k, v in row.items() if k != "name"} for row in found["per_class"]]
+    rows = [
+        {k: v for k, v in row.items() if k != "name" and not k.endswith("_reason")}
+        for row in found["per_class"]
+    ]
     assert rows == expected["per_class"]
+    for row in found["per_class"]:
+        undefined = {f"{name}_reason" for name in ("iou", "accuracy") if row[name] is None}
+        assert {name for name in row if name.endswith("_reason")} == undefined
     for i, item in enumerate(report.items):
         one = naive.segmentation(label[i : i + 1], prediction[i : i + 1], classes)
         for name in ("pixel_accuracy", "mean_accuracy", "miou", "pixels"):

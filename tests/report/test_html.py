@@ -11,11 +11,14 @@ from small_report import report
 
 from uqeval.report import Report
 from uqeval.report.cards import cards
+from uqeval.report.cells import interval_of
 from uqeval.report.gallery import Picture
 from uqeval.report.html import MOST_ITEMS, to_html
+from uqeval.report.item_tables import columns_of
 from uqeval.report.overview import to_overview
 from uqeval.report.score_tables import scores
 from uqeval.report.setting_tables import pairs
+from uqeval.report.setting_tables import settings as setting_table
 from uqeval.statistics.items_behind_cell import behind
 
 EVIL = "<script>alert(1)</script>\"'&{{ 7 * 7 }}\u202e"
@@ -140,6 +143,27 @@ def test_only_results_over_the_same_pixels_compete() -> None:
     assert [cell.best for cell in row.cells] == [False, False, True, False, True, True, False, True]
 
 
+def test_a_page_names_the_region_of_each_score() -> None:
+    whole = report().results["segmentation"]
+    edge = "segmentation@boundary:3"
+    items = [{"name": n, "segmentation": {"miou": v}, edge: {"miou": v / 2}}
+             for n, v in (("a", 0.5), ("b", 0.75))]  # fmt: skip
+    settings = {"segmentation": {"definition": "paper"}, edge: {"definition": "paper"}}
+    own = report(results={"segmentation": whole, edge: whole}, items=items, settings=settings,
+                 metrics={"segmentation.miou": {"direction": "higher"}})  # fmt: skip
+    assert [c.title for c in columns_of(own)] == ["mIoU", "mIoU @boundary:3"]
+    page = to_html({"r": own})
+    assert page.count("<h3>by mIoU") == 1  # the whole image ranks the items
+    assert "<summary>By class (segmentation@boundary:3), as a table</summary>" in page
+    assert "<caption>By class (segmentation)</caption>" in page
+    assert setting_table(own).columns == ["setting", "segmentation"]
+
+
+def test_ends_of_intervals_are_rounded() -> None:
+    ends = {"low": 0.9999999999999, "high": 0.00001, "level": 0.9, "units": {}}
+    assert interval_of({"toy.luck": ends}, "toy", ["luck"]) == "[1.0000, 1e-05]"
+
+
 def test_the_comparison_marks_the_best() -> None:
     a, b = of_classes(family="calibration"), of_classes(family="calibration", seed=5)
     html = to_html({"a": a, "b": b})
@@ -243,7 +267,7 @@ def test_a_page_says_when_its_report_was_finished() -> None:
 
 def test_tables_by_class_begin_with_what_one_came_for() -> None:
     page = to_html({"r": of_classes(family="pavpu")})
-    head = re.search(r"<caption>by class \(pavpu\)</caption>(.*?)</thead>", page, re.DOTALL)
+    head = re.search(r"<caption>By class \(pavpu\)</caption>(.*?)</thead>", page, re.DOTALL)
     assert head is not None
     assert re.findall(r">([^<>\n]+)</th>", head[1])[:4] == [
         "class", "Surplus", "PAvPU", "p(accurate | certain)",

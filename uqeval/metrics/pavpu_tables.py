@@ -61,7 +61,7 @@ DISPLAY = Display(
     ),
     bars=ClassBars(
         "Patch scores",
-        (Panel("pavpu", "PAvPU"), Panel("surplus", "Surplus", (0.0, "independent of errors"))),
+        (Panel("pavpu", "PAvPU"), Panel("surplus", "Surplus", (0.0, "chance"))),
     ),
     figures=("pavpu", "accuracy_by_uncertainty"),
 )  # fmt: skip

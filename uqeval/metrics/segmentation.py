@@ -145,18 +145,15 @@ def _results(total: State, class_names: Sequence[str]) -> dict[str, Any]:
     labelled, predicted, correct = (
         total[name].tolist() for name in ("labelled", "predicted", "correct")
     )
-    results["per_class"] = [
-        {"class": c, "name": class_names[c], "iou": iou, "accuracy": accuracy, "pixels": pixels}
-        for c, (iou, accuracy, pixels) in enumerate(
-            zip(
-                class_ious(labelled, predicted, correct),
-                class_accuracies(labelled, correct),
-                labelled,
-                strict=True,
-            )
-        )
-    ]
-    return results
+    ious = class_ious(labelled, predicted, correct)
+    accuracies = class_accuracies(labelled, correct)
+    rows: list[dict[str, Any]] = []
+    for c, (iou, accuracy) in enumerate(zip(ious, accuracies, strict=True)):
+        row: dict[str, Any] = {"class": c, "name": class_names[c]}
+        set_value(row, "iou", iou, "the class is in no label and no prediction")
+        set_value(row, "accuracy", accuracy, "the class is in no label")
+        rows.append(row | {"pixels": labelled[c]})
+    return results | {"per_class": rows}
 
 
 def _columns(states: SetStates) -> dict[Place, NDArray[Any]]:

@@ -31,4 +31,9 @@ def interval_of(
     at = f"{100 * found['level']:.4g} %: " if level and found.get("level") else ""
     units = found.get("units") or {}
     part = f" ({units_of(found)})" if units.get("defined") != units.get("drawn") else ""
-    return f"{at}{about}[{format_number(found['low'])}, {format_number(found['high'])}]{part}"
+    return f"{at}{about}[{_end(found['low'])}, {_end(found['high'])}]{part}"
+
+
+def _end(value: float) -> str:
+    """Return an end of an interval; it is an estimate, so it may be rounded to 1."""
+    return f"{value:.4f}" if abs(value) > 0.5 else format_number(value)

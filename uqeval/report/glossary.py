@@ -6,6 +6,8 @@ from dataclasses import replace
 from functools import cache
 from typing import TYPE_CHECKING
 
+from uqeval.keys import Key
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
@@ -85,6 +87,14 @@ def _word(family: str, part: str) -> str:
     known = families().get(family)
     words = known.words if known else {}
     return words.get(part) or _PARTS.get(part) or part.replace("_", " ")
+
+
+def label_of(key: str, field: str) -> str:
+    """Return what a page calls a field of one result: "mIoU [window=7] @boundary:3"."""
+    own = Key.parse(key)
+    variant = "" if own.variant is None else f" [{own.variant}]"
+    region = "" if own.region is None else f" @{own.region}"
+    return f"{label(own.family, field)}{variant}{region}"
 
 
 def family_label(family: str) -> str:

@@ -10,7 +10,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import printable
-from uqeval.keys import family_of
+from uqeval.keys import Key, family_of
 from uqeval.report import verdicts
 from uqeval.report.cards import cards
 from uqeval.report.cells import cell
@@ -120,11 +120,16 @@ def to_html(
         slices=slices(report),
         inputs=pairs(report.inputs),
         numerics=pairs(report.numerics),
-        timing=pairs(report.timing),
+        timing=pairs(_rounded(report.timing)),
         exhibits=shown,
         pictured={exhibit.item for exhibit in shown},
         gallery=gallery,
     )
+
+
+def _rounded(timing: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the timing with milliseconds at most."""
+    return {k: round(v, 3) if isinstance(v, float) else v for k, v in timing.items()}
 
 
 def _different(reports: Mapping[str, Report]) -> bool:
@@ -157,7 +162,7 @@ def _items(report: Report, behind: Collection[int]) -> dict[str, Any]:
     for column in columns:
         order = worst_first(report, column)
         wanted |= dict.fromkeys(order[: MOST_ITEMS if column is _ranking(columns) else MOST_WORST])
-        if column.direction and len(order) > 1:
+        if column.direction and len(order) > 1 and Key.parse(column.key).region is None:
             lists.append(
                 Worst(
                     column.title,

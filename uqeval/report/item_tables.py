@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from uqeval.keys import family_of
 from uqeval.report.cells import cell
 from uqeval.report.fields import about
-from uqeval.report.glossary import ARROWS, headlines, label, of_items
+from uqeval.report.glossary import ARROWS, headlines, label_of, of_items
 from uqeval.report.schema import Report
 from uqeval.report.table import Cell, Row, Table
 
@@ -33,9 +33,7 @@ def columns_of(report: Report) -> list[Column]:
                 direction = about(report, key, name).get("direction") or (
                     "higher" if of_items(family) else ""
                 )
-                text = label(family, name)
-                title = f"{text} [{key.partition('[')[2]}" if "[" in key else text
-                found.append(Column(key, name, title, direction))
+                found.append(Column(key, name, label_of(key, name), direction))
     return found
 
 

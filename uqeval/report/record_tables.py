@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
-from uqeval.keys import family_of
+from uqeval.keys import Key, family_of
 from uqeval.report.cells import cell, interval_of
 from uqeval.report.glossary import headlines, label
 from uqeval.report.intervals import class_of
@@ -27,7 +27,8 @@ def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Tabl
     found: list[Table] = []
     family = family_of(key)
     for name, value in report.results[key].items():
-        title = f"{label(family, name)} ({key})"
+        text = label(family, name)
+        title = f"{text[:1].upper()}{text[1:]} ({key})"
         if isinstance(value, list) and value and isinstance(value[0], dict):
             found.append(_of_rows(title, value, report, key, name))
         elif isinstance(value, dict) and family != "sweep":
@@ -70,7 +71,9 @@ def _of_rows(
         cells = [cell(row, n, interval_of(report.intervals, key, (place, of, n))) for n in names]
         found.append(Row(title_of, cells))
     corner = "class" if "class" in rows[0] else label(family, head) if head else "interval"
-    return Table(title, [corner, *(label(family, n) for n in names)], found)
+    # A page with regions has many of these tables: those of regions are folded.
+    folded = Key.parse(key).region is not None
+    return Table(title, [corner, *(label(family, n) for n in names)], found, folded=folded)
 
 
 def _of_lists(

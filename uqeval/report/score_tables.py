@@ -9,7 +9,7 @@ from typing import Any
 from uqeval.keys import Key, family_of
 from uqeval.report.cells import cell, interval_of
 from uqeval.report.fields import DIRECTIONS, about, unit_of
-from uqeval.report.glossary import ARROWS, family_label, headlines, label
+from uqeval.report.glossary import ARROWS, family_label, headlines, label, label_of
 from uqeval.report.intervals import units_of
 from uqeval.report.schema import Report
 from uqeval.report.table import Cell, Row, Table
@@ -129,6 +129,5 @@ def whole_of(report: Report) -> dict[str, Any]:
 
 def _heading(report: Report, key: str, field: str) -> str:
     """What a column of scores is called: its score, its variant, and which way is better."""
-    variant = f" [{key.partition('[')[2]}" if "[" in key else ""
     arrow = ARROWS.get(about(report, key, field).get("direction") or "", "")
-    return f"{label(family_of(key), field)}{variant} {arrow}".strip()
+    return f"{label_of(key, field)} {arrow}".strip()

@@ -6,14 +6,23 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from uqeval.keys import Key
 from uqeval.report.intervals import in_words
 from uqeval.report.schema import Report
 from uqeval.report.table import Cell, Row, Table
 
 
 def settings(report: Report) -> Table:
-    """Every setting, one row each, one column a result; those of intervals are said in words."""
-    columns = [name for name in report.settings if name != "intervals"]
+    """Return all settings, a row each, with a column for each result.
+
+    The settings of intervals have text of their own. A region with the settings of the whole image
+    has no column.
+    """
+    columns = [
+        key
+        for key, own in report.settings.items()
+        if key != "intervals" and own != _of_whole(report, key)
+    ]
     held = [
         dict(pairs(own)) if isinstance(own := report.settings[name], dict) else {"": _plain(own)}
         for name in columns
@@ -23,6 +32,12 @@ def settings(report: Report) -> Table:
         for name in dict.fromkeys(n for own in held for n in own)
     ]
     return Table("Settings", ["setting", *columns], rows)
+
+
+def _of_whole(report: Report, key: str) -> Any:
+    """Return the settings of the whole image for a region's key; None for other keys."""
+    own = Key.parse(key)
+    return None if own.region is None else report.settings.get(str(own.of(None)))
 
 
 def pairs(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:

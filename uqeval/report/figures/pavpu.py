@@ -36,8 +36,8 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
             "Patch scores over the uncertainty threshold",
             f"Four panels over the threshold t from 0 to 1. {said}.",
             "t runs from the least to the greatest uncertainty. Dot: the threshold in use; "
-            "triangle: the peak. Below 0 (shaded) the Surplus says that the uncertainty knows less "
-            "than nothing of the errors, and the PAvPU there should not be read.",
+            "triangle: the peak. Where the Surplus is below 0 (shaded), the uncertainty is worse "
+            "than chance: do not use the PAvPU there.",
             (8.2, 5.6),
             lambda canvas: _panels(canvas, drawn, "curve", "t", "uncertainty threshold t"),
         )
@@ -54,7 +54,7 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
             )
             + ".",
             "Dot: the accuracy threshold in use, at the uncertainty threshold in use. Thin dashes: "
-            "the PAvPU of an uncertainty that knows nothing of the errors.",
+            "the PAvPU of an uncertainty that is independent of the errors.",
             (8.2, 5.6),
             lambda canvas: _panels(
                 canvas, drawn_too, "accuracy_curve", "accuracy_threshold", "accuracy threshold"
@@ -112,4 +112,4 @@ def _below_zero(panel: Axes) -> None:
     low = min(low, -0.08 * max(high, 0.1))
     panel.set_ylim(low, high)
     panel.axhspan(low, 0, color=style.BAD, alpha=0.12, linewidth=0, zorder=0)
-    reference(panel, 0, "knows nothing", style.BAD)
+    reference(panel, 0, "chance", style.BAD)
