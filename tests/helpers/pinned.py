@@ -32,7 +32,8 @@ SLICES = "name,city,light\n" + "".join(
     f"{name},{name.split('_')[0]},{'day' if k % 3 else 'night'}\n" for k, name in enumerate(NAMES)
 )
 #: Keys whose values are no numbers of a definition.
-UNPINNED = {"timing", "uqeval_version", "states_digest", "fingerprint", "numpy", "versions"}
+UNPINNED = {"timing", "uqeval_version", "states_digest", "fingerprint", "numpy", "versions",
+            "checksum"}  # fmt: skip
 #: Lists of numbers longer than this are pinned by their ends, their sum and a digest.
 LONG = 12
 

@@ -11,6 +11,7 @@ from pydantic import TypeAdapter
 from uqeval.disk.json import read_json
 from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.gate.addresses import Address
+from uqeval.gate.checksum import KEY, checksum_of
 from uqeval.gate.contradictions import contradiction
 from uqeval.gate.not_evaluated import NotEvaluated
 from uqeval.gate.rules import Limits, Rule
@@ -41,7 +42,7 @@ def load_verdicts(path: str | Path) -> Judgement:
 
 def judgement_of(record: dict[str, Any], path: str | Path) -> Judgement:
     """Return the verdicts of a record. Raises `StoreError` for a record that is none, and for one
-    that contradicts itself."""
+    that contradicts itself or its checksum. Older files have no checksum."""
     try:
         verdicts = tuple(_verdict(own) for own in record["verdicts"])
         for own in verdicts:
@@ -58,6 +59,11 @@ def judgement_of(record: dict[str, Any], path: str | Path) -> Judgement:
             raise StoreError(
                 f"{cut(path)}: says passed {quoted(record['passed'])}, and its verdicts say "
                 f"{found.passed}. The file was edited; judge again with uqeval gate -o."
+            )
+        if KEY in record and record[KEY] != (own_sum := checksum_of(record)):
+            raise StoreError(
+                f"{cut(path)}: its checksum is {quoted(record[KEY])}, and its content has "
+                f"{own_sum!r}. The file was edited; judge again with uqeval gate -o."
             )
         return found
     except (KeyError, TypeError, AttributeError, ValueError, UsageError) as error:

@@ -182,7 +182,9 @@ def to_markdown(judgement: Judgement) -> str:
 
 
 def to_json(judgement: Judgement, files: Mapping[str, Any]) -> str:
-    """Everything, strict; `files`: what was read, under keys of its own."""
+    """Everything, strict, with a checksum; `files`: what was read, under keys of its own."""
+    from uqeval.gate.checksum import KEY, checksum_of
+
     record = {
         "schema": SCHEMA,
         "passed": judgement.passed,
@@ -194,7 +196,8 @@ def to_json(judgement: Judgement, files: Mapping[str, Any]) -> str:
         "not_evaluated": [_unjudged(lost) for lost in judgement.not_evaluated],
         "warnings": list(judgement.warnings),
     }
-    return json.dumps(record, indent=2, allow_nan=False) + "\n"
+    record = json.loads(json.dumps(record, allow_nan=False))
+    return json.dumps(record | {KEY: checksum_of(record)}, indent=2, allow_nan=False) + "\n"
 
 
 def _unjudged(lost: NotEvaluated) -> dict[str, Any]:

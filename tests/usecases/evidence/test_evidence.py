@@ -13,6 +13,7 @@ import pytest
 
 import uqeval
 from uqeval.errors import OutputError, StoreError, UsageError
+from uqeval.gate.checksum import checksum_of
 from uqeval.report.folder import digests_of, load_reports
 from uqeval.usecases.evidence import collect, write_evidence
 from uqeval.usecases.evidence.environment import check_library, environment, packages
@@ -65,8 +66,11 @@ def whole(**given: Any) -> Any:
 
 
 def changed(file: str, change: Any) -> None:
+    """Change a file, and its checksum where it has one."""
     record = json.loads(Path(file).read_text())
     change(record)
+    if "checksum" in record:
+        record["checksum"] = checksum_of(record)
     Path(file).write_text(json.dumps(record))
 
 
@@ -172,6 +176,42 @@ def test_files_that_do_not_belong_together_are_refused(folder: Path) -> None:
     evaluated("report", ["regression", "nmerci"])  # its time is another, so is its digest
     with pytest.raises(UsageError, match="that of no given report"):
         collect(["report.json"], "verdicts.json", "rules.yaml")
+
+
+@pytest.mark.parametrize("key", ["value", "units", "more_units", "id", "limit", "line", "notes"])
+def test_edited_verdicts_are_refused(folder: Path, key: str) -> None:
+    record = json.loads(Path("verdicts.json").read_text())
+    verdict = record["verdicts"][0]
+    edits = {
+        "value": verdict["value"] * 1.0001,
+        "units": {"name": "item", "drawn": 500, "defined": 500, "lag1": None, "effective": None},
+        "more_units": {"count": 3, "low": 2, "high": 9, "unit": "item"},
+        "id": "R-9", "limit": verdict["limit"] * 1.0001, "line": 99, "notes": ["all is well"],
+    }  # fmt: skip
+    assert verdict[key] != edits[key]
+    verdict[key] = edits[key]
+    Path("verdicts.json").write_text(json.dumps(record))
+    with pytest.raises(StoreError, match=r"its checksum is .* The file was edited"):
+        collect(["report.json"], "verdicts.json")
+
+
+def test_values_are_those_of_the_report(folder: Path) -> None:
+    def change(record: Any) -> None:
+        record["verdicts"][0]["value"] *= 1.0001
+
+    changed("verdicts.json", change)
+    with pytest.raises(UsageError, match=r"is of the value .* the report has"):
+        collect(["report.json"], "verdicts.json")
+    changed("verdicts.json", lambda record: record.pop("checksum"))
+    with pytest.raises(UsageError, match="has no checksum"):
+        collect(["report.json"], "verdicts.json")
+
+
+def test_layout_is_no_edit(folder: Path) -> None:
+    record = json.loads(Path("verdicts.json").read_text())
+    text = json.dumps(dict(reversed(record.items())), indent=7, ensure_ascii=False)
+    Path("verdicts.json").write_text(text)
+    assert collect(["report.json"], "verdicts.json").verdicts is not None
 
 
 def test_other_rules_and_rules_alone_are_refused(folder: Path) -> None:

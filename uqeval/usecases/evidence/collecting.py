@@ -13,7 +13,10 @@ from typing import Any
 from uqeval.disk.files import MOST_REPORT, open_file, read_bytes
 from uqeval.disk.json import parse_json
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
+from uqeval.gate.checksum import KEY
+from uqeval.gate.lookup import Found, find
 from uqeval.gate.saved_verdicts import judgement_of
+from uqeval.gate.verdict import Judgement
 from uqeval.report.folder import load_reports
 from uqeval.report.schema import Report
 
@@ -207,12 +210,34 @@ def _add_verdicts(evidence: Evidence, path: Path) -> None:
         isinstance(verdict, dict) for verdict in record["verdicts"]
     ):
         raise StoreError(f"{cut(path)}: holds no list of verdicts; write it with uqeval gate -o.")
-    judgement_of(record, path)
+    _check_verdicts(evidence, judgement_of(record, path), record, path)
     evidence.verdicts = record
     evidence.statements += _stated_verdicts(record)
     rules = digests.get("rules")
     evidence.rules_sha256 = rules if isinstance(rules, str) else None
     evidence.verdicts_file = Input("verdicts.json", path, hashlib.sha256(data).hexdigest(), data)
+
+
+def _check_verdicts(
+    evidence: Evidence, judgement: Judgement, record: Mapping[str, Any], path: Path
+) -> None:
+    """Raise `UsageError` for verdicts without a checksum, or with a value that no report holds."""
+    if KEY not in record:
+        raise UsageError(
+            f"{cut(path)}: has no checksum, so that edits cannot be noticed. Judge again with this "
+            "version: uqeval gate REPORT RULES -o verdicts.json"
+        )
+    names = {file.sha256: name for name, file in evidence.report_files.items()}
+    for verdict in judgement.verdicts:
+        address = verdict.address
+        digest = record["sha256"]["reports"].get(address.store)
+        held = find(evidence.reports[names[digest]], address) if digest in names else None
+        value = held.value if isinstance(held, Found) else None
+        if value != verdict.value:
+            raise UsageError(
+                f"{cut(path)}: the verdict on {cut(address)} is of the value {verdict.value!r}; "
+                f"the report has {value!r}. The file was edited; judge again with uqeval gate -o."
+            )
 
 
 def _stated_verdicts(record: Mapping[str, Any]) -> list[str]:
