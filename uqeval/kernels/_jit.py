@@ -7,6 +7,7 @@ it would let the compiler change results. With `NUMBA_DISABLE_JIT=1` every kerne
 
 from __future__ import annotations
 
+import platform
 import struct
 from collections.abc import Callable
 from importlib.util import find_spec
@@ -34,8 +35,25 @@ def _load_without_scipy() -> None:
         linalg.ensure_blas = ensure_blas
 
 
+def _use_wide_vectors() -> None:
+    """Let LLVM use vectors of 512 bits where the CPU computes with them at full speed.
+
+    LLVM prefers 256 bits on all Intel CPUs, since the first ones with AVX-512 slow down for wider
+    vectors. Those with AVX512-VBMI2 (Ice Lake and later) do not: summing float16 samples takes
+    0.86 of the time, with entropies 0.78. The results have the same bits. Users who choose a CPU
+    (NUMBA_CPU_NAME, NUMBA_CPU_FEATURES) get what they chose.
+    """
+    from numba.core.codegen import get_host_cpu_features
+
+    if numba.config.CPU_NAME is None and numba.config.CPU_FEATURES is None:
+        features = get_host_cpu_features()
+        if "+avx512vbmi2" in features.split(","):
+            numba.config.CPU_FEATURES = f"{features},-prefer-256-bit"
+
+
 if not numba.config.DISABLE_JIT:
     _load_without_scipy()
+    _use_wide_vectors()
 
 
 def kernel(function: Callable[..., Any]) -> Any:
@@ -62,7 +80,41 @@ def _reinterpret(source: Any, target: Any) -> Any:
     return reinterpret
 
 
+def _has_float16(codegen: Any) -> bool:
+    """Whether the CPU that is compiled for converts float16: x86 with F16C, and any ARM64."""
+    _, _, features = codegen.magic_tuple()
+    return "+f16c" in features.split(",") or platform.machine() in ("aarch64", "arm64")
+
+
+def _half_to_float32(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+    """Write LLVM code that turns the bits of a float16, less its sign, into a float32.
+
+    One instruction of the CPU where it has one. Else the exponent and mantissa of a normal number
+    are moved into place, and a subnormal one is an integer times 2^-24: the same bits, and no
+    subnormal float32, which CPUs compute with 100 times slower.
+    """
+    from llvmlite import ir
+
+    half, word, single = ir.IntType(16), ir.IntType(32), ir.FloatType()
+    bits = builder.and_(arguments[0], ir.Constant(half, 0x7FFF))
+    if _has_float16(context.codegen()):
+        return builder.fpext(builder.bitcast(bits, ir.HalfType()), single)
+    wide = builder.zext(bits, word)
+    moved = builder.add(builder.shl(wide, ir.Constant(word, 13)), ir.Constant(word, 112 << 23))
+    small = builder.fmul(builder.sitofp(wide, single), ir.Constant(single, 2.0**-24))
+    is_small = builder.icmp_unsigned("<", bits, ir.Constant(half, 0x400))
+    return builder.select(is_small, small, builder.bitcast(moved, single))
+
+
+@intrinsic
+def _compiled_half(typing_context: Any, bits: Any) -> Any:
+    return types.float32(types.int16), _half_to_float32
+
+
 if numba.config.DISABLE_JIT:
+
+    def half_to_float32(bits: Any) -> float:
+        return float(struct.unpack("<e", struct.pack("<H", int(bits) & 0x7FFF))[0])
 
     def float32_of(bits: int) -> float:
         return float(struct.unpack("<f", struct.pack("<i", bits))[0])
@@ -77,6 +129,7 @@ if numba.config.DISABLE_JIT:
         return int(struct.unpack("<q", struct.pack("<d", value))[0])
 
 else:
+    half_to_float32 = _compiled_half
     float32_of = _reinterpret(types.int32, types.float32)
     bits_of_float32 = _reinterpret(types.float32, types.int32)
     float64_of = _reinterpret(types.int64, types.float64)

@@ -12,13 +12,11 @@ class, and the classes of a sample, come in ascending order:
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numba import types
 from numba.extending import overload
 
-from uqeval.kernels._jit import bits_of_float32, float32_of, kernel
+from uqeval.kernels._jit import bits_of_float32, half_to_float32, kernel
 from uqeval.kernels.logarithm import p_log_p_32, p_log_p_64
 
 #: float16 probabilities are multiples of this.
@@ -28,32 +26,20 @@ ENTROPY_UNIT = 2.0**-26
 _FLUSH = 64
 
 # ---- stored numbers ------------------------------------------------------------------------------
-# Numba has no float16 on CPUs: it comes as its bits, viewed as int16, and is converted by shifts.
-# Moving exponent and mantissa into place and multiplying by 2^112 is exact, subnormals too.
-
-
-def half_as_float32(bits):
-    """The float32 value of non-negative float16 bits, scaled by 2^-112."""
-    shifted: Any = np.int32(np.int32(np.int32(bits) & np.int32(0x7FFF)) << np.int32(13))
-    return float32_of(shifted)
-
-
-half_as_float32 = kernel(half_as_float32)
+# Numba has no float16 on CPUs: it comes as its bits, viewed as int16.
 
 
 def probability(value, unit):
     """The float32 probability that a stored number means; `unit` is the scale of integers."""
     if isinstance(value, np.int16):
-        return np.float32(half_as_float32(value)) * np.float32(2.0**112)
+        return half_to_float32(value)
     return np.float32(value * unit)
 
 
 def quantity(value):
     """The stored number as it is summed: float16 in units of 2^-24, anything else as it is."""
     if isinstance(value, np.int16):
-        return np.int32(
-            np.float32(half_as_float32(value)) * np.float32(2.0**112) * np.float32(2.0**24)
-        )
+        return np.int32(half_to_float32(value) * np.float32(2.0**24))
     return value
 
 
@@ -70,16 +56,14 @@ def oddness(value, unit):
 @overload(probability, inline="always")
 def _probability(value, unit):
     if value == types.int16:
-        return lambda value, unit: half_as_float32(value) * np.float32(2.0**112)
+        return lambda value, unit: half_to_float32(value)
     return lambda value, unit: np.float32(value * unit)
 
 
 @overload(quantity, inline="always")
 def _quantity(value):
     if value == types.int16:
-        return lambda value: np.int32(
-            half_as_float32(value) * np.float32(2.0**112) * np.float32(2.0**24)
-        )
+        return lambda value: np.int32(half_to_float32(value) * np.float32(2.0**24))
     return lambda value: value
 
 
