@@ -307,6 +307,12 @@ def test_intervals_slices_and_estimates(
     key = "pavpu" if kind == "classes" else "regression"
     forged.append((record["slices"]["weather=wet"]["results"][key], "pavpu" if kind == "classes"
                    else "mae"))  # fmt: skip
+    if kind == "classes":
+        assert "smooth_ece" in keys["calibration"]
+        calibrations = [
+            own["results"]["calibration"] for own in (record, record["slices"]["weather=wet"])
+        ]
+        forged += [(own, "smooth_ece") for own in calibrations]
     for place, name in forged:
         place[name] += 1e-3
     Path("forged.json").write_text(json.dumps(record))

@@ -15,6 +15,7 @@ from uqeval.usecases.verify import numbers, ranks, video
 from uqeval.usecases.verify.arrays import Array
 from uqeval.usecases.verify.classes import ClassMaps
 from uqeval.usecases.verify.estimators import estimates
+from uqeval.usecases.verify.smooth import smooth_ece
 
 _NATS = ("entropy", "mutual_information", "expected_entropy")
 
@@ -159,7 +160,8 @@ def of_classes(
         matrix = cs.confusion(pixels.label, pixels.prediction, pixels.classes)
         return Found(cs.segmentation(matrix))
     if family == "calibration":
-        return _calibration(pixels, settings, results if reported is results else None)
+        of_set = results if reported is results else None
+        return _calibration(pixels, settings, of_set, "smooth_ece" in reported)
     if key not in pixels.maps:
         return f"the store holds no map {settings['uncertainty']} to recompute it from"
     if family == "pavpu":
@@ -199,9 +201,12 @@ def _pavpu(
 
 
 def _calibration(
-    pixels: Pixels, settings: Mapping[str, Any], of_set: Mapping[str, Any] | None
+    pixels: Pixels, settings: Mapping[str, Any], of_set: Mapping[str, Any] | None, smooth: bool
 ) -> Found | str:
-    """`of_set`: the results of the set, None for an item, which has no published estimates."""
+    """`of_set`: the results of the set, None for an item, which has no published estimates.
+
+    `smooth`: with the smooth ECE.
+    """
     scores: dict[str, Any] = {}
     right = ~pixels.wrong
     slack: dict[str, float] = {}
@@ -215,6 +220,8 @@ def _calibration(
             scores["adaptive_ece"] = cs.adaptive_ece(conf, right, settings["bins"])
         if of_set is not None:
             scores |= estimates(conf, right, settings, of_set)
+        if smooth and (found := smooth_ece(conf, right)) is not None:
+            scores["smooth_ece"], slack["smooth_ece"] = found
     if pixels.by_class is not None:
         of_each = [cs.gaps(rows)[0] for rows in pixels.by_class]
         defined = [v for v in of_each if v is not None]
