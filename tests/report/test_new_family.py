@@ -26,6 +26,7 @@ from uqeval.metrics._evaluation import Evaluation
 from uqeval.report import Report
 from uqeval.report.comparison_files import to_csv as comparison_csv
 from uqeval.report.csv import to_csv
+from uqeval.report.glossary import class_field, class_headlines
 from uqeval.report.html import to_html
 from uqeval.report.latex import to_latex
 from uqeval.report.markdown import to_markdown
@@ -94,6 +95,12 @@ def test_page() -> None:
                  "good luck", "0.7500", 'id="figure-toy-classes"'):  # fmt: skip
         assert word in page
     assert "1. worst by good luck" not in page and "by good luck" in page
+
+
+def test_scores_of_classes_have_their_own_names() -> None:
+    assert class_headlines("segmentation") == ("iou",)
+    assert class_field("segmentation", "pixel_accuracy") == "accuracy"
+    assert class_field("toy", "luck") == "luck" and class_headlines("toy") == ("luck",)
 
 
 def test_csv() -> None:

@@ -135,10 +135,8 @@ class _OneStore:
         if of_class and not self.choice.per_class:
             return False
         own = address.fields[2:] if of_class else address.fields
-        headlines = glossary.headlines(address.metric)
-        if of_class and address.metric == "segmentation":
-            headlines = ("iou",)
-        return self.choice.every or ".".join(own) in headlines
+        first = glossary.class_headlines if of_class else glossary.headlines
+        return self.choice.every or ".".join(own) in first(address.metric)
 
     def _described(self, address: Address) -> Mapping[str, object]:
         for one in self._all:

@@ -10,16 +10,10 @@ from uqeval.gate.addresses import Address
 from uqeval.gate.lookup import Found
 from uqeval.gate.resampling import Mover, Resampler
 from uqeval.report.folder import Named
+from uqeval.report.glossary import class_field
 
 #: So many are named.
 COUNT = 5
-
-#: Scores of the whole whose share of a class has another name.
-_OF_A_CLASS = {
-    ("segmentation", "miou"): "iou",
-    ("segmentation", "mean_accuracy"): "accuracy",
-    ("segmentation", "pixel_accuracy"): "accuracy",
-}
 
 
 def moved_by(
@@ -67,8 +61,7 @@ def _of_classes(results: dict[str, Any], address: Address) -> dict[str, float]:
     rows = record.get("per_class") if isinstance(record, dict) else None
     if not isinstance(rows, list) or address.fields[0] == "per_class":
         return {}
-    first = _OF_A_CLASS.get((address.metric, address.fields[0]), address.fields[0])
-    path = (first, *address.fields[1:])
+    path = (class_field(address.metric, address.fields[0]), *address.fields[1:])
     found = {}
     for row in rows:
         value: Any = row

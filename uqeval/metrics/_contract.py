@@ -45,6 +45,8 @@ class Metric:
     advice: str = dataclasses.field(default="", kw_only=True)
     interval: IntervalKind = dataclasses.field(kw_only=True)
     counted: tuple[str, ...] = dataclasses.field(default=(), kw_only=True)
+    #: The field of rows by class that belongs to it, where it has another name there.
+    of_class: str = dataclasses.field(default="", kw_only=True)
 
     @property
     def id(self) -> str:

@@ -72,19 +72,19 @@ METRICS = (
            label="pixel accuracy", headline=2,
            meaning="Share of pixels with the right class.",
            advice="Look at the classes with the lowest IoU first.",
-           interval="share", counted=("pixels",)),
+           interval="share", counted=("pixels",), of_class="accuracy"),
     Metric("segmentation", "mean_accuracy", "fraction", "higher", (0.0, 1.0),
            "Long et al. 2015, §5", _VOID, mean_accuracy,
            label="mean accuracy",
            meaning="Accuracy of each class, averaged over the classes.",
            advice="Look at the classes with the lowest accuracy first.",
-           interval="logit"),
+           interval="logit", of_class="accuracy"),
     Metric("segmentation", "miou", "fraction", "higher", (0.0, 1.0), "Everingham et al. 2010, §4.1",
            _VOID, miou,
            label="mIoU", headline=1,
            meaning="Overlap of prediction and label (IoU), averaged over the classes.",
            advice="Look at the classes with the lowest IoU first.",
-           interval="logit"),
+           interval="logit", of_class="iou"),
 )  # fmt: skip
 
 

@@ -9,6 +9,8 @@ from uqeval.errors import listed, number_of
 from uqeval.report.glossary import ARROWS
 from uqeval.report.markdown import cell as escaped
 from uqeval.report.markdown import table_lines
+from uqeval.report.table import Cell as TableCell
+from uqeval.report.table import Row as TableRow
 from uqeval.report.table import Table, format_number, text_table
 from uqeval.report.verdicts import units
 
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 def tables_of(comparison: Comparison) -> list[Table]:
     """Scores; where there are several models, differences from the baseline, and places."""
-    found = [_scores(comparison)]
+    found = [scores(comparison)]
     if len(comparison.models) > 1:
         found += [differences(comparison), _ranks(comparison)]
     return [table for table in found if table.rows]
@@ -113,20 +115,23 @@ def _rest_on(intervals: list[Interval | None]) -> str:
     return f", from {listed(counts, 3)}"
 
 
-def _scores(comparison: Comparison) -> Table:
+def scores(comparison: Comparison) -> Table:
+    """Return the scores of all models."""
     stars = any(cell.best for row in comparison.rows for cell in row.cells)
-
-    def starred(cell: Cell) -> str:
-        return score(cell) + (" ★" if cell.best else "  " if stars else "")
-
-    rows = _rows(comparison, starred, list(range(len(comparison.models))))
+    rows = [TableRow(heading(row), [_score(cell) for cell in row.cells]) for row in comparison.rows]
     items = sorted({row.items for row in comparison.rows})
     counted = number_of(items[0], "item") if len(items) == 1 else f"{items[0]} to {items[-1]} items"
     notes = [f"{counted}."]
     if stars:
         notes.append("★: the best of a row.")
     notes += notes_on_trainings(comparison)
-    return text_table("Scores", ["score", *comparison.names], rows, " ".join(notes))
+    return Table("Scores", ["score", *comparison.names], rows, " ".join(notes))
+
+
+def _score(cell: Cell) -> TableCell:
+    differs = cell.difference is not None and cell.difference.verdict == "differs"
+    text = score(cell)
+    return TableCell(text, cell.value, cell.reason or "", best=cell.best, starred=differs)
 
 
 def notes_on_trainings(comparison: Comparison) -> list[str]:

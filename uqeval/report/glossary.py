@@ -62,6 +62,19 @@ def headlines(family: str) -> tuple[str, ...]:
     return known.headlines if known else ()
 
 
+def class_field(family: str, field: str) -> str:
+    """Return the field of rows by class that belongs to a score: `iou` of `miou`."""
+    metric = _metrics(family).get(field)
+    return metric.of_class or field if metric else field
+
+
+def class_headlines(family: str) -> tuple[str, ...]:
+    """Return the scores of a class that a reader sees first."""
+    fields = headlines(family)
+    first = class_field(family, fields[0]) if fields else ""
+    return fields if first in fields or not fields else (first,)
+
+
 def of_items(family: str) -> tuple[str, ...]:
     """Fields of an item that rank it, where it has none of the headlines."""
     known = families().get(family)

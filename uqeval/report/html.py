@@ -208,7 +208,7 @@ def _exhibits(report: Report, gallery: Gallery, most: int) -> list[Exhibit]:
         scores = [
             (c.title, cell(item[c.key], c.name).text)
             for c in columns
-            if isinstance(item.get(c.key), dict)
+            if isinstance(item.get(c.key), dict) and Key.parse(c.key).region is None
         ]
         groups = [
             (group, [(p.title, _data(p.png), p.alt) for p in own])

@@ -1,79 +1,94 @@
-"""A comparison as a LaTeX table for a paper; needs the package booktabs."""
+"""Tables as LaTeX for a paper; they need the package booktabs."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from uqeval.errors import printable
-from uqeval.report.comparison_tables import notes_on_trainings, reach_of
-from uqeval.report.glossary import label
-from uqeval.report.table import format_number
+from uqeval.report.comparison_tables import notes_on_trainings, scores
+from uqeval.report.glossary import ARROWS, label
+from uqeval.report.table import Table, format_number
 
 if TYPE_CHECKING:
-    from uqeval.compare import Cell, Comparison, Row
+    from uqeval.compare import Comparison, Row
+    from uqeval.report.table import Cell
 
-_ARROWS = {"higher": r" $\uparrow$", "lower": r" $\downarrow$"}
 _SPECIAL = {
     "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
 } | {c: f"\\{c}" for c in "&%$#_{}"}  # fmt: skip
+#: Signs of our own in headings and numbers.
+_SIGNS = {"±": r"$\pm$", "↑": r"$\uparrow$", "↓": r"$\downarrow$"}
 
 
 def to_latex(comparison: Comparison) -> str:
-    """A tabular of scores and models: the best bold, * where it differs from the baseline."""
+    """Return a tabular of scores: the best bold, * where a model differs from the baseline."""
     lines = ["% uqeval compare; \\usepackage{booktabs}"]
     lines += [f"% warning: {printable(text)}" for text in comparison.warnings]
     lines += [f"% {text}" for text in _notes(comparison)]
-    names = " & ".join(escaped(name) for name in comparison.names)
-    lines += [f"\\begin{{tabular}}{{l{'r' * len(comparison.models)}}}", "\\toprule",
-              f" & {names} \\\\", "\\midrule"]  # fmt: skip
-    for row in comparison.rows:
-        cells = " & ".join(_cell(cell) for cell in row.cells)
-        lines.append(f"{_heading(row)} & {cells} \\\\")
-    return "\n".join([*lines, "\\bottomrule", "\\end{tabular}"]) + "\n"
+    table = scores(comparison)
+    rows = zip(table.rows, comparison.rows, strict=True)
+    named = replace(
+        table,
+        columns=["", *table.columns[1:]],
+        rows=[replace(own, name=_heading(row)) for own, row in rows],
+    )
+    return "\n".join([*lines, *table_lines(named)]) + "\n"
+
+
+def table_lines(table: Table) -> list[str]:
+    """Return the lines of a tabular."""
+    letters = ["l" if i in table.left else "r" for i in range(len(table.columns))]
+    rows = [" & ".join([_signs(escaped(row.name)), *map(_cell, row.cells)]) for row in table.rows]
+    return [
+        f"\\begin{{tabular}}{{{''.join(letters)}}}", "\\toprule",
+        f"{' & '.join(map(escaped, table.columns))} \\\\", "\\midrule",
+        *(f"{row} \\\\" for row in rows), "\\bottomrule", "\\end{tabular}",
+    ]  # fmt: skip
 
 
 def escaped(text: str) -> str:
-    """Text that LaTeX prints as it is."""
-    return re.sub(r'[\\~^<>|"&%$#_{}]', lambda found: _SPECIAL[found[0]], printable(text))
+    """Return text that LaTeX prints as it is."""
+    return re.sub(r'[\\~^<>|"&%$#_{}]', lambda match: _SPECIAL[match[0]], printable(text))
 
 
-def _notes(comparison: Comparison) -> list[str]:
-    found = []
-    if any(c.difference and c.difference.interval for row in comparison.rows for c in row.cells):
-        base = printable(comparison.names[comparison.baseline])
-        found.append(
-            f"*: differs from {base} at level {comparison.choice.level}: by the p-value of "
-            "swapping the models, adjusted for all comparisons (Holm); of several trainings, "
-            "because the interval of the difference leaves 0 out."
-        )
-    found += [printable(text) for text in notes_on_trainings(comparison)]
-    return found
+def _signs(text: str) -> str:
+    return re.sub("[±↑↓]", lambda match: _SIGNS[match[0]], text)
+
+
+def _cell(cell: Cell) -> str:
+    if cell.text == format_number(None):
+        return "--"
+    value, *more = (_minus(escaped(part)) for part in cell.text.split(" ± "))
+    parts = [f"\\textbf{{{value}}}" if cell.best else value, *more]
+    return " $\\pm$ ".join(parts) + ("$^{*}$" if cell.starred else "")
+
+
+def _minus(text: str) -> str:
+    return f"$-${text[1:]}" if text.startswith("-") else text
 
 
 def _heading(row: Row) -> str:
+    """Return what a paper calls a score, and which way is better."""
     address = row.address
     parts = [address.store] if address.store else []
     parts.append(label(address.metric, ".".join(f for f in address.fields if f != "per_class")))
     where = (f"{column}={value}" for column, value in address.where)
     extra = [part for part in (address.variant, address.region, *where) if part]
     text = " ".join([*parts, *([f"({', '.join(extra)})"] if extra else [])])
-    return escaped(text) + _ARROWS.get(row.direction or "", "")
+    return f"{text} {ARROWS.get(row.direction or '', '')}".strip()
 
 
-def _cell(cell: Cell) -> str:
-    if cell.value is None:
-        return "--"
-    text = _number(cell.value)
-    text = f"\\textbf{{{text}}}" if cell.best else text
-    if (reach := reach_of(cell)) is not None:
-        text += f" $\\pm$ {_number(reach)}"
-    if cell.difference is not None and cell.difference.verdict == "differs":
-        text += "$^{*}$"
-    return text
-
-
-def _number(value: float) -> str:
-    text = format_number(value)
-    return f"$-${text[1:]}" if text.startswith("-") else text
+def _notes(comparison: Comparison) -> list[str]:
+    notes = []
+    if any(c.difference and c.difference.interval for row in comparison.rows for c in row.cells):
+        base = printable(comparison.names[comparison.baseline])
+        notes.append(
+            f"*: differs from {base} at level {comparison.choice.level}: by the p-value of "
+            "swapping the models, adjusted for all comparisons (Holm); of several trainings, "
+            "because the interval of the difference leaves 0 out."
+        )
+    notes += [printable(text) for text in notes_on_trainings(comparison)]
+    return notes

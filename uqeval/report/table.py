@@ -9,14 +9,18 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Cell:
-    """A value in a table: its text, why it is undefined, its interval, whether it is the best, and
-    the anchor that it leads to."""
+    """A value in a table: its text, why it is undefined, and its interval.
+
+    `best`: of its row. `starred`: a note of the table explains a star, as for significant
+    differences. `link`: the anchor that it leads to.
+    """
 
     text: str
     number: float | None = None
     reason: str = ""
     interval: str = ""
     best: bool = False
+    starred: bool = False
     link: str = ""
 
     @property
@@ -38,7 +42,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """A table, whatever writes it: a terminal, a page, Markdown.
+    """A table, whatever writes it: a terminal, a page, Markdown, LaTeX.
 
     The first of the `columns` heads the headings of the rows. `left`: columns of text. `folded`: a
     page shows it on demand.
@@ -53,8 +57,13 @@ class Table:
 
     @property
     def texts(self) -> list[list[str]]:
-        """The rows as texts."""
-        return [[row.name, *(cell.plain for cell in row.cells)] for row in self.rows]
+        """The rows as texts; where cells are marked as best, the others are padded."""
+        marks = any(cell.best for row in self.rows for cell in row.cells)
+        other = "  " if marks else ""
+        return [
+            [row.name, *(cell.plain + (" ★" if cell.best else other) for cell in row.cells)]
+            for row in self.rows
+        ]
 
     @cached_property
     def reasons(self) -> list[str]:

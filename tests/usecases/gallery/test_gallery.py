@@ -56,6 +56,18 @@ def test_prediction_errors_and_patches() -> None:
     assert found["entropy"][0, 2].sum() > found["entropy"][0, 0].sum()
 
 
+def test_patches_of_regions_are_not_drawn_again() -> None:
+    ids = np.zeros((4, 8), int)
+    ids[:, 4:] = 1
+    probs, label = one_hot(ids, 2, np.full(ids.shape, 0.9)), ids[None].astype("u1")
+    settings = {"pavpu": {"window": [2, 4]}}
+    report = uqeval.evaluate(probs, label, settings, region=["boundary:1"])
+    assert "pavpu[window=4]@boundary:1" in report.settings
+    gallery = open_gallery(report, probs, label, None, InputOptions())
+    titles = [own.title for own in gallery.pictures(0) if own.title.startswith("patches")]
+    assert titles == ["patches", "patches, window=4"]
+
+
 def test_numbers(tmp_path: Path) -> None:
     target = np.linspace(1, 9, 24, dtype="f4").reshape(1, 4, 6)
     arrays = {"mean": target + 1, "std": np.full_like(target, 0.5), "target": target}

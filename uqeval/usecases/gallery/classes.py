@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UqevalError
-from uqeval.keys import family_of
+from uqeval.keys import Key, family_of
 from uqeval.report.gallery import Picture
 from uqeval.usecases.gallery.paint import RIGHT, VOID, WRONG, colours, css, heat, painted, photo
 
@@ -32,7 +32,9 @@ class Classes:
         self._inputs, self._images, self._report = inputs, images, report
         self._colours = colours(inputs.source.classes)
         self._settings = {
-            key: settings for key, settings in report.settings.items() if family_of(key) == "pavpu"
+            key: settings
+            for key, settings in report.settings.items()
+            if family_of(key) == "pavpu" and Key.parse(key).region is None
         }
         measures = [
             settings["uncertainty"]
@@ -83,7 +85,8 @@ class Classes:
             images.append(heat(uncertainty, maps[uncertainty], name))
         for key, settings in self._settings.items():
             if (picture := self._patches(key, settings, maps)) is not None:
-                title = "patches" if key == "pavpu" else f"patches, {key.partition('[')[2][:-1]}"
+                variant = Key.parse(key).variant
+                title = "patches" if variant is None else f"patches, {variant}"
                 images.append(painted(title, picture, f"Patches of {name}: {key}."))
         return images
 
