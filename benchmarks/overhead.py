@@ -104,12 +104,12 @@ def items_evaluated(folder: Path, name: str) -> Any:
 def intervals(path: Path) -> None:
     """All intervals of a report, from its states, as `uqeval run --ci 0.95` has them."""
     from uqeval.report.schema import Report
-    from uqeval.statistics.cut import cut
     from uqeval.statistics.from_states import scoring_of
     from uqeval.statistics.options import CutOptions
+    from uqeval.statistics.slices_and_intervals import with_slices_and_intervals
 
     report = Report.load(path)
-    cut(report, scoring_of(path, report), CutOptions(ci=0.95))
+    with_slices_and_intervals(report, scoring_of(path, report), CutOptions(ci=0.95))
 
 
 def cli(*arguments: str) -> None:

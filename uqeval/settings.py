@@ -69,7 +69,7 @@ class Option:
             return self.shown
         return ("yes" if default else "no") if isinstance(default, bool) else str(default)
 
-    def told(self, default: Any) -> str:
+    def help_text(self, default: Any) -> str:
         """Its help with its default; that a flag is off goes without saying."""
         default_text = "" if default is False else self.in_words(default)
         return (
@@ -108,7 +108,7 @@ def definition_of(definitions: Mapping[str, Any]) -> Any:
 def documented(declared: type[S]) -> type[S]:
     """A class of settings, with each option in its docstring."""
     lines = [
-        f"`{name}`: {option.told(default_of(declared, name))}"
+        f"`{name}`: {option.help_text(default_of(declared, name))}"
         for name, option in options_of(declared).items()
     ]
     declared.__doc__ = "\n\n".join([inspect.cleandoc(declared.__doc__ or ""), *lines])
@@ -134,7 +134,7 @@ def takes(*declared: Any) -> Callable[[F], F]:
                 named_parameters.append(
                     inspect.Parameter(name, _KEYWORD, default=field.default, annotation=field.type)
                 )
-                lines.append(f"`{name}`: {declared_option.told(field.default)}")
+                lines.append(f"`{name}`: {declared_option.help_text(field.default)}")
         function.__signature__ = signature.replace(parameters=named_parameters)  # type: ignore[attr-defined]
         function.__doc__ = "\n\n".join(lines)
         return function
@@ -142,7 +142,7 @@ def takes(*declared: Any) -> Callable[[F], F]:
     return decorate
 
 
-def made(
+def make_settings(
     values: Mapping[str, Any], *declared: type, function: Callable[..., Any] | None = None
 ) -> tuple[Any, ...]:
     """Return settings of each class, of the options `values` by name.

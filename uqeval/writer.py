@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from uqeval.errors import DataError, UsageError, cut, quoted
 from uqeval.stores import bfloat16
 from uqeval.stores import zarr_writer as zw
-from uqeval.stores.gathered import Gathered
 from uqeval.stores.incoming import as_array, as_stack, checked_floats, checked_labels
 from uqeval.stores.names import checked_names
 from uqeval.stores.processes import process_count
+from uqeval.stores.sample_buffer import SampleBuffer
 from uqeval.stores.unfinished_store import UnfinishedStore
 
 
@@ -82,7 +82,7 @@ class PredictionWriter:
             raise UsageError(f"{len(class_names)} class_names for {classes} classes.")
         self._mean_probs = mean_probs
         self._index = {name: index for index, name in enumerate(self.names)}
-        self._gathered = Gathered(samples)
+        self._gathered = SampleBuffer(samples)
         self._coarse = False
         maps = keep == "maps"
         attributes: dict[str, Any] = zw.group_attributes(

@@ -26,7 +26,13 @@ from uqeval import PredictionWriter
 from uqeval.disk import leftovers
 from uqeval.disk.json import noted_digest
 from uqeval.disk.locks import lock, locked, release, release_all
-from uqeval.disk.publishing import beside, drop_older, mend_states, restore_older, settle_states
+from uqeval.disk.publishing import (
+    drop_older,
+    hidden_path,
+    mend_states,
+    restore_older,
+    settle_states,
+)
 from uqeval.errors import OutputError
 from uqeval.report.folder import foreign_states
 from uqeval.stores.convert import convert
@@ -125,7 +131,7 @@ def test_leftovers_go_with_the_next_lock(tmp_path: Path, name: str) -> None:
     (tmp_path / f".{name[:200]}.{dead.pid}-0").write_text("half a report")
     (tmp_path / f".{name[:200]}.{dead.pid}-1").mkdir()
     (tmp_path / f".{name[:200]}.{dead.pid}-1" / "zarr.json").touch()
-    alive = beside(path)
+    alive = hidden_path(path)
     alive.touch()
     reused = tmp_path / f".{name[:200]}.{os.getpid()}-9999"
     reused.touch()

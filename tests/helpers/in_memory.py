@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from uqeval.metrics._driver import Running, drive
-from uqeval.metrics._evaluation import Counted, Evaluation, Section
+from uqeval.metrics._evaluation import Evaluation, Section, TallyResult
 from uqeval.tallies import Tally
 
 
-def counted(tally: Tally, items: Sequence[dict[str, Any]]) -> Counted:
+def counted(tally: Tally, items: Sequence[dict[str, Any]]) -> TallyResult:
     """A tally over items: folded in their order, from states packed one by one."""
     packed = [tally.pack(tally.state_of(_made(maps) | maps)) for maps in items]
     total = tally.empty()
     for data in packed:
         tally.merge(total, tally.unpack(data))
-    return Counted(total, packed if tally.keeps_items else [])
+    return TallyResult(total, packed if tally.keeps_items else [])
 
 
 def _made(maps: dict[str, Any]) -> dict[str, Any]:

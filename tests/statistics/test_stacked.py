@@ -63,7 +63,7 @@ def stacked(states: list[Any]) -> Stacked:
 def test_swaps_are_sums_of_either_model() -> None:
     one, other = ranked_states(6, 1), ranked_states(5, 2)
     items = [[0, 2, 5, 1], [4, 1, 0, 3]]
-    pair = Stacked.beside([stacked(one), stacked(other)], items)
+    pair = Stacked.paired([stacked(one), stacked(other)], items)
     keeps = np.array([[1, 1, 1, 1], [0, 1, 0, 1], [0, 0, 0, 0]])
     ours, theirs = pair.swapped(keeps)
     for row, own in enumerate(keeps):

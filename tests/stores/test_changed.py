@@ -22,7 +22,7 @@ from uqeval.inputs import InputOptions, open_inputs
 from uqeval.maps.video import VideoSource
 from uqeval.stores.changed import ChangedError
 from uqeval.stores.convert import convert
-from uqeval.stores.watch import Said, Watch, read_whole
+from uqeval.stores.watch import Watch, WatchedText, read_whole
 from uqeval.usecases.gallery import open_gallery
 from uqeval.usecases.inspect import inspect
 from uqeval.usecases.reduce import reduce as write_maps
@@ -171,7 +171,7 @@ def test_watch(tmp_path: Path) -> None:
     watch.check((0, 1))
     with pytest.raises(ChangedError, match="celle"):
         watch.check_all()
-    assert Watch(["a"], [[Said("text")]]).check_all() is None  # type: ignore[func-returns-value]
+    assert Watch(["a"], [[WatchedText("text")]]).check_all() is None  # type: ignore[func-returns-value]
 
 
 def _remove_while_read(watch: Watch, file: Path) -> None:

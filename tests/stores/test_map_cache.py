@@ -246,7 +246,7 @@ def test_a_full_disk_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     given, cache = store(tmp_path / "s.zarr"), tmp_path / "cache"
     with monkeypatch.context() as patch:
-        patch.setattr("uqeval.stores.checked_npy._put", full)
+        patch.setattr("uqeval.stores.checked_npy._write", full)
         report = run(cache, given, {"pavpu": {}})
     assert f"{ITEMS} of {ITEMS} items are not kept: the disk" in report.warnings[-1]
     assert files(cache) == []

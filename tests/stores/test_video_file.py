@@ -96,8 +96,10 @@ class Announces:
 def announcing(video: Path, monkeypatch: pytest.MonkeyPatch, **told: float) -> VideoFile:
     from uqeval.stores import video_file
 
-    plain = video_file._opened
-    monkeypatch.setattr(video_file, "_opened", lambda source: Announces(plain(source), **told))
+    plain = video_file._open_capture
+    monkeypatch.setattr(
+        video_file, "_open_capture", lambda source: Announces(plain(source), **told)
+    )
     return VideoFile(video)
 
 

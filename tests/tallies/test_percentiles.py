@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 
 from uqeval.errors import DataError
 from uqeval.tallies import ErrorRanks
-from uqeval.tallies.percentiles import Wanted
+from uqeval.tallies.percentiles import RequiredPercentiles
 
 PERCENTILES = (0.01, 1.0, 37.5, 50.0, 95.0, 100.0)
 
 
-def counted(maps: dict[str, Any]) -> tuple[list[Wanted], ErrorRanks]:
+def counted(maps: dict[str, Any]) -> tuple[list[RequiredPercentiles], ErrorRanks]:
     """What the first pass says of λ and ε, and the second's tally."""
     coarse = ErrorRanks().state_of(maps)["coarse"]
-    wanted = [Wanted(own, PERCENTILES, "linear") for own in coarse]
+    wanted = [RequiredPercentiles(own, PERCENTILES, "linear") for own in coarse]
     bins = tuple((k, b) for k, own in enumerate(wanted) for b in own.bins)
     return wanted, ErrorRanks("sigma", bins, max(own.most for own in wanted) < 1 << 16)
 

@@ -18,7 +18,7 @@ from small_stores import labels, probs, save
 
 import uqeval
 from uqeval import Report, StoreError, UsageError
-from uqeval.inputs.part import Part
+from uqeval.inputs.shards import Part
 from uqeval.report.markdown import to_markdown
 from uqeval.stores.states import SavedStates
 from uqeval.stores.states_writer import StatesWriter

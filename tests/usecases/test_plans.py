@@ -11,7 +11,7 @@ import pytest
 from uqeval.errors import UqevalError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.usecases.plans import check_family, everything
-from uqeval.usecases.run import Outcome, RunSettings, alone, run_stores
+from uqeval.usecases.run import Outcome, RunSettings, config_of_store, run_stores
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -34,7 +34,7 @@ def store(folder: Path, *held: str) -> str:
 
 def run(folder: Path, path: str, *uncertainty: str) -> Outcome:
     settings = RunSettings(output=folder / "out", uncertainty=uncertainty, gallery=1)
-    return run_stores(alone([path], None, classes=3), settings)
+    return run_stores(config_of_store([path], None, classes=3), settings)
 
 
 def test_every_subset_has_its_families_and_names_the_others(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_a_negative_map_leaves_out_what_needs_a_standard_deviation(tmp_path: Pat
     numbers = {"mean": RNG.random(SHAPE), "target": RNG.random(SHAPE), "positive": energy**2}
     path = tmp_path / "maps.npz"
     np.savez(path, energy=energy, **numbers)
-    config = alone([str(path)], None)
+    config = config_of_store([str(path)], None)
     outcome = run_stores(config, RunSettings(output=tmp_path / "out", uncertainty=["energy"]))
     assert outcome.status == 0
     report = outcome.reports["maps"]

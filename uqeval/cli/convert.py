@@ -74,7 +74,7 @@ def convert(
         labels=settings.labels, kind=settings.kind, axes=settings.axes, key=settings.key,
         compression=settings.compression,
         names=read_names_file(shared.names) if shared.names else None,
-    ) | shared.given("class_names")  # fmt: skip
+    ) | shared.values_of("class_names")  # fmt: skip
     try:
         warnings = write_store(
             source, destination, fill_missing=shared.missing_chunks == "fill",

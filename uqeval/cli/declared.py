@@ -94,7 +94,7 @@ def _parameter(settings: Any, name: str, absent: bool = False) -> inspect.Parame
     value: Any = kind if is_single else list[kind]
     typer_option = typer.Option(
         *_flags(name, option, kind, declared), metavar=option.metavar, show_default=False,
-        rich_help_panel=option.panel, help=option.told(declared),
+        rich_help_panel=option.panel, help=option.help_text(declared),
     )  # fmt: skip
     annotation: Any = Annotated[value if default is not None else value | None, typer_option]
     return inspect.Parameter(name, _KEYWORD, default=default, annotation=annotation)

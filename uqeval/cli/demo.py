@@ -22,13 +22,13 @@ def demo(
 
     Example: uqeval demo
     """
-    from uqeval.cli.outcome import Shown, finish
+    from uqeval.cli.outcome import OutcomePrinter, finish
     from uqeval.cli.progress import progress_for
     from uqeval.usecases.demo import demo as make
 
     outcome = make(
         folder, workers=shared.workers, progress=progress_for(shared.quiet),
-        listener=Shown(shared.quiet),
+        listener=OutcomePrinter(shared.quiet),
     )  # fmt: skip
     finish(outcome, shared.quiet)
     if not shared.quiet:

@@ -86,7 +86,7 @@ def completed(
     from uqeval.cli.from_file import from_file, over
     from uqeval.stores.overlap import paths_in, refuse_overlap
 
-    request = data | shared.given(*o.INPUTS, *o.CUTS, *o.RUNNING)
+    request = data | shared.values_of(*o.INPUTS, *o.CUTS, *o.RUNNING)
     files = []
     if not ("predictions" in data or "video" in data):
         from uqeval.config import FILE  # YAML is loaded only where the file is read

@@ -28,7 +28,7 @@ def states_path(shared: Shared) -> str | None:
 
     Raises `UsageError` where there is no report to lie beside.
     """
-    path = _beside(shared.output, shared.states)
+    path = _path_of_states(shared.output, shared.states)
     if shared.resume and path is None:
         raise UsageError("--resume goes on from the states beside the report; give -o FILE.")
     if path is not None and not shared.resume and (partial := partial_path(path)).exists():
@@ -38,7 +38,7 @@ def states_path(shared: Shared) -> str | None:
     return path
 
 
-def _beside(output: str | None, states: bool | None) -> str | None:
+def _path_of_states(output: str | None, states: bool | None) -> str | None:
     has_neighbour = output not in (None, "", "-")
     if states and not has_neighbour:
         raise UsageError("--states keeps the tallies beside the report; give -o FILE.")

@@ -21,7 +21,7 @@ _COMPARE, _NEED_REFERENCE = ("divergence", "sweep"), ("divergence",)
 
 
 @dataclass(frozen=True)
-class Said:
+class StoreRequest:
     """What the file says of a store, by the names that `uqeval.evaluate` has for it.
 
     `data`: the store and how it is read; `settings`: the options of the command; `everywhere`:
@@ -44,7 +44,7 @@ def over(
     return {**options, **merged, **{name: options[name] for name in options.keys() & typed}}
 
 
-def from_file(command: str, needs: str, store_name: str | None) -> Said:
+def from_file(command: str, needs: str, store_name: str | None) -> StoreRequest:
     """What the file says to `command`.
 
     Of the store `store_name`, else of the only one that asks for the command, or that it can
@@ -77,10 +77,10 @@ def from_file(command: str, needs: str, store_name: str | None) -> Said:
     data = {"predictions": store.predictions, "labels": store.truth} | store.options()
     if command in _COMPARE:
         data["reference"] = store.reference
-    return Said(data, requests[name] or {}, _everywhere(config))
+    return StoreRequest(data, requests[name] or {}, _everywhere(config))
 
 
-def looked_at(needs: str, store_names: Sequence[str]) -> tuple[dict[str, Said], list[str]]:
+def looked_at(needs: str, store_names: Sequence[str]) -> tuple[dict[str, StoreRequest], list[str]]:
     """What the file says of its stores to look at (of those `store_names`, else of all), by name;
     and the names of the others, which are videos. Raises `UsageError` where none is left.
     """
@@ -95,7 +95,7 @@ def looked_at(needs: str, store_names: Sequence[str]) -> tuple[dict[str, Said], 
             f"{FILE}: {content}; expected stores of predictions. Name one, or {needs}."
         )
     return {
-        name: Said(
+        name: StoreRequest(
             {"predictions": store.predictions, "labels": store.truth} | store.options(),
             {}, _everywhere(config),
         )
@@ -148,4 +148,5 @@ def _kind(store: Store) -> str:
 
 def _everywhere(config: Config) -> dict[str, Any]:
     """The options of the file that hold for all stores."""
-    return config.given(CutOptions) | config.given(MachineOptions)
+    options: dict[str, Any] = config.settings_from_file(CutOptions)
+    return options | config.settings_from_file(MachineOptions)

@@ -96,7 +96,7 @@ def gate(
     from uqeval.report.folder import digests_of, load_reports
     from uqeval.stores.overlap import refuse_overlap
 
-    file = rules or _found()
+    file = rules or _default_rules()
     summary = os.environ.get("GITHUB_STEP_SUMMARY") or None
     day = day_of(settings.today)
     demanded = load_rules(file)
@@ -184,7 +184,7 @@ def _print(texts: _Texts, outputs: _Outputs, settings: GateOptions) -> None:
         show(texts.judgement)
 
 
-def _found() -> str:
+def _default_rules() -> str:
     """The rules of the working folder."""
     from uqeval.config import FILE
 

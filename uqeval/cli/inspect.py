@@ -55,7 +55,7 @@ def inspect(
     import dataclasses
     import json
 
-    options = shared.given(*o.READING, "invalid", *o.RUNNING)
+    options = shared.values_of(*o.READING, "invalid", *o.RUNNING)
     if paths:
         if settings.store:
             raise UsageError("--store is for a store of uqeval.yaml; give it, or paths.")

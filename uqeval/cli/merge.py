@@ -43,7 +43,7 @@ def merge(
     check_outputs(shared.output, shared.csv, states_file, inputs=[*_files(parts), shared.slices])
     report = join(
         parts, states=states_file, allow_missing=allow_missing, threshold=threshold,
-        **shared.given(*o.CUTS),
+        **shared.values_of(*o.CUTS),
     )  # fmt: skip
     deliver(report, shared)
 

@@ -131,12 +131,12 @@ def observe(
     if output is not None and output != "-":
         check_outputs(output, inputs=[p for p in (video, predictions, settings.alarm_from) if p])
     below = settings.alarm_below()
-    options = InputOptions(video=video, limit=settings.limit, **shared.given(*o.READING))
+    options = InputOptions(video=video, limit=settings.limit, **shared.values_of(*o.READING))
     waiting = (lambda _: None) if quiet else tell
     patience = Patience(settings.follow, settings.poll, settings.timeout, waiting)
     live = Live(predictions, options, patience, warn=lambda text: warn([text], quiet))
     summary = _Summary(below)
-    with _lines(output) as streams, summary.told(quiet):
+    with _lines(output) as streams, summary.printed(quiet):
         for line in _observed(live, settings.temporal(), below, settings.limit):
             summary.add(line)
             _print(json.dumps(line, allow_nan=False), streams)
@@ -236,7 +236,7 @@ class _Summary:
             del self._values[:_MOST_PAIRS], self._sequences[:_MOST_PAIRS]
 
     @contextmanager
-    def told(self, quiet: bool) -> Iterator[None]:
+    def printed(self, quiet: bool) -> Iterator[None]:
         """Tell it at the end, however it comes; not where the reader of the lines has gone."""
         try:
             yield

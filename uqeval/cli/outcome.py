@@ -11,7 +11,7 @@ from uqeval.report.schema import Report
 from uqeval.usecases.run import Listener, Outcome
 
 
-class Shown(Listener):
+class OutcomePrinter(Listener):
     """Prints the headlines of each store to stdout; what went wrong to stderr."""
 
     def __init__(self, quiet: bool) -> None:

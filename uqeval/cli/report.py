@@ -98,8 +98,8 @@ def report(
 
     quiet = settings.quiet
     loaded = [named_report for path in paths for named_report in load_reports(path)]
-    reports = _named([(named_report.path, named_report.report) for named_report in loaded])
-    target = settings.output or _beside(paths)
+    reports = _by_name([(named_report.path, named_report.report) for named_report in loaded])
+    target = settings.output or _page_path(paths)
     read_paths = [
         *(path for named_report in loaded for path in named_report.files),
         *settings.files,
@@ -145,7 +145,7 @@ def _page(html: str, target: str) -> None:
         sys.stdout.write(html)
 
 
-def _beside(paths: list[str]) -> str:
+def _page_path(paths: list[str]) -> str:
     """Where the page goes: beside the report, or into the first report's folder."""
     first = Path(paths[0])
     if len(paths) == 1 and not first.is_dir():
@@ -153,7 +153,7 @@ def _beside(paths: list[str]) -> str:
     return str((first if first.is_dir() else first.parent) / "comparison.html")
 
 
-def _named(loaded: list[tuple[Path, Report]]) -> dict[str, Report]:
+def _by_name(loaded: list[tuple[Path, Report]]) -> dict[str, Report]:
     """Reports by the name of their file; of the same names, by as much of the path as tells."""
     stems = [path.stem for path, _ in loaded]
     by_name: dict[str, Report] = {}

@@ -40,17 +40,17 @@ def run(
 
     Example: uqeval run preds.zarr labels/ -o report/
     """
-    from uqeval.cli.outcome import Shown, finish
+    from uqeval.cli.outcome import OutcomePrinter, finish
     from uqeval.cli.progress import progress_for
     from uqeval.usecases.run import run_stores
 
-    of_input = shared.given(*(name for name in (*o.INPUTS, "video") if name != "limit")) | given(
-        reference=reference
-    )
+    of_input = shared.values_of(
+        *(name for name in (*o.INPUTS, "video") if name != "limit")
+    ) | given(reference=reference)
     for name in ("missing_chunks", "nan_samples"):  # their defaults are those of the file too
         if of_input[name] == "error":
             del of_input[name]
-    over_file = shared.given("limit", *o.CUTS, "workers")
+    over_file = shared.values_of("limit", *o.CUTS, "workers")
     for name in ("draws", "seed", "interval_method"):  # likewise
         if name not in shared.typed:
             del over_file[name]
@@ -61,7 +61,7 @@ def run(
         raise UsageError("--uncertainty is said in the file, under evaluate:, for each metric.")
     quiet = shared.quiet
     run_settings = replace(
-        settings, shared=over_file, progress=progress_for(quiet), listener=Shown(quiet)
+        settings, shared=over_file, progress=progress_for(quiet), listener=OutcomePrinter(quiet)
     )
     outcome = run_stores(config, run_settings, file)
     finish(outcome, quiet)
@@ -74,7 +74,7 @@ def _config(
 ) -> tuple[str | None, Config]:
     """The file and what it says; or no file, and the store that the paths are of."""
     from uqeval.config import FILE, load_config
-    from uqeval.usecases.run import alone
+    from uqeval.usecases.run import config_of_store
 
     yaml_paths = [path for path in paths if path.endswith((".yaml", ".yml"))]
     if not yaml_paths and (paths or "video" in of_input):
@@ -82,7 +82,7 @@ def _config(
             raise UsageError("--store is for the stores of a file; give paths or a file.")
         predictions, truth = o.split_paths(paths) if paths else ([], None)
         labels = None if truth is None else str(truth)
-        return None, alone([str(store) for store in predictions], labels, **of_input)
+        return None, config_of_store([str(store) for store in predictions], labels, **of_input)
     if len(paths) > 1:
         raise UsageError(
             f"{yaml_paths[0]} says what to evaluate; give it alone, or paths without it."

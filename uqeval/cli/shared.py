@@ -67,7 +67,7 @@ class Shared:
         """The shared options that the command has."""
         return frozenset(self._values)
 
-    def given(self, *names: str) -> dict[str, Any]:
+    def values_of(self, *names: str) -> dict[str, Any]:
         """Those of `names` that the command has and that have a value, for the library."""
         return given(**{name: self._values[name] for name in names if name in self._values})
 

@@ -46,6 +46,6 @@ def tc(
         m.startswith("file") for m in settings.get("flow", ())
     ):
         raise UsageError("--flow-path is the flow of --flow file; give that too.")
-    of_video = shared.given(*OF_VIDEO)
+    of_video = shared.values_of(*OF_VIDEO)
     data = given(video=video, predictions=predictions, labels=labels) | of_video
     evaluated("tc", shared, data, settings, "VIDEO")

@@ -46,7 +46,7 @@ def load_rules(path: str | Path) -> list[Rule]:
         try:
             limits = TypeAdapter(dict[str, Limits]).validate_python(document.data)
         except ValidationError as error:
-            raise _told(document, error) from None
+            raise _usage_error(document, error) from None
     if not limits:
         problem = f"{path}: has no rules" + (" under gate:" if is_config else "")
         raise UsageError(f"{problem}; give at least one, such as pavpu.pavpu: {{min: 0.8}}.")
@@ -119,7 +119,7 @@ def _config(document: Document) -> Config:
     try:
         config = Config.model_validate(document.data)
     except ValidationError as error:
-        raise _told(document, error) from None
+        raise _usage_error(document, error) from None
     config._at = document.at
     list(_rules(document, config.gate, ("gate",)))  # every address can be read
     _check_stores(document, config)
@@ -168,7 +168,7 @@ def _check_options(document: Document, place: Place, options: dict[str, Any]) ->
         options.update(said)
         check_values(command, options)
     except ValidationError as error:
-        raise _told(document, error, place) from None
+        raise _usage_error(document, error, place) from None
     except UsageError as error:
         raise UsageError(f"{document.at(place)}: {error}") from None
 
@@ -211,7 +211,7 @@ def _anchored(document: Document, config: Config) -> Config:
     return config
 
 
-def _told(document: Document, error: ValidationError, above: Place = ()) -> UsageError:
+def _usage_error(document: Document, error: ValidationError, above: Place = ()) -> UsageError:
     """The first of pydantic's errors in a line: file, line, key, what is wrong, what is near."""
     errors: list[dict[str, Any]] = [
         {**detail, "loc": (*above, *detail["loc"])} for detail in error.errors()

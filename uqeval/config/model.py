@@ -52,7 +52,7 @@ class _Data(BaseModel):
 def _with_options(base: type[BaseModel], *declared: Any) -> Any:
     """Return a model with a key for each option of these settings that a file may set."""
     fields: dict[str, Any] = {
-        name: (_kind(settings, name) | None, Field(None, description=option.told(default)))
+        name: (_kind(settings, name) | None, Field(None, description=option.help_text(default)))
         for settings in declared
         for name, option in options_of(settings).items()
         if option.in_file and name not in base.model_fields
@@ -228,7 +228,7 @@ class Config(_ConfigKeys):
         """What messages put before what is wrong at a place: file, line and key of a file."""
         return f"{self._at(place)}: " if self._at else ""
 
-    def given(self, settings: type[Settings]) -> dict[str, Any]:
+    def settings_from_file(self, settings: type[Settings]) -> dict[str, Any]:
         """Return the options of these settings that the file sets for all stores."""
         names = [name for name in options_of(settings) if name != "slices" and hasattr(self, name)]
         options = {name: getattr(self, name) for name in names if getattr(self, name) is not None}

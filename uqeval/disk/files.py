@@ -87,11 +87,11 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
         if len(data) > size:
             data += file.read(most + 1 - len(data))
         if max(size, len(data)) > most:
-            raise OSError(errno.EFBIG, f"it is larger than {_shown(most)}", str(path))
+            raise OSError(errno.EFBIG, f"it is larger than {_size_text(most)}", str(path))
         return data
 
 
-def _shown(size: int) -> str:
+def _size_text(size: int) -> str:
     """A limit in words."""
     units = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
     in_units = ((size // unit, name) for unit, name in units if size % unit == 0)

@@ -54,7 +54,7 @@ def new_file(path: str | Path, *, revert: bool = True) -> Iterator[IO[bytes]]:
     as it was and nothing else is left. Raises `OSError`.
     """
     target = resolved(path)
-    temporary = beside(target)
+    temporary = hidden_path(target)
     file = temporary.open("xb")
     try:
         with file:
@@ -84,7 +84,7 @@ def put_file(
     """
     file.flush()
     os.fsync(file.fileno())
-    older = older_file(path) if keep_older else beside(path)
+    older = older_file(path) if keep_older else hidden_path(path)
     is_new = revert and not os.path.lexists(path)
     has_older = False
     try:
@@ -238,7 +238,7 @@ def sync_folder(folder: Path) -> None:
         os.close(file)
 
 
-def beside(path: Path) -> Path:
+def hidden_path(path: Path) -> Path:
     """A hidden name in the folder of `path`, unique to this process and call.
 
     `uqeval.disk.leftovers` finds by it what a killed process has left.

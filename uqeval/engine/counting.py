@@ -34,7 +34,7 @@ class Counting:
         self.apart = [t for t in tallies if t in retained or not t.any_order]
         self._together = [t for t in tallies if t not in self.apart]
         self._kept, self._known = retained, cached
-        self._plain = {tally: tally.seen(WHOLE) for tally in self.apart}
+        self._plain = {tally: tally.in_view(WHOLE) for tally in self.apart}
         self._own = threading.local()
         self._parts: list[dict[Tally, State]] = []
 

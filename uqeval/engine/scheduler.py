@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from uqeval.engine.scratch import Scratch
     from uqeval.maps.contract import MapSource
     from uqeval.maps.views import View
-    from uqeval.metrics._evaluation import Counted, Passes
+    from uqeval.metrics._evaluation import Passes, TallyResult
     from uqeval.stores.map_cache import MapCache
     from uqeval.stores.states_writer import StatesWriter
     from uqeval.tallies import Tally
@@ -59,7 +59,7 @@ class Scheduler:
         Raises `UqevalError`, and leaves nothing behind then.
         """
         from uqeval.engine.scratch import Scratch
-        from uqeval.metrics._driver import Last, Running
+        from uqeval.metrics._driver import LastRequest, Running
 
         running = Running(passes)
         with ExitStack() as stack:
@@ -71,7 +71,7 @@ class Scheduler:
             while requests := running.asked:
                 group = self._turn(requests)
                 over = len(group) == len(requests) and all(
-                    type(request) is Last for request in requests.values()
+                    type(request) is LastRequest for request in requests.values()
                 )
                 scratch.keeping = not over
                 tallies = list(dict.fromkeys(t for key in group for t in requests[key]))
@@ -111,7 +111,7 @@ class Scheduler:
             )
         self._states = need // 2
 
-    def _pass(self, tallies: Sequence[Tally], scratch: Scratch) -> dict[Tally, Counted]:
+    def _pass(self, tallies: Sequence[Tally], scratch: Scratch) -> dict[Tally, TallyResult]:
         """Count some tallies over all items: all views of one source in one read of it.
 
         A view with a source of its own reads it apart, and keeps no maps. What takes too much
@@ -135,7 +135,7 @@ class Scheduler:
             no_scratch = Scratch(0, False, reads=self._reads, watch=self.inputs.watch)
             turns.append((source, tallies_of_view, no_scratch))
         workers = self._workers([(source, scratch) for source, _, scratch in turns])
-        results: dict[Tally, Counted] = {}
+        results: dict[Tally, TallyResult] = {}
         for job, worker_count in zip(turns, workers, strict=True):
             results |= self._read(*job, worker_count)
         return results
@@ -164,10 +164,10 @@ class Scheduler:
 
     def _read(
         self, source: MapSource, tallies: Sequence[Tally], scratch: Scratch, workers: int
-    ) -> dict[Tally, Counted]:
+    ) -> dict[Tally, TallyResult]:
         """Count tallies of one source's maps over all items."""
         from uqeval.engine.passes import run_pass
-        from uqeval.metrics._evaluation import Counted
+        from uqeval.metrics._evaluation import TallyResult
 
         progress = self.options.progress
         states = self.states
@@ -200,7 +200,7 @@ class Scheduler:
         for tally in cached_totals:
             assert states is not None
             states.add_total(tally.parameters(), tally.pack(totals[tally]))
-        return {tally: Counted(totals[tally], items[tally]) for tally in tallies}
+        return {tally: TallyResult(totals[tally], items[tally]) for tally in tallies}
 
     def _known_items(self, tally: Tally) -> Mapping[int, bytes]:
         """Packed states of a tally by item that an earlier run has counted."""

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from uqeval.errors import UsageError
-from uqeval.inputs.given import Given, Inputs
+from uqeval.inputs.opened import Given, Inputs
 from uqeval.inputs.options import InputOptions
 
 __all__ = ["Given", "InputOptions", "Inputs", "beside_reference", "open_inputs"]
@@ -29,7 +29,7 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
         options = dataclasses.replace(options, nan_samples="error")
     if "target" not in stored_kinds:
         options = dataclasses.replace(options, invalid=None)
-    reference_inputs = _opened(
+    reference_inputs = _open(
         reference, None, options
     )  # options of the predictions may be none of its own
     record = inputs.record | {"reference": reference_inputs.record["predictions"][0]}
@@ -55,13 +55,13 @@ def open_inputs(
     """
     from uqeval.inputs.effects import refuse_without_effect
 
-    inputs = _opened(predictions, truth, options)
+    inputs = _open(predictions, truth, options)
     if not reference_follows:
         refuse_without_effect(options, inputs)
     return inputs
 
 
-def _opened(
+def _open(
     predictions: Given | Sequence[Given] | None, truth: Given | None, options: InputOptions
 ) -> Inputs:
     """Open and check everything that can be checked without reading data.
@@ -84,7 +84,9 @@ def _opened(
 
         options.refuse_invalid(str(options.video))
         return dataclasses.replace(
-            open_video(predictions, truth, options), options=options.said(), regions=options.regions
+            open_video(predictions, truth, options),
+            options=options.record(),
+            regions=options.regions,
         )
     options.refuse_video()
     if predictions is None:
@@ -95,5 +97,5 @@ def _opened(
         options.refuse_invalid(predictions_opened.where)
     inputs = (open_regression if regression else open_classes)(predictions_opened, truth, options)
     return dataclasses.replace(
-        inputs, options=options.said(), map_cache=options.map_cache, regions=options.regions
+        inputs, options=options.record(), map_cache=options.map_cache, regions=options.regions
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError, cut, listed, quoted
 from uqeval.inputs.common import (
-    Opened,
+    PredictionStores,
     in_order_of,
     is_folder_of_files,
     nameless,
@@ -17,9 +17,9 @@ from uqeval.inputs.common import (
     refuse_missing,
     watched,
 )
-from uqeval.inputs.given import Given, Inputs
+from uqeval.inputs.opened import Given, Inputs
 from uqeval.inputs.options import InputOptions
-from uqeval.inputs.part import chosen_items, store_of
+from uqeval.inputs.shards import chosen_items, store_of
 from uqeval.maps.names import MOST_CLASSES
 from uqeval.stores.bfloat16 import warnings_of
 from uqeval.stores.kinds import PREDICTIONS_EXPECTED
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from uqeval.stores.stack import Stack
 
 
-def open_classes(opened: Opened, labels: Given | None, options: InputOptions) -> Inputs:
+def open_classes(opened: PredictionStores, labels: Given | None, options: InputOptions) -> Inputs:
     """Predictions of classes with their labels. Raises `StoreError` or `UsageError`."""
     from uqeval.maps.labels import check_size
     from uqeval.maps.sources import Labels, Source

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import resolved
 from uqeval.errors import DataError, StoreError, UsageError, cut, listed
-from uqeval.inputs.given import Given
+from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 from uqeval.stores.contents import Contents
-from uqeval.stores.watch import Said, Watch
+from uqeval.stores.watch import Watch, WatchedText
 
 if TYPE_CHECKING:
     from uqeval.stores.array import ItemArray, Store, StoredArray
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Opened:
+class PredictionStores:
     """Stores of predictions as given and opened: one, or the members of an ensemble."""
 
     given: list[Any]
@@ -40,7 +40,9 @@ class Opened:
         return self.names or tuple(str(i) for i in range(count))
 
 
-def open_predictions(predictions: Given | Sequence[Given], options: InputOptions) -> Opened:
+def open_predictions(
+    predictions: Given | Sequence[Given], options: InputOptions
+) -> PredictionStores:
     """Open the stores of predictions. Raises `StoreError` or `UsageError`."""
     from uqeval.stores.store import open_store, read_names_file
 
@@ -63,7 +65,7 @@ def open_predictions(predictions: Given | Sequence[Given], options: InputOptions
         )
         for path in stores_or_paths
     ]
-    return Opened(stores_or_paths, stores, _item_names(stores))
+    return PredictionStores(stores_or_paths, stores, _item_names(stores))
 
 
 def as_store(source: Any, keyword: str) -> Given:
@@ -206,7 +208,7 @@ def watched(
 
     To be called before fingerprints are taken: they are then of what is watched.
     """
-    kinds = Said(" ".join(kind for kind, _ in parts))
+    kinds = WatchedText(" ".join(kind for kind, _ in parts))
     by_item = [
         [kinds, *item_parts]
         for item_parts in zip(*(item_parts for _, item_parts in parts), strict=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import UsageError
 
 if TYPE_CHECKING:
-    from uqeval.inputs.given import Inputs
+    from uqeval.inputs.opened import Inputs
 from uqeval.inputs.options import InputOptions
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.classes import class_names, open_classes
-from uqeval.inputs.common import Opened, is_folder_of_files, open_predictions, record_of
-from uqeval.inputs.given import Given
+from uqeval.inputs.common import PredictionStores, is_folder_of_files, open_predictions, record_of
+from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def open_ids(
     for array in kinds:
         if array in store.arrays and not (probabilities and array == "predictions"):
             parts = store.arrays[array]
-            positions = _places(store, len(parts), names, count, noun)
+            positions = _positions_of_frames(store, len(parts), names, count, noun)
             return Ids(store, (array,), tuple(parts[i] for i in positions), None, (), origin)
     if not probabilities:
         raise StoreError(
@@ -106,12 +106,14 @@ def open_ids(
     narrowed = replace(
         options, names=None, limit=None, part=None, label_map=None, class_names=None, video=None
     )
-    source: Any = open_classes(Opened([origin], [store], store.names), None, narrowed).source
-    positions = _places(store, source.items, names, count, noun)
+    source: Any = open_classes(
+        PredictionStores([origin], [store], store.names), None, narrowed
+    ).source
+    positions = _positions_of_frames(store, source.items, names, count, noun)
     return Ids(store, tuple(probabilities), (), source, positions, origin)
 
 
-def _places(
+def _positions_of_frames(
     store: Store, items: int, names: tuple[str, ...] | None, count: int | None, noun: str
 ) -> tuple[int, ...]:
     """Which item of a store is each frame's: by name where both have names, else by order."""

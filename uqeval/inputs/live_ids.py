@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.common import is_folder_of_files
-from uqeval.inputs.film import PREDICTIONS, inside
 from uqeval.inputs.ids import UNKNOWN_CLASSES, classes_of, frame_ids, open_ids, void_in
 from uqeval.inputs.live_frames import Shot, check_growing, plain_folder
 from uqeval.inputs.options import InputOptions
+from uqeval.inputs.video_stores import PREDICTIONS, inside
 from uqeval.stores.source import is_zarr
 from uqeval.stores.watch import read_whole
 

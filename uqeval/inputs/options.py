@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.errors import UsageError, check_numbers, quoted
-from uqeval.inputs.part import Part
+from uqeval.inputs.shards import Part
 from uqeval.settings import Settings, documented, option_name, options_of, shared_option
 
 _IN, _RUN, _FLOW = "Input", "Running", "Optical flow"
@@ -168,7 +168,7 @@ class InputOptions(Settings):
             if value is not None and not (isinstance(value, str) and value == "none"):
                 raise UsageError(f"{option_name(name)} is for a video (`uqeval tc`).")
 
-    def said(self) -> dict[str, Any]:
+    def record(self) -> dict[str, Any]:
         """What a report says of them: all that results depend on but names, and what is of a video
         only for one."""
         hidden = {"names", "whole_sequences", "map_cache"}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.common import (
-    Opened,
+    PredictionStores,
     in_order_of,
     is_folder_of_files,
     nameless,
@@ -16,9 +16,9 @@ from uqeval.inputs.common import (
     refuse_missing,
     watched,
 )
-from uqeval.inputs.given import Given, Inputs
+from uqeval.inputs.opened import Given, Inputs
 from uqeval.inputs.options import InputOptions
-from uqeval.inputs.part import chosen_items, store_of
+from uqeval.inputs.shards import chosen_items, store_of
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
@@ -28,13 +28,15 @@ _CLASSES = ("probs", "logits", "predictions")
 _PARTS = ("mean", *SPREADS, "samples")
 
 
-def is_regression(opened: Opened) -> bool:
+def is_regression(opened: PredictionStores) -> bool:
     """Whether the stores hold `mean` or `samples`, and nothing of classes."""
     kinds = {name for store in opened.stores for name in store.arrays}
     return not kinds & set(_CLASSES) and bool(kinds & {"mean", "samples"})
 
 
-def open_regression(opened: Opened, target: Given | None, options: InputOptions) -> Inputs:
+def open_regression(
+    opened: PredictionStores, target: Given | None, options: InputOptions
+) -> Inputs:
     """Predicted numbers with their target. Raises `StoreError` or `UsageError`."""
     from uqeval.maps.invalid import invalid_of
     from uqeval.maps.regression import RegressionSource
@@ -118,7 +120,7 @@ def open_regression(opened: Opened, target: Given | None, options: InputOptions)
     )  # fmt: skip
 
 
-def _refuse_class_options(opened: Opened, options: InputOptions) -> None:
+def _refuse_class_options(opened: PredictionStores, options: InputOptions) -> None:
     for name in ("classes", "class_names", "kind", "label_map", "ignore_index", "sum_tolerance"):
         if getattr(options, name) is not None:
             raise UsageError(

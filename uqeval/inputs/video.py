@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.inputs.common import refuse_missing, watch_of
-from uqeval.inputs.film import Film, open_film
-from uqeval.inputs.given import Given, Inputs
 from uqeval.inputs.ids import Ids, classes_of, frame_ids, void_in
 from uqeval.inputs.like_ids import like_ids
+from uqeval.inputs.opened import Given, Inputs
 from uqeval.inputs.options import InputOptions
-from uqeval.inputs.part import chosen_items
+from uqeval.inputs.shards import chosen_items
+from uqeval.inputs.video_stores import VideoInputs, open_video_inputs
 from uqeval.metrics._dataset_info import VideoInfo
-from uqeval.stores.watch import Said
+from uqeval.stores.watch import WatchedText
 
 if TYPE_CHECKING:
     from uqeval.stores.sequences import Pair, Sequences
@@ -34,10 +34,10 @@ def open_video(
     from uqeval.maps.flow_cache import FlowCache
     from uqeval.maps.video import VideoSource
 
-    video_inputs = open_film(predictions, labels, options)
+    video_inputs = open_video_inputs(predictions, labels, options)
     classes, class_texts, is_named = classes_of(video_inputs.ids, options)
     void = void_in(video_inputs.models, options)
-    pair_range, evaluated = _places(video_inputs.sequences, options)
+    pair_range, evaluated = _pair_range(video_inputs.sequences, options)
     pairs = list(video_inputs.sequences.pairs[pair_range.start : pair_range.stop])
     pairs[-1] = replace(pairs[-1], last=True)  # tracks end here, even within a sequence
     resize = options.resize == "nearest"
@@ -93,14 +93,14 @@ def open_video(
     )  # fmt: skip
 
 
-def _places(sequences: Sequences, options: InputOptions) -> tuple[range, dict[str, Any]]:
+def _pair_range(sequences: Sequences, options: InputOptions) -> tuple[range, dict[str, Any]]:
     """Which pairs are evaluated, and what a report says of it."""
     ends = [i + 1 for i, pair in enumerate(sequences.pairs) if pair.last]
     borders = ends if options.whole_sequences else None
     return chosen_items(options.part, options.limit, len(sequences.pairs), borders)
 
 
-def _refuse_missing(video_inputs: Film, options: InputOptions) -> None:
+def _refuse_missing(video_inputs: VideoInputs, options: InputOptions) -> None:
     """Raise `StoreError` for chunks of any array that are not there."""
     from uqeval.stores.array import ItemArray
 
@@ -110,11 +110,11 @@ def _refuse_missing(video_inputs: Film, options: InputOptions) -> None:
     refuse_missing([*parts, *arrays], options.fill)
 
 
-def _read_from(video_inputs: Film, pair: Pair, index: int) -> list[Watched]:
+def _read_from(video_inputs: VideoInputs, pair: Pair, index: int) -> list[Watched]:
     """Return all that a pair of frames is read from."""
     from uqeval.stores.frames import Frame
 
-    watched_parts: list[Watched] = [Said(f"{pair.first}")]
+    watched_parts: list[Watched] = [WatchedText(f"{pair.first}")]
     for i in (pair.before, pair.after):
         watched_parts.append(Frame(video_inputs.frames, i))
         watched_parts += [

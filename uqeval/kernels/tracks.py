@@ -18,7 +18,7 @@ _UNKNOWN = 1e9
 
 
 @kernel
-def _known(u, v):
+def _is_known_flow(u, v):
     """Whether both components are those of a flow at all."""
     return abs(u) <= _UNKNOWN and abs(v) <= _UNKNOWN
 
@@ -40,7 +40,7 @@ def find_unreliable(
         for x in range(width):
             out[y, x] = True
             u, v = np.float64(forward[y, x, 0]), np.float64(forward[y, x, 1])
-            if not _known(u, v):
+            if not _is_known_flow(u, v):
                 continue
             left, top = math.floor(x + u), math.floor(y + v)
             if left < 0 or left + 1 >= width or top < 0 or top + 1 >= height:
@@ -53,7 +53,7 @@ def find_unreliable(
                     weight = (along if j else 1.0 - along) * (across if i else 1.0 - across)
                     a = np.float64(backward[top + j, left + i, 0])
                     b = np.float64(backward[top + j, left + i, 1])
-                    is_known = is_known and _known(a, b)
+                    is_known = is_known and _is_known_flow(a, b)
                     back_u += weight * a
                     back_v += weight * b
             if not is_known:
@@ -68,7 +68,7 @@ def find_unreliable(
             for c in range(2):
                 west, east = np.float64(forward[y, before, c]), np.float64(forward[y, after, c])
                 north, south = np.float64(forward[up, x, c]), np.float64(forward[down, x, c])
-                is_known = is_known and _known(west, east) and _known(north, south)
+                is_known = is_known and _is_known_flow(west, east) and _is_known_flow(north, south)
                 dx, dy = 0.5 * (east - west), 0.5 * (south - north)
                 steep += dx * dx + dy * dy
             if is_known and steep <= boundary_slope * moved + boundary_offset:

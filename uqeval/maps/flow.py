@@ -158,7 +158,7 @@ def _dis(method: FlowMethod, p: dict[str, Any], size: tuple[int, ...]) -> Any:
     short, long = sorted(size)
     if short < 2 * patch:
         raise DataError(
-            f"images of {_shown(size)} pixels; flow by dis needs {2 * patch} on either side. "
+            f"images of {_size_text(size)} pixels; flow by dis needs {2 * patch} on either side. "
             "Choose farneback, or a larger --flow-scale."
         )
     # OpenCV's number of levels. With fewer than down to the finest one it would choose by the
@@ -166,7 +166,7 @@ def _dis(method: FlowMethod, p: dict[str, Any], size: tuple[int, ...]) -> Any:
     levels = min(int(math.log2(long / (4 * patch)) + 0.5), int(math.log2(short // patch)))
     if levels >= _LEVELS:
         raise DataError(
-            f"images of {_shown(size)} pixels are too large for dis; give a --flow-scale."
+            f"images of {_size_text(size)} pixels are too large for dis; give a --flow-scale."
         )
     estimator = cv2.DISOpticalFlow_create(_PRESETS[str(method.preset)])
     for name, value in p.items():
@@ -187,8 +187,8 @@ def _tvl1(p: dict[str, Any], previous: NDArray[Any], next_: NDArray[Any]) -> NDA
 
 
 def _size(image: NDArray[Any]) -> str:
-    return _shown(image.shape)
+    return _size_text(image.shape)
 
 
-def _shown(size: tuple[int, ...]) -> str:
+def _size_text(size: tuple[int, ...]) -> str:
     return "×".join(map(str, size))

@@ -100,7 +100,7 @@ class FlowMethod:
         base = self.name if self.preset is None else f"{self.name}:{self.preset}"
         defaults = {p.name: p.default for p in _METHODS[base]}
         changed = [f"{n}={v!r}" for n, v in self.parameters if v != defaults[n]]
-        text = _joined(base, changed)
+        text = _method_text(base, changed)
         return text if self.scale == 1.0 else f"{text}@{self.scale!r}"
 
 
@@ -173,7 +173,7 @@ def _scale_of(text: str, spelling: str, scale: float) -> float:
     return factor
 
 
-def _joined(base: str, changed: list[str]) -> str:
+def _method_text(base: str, changed: list[str]) -> str:
     if not changed:
         return base
     return f"{base}{',' if ':' in base else ':'}{','.join(changed)}"

@@ -26,7 +26,7 @@ from uqeval.maps.reduction import (
     sigmoid,
     softmax,
 )
-from uqeval.maps.stored_maps import StoredMaps, lacking
+from uqeval.maps.stored_maps import StoredMaps, missing_map_message
 from uqeval.stores.incoming import tolerance_of
 from uqeval.stores.planes import Planes
 from uqeval.stores.stack import Stack, Tile
@@ -113,7 +113,9 @@ class Source:
             if name not in self.stored and not (
                 name == "prediction" and "predictions" in self.stored
             ):
-                raise StoreError(lacking(self.where, name, sorted(self.stored), bool(self.stack)))
+                raise StoreError(
+                    missing_map_message(self.where, name, sorted(self.stored), bool(self.stack))
+                )
         if (
             "label_rank" in names
             and not self.stack

@@ -87,7 +87,7 @@ class StoredMaps:
         return np.where(is_labelled, rank, 0).astype(np.uint16)
 
 
-def lacking(where: str, name: str, stored: list[str], samples: bool) -> str:
+def missing_map_message(where: str, name: str, stored: list[str], samples: bool) -> str:
     """Return what to say of a map that is not there: what is, and what could take its place.
 
     `stored`: the maps that there are; `samples`: whether there are samples to compute others from.

@@ -65,10 +65,10 @@ class Tracker:
         )  # fmt: skip
         live = _none(self.models) if first else self._live
         seeds = self._seeds(rgb_before, live, before_ids)
-        ended, live = _advanced(_joined(live, seeds), forward, unreliable)
+        ended, live = _advanced(_concatenate(live, seeds), forward, unreliable)
         is_alive, changed = self._read(live, after_ids)
         if last:
-            ended, live = _joined(ended, live), _none(self.models)
+            ended, live = _concatenate(ended, live), _none(self.models)
         self._live = live
         columns = self._of_ended(ended) | {
             "alive": is_alive,
@@ -172,7 +172,7 @@ def _none(models: int) -> _Tracks:
     )
 
 
-def _joined(a: _Tracks, b: _Tracks) -> _Tracks:
+def _concatenate(a: _Tracks, b: _Tracks) -> _Tracks:
     pairs = zip(vars(a).values(), vars(b).values(), strict=True)
     return _Tracks(*(np.concatenate(pair, axis=-1) for pair in pairs))
 

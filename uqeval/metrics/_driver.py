@@ -9,13 +9,13 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 if TYPE_CHECKING:
-    from uqeval.metrics._evaluation import Counted, Evaluation, Passes
+    from uqeval.metrics._evaluation import Evaluation, Passes, TallyResult
     from uqeval.tallies import Tally
 
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Last(tuple["Tally", ...]):
+class LastRequest(tuple["Tally", ...]):
     """The tallies of an evaluation's last pass: it needs no maps to be kept for another."""
 
 
@@ -37,7 +37,7 @@ class Running(Generic[Key]):
         """Return all tallies that are waited for, each once."""
         return tuple(dict.fromkeys(t for requests in self.asked.values() for t in requests))
 
-    def send(self, results: Mapping[Tally, Counted], keys: Iterable[Key] | None = None) -> None:
+    def send(self, results: Mapping[Tally, TallyResult], keys: Iterable[Key] | None = None) -> None:
         """Give the generators `keys` (None: all that wait) what they asked for."""
         for key in list(self.asked) if keys is None else keys:
             self._advance(key, {tally: results[tally] for tally in self.asked.pop(key)})
@@ -47,7 +47,7 @@ class Running(Generic[Key]):
         for key in list(self.asked):
             self._passes[key].close()
 
-    def _advance(self, key: Key, results: dict[Tally, Counted] | None) -> None:
+    def _advance(self, key: Key, results: dict[Tally, TallyResult] | None) -> None:
         try:
             self.asked[key] = self._passes[key].send(results)  # type: ignore[arg-type]
         except StopIteration as stop:
@@ -63,13 +63,13 @@ def drive(evaluations: Mapping[str, Evaluation[Any]]) -> Passes:
     first = next(iter(evaluations.values()))
     exact = {key: evaluation.exact() for key, evaluation in evaluations.items()}
     running = Running({None: first.fit(), **exact})
-    results: dict[Tally, Counted] = {}
-    new_results: Mapping[Tally, Counted] = {}
+    results: dict[Tally, TallyResult] = {}
+    new_results: Mapping[Tally, TallyResult] = {}
     while True:
         unread_tallies = dict.fromkeys(
             tally
             for evaluation in evaluations.values()
-            for tally in (*evaluation.tallies(), *evaluation.beside())
+            for tally in (*evaluation.tallies(), *evaluation.extra_tallies())
         )
         results |= {tally: new_results[tally] for tally in unread_tallies if tally in new_results}
         missing = tuple(tally for tally in unread_tallies if tally not in results)
@@ -79,11 +79,11 @@ def drive(evaluations: Mapping[str, Evaluation[Any]]) -> Passes:
         new_results = yield tuple(dict.fromkeys((*requested, *missing)))
         running.send(new_results)
     if missing:
-        results |= yield Last(missing)
+        results |= yield LastRequest(missing)
     sections = {}
     for key, evaluation in evaluations.items():
         results_of_evaluation = {
-            tally: results[tally] for tally in (*evaluation.tallies(), *evaluation.beside())
+            tally: results[tally] for tally in (*evaluation.tallies(), *evaluation.extra_tallies())
         }
         sections[key] = evaluation.section(results_of_evaluation, running.results[key])
     return sections
@@ -97,7 +97,7 @@ def groups_of(evaluations: Mapping[str, Evaluation[Any]]) -> list[dict[str, Eval
     return list(groups.values())
 
 
-def together(*passes: Passes) -> Passes:
+def run_jointly(*passes: Passes) -> Passes:
     """Run several generators in the same passes; return what each returns, in order."""
     running = Running(dict(enumerate(passes)))
     while running.asked:
@@ -117,14 +117,14 @@ def renamed(passes: Passes, name: Callable[[Tally], Tally]) -> Passes:
     return running.results[""]
 
 
-def replay(passes: Passes, count: Callable[[Tally], Counted | None]) -> tuple[bool, Any]:
+def replay(passes: Passes, count: Callable[[Tally], TallyResult | None]) -> tuple[bool, Any]:
     """Run a generator over saved states. Return whether these held all, and what it returned.
 
     `count` returns a tally's states, None where none are saved.
     """
     running = Running({"": passes})
     while running.asked:
-        results: dict[Tally, Counted] = {}
+        results: dict[Tally, TallyResult] = {}
         for tally in running.tallies:
             result = count(tally)
             if result is None:

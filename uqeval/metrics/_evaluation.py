@@ -30,7 +30,7 @@ Settings = TypeVar("Settings")
 
 
 @dataclass(frozen=True)
-class Counted:
+class TallyResult:
     """A tally after a pass: the state of all items, and the packed state of each item."""
 
     total: State
@@ -38,7 +38,7 @@ class Counted:
 
 
 #: A generator that yields the tallies of its next pass and receives what was counted.
-Passes = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Any]
+Passes = Generator["tuple[Tally, ...]", "dict[Tally, TallyResult]", Any]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Gaps:
 class Run:
     """What a run over all items found: states, the result of `exact`, results, items' records."""
 
-    counted: Mapping[Tally, Counted]
+    counted: Mapping[Tally, TallyResult]
     exact: Any
     results: dict[str, Any]
     items: list[dict[str, Any]]
@@ -148,7 +148,7 @@ class Evaluation(ABC, Generic[Settings]):
         return False
 
     @property
-    def known(self) -> bool:
+    def can_score(self) -> bool:
         """Return whether `fitted` says enough to read any score from states."""
         return True
 
@@ -168,7 +168,7 @@ class Evaluation(ABC, Generic[Settings]):
     def tallies(self) -> tuple[Tally, ...]:
         """Return the tallies that `scores` reads, as far as `fitted` determines them."""
 
-    def beside(self) -> tuple[Tally, ...]:
+    def extra_tallies(self) -> tuple[Tally, ...]:
         """Return further tallies that the items, numerics and warnings of a run read."""
         return ()
 
@@ -214,7 +214,7 @@ class Evaluation(ABC, Generic[Settings]):
             raise UsageError(f"--threshold {rule}: {self.info.where} has no threshold to change.")
         yield from ()
 
-    def records(self, results: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+    def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         """Return the scores of each item."""
         return []
 
@@ -230,18 +230,18 @@ class Evaluation(ABC, Generic[Settings]):
         """Return the settings as the report has them; none for a part."""
         return dataclasses.asdict(self.settings)  # type: ignore[call-overload,no-any-return]
 
-    def found(self, results: Mapping[Tally, Counted], exact: Any) -> Run:
+    def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Return the results and the items' records of a run over all items."""
         totals = {tally: result.total for tally, result in results.items()}
         return Run(results, exact, self.scores(totals, exact), self.records(results))
 
-    def check(self, results: Mapping[Tally, Counted]) -> None:
+    def check(self, results: Mapping[Tally, TallyResult]) -> None:
         """Raise `DataError` where nothing is left to evaluate."""
 
-    def section(self, results: Mapping[Tally, Counted], exact: Any) -> Section:
+    def section(self, results: Mapping[Tally, TallyResult], exact: Any) -> Section:
         """Return the part of the report of a run over all items. Raises `DataError`."""
         self.check(results)
-        return self.section_of(self.found(results, exact))
+        return self.section_of(self.run_of(results, exact))
 
     def section_of(self, run: Run) -> Section:
         """Return the part of the report that a run adds."""
@@ -263,7 +263,7 @@ class Part(Evaluation[Settings]):
     metrics: ClassVar[tuple[Metric, ...]] = ()
 
     @classmethod
-    def wanted(cls, settings: Settings) -> bool:
+    def is_requested(cls, settings: Settings) -> bool:
         """Return whether the settings ask for this part."""
         return True
 

@@ -14,7 +14,7 @@ from uqeval.metrics._contract import Metric
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._display import Display
 from uqeval.metrics._evaluation import Evaluation, Part
-from uqeval.metrics._in_view import InView
+from uqeval.metrics._view import InView
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ class Family:
         They are of the region that the key names. `fitted`: what was fitted, by the same keys.
         """
         kinds = {key: self.evaluation}
-        kinds |= {f"{key}/{part.name}": part for part in self.parts if part.wanted(settings)}
+        kinds |= {f"{key}/{part.name}": part for part in self.parts if part.is_requested(settings)}
         fitted_values = fitted or {}
         evaluations_by_key = {
             name: kind(settings, info, dict(fitted_values.get(name, {})))

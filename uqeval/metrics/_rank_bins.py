@@ -45,7 +45,7 @@ class RankBins:
         pixels, errors = (state[name][rows] for name in ("pixels", "errors"))
         if group is None and tally.by_class:
             prefix, place = np.unique(prefix, return_inverse=True)
-            pixels, errors = (_together(v, place, len(prefix)) for v in (pixels, errors))
+            pixels, errors = (_sums_by_place(v, place, len(prefix)) for v in (pixels, errors))
         at = np.flatnonzero(pixels != 0)  # of booleans, which is several times as fast
         low = at & ((1 << tally.bits) - 1)
         key = ((prefix[at >> tally.bits] << tally.bits) | low) << tally.rest
@@ -66,9 +66,9 @@ class RankBins:
         import numpy as np
 
         is_retained = ~np.isin(self.key >> (32 - skip), list(prefixes))
-        return self.joined(finer, is_retained)
+        return self.merged_with(finer, is_retained)
 
-    def joined(self, other: RankBins, retained: Any = slice(None)) -> RankBins:
+    def merged_with(self, other: RankBins, retained: Any = slice(None)) -> RankBins:
         """The `retained` rungs of this ladder and all of another that shares no key with it."""
         import numpy as np
 
@@ -126,7 +126,7 @@ class RankBins:
         return sorted({int(k) for k in self.key[bins] >> (32 - skip)})
 
 
-def _together(values: NDArray[Any], place: NDArray[Any], rows: int) -> NDArray[Any]:
+def _sums_by_place(values: NDArray[Any], place: NDArray[Any], rows: int) -> NDArray[Any]:
     import numpy as np
 
     total = np.zeros((rows, values.shape[1]), values.dtype)

@@ -22,11 +22,11 @@ class AccuracyTable(Part[PavpuSettings]):
     name = "accuracy_by_uncertainty"
 
     @classmethod
-    def wanted(cls, settings: PavpuSettings) -> bool:
+    def is_requested(cls, settings: PavpuSettings) -> bool:
         return settings.deciles
 
     @property
-    def known(self) -> bool:
+    def can_score(self) -> bool:
         return "edges" in self.fitted  # else parts of a run fitted several
 
     @property
@@ -52,7 +52,7 @@ class AccuracyTable(Part[PavpuSettings]):
     def tallies(self) -> tuple[Tally, ...]:
         from uqeval.tallies import AccuracyByUncertainty
 
-        if not self.known:
+        if not self.can_score:
             return ()
         edges = tuple(self.fitted["edges"])
         return (AccuracyByUncertainty(self._uncertainty, self.info.classes, edges),)

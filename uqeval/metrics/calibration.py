@@ -11,7 +11,7 @@ from uqeval.metrics import calibration_columns, calibration_gaps
 from uqeval.metrics import calibration_estimators as estimators
 from uqeval.metrics import calibration_scores as cs
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.metrics._evaluation import Counted, Evaluation, Gaps, Passes, Run
+from uqeval.metrics._evaluation import Evaluation, Gaps, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
 from uqeval.metrics.calibration_records import ADAPTIVE as _ADAPTIVE
@@ -110,7 +110,7 @@ class Calibration(Evaluation[CalibrationSettings]):
     def tallies(self) -> tuple[Tally, ...]:
         return tuple(dict.fromkeys((*self._bins, *self._massed.values())))
 
-    def beside(self) -> tuple[Tally, ...]:
+    def extra_tallies(self) -> tuple[Tally, ...]:
         return (self._items,)
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
@@ -132,7 +132,7 @@ class Calibration(Evaluation[CalibrationSettings]):
             top, per_class, massed, self.settings.at_one, self.info.classes
         )
 
-    def records(self, results: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+    def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         tallies, items = (*self._bins, self._items), []
         for packed in zip(*(results[tally].items for tally in tallies), strict=True):
             *unpacked, massed = (t.unpack(data) for t, data in zip(tallies, packed, strict=True))
@@ -187,7 +187,7 @@ def _tallies(settings: CalibrationSettings, classes: int) -> tuple[Tally, Tally,
     )
 
 
-def _refuse_strange(results: Mapping[Tally, Counted], tallies: Sequence[Tally]) -> None:
+def _refuse_strange(results: Mapping[Tally, TallyResult], tallies: Sequence[Tally]) -> None:
     """Raise `DataError` for maps that hold no probabilities, as a user's own may."""
     kinds = ("special", "special", "counts")
     names = ("confidence", "mean_probs", "label_probability")

@@ -10,7 +10,7 @@ from uqeval.metrics import _numbers as numbers
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.metrics._evaluation import Counted, Evaluation, Run
+from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics.divergence_settings import DivergenceSettings
 from uqeval.metrics.divergence_tables import DISPLAY
@@ -84,13 +84,13 @@ class DivergenceFromReference(Evaluation[DivergenceSettings]):
             ("pixels",): pixels,
         }  # fmt: skip
 
-    def records(self, results: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+    def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         tally = self._sums
         return [_scores(tally.unpack(data)) for data in results[tally].items]
 
-    def found(self, results: Mapping[Tally, Counted], exact: Any) -> Run:
+    def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Raise `DataError` where no target is valid."""
-        run = super().found(results, exact)
+        run = super().run_of(results, exact)
         if self.info.kind == "regression":
             numbers.refuse_nothing(run.results["pixels"], self.info)
         return run

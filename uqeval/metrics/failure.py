@@ -15,7 +15,7 @@ from uqeval.metrics import failure_columns, failure_scores, float16
 from uqeval.metrics._columns import of_rows, over
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.metrics._evaluation import Counted, Evaluation, Passes, Run
+from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._signs import sign_warnings
@@ -117,7 +117,7 @@ class Failure(Evaluation[FailureSettings]):
         undetected = self._undetected
         return (self._ranks, *((undetected,) if undetected else ()))
 
-    def beside(self) -> tuple[Tally, ...]:
+    def extra_tallies(self) -> tuple[Tally, ...]:
         undetected = self._undetected
         is_float16 = undetected is not None and self.settings.uncertainty in self.info.halves
         band = float16.band_of_errors(undetected) if undetected is not None and is_float16 else ()
@@ -151,11 +151,11 @@ class Failure(Evaluation[FailureSettings]):
         if undetected is None:
             return results | {("pixels",): rank_bins.total, ("errors",): rank_bins.wrong}
         counts = states[undetected]["counts"]
-        rows = of_rows(_counted(counts, undetected.threshold), range(self.info.classes))
-        totals = _counted(counts.sum(axis=1), undetected.threshold)
+        rows = of_rows(_undetected_columns(counts, undetected.threshold), range(self.info.classes))
+        totals = _undetected_columns(counts.sum(axis=1), undetected.threshold)
         return results | rows | {(name,): values for name, values in totals.items()}
 
-    def records(self, results: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+    def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         items, undetected = self._items, self._undetected
         assert undetected is not None
         pairs = zip(results[items].items, results[undetected].items, strict=True)
@@ -168,7 +168,7 @@ class Failure(Evaluation[FailureSettings]):
         return {"ties_at_cuts": failure_scores.cut_ties(run.exact[None])}
 
     def warnings(self, run: Run) -> list[str]:
-        band = [run.total(tally) for tally in self.beside()[1:]]
+        band = [run.total(tally) for tally in self.extra_tallies()[1:]]
         return [
             *undefined_warnings(Rule.parse(self.settings.threshold), self._threshold),
             *sign_warnings("failure", run.results),
@@ -198,12 +198,14 @@ def _ranked(uncertainty: Uncertainty, classes: int) -> Passes:
         state = (yield (fine,))[fine].total
         for group in (None, *dict.fromkeys(c for c, _ in bins)):
             group_bins = RankBins.of(fine, state, group)
-            ladders[group] = ladders[group].joined(group_bins) if group in ladders else group_bins
+            ladders[group] = (
+                ladders[group].merged_with(group_bins) if group in ladders else group_bins
+            )
     yield from _split(ladders, uncertainty, classes)
     return ladders
 
 
-def _counted(counts: NDArray[Any], threshold: float | None) -> dict[str, NDArray[Any]]:
+def _undetected_columns(counts: NDArray[Any], threshold: float | None) -> dict[str, NDArray[Any]]:
     """The fields of counts [set, …, 3] of `Undetected`, of many sets."""
     pixels, errors, undetected = (counts[..., i] for i in range(3))
     record = {"pixels": pixels, "errors": errors}

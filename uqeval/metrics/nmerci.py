@@ -14,8 +14,8 @@ from uqeval.maps.names import TARGET_COUNTS, lambda_of
 from uqeval.metrics import _numbers as numbers
 from uqeval.metrics import nmerci_scores as ns
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.metrics._driver import together
-from uqeval.metrics._evaluation import Counted, Evaluation, Passes, Run
+from uqeval.metrics._driver import run_jointly
+from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics._rank_bins import BIN_WIDTH
 from uqeval.metrics._signs import sign_warnings
@@ -98,13 +98,13 @@ class Nmerci(Evaluation[NmerciSettings]):
         for tally in sums:
             target = results[tally].total
             steps.append(by_depth(settings, float(target["least"][0]), float(target["most"][0])))
-        parts, *depth = yield from together(*steps)
+        parts, *depth = yield from run_jointly(*steps)
         return parts, depth[0] if depth else {}
 
     def tallies(self) -> tuple[Tally, ...]:
         return tallies_of(self.settings)
 
-    def beside(self) -> tuple[Tally, ...]:
+    def extra_tallies(self) -> tuple[Tally, ...]:
         from uqeval.tallies import TargetCounts
 
         return (TargetCounts(),)
@@ -120,7 +120,7 @@ class Nmerci(Evaluation[NmerciSettings]):
     ) -> dict[Place, NDArray[Any]]:
         return columns_of(self.settings, states[self._items], states[self._coarse])
 
-    def records(self, results: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+    def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         items, settings = self._items, self.settings
         states = map(items.unpack, results[items].items)
         return [record_of(_item_parts(state, settings), settings) for state in states]
@@ -148,10 +148,12 @@ def _percentiles(
     import numpy as np
 
     from uqeval.tallies import ErrorRanks, ErrorsUpto, SumsBelow
-    from uqeval.tallies.percentiles import Wanted
+    from uqeval.tallies.percentiles import RequiredPercentiles
 
     alphas = sorted({settings.alpha, *map(float, CURVE)})
-    ratio, error = (Wanted(counts, alphas, settings.interpolation) for counts in coarse)
+    ratio, error = (
+        RequiredPercentiles(counts, alphas, settings.interpolation) for counts in coarse
+    )
     bins = tuple((k, b) for k, ranks in enumerate((ratio, error)) for b in ranks.bins)
     fine = ErrorRanks(settings.sigma, bins, max(ratio.most, error.most) < 1 << 16)
     # By the paper's definition the curve needs no trimmed sums, and the one trimmed MAE no pass of

@@ -9,7 +9,7 @@ from uqeval.errors import UsageError
 from uqeval.maps.names import lambda_of
 from uqeval.metrics import nmerci_scores as ns
 from uqeval.metrics._contract import set_value
-from uqeval.metrics._driver import together
+from uqeval.metrics._driver import run_jointly
 from uqeval.metrics.nmerci_records import running
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def by_depth(settings: NmerciSettings, least: float, most: float) -> Passes:
     sums = ErrorSums(settings.sigma, intervals)
     ratio = lambda_of(settings.sigma)
     names = (ratio, "error")
-    total, *values = yield from together(
+    total, *values = yield from run_jointly(
         _total(sums), *(_ranks(name, settings, intervals) for name in names)
     )
     columns: dict[str, list[float | None]] = dict(zip(names, values, strict=True))

@@ -30,7 +30,7 @@ _NONE = "no pixel is evaluated"
 _PAPER = "Moukari et al. 2019"
 
 
-def same(value: float | None) -> float | None:
+def identity(value: float | None) -> float | None:
     """A percentile or a mean as it is."""
     return value
 
@@ -46,22 +46,24 @@ METRICS = (
            label="MeRCI",
            meaning="Mean uncertainty, scaled so that it covers α of the errors.",
            advice=RANKING, interval="draws"),
-    Metric("nmerci", "lambda", "fraction", None, (0.0, None), f"{_PAPER}, §III-C", _INFINITE, same,
+    Metric("nmerci", "lambda", "fraction", None, (0.0, None), f"{_PAPER}, §III-C", _INFINITE,
+    identity,
            label="λ",
            meaning="Factor by which the uncertainty has to be scaled to cover α of the errors.",
            interval="draws"),
-    Metric("nmerci", "mae", "target", "lower", (0.0, None), f"{_PAPER}, §III-B", _NONE, same,
+    Metric("nmerci", "mae", "target", "lower", (0.0, None), f"{_PAPER}, §III-B", _NONE, identity,
            label="MAE",
            meaning="Mean absolute error.",
            advice="Look at the worst items first.",
            interval="draws"),
     Metric("nmerci", "mae_trimmed", "target", "lower", (0.0, None), f"{_PAPER}, Figure 4", _NONE,
-           same,
+           identity,
            label="MAE trimmed", headline=2,
            meaning="Mean absolute error without the largest errors.",
            advice="Look at the worst items first.",
            interval="draws"),
-    Metric("nmerci", "max_alpha", "target", "lower", (0.0, None), f"{_PAPER}, §III-D", _NONE, same,
+    Metric("nmerci", "max_alpha", "target", "lower", (0.0, None), f"{_PAPER}, §III-D", _NONE,
+    identity,
            label="max error",
            meaning="The α-th percentile of the errors.",
            advice="Look at the worst items first.",

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.metrics import float16, patch_scores
-from uqeval.metrics._evaluation import Counted, Evaluation, Passes, Run
+from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family
 from uqeval.metrics._signs import sign_warnings
 from uqeval.metrics.accuracy_by_uncertainty import AccuracyTable
@@ -41,7 +41,7 @@ class Pavpu(Evaluation[PavpuSettings]):
     fits_threshold = refits = True
 
     @property
-    def known(self) -> bool:
+    def can_score(self) -> bool:
         return bool(self.fitted) or self.settings.threshold_scope == "item"
 
     @property
@@ -86,9 +86,9 @@ class Pavpu(Evaluation[PavpuSettings]):
         self.fitted |= dataclasses.asdict(fitted)
 
     def tallies(self) -> tuple[Tally, ...]:
-        return (self._counts(self._counted_at),) if self.known else ()
+        return (self._counts(self._counted_at),) if self.can_score else ()
 
-    def beside(self) -> tuple[Tally, ...]:
+    def extra_tallies(self) -> tuple[Tally, ...]:
         if self._patches.uncertainty.name not in self.info.halves:
             return ()
         return tuple(band_tally for tally in self.tallies() for band_tally in float16.band(tally))  # type: ignore[arg-type]
@@ -105,7 +105,7 @@ class Pavpu(Evaluation[PavpuSettings]):
         (tally,) = self.tallies()
         return columns_of(self.settings, self._thresholds, states[tally], fields, self._step)
 
-    def records(self, results: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+    def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         (tally,), fitted = self.tallies(), self._thresholds
         states = map(tally.unpack, results[tally].items)
         return [item_of(self.settings, fitted, state, self.info.class_names) for state in states]
@@ -119,7 +119,7 @@ class Pavpu(Evaluation[PavpuSettings]):
         messages = (
             undefined_warnings(self._rule, fitted.threshold[0]) if fitted and is_single else []
         )
-        band = [run.total(tally) for tally in self.beside()]
+        band = [run.total(tally) for tally in self.extra_tallies()]
         return [
             *messages,
             *sign_warnings("pavpu", run.results),

@@ -47,7 +47,7 @@ def results_of(
         "uncertainty_threshold": None,
     }
     is_single = fitted is not None and len(fitted.threshold) == 1
-    reasons = _lacking(rule, fitted, state, class_names)
+    reasons = _undefined_reason(rule, fitted, state, class_names)
     if fitted and is_single:
         set_value(results, "uncertainty_threshold", fitted.threshold[0], rule.undefined)
     else:
@@ -92,7 +92,7 @@ def _scored(counts: Any, reason: str) -> dict[str, Any]:
     return patch_scores.scores(*four(counts.tolist()))
 
 
-def _lacking(rule: Rule, fitted: Fitted | None, state: State, names: Sequence[str]) -> str:
+def _undefined_reason(rule: Rule, fitted: Fitted | None, state: State, names: Sequence[str]) -> str:
     """Return why a threshold that the pooled counts need is undefined; "" where none is."""
     if fitted is None:
         if math.isnan(float(state["own"][0])):
@@ -239,7 +239,7 @@ def item_of(
     rule = Rule.parse(settings.threshold)
     counts = state["counts"].sum(axis=0)
     if fitted is not None:
-        return _scored(counts, _lacking(rule, fitted, state, class_names))
+        return _scored(counts, _undefined_reason(rule, fitted, state, class_names))
     value = float(state["own"][0])
     reason = rule.undefined if math.isnan(value) else ""
     record = _scored(counts, reason)

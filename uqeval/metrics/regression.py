@@ -13,7 +13,7 @@ from uqeval.metrics import regression_columns
 from uqeval.metrics import regression_scores as rs
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.metrics._evaluation import Counted, Evaluation, Gaps, Run
+from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics.regression_settings import RegressionSettings
 from uqeval.metrics.regression_tables import DISPLAY
@@ -51,7 +51,7 @@ class Regression(Evaluation[RegressionSettings]):
     def tallies(self) -> tuple[Tally, ...]:
         return _tallies(self.settings)
 
-    def beside(self) -> tuple[Tally, ...]:
+    def extra_tallies(self) -> tuple[Tally, ...]:
         from uqeval.tallies import TargetCounts
 
         return (TargetCounts(),)
@@ -73,7 +73,7 @@ class Regression(Evaluation[RegressionSettings]):
             return {}
         return {("auce",): _gaps(self.settings, self.tallies())}
 
-    def records(self, results: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+    def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         tallies, items = self.tallies(), []
         for packed in zip(*(results[tally].items for tally in tallies), strict=True):
             sums, scores, *interval_columns = (
@@ -85,12 +85,12 @@ class Regression(Evaluation[RegressionSettings]):
             items.append({k: v for k, v in record.items() if not isinstance(v, dict)})
         return items
 
-    def found(self, results: Mapping[Tally, Counted], exact: Any) -> Run:
+    def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Raise `DataError` where no target is valid."""
         counts = results[self._sums]
         numbers.refuse_nothing(int(counts.total["count"][0]), self.info)
         spread = _target_spread([self._sums.unpack(data) for data in counts.items])
-        return super().found(results, spread)
+        return super().run_of(results, spread)
 
     def numerics(self, run: Run) -> dict[str, int]:
         sums, _, interval_tallies, *_ = self.tallies()
@@ -136,7 +136,7 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> Gaps:
 
     def signed(states: Mapping[Tally, SetStates]) -> NDArray[np.float64]:
         n = states[tallies[0]]["count"][:, 0]
-        observed = regression_columns.held(states[tallies[-1]], levels, n)
+        observed = regression_columns.observed_coverage(states[tallies[-1]], levels, n)
         gaps: NDArray[np.float64] = np.stack([observed[level] for level in settings.plotted], 1)
         gaps -= p * n[:, None]
         return gaps

@@ -39,11 +39,11 @@ def columns(
         ("crps",): over(scores["crps"][:, 0], n),
         ("sharpness",): np.sqrt(over(variances, n)),
     }
-    covered = held(interval_states, settings.interval_levels, n)
+    covered = observed_coverage(interval_states, settings.interval_levels, n)
     for i, p in enumerate(LEVELS):
         results["interval_score", f"{100 * p:g}"] = over(scores["intervals"][:, i], n)
         results["coverage", f"{100 * p:g}"] = over(covered[p], n)
-    plotted = covered if below is None else held(below, settings.quantile_levels, n)
+    plotted = covered if below is None else observed_coverage(below, settings.quantile_levels, n)
     observed = np.stack([over(plotted[p], n) for p in settings.plotted], 1)
     gaps = np.array(settings.plotted) - observed
     results["auce",] = _area(settings, gaps, np.abs)
@@ -53,7 +53,9 @@ def columns(
     return results
 
 
-def held(states: SetStates, levels: Sequence[float], n: NDArray[Any]) -> dict[float, NDArray[Any]]:
+def observed_coverage(
+    states: SetStates, levels: Sequence[float], n: NDArray[Any]
+) -> dict[float, NDArray[Any]]:
     """Return how many targets [set] lie inside the interval, or below the quantile, of each level;
     nothing lies below that of 0, all `n` below that of 1."""
     counts = states["counts"].cumsum(axis=1)

@@ -13,7 +13,7 @@ from uqeval.errors import DataError, number_of
 from uqeval.metrics._columns import mean_of_defined, of_rows, over
 from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.metrics._evaluation import Counted, Evaluation, Run
+from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics.segmentation_settings import SegmentationSettings
 from uqeval.metrics.segmentation_tables import DISPLAY
@@ -121,14 +121,14 @@ class Segmentation(Evaluation[SegmentationSettings]):
     ) -> dict[Place, NDArray[Any]]:
         return _columns(states[self._counts])
 
-    def records(self, results: Mapping[Tally, Counted]) -> list[dict[str, Any]]:
+    def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         tally = self._counts
         return [scores(tally.unpack(data)) for data in results[tally].items]
 
     def numerics(self, run: Run) -> dict[str, int]:
         return {"void": int(run.total(self._counts)["void"][0])}
 
-    def check(self, results: Mapping[Tally, Counted]) -> None:
+    def check(self, results: Mapping[Tally, TallyResult]) -> None:
         """Raise `DataError` where every label is void."""
         if not results[self._counts].total["labelled"].any():
             raise DataError(

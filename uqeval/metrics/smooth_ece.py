@@ -212,7 +212,7 @@ class SmoothEce(Part[CalibrationSettings]):
         return True
 
     @property
-    def known(self) -> bool:
+    def can_score(self) -> bool:
         return "nodes" in self.fitted
 
     @property

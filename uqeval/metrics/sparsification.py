@@ -18,7 +18,7 @@ from uqeval.metrics import sparsification_columns
 from uqeval.metrics import sparsification_curves as sc
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.metrics._evaluation import Counted, Evaluation, OverItems, Passes, Run
+from uqeval.metrics._evaluation import Evaluation, OverItems, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._signs import sign_warnings
@@ -95,7 +95,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
     def tallies(self) -> tuple[Tally, ...]:
         return () if self._of_items else tuple(self._coarse.values())
 
-    def beside(self) -> tuple[Tally, ...]:
+    def extra_tallies(self) -> tuple[Tally, ...]:
         from uqeval.tallies import TargetCounts
 
         return (self._items, *((TargetCounts(),) if self.info.kind == "regression" else ()))
@@ -122,7 +122,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
         ranked, ideal = (SetRankBins.of(states[tally]) for tally in self._coarse.values())
         return sparsification_columns.columns(self.settings, ranked, ideal)
 
-    def found(self, results: Mapping[Tally, Counted], exact: Any) -> Run:
+    def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Raise `DataError` where no target is valid."""
         packed = results[self._items]
         items = _items(self.settings, self._items, packed)
@@ -236,7 +236,7 @@ def _widest(rank_bins: RankBins) -> list[int]:
 
 
 def _items(
-    settings: SparsificationSettings, tally: ItemCurves, results: Counted
+    settings: SparsificationSettings, tally: ItemCurves, results: TallyResult
 ) -> list[sc.Curves | str]:
     curves = []
     for data in results.items:

@@ -30,8 +30,11 @@ def columns(
     if not ranked.tiles.spans:
         undefined = np.full(len(ranked.total), np.nan)
         return {("ause",): undefined, ("aurg",): undefined}
-    retained, model = _cut(ranked, settings.cuts)
-    means = [over(sums, pixels) for pixels, sums in ((retained, model), _cut(ideal, settings.cuts))]
+    retained, model = _curve_points(ranked, settings.cuts)
+    means = [
+        over(sums, pixels)
+        for pixels, sums in ((retained, model), _curve_points(ideal, settings.cuts))
+    ]
     if settings.error == "rmse":
         means = [np.sqrt(column) for column in means]
     normaliser = means[0][:, :1] if settings.normalise == "first" else np.ones((len(retained), 1))
@@ -50,7 +53,7 @@ def columns(
     return {(name,): np.where(defined, column, np.nan) for name, column in values.items()}
 
 
-def _cut(rank_bins: SetRankBins, cuts: Cuts) -> tuple[NDArray[Any], NDArray[Any]]:
+def _curve_points(rank_bins: SetRankBins, cuts: Cuts) -> tuple[NDArray[Any], NDArray[Any]]:
     """Pixels kept and their error sums at each cut, [set, step] both."""
     import numpy as np
 

@@ -10,7 +10,7 @@ from uqeval.metrics import calibration_gaps
 from uqeval.metrics import calibration_scores as cs
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
-from uqeval.metrics._evaluation import Counted, Gaps, Part, Passes, Run
+from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult
 from uqeval.metrics.calibration_columns import of_temperature
 from uqeval.metrics.calibration_settings import CalibrationSettings
 from uqeval.metrics.temperature_fit import fit, fit_samples, folded
@@ -38,11 +38,11 @@ class Temperature(Part[CalibrationSettings]):
     name = "temperature"
 
     @classmethod
-    def wanted(cls, settings: CalibrationSettings) -> bool:
+    def is_requested(cls, settings: CalibrationSettings) -> bool:
         return settings.temperature
 
     @property
-    def known(self) -> bool:
+    def can_score(self) -> bool:
         return {"beta", "record"} <= self.fitted.keys()
 
     def maps(self) -> set[str]:
@@ -71,7 +71,7 @@ class Temperature(Part[CalibrationSettings]):
         beta = self.fitted.get("beta")
         return () if beta is None else (self._at(beta),)
 
-    def beside(self) -> tuple[Tally, ...]:
+    def extra_tallies(self) -> tuple[Tally, ...]:
         """The scores before, where some items are held out of the fit."""
         held_out = self.settings.fit_on is not None and self.fitted.get("beta") is not None
         return (self._before,) if held_out else ()
@@ -94,9 +94,9 @@ class Temperature(Part[CalibrationSettings]):
         bin_tallies = self.tallies()
         return calibration_gaps.of_bins(bin_tallies[0], self.settings.at_one) if bin_tallies else {}
 
-    def found(self, results: Mapping[Tally, Counted], exact: Any) -> Run:
+    def run_of(self, results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Add the scores of the items that are held out of the fit."""
-        run = super().found(results, exact)
+        run = super().run_of(results, exact)
         fitted_on, tallies = fit_items(self.settings, self.info), self.tallies()
         if fitted_on is not None and tallies:
             test_items = sorted(set(range(len(self.info.names))) - set(fitted_on))

@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from uqeval.metrics._evaluation import Counted
+from uqeval.metrics._evaluation import TallyResult
 
 if TYPE_CHECKING:
     from uqeval.tallies import Likelihoods, SampleLikelihoods, Tally, TemperatureSlopes
@@ -50,7 +50,7 @@ class Fit:
     reason: str
     pixels: int
     left_out: int
-    counted: Counted | None = None
+    counted: TallyResult | None = None
 
 
 #: β around an estimate for samples, so far apart relative to it.
@@ -64,10 +64,10 @@ _BOUND = "it runs to the bound: the NLL still falls at T = {}"
 _TRIES = 8
 
 Point = tuple[float, float, float]  # β, g, g'
-Fitting = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Fit]
+Fitting = Generator["tuple[Tally, ...]", "dict[Tally, TallyResult]", Fit]
 
 
-def folded(tally: Tally, results: Counted, items: Sequence[int] | None) -> State:
+def folded(tally: Tally, results: TallyResult, items: Sequence[int] | None) -> State:
     """The state of some items (None: all), folded in the order of items."""
     if items is None:
         return results.total
@@ -108,7 +108,7 @@ def fit(
 
 def _fit_convex(
     classes: int, items: Sequence[int] | None, clip: float
-) -> Generator[tuple[Tally, ...], dict[Tally, Counted], tuple[Fit, float]]:
+) -> Generator[tuple[Tally, ...], dict[Tally, TallyResult], tuple[Fit, float]]:
     """Return the fit of the unclipped NLL, and the β of the least clipped NLL of some pixels."""
     from uqeval.tallies import TemperatureSlopes
 
@@ -148,7 +148,7 @@ def _fit_convex(
 
 def _guess(
     classes: int, items: Sequence[int] | None, clip: float
-) -> Generator[tuple[Tally, ...], dict[Tally, Counted], tuple[float, float]]:
+) -> Generator[tuple[Tally, ...], dict[Tally, TallyResult], tuple[float, float]]:
     """Return the β at which the NLL of some pixels of each item is least, 0 where there is none;
     and the power of two at which their clipped NLL is."""
     from uqeval.tallies import Likelihoods, TemperatureSlopes

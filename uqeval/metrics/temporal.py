@@ -16,7 +16,7 @@ from uqeval.metrics import temporal_columns, track_scores
 from uqeval.metrics import temporal_scores as ts
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
-from uqeval.metrics._evaluation import Counted, Evaluation, OverItems, Run
+from uqeval.metrics._evaluation import Evaluation, OverItems, Run, TallyResult
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics.temporal_means import (
     correlation,
@@ -113,13 +113,13 @@ class Temporal(Evaluation[TemporalSettings]):
         return TrackCounts(settings.method.id, self._model, self.info.classes, rules)
 
     def maps(self) -> set[str]:
-        return {name for tally in (*self.tallies(), *self.beside()) for name in tally.inputs}
+        return {name for tally in (*self.tallies(), *self.extra_tallies()) for name in tally.inputs}
 
     def tallies(self) -> tuple[Tally, ...]:
         tracks = self._tracks
         return (self._pairs, *((tracks,) if tracks else ()))
 
-    def beside(self) -> tuple[Tally, ...]:
+    def extra_tallies(self) -> tuple[Tally, ...]:
         frames = self._frames
         return (frames,) if frames else ()
 
@@ -153,7 +153,7 @@ class Temporal(Evaluation[TemporalSettings]):
             self.settings, states[self._pairs], states[tracks] if tracks else None
         )
 
-    def found(self, counted_results: Mapping[Tally, Counted], exact: Any) -> Run:
+    def run_of(self, counted_results: Mapping[Tally, TallyResult], exact: Any) -> Run:
         """Flag the pairs that look like cuts; average over the others."""
         video, frames, tracks = self._video, self._frames, self._tracks
         states = [self._pairs.unpack(data) for data in counted_results[self._pairs].items]
@@ -186,7 +186,7 @@ class Temporal(Evaluation[TemporalSettings]):
         return Run(counted_results, exact, results, items)
 
     def described(self, results: Mapping[str, Any]) -> dict[str, Any]:
-        return _said(self.settings, results["flow"])
+        return _settings_record(self.settings, results["flow"])
 
     def numerics(self, run: Run) -> dict[str, int]:
         pixels = [self._pairs.unpack(data)["pixels"] for data in run.counted[self._pairs].items]
@@ -198,7 +198,7 @@ class Temporal(Evaluation[TemporalSettings]):
         return _warnings(run.results, run.items, self._video)
 
 
-def _said(settings: TemporalSettings, flow: Mapping[str, Any]) -> dict[str, Any]:
+def _settings_record(settings: TemporalSettings, flow: Mapping[str, Any]) -> dict[str, Any]:
     """The settings of a report; the library of the flow is a part of the number, too."""
     method = settings.method
     library = " ".join(str(flow[name]) for name in ("library", "version") if name in flow)

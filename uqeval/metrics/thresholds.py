@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from uqeval.errors import DataError, UsageError, quoted
 
 if TYPE_CHECKING:
-    from uqeval.metrics._evaluation import Counted
+    from uqeval.metrics._evaluation import TallyResult
     from uqeval.tallies import Patches, Tally
     from uqeval.tallies._contract import State
 
@@ -79,7 +79,7 @@ class Fitted:
         return cls(tuple(record["threshold"]), ends)
 
 
-Fitting = Generator["tuple[Tally, ...]", "dict[Tally, Counted]", Fitted]
+Fitting = Generator["tuple[Tally, ...]", "dict[Tally, TallyResult]", Fitted]
 
 
 def fit(

@@ -39,7 +39,7 @@ def _numbers(record: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], tuple
                         yield (name, row_name, *fields), (name, row["class"], *place)
 
 
-def put(record: dict[str, Any], name: str, value: float) -> None:
+def set_score(record: dict[str, Any], name: str, value: float) -> None:
     """Set a field, `a.b` inside the record `a`; NaN is undefined."""
     *parents, last = name.split(".")
     for parent in parents:

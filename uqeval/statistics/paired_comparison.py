@@ -39,7 +39,7 @@ class OpenedReport:
         scoring = scoring_of(path, report)
         return cls(path, scoring, resampling_of(path, report, scoring))
 
-    def places(self, names: Sequence[str]) -> list[int]:
+    def positions(self, names: Sequence[str]) -> list[int]:
         """Where items stand."""
         place = {name: i for i, name in enumerate(self.scoring.names)}
         return [place[name] for name in names]
@@ -101,7 +101,7 @@ class PairedComparison:
     def _tested(self, model: int, baseline: int) -> dict[str, SwapTest]:
         if (model, baseline) not in self._tests:
             pair = [self.models[m][0] for m in (model, baseline)]
-            positions = [report.places(self.names) for report in pair]
+            positions = [report.positions(self.names) for report in pair]
             self._tests[model, baseline] = swap_tests(
                 pair[0].scoring, pair[1].scoring, positions, self.resampling, self.addresses
             )
@@ -151,7 +151,7 @@ class PairedComparison:
     @cached_property
     def _samples(self) -> Samples:
         reports = [report for model in self.models for report in model]
-        positions = [report.places(self.names) for report in reports]
+        positions = [report.positions(self.names) for report in reports]
         runs = [report.scoring for report in reports]
         return Samples(runs, positions, self.resampling, frozenset(self.addresses))
 
@@ -183,7 +183,7 @@ def _resampling(
     grouped: dict[tuple[int, ...], tuple[OpenedReport, tuple[str, ...]]] = {}
     for report in reports:
         if report.resampling.unit == "group":
-            units_of_names = [report.resampling.unit_of[i] for i in report.places(names)]
+            units_of_names = [report.resampling.unit_of[i] for i in report.positions(names)]
             numbers = tuple(units_of_names.index(group) for group in units_of_names)
             grouped.setdefault(numbers, (report, tuple(units_of_names)))
     if len(grouped) > 1:
@@ -197,5 +197,7 @@ def _resampling(
     if sequences_of(reports[0].scoring) is None:
         return Resampling(tuple(names), draws, seed)
     # The model whose pairs stay alike for longest decides how long a batch is.
-    resamplings = [resampling_for(o.scoring, draws, seed, None, o.places(names)) for o in reports]
+    resamplings = [
+        resampling_for(o.scoring, draws, seed, None, o.positions(names)) for o in reports
+    ]
     return min(resamplings, key=lambda resampling: resampling.effective or 0.0)

@@ -73,7 +73,7 @@ class RankedItems:
         return cls(items, bins, item[order].astype("i4"), column[order].astype("i4"), sorted_fields)
 
     @classmethod
-    def beside(cls, pair: Sequence[RankedItems], items: Sequence[Sequence[int]]) -> RankedItems:
+    def paired(cls, pair: Sequence[RankedItems], items: Sequence[Sequence[int]]) -> RankedItems:
         """Return some items of one run, then some of another, of tallies of the same shape."""
         bins = np.union1d(pair[0].bins, pair[1].bins)
         first, items_of_pair = 0, []
@@ -91,7 +91,7 @@ class RankedItems:
         }
         return cls._sorted(first, bins, np.concatenate(items_of), np.concatenate(columns), fields)
 
-    def joined(self, unit_of: NDArray[np.int64], units: int) -> RankedItems:
+    def by_unit(self, unit_of: NDArray[np.int64], units: int) -> RankedItems:
         """Return units in place of items; `unit_of`: that of each item, -1 for none."""
         unit = unit_of[self.item]
         retained = np.flatnonzero(unit >= 0)

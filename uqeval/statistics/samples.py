@@ -133,5 +133,5 @@ class Samples:
             if key not in self._units:
                 unit_of = np.full(scoring.items, -1)
                 unit_of[list(positions)] = self.resampling.codes
-                self._units[key] = scoring.stacked(tally).joined(unit_of, self.resampling.units)
+                self._units[key] = scoring.stacked(tally).by_unit(unit_of, self.resampling.units)
             return self._units[key]

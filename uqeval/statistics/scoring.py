@@ -14,7 +14,7 @@ from uqeval.errors import StoreError, cut, quoted
 from uqeval.gate.addresses import Address
 from uqeval.keys import Key
 from uqeval.metrics._evaluation import put_part
-from uqeval.statistics.addresses import addresses_of, put
+from uqeval.statistics.addresses import addresses_of, set_score
 from uqeval.statistics.blas import one_blas_thread
 from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.stacked import Stacked
@@ -231,7 +231,7 @@ class Scoring:
                 states[tally] = stacked.state(stacked.folded(tally_weights), 0)
             record = evaluation.scores(states)
             for name in (*over.means, *over.correlations, *over.of_states):
-                put(record, name, float(means[key, name][0]))
+                set_score(record, name, float(means[key, name][0]))
             own_key = Key.parse(key)
             if own_key.part:
                 put_part(results[own_key.whole], own_key.part, record, evaluation.flat)

@@ -62,13 +62,13 @@ class Stacked:
         return type(self.tally).centred is not Tally.centred
 
     @classmethod
-    def beside(cls, stacks: Sequence[Stacked], items: Sequence[Sequence[int]]) -> Stacked:
+    def paired(cls, stacks: Sequence[Stacked], items: Sequence[Sequence[int]]) -> Stacked:
         """Stack some items of one run and those of another, whose tallies have the same shape."""
         first, second = stacks
         self = cls.__new__(cls)
         self._begin(first.tally, first.names)
         if first.ranked is not None and second.ranked is not None:
-            self.ranked = RankedItems.beside([first.ranked, second.ranked], items)
+            self.ranked = RankedItems.paired([first.ranked, second.ranked], items)
         for i, name in enumerate(self.names):
             pair = [
                 stack.values[i].all()[list(at)] for stack, at in zip(stacks, items, strict=True)
@@ -84,12 +84,12 @@ class Stacked:
             self._add(indices, np.concatenate(pair).astype(dtype, copy=False))
         return self
 
-    def joined(self, unit_of: NDArray[np.int64], units: int) -> Stacked:
+    def by_unit(self, unit_of: NDArray[np.int64], units: int) -> Stacked:
         """Return the states of units of items; `unit_of`: that of each item, -1 for none."""
         copied = type(self).__new__(type(self))
         copied._begin(self.tally, self.names)
         if self.ranked is not None:
-            copied.ranked = self.ranked.joined(unit_of, units)
+            copied.ranked = self.ranked.by_unit(unit_of, units)
         weighting = Weighting((unit_of == np.arange(units)[:, None]).astype(np.int64))
         for i, name in enumerate(self.names):
             dtype = self.tally.fields[name].dtype

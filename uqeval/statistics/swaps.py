@@ -123,7 +123,7 @@ class _Pair:
             stacks = [first_scoring.stacked(tally), second_scoring.stacked(partner[tally])]
             if stacks[0].is_centred:
                 return Stacked.of(_Mixed(first, second, first), tally)
-            return Stacked.beside(stacks, positions)
+            return Stacked.paired(stacks, positions)
 
         self.ours = Scoring(_Mixed(first, second, first), stack_pair)
         self.theirs = Scoring(

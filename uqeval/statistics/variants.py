@@ -33,7 +33,7 @@ def evaluations_of(index: Mapping[str, Any]) -> dict[str, Evaluation[Any]]:
         key: evaluation
         for _, evaluations in variants
         for key, evaluation in evaluations.items()
-        if evaluation.known
+        if evaluation.can_score
     }
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from uqeval.disk.files import open_file
-from uqeval.disk.publishing import beside, new_file
+from uqeval.disk.publishing import hidden_path, new_file
 from uqeval.errors import OutputError, cut
 
 #: Disk that is left free for others.
@@ -28,7 +28,7 @@ def folder_for(content: str, folder: str | Path) -> Path:
     path = Path(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
-        trial = beside(path / "trial")
+        trial = hidden_path(path / "trial")
         trial.touch()
         trial.unlink()
     except OSError as error:
@@ -69,13 +69,13 @@ def write_checked(path: Path, values: NDArray[Any]) -> bool:
         if not has_room(path.parent, values.nbytes):
             return False
         with new_file(path) as file:
-            _put(file, path, np.ascontiguousarray(values, values.dtype.newbyteorder("<")))
+            _write(file, path, np.ascontiguousarray(values, values.dtype.newbyteorder("<")))
     except OSError:
         return False
     return True
 
 
-def _put(file: IO[bytes], path: Path, values: NDArray[Any]) -> None:
+def _write(file: IO[bytes], path: Path, values: NDArray[Any]) -> None:
     head = _head(values.shape, values.dtype)
     file.write(head)
     file.write(_bytes(values))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
-from uqeval.disk.publishing import beside
+from uqeval.disk.publishing import hidden_path
 from uqeval.errors import DataError, OutputError, StoreError, UsageError, cut, quoted
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.array import ItemArray
@@ -84,7 +84,7 @@ def convert(
         store = open_store(
             os.fspath(labels), role="labels", names=pieces.names, fill_missing=fill_missing
         )
-        pieces.kinds["labels"] = [_same(item_array) for item_array in store.arrays["labels"]]
+        pieces.kinds["labels"] = [_unchanged(item_array) for item_array in store.arrays["labels"]]
         pieces.warnings += store.warnings
     if class_names is not None:
         pieces.attributes["class_names"] = list(class_names)
@@ -92,7 +92,7 @@ def convert(
         raise OutputError(
             f"{cut(destination)}: the folder {target.parent} does not exist; make it."
         )
-    new = beside(target)
+    new = hidden_path(target)
     with locked(target):
         try:
             _write(pieces, new, compression, progress)
@@ -136,7 +136,7 @@ def _refuse_without_effect(
             )
 
 
-def _same(item_array: ItemArray) -> Piece:
+def _unchanged(item_array: ItemArray) -> Piece:
     return lambda: item_array
 
 

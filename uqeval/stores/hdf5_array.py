@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from uqeval.disk.files import open_descriptor
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.stores.array import Region, StoredArray, file_digest
-from uqeval.stores.stamps import file_stamp, file_state, joined
+from uqeval.stores.stamps import combined_stamp, file_stamp, file_state
 
 _FILE = re.compile(r"^(?P<file>.+\.(?:h5|hdf5|hdf))(?:::(?P<inside>.*))?$", re.IGNORECASE)
 #: A file claims more chunks than it holds where more than this many are not there.
@@ -109,7 +109,7 @@ class Hdf5Array(StoredArray):
 
     def stamp(self, index: int | None) -> str | None:
         """Of the whole file."""
-        return joined([file_stamp(self._path)], self.where, self.shape, self.axes, index)
+        return combined_stamp([file_stamp(self._path)], self.where, self.shape, self.axes, index)
 
     def states(self, index: int | None) -> dict[str, str]:
         """Return the state of the file."""

@@ -17,7 +17,7 @@ from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.file_array import check_pixels
 from uqeval.stores.matching import files_below
 from uqeval.stores.names import natural
-from uqeval.stores.stamps import file_stamp, file_state, joined
+from uqeval.stores.stamps import combined_stamp, file_stamp, file_state
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp", ".ppm")
 
@@ -115,7 +115,7 @@ class ImageFolder:
         """Of the frame's file, and of what decodes it."""
         import PIL
 
-        return joined([file_stamp(self._files[i])], PIL.__version__)
+        return combined_stamp([file_stamp(self._files[i])], PIL.__version__)
 
     def states(self, i: int) -> dict[str, str]:
         """Return the state of the frame's file."""

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import DataError, cut
 from uqeval.stores import bfloat16
-from uqeval.stores.halves import to_half, to_single
+from uqeval.stores.float16 import to_half, to_single
 
 #: |Σ_c p - 1| that readers allow, by stored dtype.
 TOLERANCE = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}

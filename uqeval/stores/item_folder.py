@@ -69,7 +69,7 @@ def open_item_folder(path: str, opening: Opening) -> Store:
     groups: dict[str, str] = {}
     for file in _files_of(path, array_files(path)):
         for kind, array in _read_headers(path, file, opening):
-            for name, item_array in _cut(file.item, array):
+            for name, item_array in _split_volume(file.item, array):
                 if name in parts[kind]:
                     raise StoreError(
                         f"{cut(path)}: the item {quoted(name)} has {quoted(kind)} in {file.path} "
@@ -228,7 +228,7 @@ def _read_headers(folder: str, file: _File, opening: Opening) -> Iterator[tuple[
         yield kind, array
 
 
-def _cut(item: str, array: StoredArray) -> Iterator[tuple[str, ItemArray]]:
+def _split_volume(item: str, array: StoredArray) -> Iterator[tuple[str, ItemArray]]:
     if "item" not in array.axes:
         yield item, ItemArray(array, None)
         return

@@ -10,7 +10,7 @@ from typing import Literal
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.stores.array import ItemArray, Store
 from uqeval.stores.declared import Declared
-from uqeval.stores.matching import files_below, match_files, match_some, named, unused
+from uqeval.stores.matching import files_below, match_files, match_some, required_names, unused
 from uqeval.stores.names import natural
 from uqeval.stores.png_array import PngArray, label_table
 
@@ -44,7 +44,7 @@ def open_label_folder(
     image or more than one, and for files that are not PNGs of class ids.
     """
     noun = kind.removesuffix("s")
-    names = named(path, names, noun)
+    names = required_names(path, names, noun)
     table = label_table(label_map)
     files, warnings = _label_files(path, label_map)
     files_of_names = match_files(path, files, names, noun)
@@ -75,7 +75,7 @@ def open_sparse_labels(
 
     Raises `StoreError` if none has, too.
     """
-    names = named(path, names, "label")
+    names = required_names(path, names, "label")
     table = label_table(label_map)
     files, warnings = _label_files(path, label_map)
     files_of_names = match_some(path, files, names, "label")

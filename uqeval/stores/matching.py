@@ -83,7 +83,7 @@ def match_some(
     return files_of_names
 
 
-def named(path: str | Path, names: Sequence[str] | None, noun: str) -> tuple[str, ...]:
+def required_names(path: str | Path, names: Sequence[str] | None, noun: str) -> tuple[str, ...]:
     """The names of items, checked, by which files are matched; `StoreError` if they have none."""
     if names is None:
         whose = "frames" if noun == "prediction" else "predictions"

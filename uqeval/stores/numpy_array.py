@@ -25,7 +25,7 @@ from uqeval.stores.bfloat16 import SOURCE, is_coarse
 from uqeval.stores.file_values import FileValues, stamp_of
 from uqeval.stores.npy_header import read_header
 from uqeval.stores.sources import check_method, open_zip
-from uqeval.stores.stamps import file_stamp, file_state, joined
+from uqeval.stores.stamps import combined_stamp, file_stamp, file_state
 
 _TILE_BYTES = 8 * 2**20
 #: Of items of one pixel, which cost more to count than to read.
@@ -135,7 +135,7 @@ class NumpyArray(StoredArray):
         """Of the whole file: one that has grown was written anew. None for arrays in memory."""
         if self._file is None:
             return None
-        return joined([self._file_stamp], self.where, self.shape, self.axes, index)
+        return combined_stamp([self._file_stamp], self.where, self.shape, self.axes, index)
 
     @cached_property
     def _file_stamp(self) -> str | None:

@@ -36,7 +36,7 @@ def refuse_overlap(
     inputs_on_disk = [path for path in map(local_path, inputs) if path is not None]
     if not outputs_on_disk or not inputs_on_disk:
         return
-    paths_read = _Places(inputs_on_disk, any(_has_hard_links(path) for path in outputs_on_disk))
+    paths_read = _PathIndex(inputs_on_disk, any(_has_hard_links(path) for path in outputs_on_disk))
     for path in outputs_on_disk:
         relation = paths_read.relation(path, may_contain)
         if relation is not None:
@@ -63,7 +63,7 @@ def paths_in(values: Iterable[Any]) -> list[Any]:
     ]
 
 
-class _Places:
+class _PathIndex:
     """Inodes of inputs, of what links in them lead to, and of the folders above them."""
 
     def __init__(self, inputs: Sequence[Path], hard_links: bool) -> None:

@@ -91,7 +91,7 @@ def find_pieces(
 
 def _of_store(store: Store) -> Pieces:
     kinds: dict[str, list[Piece]] = {
-        kind: [partial(_given, item_array) for item_array in parts]
+        kind: [partial(_unchanged, item_array) for item_array in parts]
         for kind, parts in store.arrays.items()
     }
     return Pieces(kinds, store.names, dict(store.attributes), store.warnings)
@@ -104,7 +104,7 @@ def item_axes(kind: str, axes: Sequence[str]) -> tuple[str, ...]:
     return next(form for form in forms if set(form) == present)
 
 
-def _given(item_array: ItemArray) -> ItemArray:
+def _unchanged(item_array: ItemArray) -> ItemArray:
     return item_array
 
 
@@ -177,7 +177,7 @@ def _bare(
         raise StoreError(f"{array.where}: has no items. Was anything written?")
     if names is not None:
         names = checked_names(list(names), "names", len(parts))
-    pieces: list[Piece] = [partial(_given, item_array) for item_array in parts]
+    pieces: list[Piece] = [partial(_unchanged, item_array) for item_array in parts]
     return Pieces({kind: pieces}, None if names is None else tuple(names))
 
 
@@ -201,5 +201,5 @@ def _label_images(source: str, names: Sequence[str] | None) -> Pieces:
         has_duplicates = len(set(stems)) < len(stems)
         names = [file.removesuffix(".png") for file in files] if has_duplicates else stems
     store = open_store(source, role="labels", names=names)
-    pieces: list[Piece] = [partial(_given, item_array) for item_array in store.arrays["labels"]]
+    pieces: list[Piece] = [partial(_unchanged, item_array) for item_array in store.arrays["labels"]]
     return Pieces({"labels": pieces}, store.names, {}, store.warnings)

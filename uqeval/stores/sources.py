@@ -15,7 +15,7 @@ from uqeval.errors import StoreError, cut
 from uqeval.stores.buffer_pool import BufferPool
 from uqeval.stores.object_source import ObjectSource
 from uqeval.stores.source import Buffer, Entry, Source, clip, is_url
-from uqeval.stores.stamps import file_stamp, file_state, joined
+from uqeval.stores.stamps import combined_stamp, file_stamp, file_state
 
 #: Bytes that deflate makes of one, at the most.
 MOST_DEFLATED = 1032
@@ -156,7 +156,7 @@ class ZipSource(Source):
         }
 
     def stamp(self, key: str, entry: Entry) -> str | None:
-        return joined([self._stamp], key)  # its checksums do not tell of damage
+        return combined_stamp([self._stamp], key)  # its checksums do not tell of damage
 
     @cached_property
     def _stamp(self) -> str | None:

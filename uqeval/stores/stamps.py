@@ -81,7 +81,7 @@ def _kind(device: int) -> str:
     return kinds[-1] if kinds else ""
 
 
-def joined(stamps: Iterable[str | None], *details: object) -> str | None:
+def combined_stamp(stamps: Iterable[str | None], *details: object) -> str | None:
     """Return one stamp of several, and of what else tells them apart; None if one is None."""
     digest = hashlib.sha256(repr(details).encode())
     for stamp in stamps:

@@ -26,7 +26,7 @@ from uqeval.stores.states_entries import (
 )
 
 if TYPE_CHECKING:
-    from uqeval.stores.earlier import Earlier
+    from uqeval.stores.earlier_states import EarlierStates
 
 from uqeval.stores.states import SCHEMA, digest_of, tally_key
 
@@ -55,7 +55,7 @@ class StatesWriter:
 
     def __init__(
         self, path: str | Path, run: Mapping[str, Any] | None = None, resume: bool = False,
-        before: Earlier | None = None,
+        before: EarlierStates | None = None,
     ) -> None:  # fmt: skip
         self.path = Path(path)
         self._before = before

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import ItemArray, Region, Store, StoredArray
-from uqeval.stores.matching import files_below, match_files, named, unused
+from uqeval.stores.matching import files_below, match_files, required_names, unused
 from uqeval.stores.numpy_array import open_npy
 from uqeval.stores.pfm_array import PfmArray
 from uqeval.stores.png_array import PngArray
@@ -56,7 +56,7 @@ def open_target_folder(path: str | Path, names: Sequence[str] | None) -> Store:
     Raises `StoreError` if the items have no names, if some have no target or more than one, and for
     files that are not targets.
     """
-    names = named(path, names, "target")
+    names = required_names(path, names, "target")
     files = target_files(path)
     files_of_names = match_files(path, files, names, "target")
     parts = tuple(ItemArray(_open(Path(path) / files_of_names[name]), None) for name in names)

@@ -17,7 +17,7 @@ from uqeval.errors import StoreError, cut
 from uqeval.stores.array import StoredArray, file_digest
 from uqeval.stores.file_array import check_pixels
 from uqeval.stores.source import is_url
-from uqeval.stores.stamps import file_stamp, file_state, joined
+from uqeval.stores.stamps import combined_stamp, file_stamp, file_state
 
 if TYPE_CHECKING:
     import cv2
@@ -47,7 +47,7 @@ class VideoFile:
         self._path = path
         self._lock = threading.Lock()
         _check_regular(path)
-        self._capture = _opened(str(path))
+        self._capture = _open_capture(str(path))
         count = self._capture.get(cv2.CAP_PROP_FRAME_COUNT)
         width, height = (
             self._capture.get(p) for p in (cv2.CAP_PROP_FRAME_WIDTH, cv2.CAP_PROP_FRAME_HEIGHT)
@@ -96,7 +96,7 @@ class VideoFile:
         """Of the whole file: one that has grown was written anew."""
         import cv2
 
-        return joined([self._stamp], i, cv2.__version__)
+        return combined_stamp([self._stamp], i, cv2.__version__)
 
     @cached_property
     def _stamp(self) -> str | None:
@@ -110,7 +110,7 @@ class VideoFile:
     def _decoded(self, i: int) -> NDArray[np.uint8]:
         if i < self._position:
             self._capture.release()
-            self._capture, self._position = _opened(self.where), 0
+            self._capture, self._position = _open_capture(self.where), 0
         while self._position < i:
             if not self._capture.grab():
                 raise self._ends(self._position)
@@ -141,7 +141,7 @@ def stream(source: str) -> Iterator[NDArray[np.uint8]]:
     """
     if not source.isdecimal() and not is_url(source):
         _check_regular(source)
-    return _frames(_opened(int(source) if source.isdecimal() else source))
+    return _frames(_open_capture(int(source) if source.isdecimal() else source))
 
 
 def _check_regular(path: str | Path) -> None:
@@ -163,7 +163,7 @@ def _frames(capture: cv2.VideoCapture) -> Iterator[NDArray[np.uint8]]:
         capture.release()
 
 
-def _opened(source: str | int) -> cv2.VideoCapture:
+def _open_capture(source: str | int) -> cv2.VideoCapture:
     import cv2
 
     logging = cv2.utils.logging

@@ -28,7 +28,7 @@ class Watched(Protocol):
         """Return the states of its files now, by path; none for an array in memory."""
 
 
-class Said:
+class WatchedText:
     """Text that an item depends on, such as the name of an array."""
 
     def __init__(self, text: str) -> None:

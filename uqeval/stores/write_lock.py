@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.disk.leftovers import clear_beside
-from uqeval.disk.publishing import beside, sync_tree
+from uqeval.disk.publishing import hidden_path, sync_tree
 from uqeval.errors import OutputError, cut, quoted
 from uqeval.stores.processes import HINT
 from uqeval.stores.zarr_writer import (
@@ -50,7 +50,7 @@ def begin(
     while True:
         if not is_taken(root):
             clear_beside(root)
-            new = beside(root)
+            new = hidden_path(root)
             claims = WriteLock(new)
             try:
                 create(new)
@@ -123,7 +123,7 @@ class WriteLock:
                 if living and not shared:
                     raise OutputError(self._taken(living))
                 if restart and idle and not resume:
-                    trash = beside(self.root)
+                    trash = hidden_path(self.root)
                     self.root.rename(trash)  # at once, so that nobody joins half of it
                     shutil.rmtree(trash, ignore_errors=True)
                     return None
@@ -293,7 +293,7 @@ class WriteLock:
     @contextmanager
     def _exclusively(self) -> Iterator[None]:
         path = self.folder / "lock"
-        with _there(path):
+        with _writing_if_present(path):
             file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
             try:
                 # A file system without locks takes what comes; claims still hold there.
@@ -307,7 +307,7 @@ class WriteLock:
 
 
 @contextmanager
-def _there(path: Path) -> Iterator[None]:
+def _writing_if_present(path: Path) -> Iterator[None]:
     """As `writing`, but let `FileNotFoundError` through: another process has ended the store."""
     try:
         yield

@@ -24,7 +24,7 @@ from uqeval.stores.codecs import checked_crc32c
 from uqeval.stores.decompress import DamagedChunk
 from uqeval.stores.shard_index import ShardIndices
 from uqeval.stores.source import Buffer, Entry, Source, TooLong
-from uqeval.stores.stamps import joined
+from uqeval.stores.stamps import combined_stamp
 from uqeval.stores.zarr_layout import Layout, Shards
 
 Position = tuple[int, ...]
@@ -233,7 +233,7 @@ class ZarrArray(StoredArray):
             key = self._path(layout.key(position))
             entry = entries.get(position)
             stamps.append(self._source.stamp(key, entry) if entry else "not stored")
-        return joined(stamps, layout.form, self.axes, shape, place)
+        return combined_stamp(stamps, layout.form, self.axes, shape, place)
 
     def states(self, index: int | None) -> dict[str, str]:
         """Return the state of each file that holds chunks of the item, by path."""

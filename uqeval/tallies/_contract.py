@@ -132,7 +132,7 @@ class Tally(ABC):
         self.check(state)
         return state
 
-    def seen(self, view: View) -> Self:
+    def in_view(self, view: View) -> Self:
         """Return the same tally of another view."""
         return self if view == self.view else dataclasses.replace(self, view=view)
 

@@ -52,7 +52,7 @@ def ties(
     return keys[:n].astype(np.int64), count[:n], sums[:n]
 
 
-def rungs(
+def bins_with_ties(
     coarse: State,
     to_split: Callable[[NDArray[Any]], NDArray[Any]],
     split_bins: Callable[..., Rungs | None],

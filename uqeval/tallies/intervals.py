@@ -84,7 +84,7 @@ class IntervalCounts(OfErrors):
 
         from uqeval.kernels.intervals import count_levels
 
-        lowest, first, unsure, steps = _places(self.factors)
+        lowest, first, unsure, steps = _sorted_factors(self.factors)
         factors = np.append(self.factors, np.full(steps + 1, np.inf))
         error, sigma, label = self.flat(maps)
         count_levels(
@@ -128,7 +128,7 @@ class QuantileCounts(Tally):
 
 
 @cache
-def _places(factors: tuple[float, ...]) -> tuple[int, NDArray[Any], NDArray[Any], int]:
+def _sorted_factors(factors: tuple[float, ...]) -> tuple[int, NDArray[Any], NDArray[Any], int]:
     """By the high bits of a ratio ε/σ as float32, from the lowest that matter on: how many factors
     are surely below it, and whether any is not surely above it; and how many those are at most."""
     import numpy as np

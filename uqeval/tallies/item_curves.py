@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Field, Tally
 from uqeval.tallies._errors import Error
-from uqeval.tallies._sorted import rungs, ties
+from uqeval.tallies._sorted import bins_with_ties, ties
 from uqeval.tallies._values import Uncertainty, void_of
 from uqeval.tallies.ranked_errors import RankedErrors
 
@@ -120,7 +120,7 @@ class ItemCurves(Tally):
                 ties, error if ranking == self.error else ranking.of(maps), error, maps["label"],
                 void_of(self.classes), squared=self.error.squared,
             )  # fmt: skip
-            _, pixels, errors = rungs(coarse, self._opened, split_bins)
+            _, pixels, errors = bins_with_ties(coarse, self._opened, split_bins)
             cumulative, sums = np.cumsum(pixels), np.cumsum(errors)
             retained, cumulative_errors = self.cuts.sums(cumulative, sums)
             state[("kept", "kept_by_oracle")[i]] += retained

@@ -61,7 +61,7 @@ def values_of(keys: NDArray[Any]) -> NDArray[Any]:
     return bits.astype(np.int32).view(np.float32)
 
 
-class Wanted:
+class RequiredPercentiles:
     """Percentiles of one population, found in two passes of `Ranks` or `ErrorRanks`.
 
     After the first pass, `bins` are the coarse bins that hold the ranks which the percentiles need;

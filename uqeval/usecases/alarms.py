@@ -38,13 +38,13 @@ def alarm_from(
     ]
     if not fits:
         variant_list = "; ".join(
-            f"{name}: {_shown(settings_of_variant)}"
+            f"{name}: {_settings_text(settings_of_variant)}"
             for name, settings_of_variant in variants.items()
         )
         raise UsageError(
             f"--alarm-from: the report's TC_t is by another flow or definition ({variant_list}) "
-            f"than here ({_shown(vars(settings))}). Give the same --flow and --flow-scale, or "
-            "evaluate again with those of here."
+            f"than here ({_settings_text(vars(settings))}). Give the same --flow and "
+            "--flow-scale, or evaluate again with those of here."
         )
     of = {str(variants[name].get("model")): name for name in reversed(fits)}
     models = ", ".join(reversed(of))
@@ -73,7 +73,7 @@ def _key(settings: dict[str, Any]) -> tuple[Any, ...]:
     return (method.id, *(settings.get(name) for name in _CHOICES))
 
 
-def _shown(settings: dict[str, Any]) -> str:
+def _settings_text(settings: dict[str, Any]) -> str:
     flow, *choices = _key(settings)
     return f"{flow}, " + ", ".join(
         f"{name} {value}" for name, value in zip(_CHOICES, choices, strict=True)

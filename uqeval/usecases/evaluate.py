@@ -14,7 +14,7 @@ from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.inputs.effects import refuse_flow_without_effect
 from uqeval.report.schema import Report
-from uqeval.settings import made, takes
+from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
 from uqeval.usecases.plans import evaluations_of, everything, families_of, wants_tracks
 from uqeval.usecases.report_of_run import collect, report_of
@@ -51,7 +51,7 @@ def evaluate(
     """
     families = families_of(metrics)
     declared = (InputOptions, CutOptions, ResumableOptions)
-    given, cut, machine = made(options, *declared, function=evaluate)
+    given, cut, machine = make_settings(options, *declared, function=evaluate)
     if wants_tracks(families):
         given = dataclasses.replace(given, whole_sequences=True)
     _check_states(states, [predictions, labels, reference, cut.slices, *given.paths()], families)
@@ -95,7 +95,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
             report = run(inputs, families, kept)
             return report.model_copy(update={"states": None, "states_digest": None})
     if options.cut is not None:
-        from uqeval.statistics.cut import check_cut
+        from uqeval.statistics.slices_and_intervals import check_cut
 
         check_cut(options.cut, inputs.source.names, inputs.groups)
     info = inputs.info()
@@ -129,7 +129,7 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
             digest = states.seal(index | {"warnings": list(inputs.warnings)})
             report = report.model_copy(update={"states_digest": digest})
             if options.cut is not None:
-                report = _cut(report, states.partial, options.cut)
+                report = _with_slices(report, states.partial, options.cut)
             states.put()  # last, so that they lie beside an older report for a moment only
     return report
 
@@ -140,10 +140,10 @@ def cut_options(**given: Any) -> CutOptions | None:
     return options if options.wanted else None
 
 
-def _cut(report: Report, states: str | Path, options: CutOptions) -> Report:
+def _with_slices(report: Report, states: str | Path, options: CutOptions) -> Report:
     """The report with what is read off the states that it leaves."""
-    from uqeval.statistics.cut import cut
     from uqeval.statistics.scoring import Scoring
+    from uqeval.statistics.slices_and_intervals import with_slices_and_intervals
     from uqeval.stores.states import SavedStates
 
-    return cut(report, Scoring(SavedStates(states)), options)
+    return with_slices_and_intervals(report, Scoring(SavedStates(states)), options)

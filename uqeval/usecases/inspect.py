@@ -72,7 +72,7 @@ def inspect(
 
     given: Any = predictions if isinstance(predictions, list | tuple) else [predictions]
     store = open_store(given[0], role="predictions", fill_missing=True)
-    found = _facts(store, options.get("missing_chunks") == "fill")
+    found = _inspect_store(store, options.get("missing_chunks") == "fill")
     if "labels" in store.arrays and len(store.arrays) == 1:
         return found
     try:
@@ -114,7 +114,7 @@ def _readable(source: MapSource) -> list[str]:
     return [n for n in held if n != "mean_probs"] + truth
 
 
-def _facts(store: Store, fill: bool) -> Inspection:
+def _inspect_store(store: Store, fill: bool) -> Inspection:
     """What metadata say; missing chunks are a problem unless they stand for the fill value."""
     arrays = []
     warnings = list(store.warnings)

@@ -17,14 +17,14 @@ from uqeval.disk.json import content_of
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.keys import Key
 from uqeval.report.schema import Report
-from uqeval.settings import made, takes
+from uqeval.settings import make_settings, takes
 from uqeval.statistics.options import CutOptions
-from uqeval.usecases.replay import counted, held, left_out
+from uqeval.usecases.from_states import left_out, saved_result, sum_states
 
 if TYPE_CHECKING:
     from uqeval.metrics import Family
     from uqeval.metrics._evaluation import Evaluation, Section
-    from uqeval.statistics.joined import Joined
+    from uqeval.statistics.merged_states import MergedStates
     from uqeval.stores.states import SavedStates
 
 SUFFIX = ".states.zip"
@@ -52,7 +52,7 @@ def merge(
     from uqeval.stores.overlap import refuse_overlap
 
     began = time.perf_counter()
-    (cut_options,) = made(options, CutOptions, function=merge)
+    (cut_options,) = make_settings(options, CutOptions, function=merge)
     paths = [reports] if isinstance(reports, str | Path) else list(reports)
     files = states_of(paths)
     if states is not None:
@@ -63,27 +63,27 @@ def merge(
             [states], [*report_files, *(file.path for file in files), cut_options.slices]
         )
     with content_of(" + ".join(str(file.path) for file in files)):
-        report, merged_states = _joined(files, allow_missing, threshold, states)
+        report, merged_states = _merge_states(files, allow_missing, threshold, states)
         report.timing["seconds"] = time.perf_counter() - began
         if not cut_options.wanted:
             return report
-        from uqeval.statistics.cut import cut
         from uqeval.statistics.scoring import Scoring
+        from uqeval.statistics.slices_and_intervals import with_slices_and_intervals
 
-        return cut(report, Scoring(merged_states), cut_options)
+        return with_slices_and_intervals(report, Scoring(merged_states), cut_options)
 
 
-def _joined(
+def _merge_states(
     files: list[SavedStates],
     allow_missing: bool,
     threshold: str | float | None,
     states: str | Path | None,
-) -> tuple[Report, Joined]:
+) -> tuple[Report, MergedStates]:
     """Return the report of all files, and their states as those of one."""
-    from uqeval.statistics.joined import Joined
+    from uqeval.statistics.merged_states import MergedStates
     from uqeval.statistics.scoring import Scoring
 
-    merged_states = Joined(files)
+    merged_states = MergedStates(files)
     if merged_states.missing and not allow_missing:
         numbers = ", ".join(map(str, merged_states.missing))
         raise UsageError(
@@ -100,9 +100,9 @@ def _joined(
         "records": record["items"], "fitted": record.pop("fitted"), "metrics": record["metrics"],
     }  # fmt: skip
     if threshold is not None:
-        from uqeval.usecases.rethreshold import recut
+        from uqeval.usecases.rethreshold import rethreshold
 
-        record = recut(merged_states, record, str(threshold))
+        record = rethreshold(merged_states, record, str(threshold))
     digest = None if states is None else _write(merged_states, states)
     return _report(merged_states, record, states, digest), merged_states
 
@@ -151,10 +151,10 @@ def _recorded(file: SavedStates) -> dict[str, Any]:
     }
 
 
-def _merged(merged_states: Joined) -> dict[str, Any]:
+def _merged(merged_states: MergedStates) -> dict[str, Any]:
     """What a run over all items finds, as far as the states can tell."""
     from uqeval.metrics._driver import drive, groups_of, replay
-    from uqeval.metrics._in_view import shared
+    from uqeval.metrics._view import shared
     from uqeval.statistics.variants import info_of, variants_of
     from uqeval.usecases.report_of_run import collect
 
@@ -177,7 +177,7 @@ def _merged(merged_states: Joined) -> dict[str, Any]:
     for group in groups_of(
         shared({key: evaluation.unfitted() for key, (_, evaluation) in evaluations.items()})
     ):
-        running, totals = replay(drive(group), lambda tally: held(merged_states, tally))
+        running, totals = replay(drive(group), lambda tally: saved_result(merged_states, tally))
         for key in group:
             if running:
                 sections[key] = totals[key]
@@ -194,7 +194,7 @@ def _merged(merged_states: Joined) -> dict[str, Any]:
 
 
 def _refuse_other_thresholds(
-    merged_states: Joined, evaluations: Mapping[str, Evaluation[Any]]
+    merged_states: MergedStates, evaluations: Mapping[str, Evaluation[Any]]
 ) -> None:
     """Raise `UsageError` with the pooled numbers where parts fitted thresholds of their own."""
     from uqeval.metrics._driver import replay
@@ -207,7 +207,7 @@ def _refuse_other_thresholds(
         if of_region or not evaluation.fits_threshold or not (differ or lacks):
             continue
         fresh = evaluation.unfitted()
-        replay(fresh.fit(), lambda tally: held(merged_states, tally))
+        replay(fresh.fit(), lambda tally: saved_result(merged_states, tally))
         pooled = fresh.options()
         undefined = pooled is not None and pooled.get("threshold", "") is None
         if undefined and not differ:
@@ -236,16 +236,16 @@ def _refuse_other_thresholds(
         )
 
 
-def _read_off(merged_states: Joined, key: str, evaluation: Evaluation[Any]) -> Section:
+def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]) -> Section:
     """The scores under a key from the bins of the saved states; null is what they do not tell."""
     from uqeval.metrics._evaluation import Section
 
     index = merged_states.index
     warnings = []
     results: dict[str, Any] = {}
-    if evaluation.known:
+    if evaluation.can_score:
         states = {
-            tally: counted(
+            tally: sum_states(
                 tally, merged_states, left_out(merged_states, key, evaluation, tally)
             ).total
             for tally in evaluation.tallies()
@@ -312,7 +312,7 @@ def _mark(
 ) -> None:
     """Mark scores that were computed from bins as approximate, and the curves they come from."""
     names, bound = evaluation.approximate, evaluation.bound
-    if not names or not evaluation.known:
+    if not names or not evaluation.can_score:
         return
     for name in ("curve", "oracle", "error_curve"):
         if results.get(name) is not None:
@@ -325,7 +325,7 @@ def _mark(
 
 
 def _report(
-    merged_states: Joined,
+    merged_states: MergedStates,
     record: Mapping[str, Any],
     states: str | Path | None,
     digest: str | None,
@@ -357,7 +357,7 @@ def _report(
     )
 
 
-def _write(merged_states: Joined, path: str | Path) -> str:
+def _write(merged_states: MergedStates, path: str | Path) -> str:
     """Write the states of all as one file, in the order of items; return its digest."""
     from uqeval.stores.states_writer import StatesWriter
 
@@ -368,7 +368,9 @@ def _write(merged_states: Joined, path: str | Path) -> str:
         return writer.finish(merged_states.index)
 
 
-def _by_item(merged_states: Joined) -> Iterator[tuple[int, list[tuple[dict[str, Any], bytes]]]]:
+def _by_item(
+    merged_states: MergedStates,
+) -> Iterator[tuple[int, list[tuple[dict[str, Any], bytes]]]]:
     parameters = merged_states.parameters()
     streams = [merged_states.states(tally_parameters) for tally_parameters in parameters]
     for item in range(len(merged_states.index["items"])):

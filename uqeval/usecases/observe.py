@@ -188,12 +188,13 @@ class TemporalObserver:
         if prediction.shape != size:
             raise DataError(
                 f"{where}: the prediction has the shape {prediction.shape}, the frame is "
-                f"{_shown(size)} (height×width); expected one id a pixel."
+                f"{_size_text(size)} (height×width); expected one id a pixel."
             )
         if self._before is not None and (was := self._before["grey"].shape) != size:
             raise DataError(
-                f"{where}: is {_shown(size)}, the frame before it {_shown(was)} (height×width); "
-                "the frames of a sequence have one size. Call reset() where one begins."
+                f"{where}: is {_size_text(size)}, the frame before it {_size_text(was)} "
+                "(height×width); the frames of a sequence have one size. Call reset() where one "
+                "begins."
             )
         ids = label_map(
             prediction, self.classes, self.ignore_index, where, (size[0], size[1]),
@@ -223,5 +224,5 @@ class TemporalObserver:
         return state
 
 
-def _shown(size: Sequence[int]) -> str:
+def _size_text(size: Sequence[int]) -> str:
     return f"{size[0]}×{size[1]}"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 from uqeval.errors import NegativeSigma, UqevalError, UsageError, check_numbers, cut
 from uqeval.inputs import InputOptions, Inputs
 from uqeval.maps.names import lambda_of, sigma_of
-from uqeval.metrics._in_view import shared
-from uqeval.settings import made
+from uqeval.metrics._view import shared
+from uqeval.settings import make_settings
 
 if TYPE_CHECKING:
     from uqeval.metrics import Family
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 def input_options(options_given: Mapping[str, Any]) -> InputOptions:
     """Return options of inputs by name. Raises `UsageError` for a name that is none."""
     options: InputOptions
-    (options,) = made(options_given, InputOptions)
+    (options,) = make_settings(options_given, InputOptions)
     return options
 
 

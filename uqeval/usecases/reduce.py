@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
-from uqeval.disk.publishing import beside
+from uqeval.disk.publishing import hidden_path
 from uqeval.engine.options import RunOptions
 from uqeval.errors import OutputError, UsageError, cut
 from uqeval.inputs import Inputs
@@ -91,7 +91,7 @@ def reduce(
         "reduced_from": inputs.fingerprint,
     }
     sizes = {source.size(item) for item in range(source.items)}
-    new = beside(target)
+    new = hidden_path(target)
 
     def work(batch: range, check: Callable[[], None]) -> list[Maps]:
         def heartbeat(nbytes: int) -> None:

@@ -11,14 +11,16 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import UsageError
 from uqeval.keys import Key
-from uqeval.usecases.replay import counted, held
+from uqeval.usecases.from_states import saved_result, sum_states
 
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import Evaluation
-    from uqeval.statistics.joined import Joined
+    from uqeval.statistics.merged_states import MergedStates
 
 
-def recut(merged_states: Joined, record: Mapping[str, Any], rule: str) -> dict[str, Any]:
+def rethreshold(
+    merged_states: MergedStates, record: Mapping[str, Any], rule: str
+) -> dict[str, Any]:
     """What a report says (`results`, `items`, `settings`, …) with another threshold; the index of
     the states is changed alike.
 
@@ -54,7 +56,7 @@ def recut(merged_states: Joined, record: Mapping[str, Any], rule: str) -> dict[s
             )  # a region has the threshold of the whole image
             if key_of_image == key:
                 is_changed, new = replay(
-                    evaluation.refit(rule), lambda tally: held(merged_states, tally)
+                    evaluation.refit(rule), lambda tally: saved_result(merged_states, tally)
                 )
         except UsageError as error:
             raise UsageError(f"{merged_states.path}: {key}: {error}") from None
@@ -78,7 +80,7 @@ def recut(merged_states: Joined, record: Mapping[str, Any], rule: str) -> dict[s
         ties = results[key]["ties"]
         numerics[key] = {f"ties_{n}": v for n, v in ties.items() if isinstance(v, int)}
         if "counted_at" in new:
-            at, before_at = (_shown(new[name][0]) for name in ("threshold", "counted_at"))
+            at, before_at = (_threshold_text(new[name][0]) for name in ("threshold", "counted_at"))
             warnings.append(
                 f"{key}: cut again at the threshold {at} ({rule}) from saved states; it was "
                 f"evaluated at {before_at} ({settings[key]['recut_from']})."
@@ -91,7 +93,7 @@ def recut(merged_states: Joined, record: Mapping[str, Any], rule: str) -> dict[s
     return {**record, **new_results, "warnings": [*record["warnings"], *warnings]}
 
 
-def _shown(threshold: float | None) -> str:
+def _threshold_text(threshold: float | None) -> str:
     return "null" if threshold is None else repr(threshold)
 
 
@@ -110,13 +112,13 @@ def _settings(before: Mapping[str, Any], rule: str, other: bool) -> dict[str, An
     return plain | {"threshold": rule, "recut_from": first}
 
 
-def _scores(merged_states: Joined, evaluation: Evaluation[Any]) -> dict[str, Any]:
-    states = {tally: counted(tally, merged_states).total for tally in evaluation.tallies()}
+def _scores(merged_states: MergedStates, evaluation: Evaluation[Any]) -> dict[str, Any]:
+    states = {tally: sum_states(tally, merged_states).total for tally in evaluation.tallies()}
     return evaluation.scores(states)
 
 
 def _put_items(
-    merged_states: Joined, evaluation: Evaluation[Any], key: str, items: list[dict[str, Any]]
+    merged_states: MergedStates, evaluation: Evaluation[Any], key: str, items: list[dict[str, Any]]
 ) -> None:
     """Put the scores of each item in place of those that it has."""
     from uqeval.statistics.checked_states import checked_states

@@ -42,7 +42,7 @@ def states_of_run(
     """Where the states of a run go; and those that an interrupted run of the same has left there
     (with `resume`), or an earlier one that is done."""
     import uqeval
-    from uqeval.stores.earlier import Earlier
+    from uqeval.stores.earlier_states import EarlierStates
     from uqeval.stores.states_writer import StatesWriter
 
     run = {
@@ -53,7 +53,7 @@ def states_of_run(
         "metrics": {name: repr(dict(options)) for name, options in families.items()},
         "stamps": stamps,
     }
-    return StatesWriter(path, run, resume, Earlier(path, inputs.source.names, stamps))
+    return StatesWriter(path, run, resume, EarlierStates(path, inputs.source.names, stamps))
 
 
 def map_cache_of(inputs: Inputs, stamps: list[str | None]) -> MapCache | None:
@@ -78,7 +78,7 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
     import numpy as np
 
     from uqeval.maps import VERSION
-    from uqeval.stores.stamps import joined
+    from uqeval.stores.stamps import combined_stamp
     from uqeval.stores.states import SCHEMA
 
     info = inputs.info()
@@ -93,7 +93,7 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
     context_text = json.dumps(context, sort_keys=True)
 
     def stamp(parts: Sequence[Watched]) -> str | None:
-        return joined([item_array.stamp() for item_array in parts], context_text)
+        return combined_stamp([item_array.stamp() for item_array in parts], context_text)
 
     with ThreadPoolExecutor(_SYNCS) as threads:
         stamps = list(threads.map(stamp, inputs.watch.parts))

@@ -87,7 +87,9 @@ def select(
             )
         )
     candidates.sort(key=lambda candidate: sign * candidate.value)
-    selected = _chosen(candidates, count, min_gap if steps else None, per_sequence, left_out)
+    selected = _select_candidates(
+        candidates, count, min_gap if steps else None, per_sequence, left_out
+    )
     if not selected:
         reasons = (
             ", ".join(f"{reason}: {n}" for reason, n in left_out.items())
@@ -116,7 +118,7 @@ def _refuse_of_video(
         )
 
 
-def _chosen(
+def _select_candidates(
     candidates: Iterable[Candidate],
     count: int,
     min_gap: int | None,

@@ -19,7 +19,7 @@ from uqeval.usecases.evidence import collect, write_evidence
 from uqeval.usecases.evidence.environment import check_library, environment, packages
 from uqeval.usecases.evidence.results import add_selftest, add_verifications
 from uqeval.usecases.evidence.statement import sorted_tests
-from uqeval.usecases.selftest import made
+from uqeval.usecases.selftest import synthetic_data
 
 RULES = "regression.rmse: {max: 100, id: R-1}\nnmerci.nmerci: {max: -1}\n"
 
@@ -28,7 +28,7 @@ RULES = "regression.rmse: {max: 100, id: R-1}\nnmerci.nmerci: {max: -1}\n"
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A working folder with a report, its states, rules, verdicts and a self-test."""
     monkeypatch.chdir(tmp_path)
-    np.savez("depth.npz", **made.numbers("evidence", items=2))
+    np.savez("depth.npz", **synthetic_data.numbers("evidence", items=2))
     evaluated("report", ["regression", "nmerci"])
     Path("rules.yaml").write_text(RULES)
     judged("report", "verdicts")

@@ -9,13 +9,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from uqeval.usecases.selftest import golden, made, selftest
+from uqeval.usecases.selftest import golden, selftest, synthetic_data
 from uqeval.usecases.selftest.record import Checks
 
 
 def test_data_are_the_same_everywhere() -> None:
-    assert made.integers("seed", (2, 3), 1000).tolist() == [[837, 44, 872], [196, 883, 350]]
-    assert made.uniform("seed", (1,)).dtype == np.float64
+    assert synthetic_data.integers("seed", (2, 3), 1000).tolist() == [
+        [837, 44, 872],
+        [196, 883, 350],
+    ]
+    assert synthetic_data.uniform("seed", (1,)).dtype == np.float64
 
 
 def test_a_changed_golden_number_is_found(tmp_path: Path, monkeypatch: Any) -> None:

@@ -13,7 +13,7 @@ from saved_runs import stack
 
 import uqeval
 from uqeval.errors import StoreError, UsageError
-from uqeval.usecases.selftest import made
+from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.verify import verify
 from uqeval.usecases.verify.opening import is_inside
 
@@ -33,7 +33,7 @@ def made_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
         for kind, metrics in METRICS.items():
-            np.savez(f"{kind}.npz", **getattr(made, kind)("verify"))
+            np.savez(f"{kind}.npz", **getattr(synthetic_data, kind)("verify"))
             given: dict[str, Any] = {"video": "video.npz"} if kind == "video" else {}
             report = uqeval.evaluate(
                 None if given else f"{kind}.npz", metrics=metrics, workers=1,
@@ -210,11 +210,11 @@ def test_what_is_not_covered_is_named(folder: Path) -> None:
 
 def test_logits_members_maps_and_samples_agree(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
-    own = made.classes("kinds", items=2)
+    own = synthetic_data.classes("kinds", items=2)
     weights = np.log(own["probs"].astype(np.float32) + 1e-3)
     np.savez("logits.npz", logits=weights, labels=own["labels"], names=own["names"])
-    numbers = made.numbers("kinds", items=2)
-    noise = made.uniform("members", (3, 2, 24, 24)).transpose(1, 0, 2, 3)
+    numbers = synthetic_data.numbers("kinds", items=2)
+    noise = synthetic_data.uniform("members", (3, 2, 24, 24)).transpose(1, 0, 2, 3)
     members = (numbers["mean"][:, None] + noise).astype(np.float32)
     np.savez("samples.npz", samples=members, target=numbers["target"])
     spread = np.log(numbers["std"][:, None].repeat(3, axis=1))
@@ -233,7 +233,7 @@ def test_logits_members_maps_and_samples_agree(tmp_path: Path, monkeypatch: Any)
 def test_divergence_agrees(tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     for name in ("a", "b"):
-        np.savez(f"{name}.npz", **made.numbers(name))
+        np.savez(f"{name}.npz", **synthetic_data.numbers(name))
     report = uqeval.evaluate("a.npz", metrics=["divergence"], reference="b.npz", workers=1)
     Path("report.json").write_text(report.to_json())
     found = verify("report.json", everything=True)

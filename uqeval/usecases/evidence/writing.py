@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from uqeval.disk.files import resolved
-from uqeval.disk.publishing import beside, publish_folder, sync_tree
+from uqeval.disk.publishing import hidden_path, publish_folder, sync_tree
 from uqeval.errors import OutputError, UsageError, cut
 from uqeval.usecases.evidence.collecting import Evidence
 from uqeval.usecases.evidence.environment import environment
@@ -50,7 +50,7 @@ def write_evidence(evidence: Evidence, folder: str | Path) -> list[str]:
     meanings |= {STATEMENT: "in-toto Statement v1, predicate test-result v0.1: to be signed"}
     files["README.md"] = readme(evidence, meanings, created)
     files[STATEMENT] = statement(evidence, files)
-    _put(files, resolved(folder), str(folder))
+    _write_files(files, resolved(folder), str(folder))
     return list(files)
 
 
@@ -83,8 +83,8 @@ def _json(record: Mapping[str, object]) -> bytes:
     return (json.dumps(record, indent=2, allow_nan=False) + "\n").encode()
 
 
-def _put(files: Mapping[str, bytes], target: Path, title: str) -> None:
-    new = beside(target)
+def _write_files(files: Mapping[str, bytes], target: Path, title: str) -> None:
+    new = hidden_path(target)
     try:
         new.mkdir()
         for name, data in files.items():

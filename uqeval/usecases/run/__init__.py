@@ -31,8 +31,8 @@ from uqeval.usecases.run.folder import (
 from uqeval.usecases.run.outcome import Failures, Listener, Outcome, RunSettings
 from uqeval.usecases.run.preflight import RunRules, refuse_same_folder
 from uqeval.usecases.run.reports import of_families, with_sweep, without_sweep
-from uqeval.usecases.run.single import alone
-from uqeval.usecases.run.tasks import opened, with_cuts
+from uqeval.usecases.run.single import config_of_store
+from uqeval.usecases.run.tasks import open_task, with_cuts
 
 if TYPE_CHECKING:
     from uqeval.gate import FailedStore
@@ -40,7 +40,15 @@ if TYPE_CHECKING:
     from uqeval.settings import Settings
     from uqeval.usecases.run.tasks import Task
 
-__all__ = ["FOLDER", "Listener", "Outcome", "RunSettings", "alone", "run_config", "run_stores"]
+__all__ = [
+    "FOLDER",
+    "Listener",
+    "Outcome",
+    "RunSettings",
+    "config_of_store",
+    "run_config",
+    "run_stores",
+]
 
 #: Where reports go if nobody says.
 FOLDER = "uqeval-report"
@@ -64,7 +72,7 @@ def run_stores(
     from uqeval.report.folder import load_reports
 
     names = _names(config, run_settings, file)
-    cut_settings = _cut(config, run_settings)
+    cut_settings = _cut_options(config, run_settings)
     memory = {} if run_settings.memory is None else {"memory": run_settings.memory}
     machine = MachineOptions(**_over(config, run_settings, MachineOptions) | memory)
     options = machine.run(progress=run_settings.progress, resume=run_settings.resume)
@@ -88,7 +96,7 @@ def run_stores(
         tasks = []
         for name in names:
             with Failures(name, outcome, run_settings):
-                tasks.append(opened(config, name, run_settings))
+                tasks.append(open_task(config, name, run_settings))
         gate.check_metrics({task.name: task.keys() for task in tasks}, bool(outcome.failed))
         tasks = with_cuts(tasks, cut_settings, outcome, run_settings, len(config.stores))
         for name in names:
@@ -160,13 +168,13 @@ def _names(config: Config, run_settings: RunSettings, file: str | Path | None) -
     return names
 
 
-def _cut(config: Config, run_settings: RunSettings) -> CutOptions | None:
+def _cut_options(config: Config, run_settings: RunSettings) -> CutOptions | None:
     return cut_options(**_over(config, run_settings, CutOptions))
 
 
 def _over(config: Config, run_settings: RunSettings, settings: type[Settings]) -> dict[str, Any]:
     """Options of these settings: of the file, and over them those of the run."""
-    from_file = config.given(settings)
+    from_file = config.settings_from_file(settings)
     overrides = {
         n: v
         for n, v in run_settings.shared.items()

@@ -24,7 +24,7 @@ def refuse_same_folder(baseline: str | Path, folder: Path) -> None:
     place = Path(baseline)
     files = sorted(place.glob("*.json")) if place.is_dir() else [place]
     goals = {resolved(path) for path in (place, *(resolved(file).parent for file in files))}
-    if resolved(folder) in goals or any(_same(goal, folder) for goal in goals):
+    if resolved(folder) in goals or any(_is_same_path(goal, folder) for goal in goals):
         raise UsageError(
             f"--baseline {baseline} and the output, {cut(folder)}, are the same folder: the run "
             "would "
@@ -32,7 +32,7 @@ def refuse_same_folder(baseline: str | Path, folder: Path) -> None:
         )
 
 
-def _same(first: Path, second: Path) -> bool:
+def _is_same_path(first: Path, second: Path) -> bool:
     """Whether both are one folder, also where a file system does not tell cases apart."""
     return first.exists() and second.exists() and first.samefile(second)
 
@@ -178,7 +178,7 @@ def table_of(
             f"slices{groups}."
         )
         return without_slices if without_slices.wanted else None, [message]
-    from uqeval.statistics.cut import check_cut
+    from uqeval.statistics.slices_and_intervals import check_cut
 
     check_cut(cut_options, inputs.source.names, inputs.groups)
     return cut_options, []

@@ -23,7 +23,7 @@ def of_families(task: Task, folder: Path, options: RunOptions) -> Report | None:
     inputs, families = task.inputs, task.families
     while families:
         try:
-            return run(inputs, families, _own(task, folder, options))
+            return run(inputs, families, _options_of_task(task, folder, options))
         except NegativeSigma as error:
             if not task.everything:
                 raise
@@ -38,8 +38,8 @@ def with_sweep(
     if task.sweep is None:
         assert report is not None
         return report
-    swept = _swept(task, _own(task, folder, options), run_settings)
-    return swept if report is None else _joined(report, swept)
+    swept = _swept(task, _options_of_task(task, folder, options), run_settings)
+    return swept if report is None else _with_sweep(report, swept)
 
 
 def without_sweep(report: Report, error: BaseException) -> Report:
@@ -48,7 +48,7 @@ def without_sweep(report: Report, error: BaseException) -> Report:
     return report.model_copy(update={"warnings": [*report.warnings, f"no sweep: {reason}"]})
 
 
-def _own(task: Task, folder: Path, options: RunOptions) -> RunOptions:
+def _options_of_task(task: Task, folder: Path, options: RunOptions) -> RunOptions:
     return dataclasses.replace(
         options, states=folder / f"{task.name}.states.zip", cut=task.cut,
         progress=_Prefixed(task.name, options.progress),
@@ -68,7 +68,7 @@ def _swept(task: Task, options: RunOptions, run_settings: RunSettings) -> Report
     )  # fmt: skip
 
 
-def _joined(report: Report, swept: Report) -> Report:
+def _with_sweep(report: Report, swept: Report) -> Report:
     """One report of both: the sweep under its own keys."""
     families = {
         key: family_settings for key, family_settings in swept.settings.items() if key != "sweep"

@@ -10,7 +10,7 @@ from uqeval.config import Config, Store
 from uqeval.disk.files import resolved
 
 
-def alone(predictions: Sequence[str], truth: str | None, **options: Any) -> Config:
+def config_of_store(predictions: Sequence[str], truth: str | None, **options: Any) -> Config:
     """A configuration of one store, given by its paths, with all that applies to it."""
     store = {name: value for name, value in options.items() if value is not None}
     if predictions:

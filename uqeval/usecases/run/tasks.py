@@ -39,7 +39,7 @@ class Task:
         )
 
 
-def opened(config: Config, name: str, run_settings: RunSettings) -> Task:
+def open_task(config: Config, name: str, run_settings: RunSettings) -> Task:
     """A store with all that is asked of it, checked without reading data."""
     store = config.stores[name]
     metrics = config.metrics_of(name)
@@ -109,7 +109,7 @@ def with_cuts(
             continue
         with Failures(task.name, outcome, run_settings):
             if of_none and len(tasks) == stores:
-                from uqeval.statistics.cut import check_cut
+                from uqeval.statistics.slices_and_intervals import check_cut
 
                 check_cut(cut_options, task.inputs.source.names, task.inputs.groups)
             table, messages = table_of(task.inputs, cut_options, names_in_table)

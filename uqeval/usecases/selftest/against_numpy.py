@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.usecases.selftest import made
+from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.selftest.record import Checks
 
 #: Every metric of classes with the settings that the plain path has.
@@ -25,7 +25,7 @@ _OF_NUMBERS: dict[str, dict[str, Any]] = {
 
 def run(checks: Checks, folder: Path) -> None:
     """Add the checks of this group; `folder` takes files."""
-    half = made.classes("kernels")
+    half = synthetic_data.classes("kernels")
     for dtype in ("float16", "float32", "float64"):
         wide = half["probs"].astype(np.float64)
         values = wide if dtype == "float16" else wide / wide.sum(axis=2, keepdims=True)
@@ -34,11 +34,11 @@ def run(checks: Checks, folder: Path) -> None:
         name = f"class metrics of {dtype} samples"
         checks.run(name, partial(_evaluated, checks, name, path, _OF_CLASSES))
     numbers = folder / "numbers.npz"
-    np.savez(numbers, **made.numbers("kernels"))
+    np.savez(numbers, **synthetic_data.numbers("kernels"))
     name = "metrics of predicted numbers"
     checks.run(name, partial(_evaluated, checks, name, numbers, _OF_NUMBERS))
     video_file = folder / "video.npz"
-    np.savez(video_file, **made.video("kernels"))
+    np.savez(video_file, **synthetic_data.video("kernels"))
     checks.run("temporal", lambda: _video(checks, video_file))
     checks.run("divergence", lambda: _divergence(checks, folder))
     checks.run("functions", lambda: _functions(checks))
@@ -67,7 +67,7 @@ def _divergence(checks: Checks, folder: Path) -> None:
     from uqeval.inputs import InputOptions, beside_reference, open_inputs
 
     predictions_path, reference_path = folder / "float16.npz", folder / "reference.npz"
-    np.savez(reference_path, **made.classes("reference"))
+    np.savez(reference_path, **synthetic_data.classes("reference"))
     report = uqeval.evaluate(
         str(predictions_path), metrics=["divergence"], reference=str(reference_path), workers=1
     )
@@ -101,6 +101,6 @@ def _compared(checks: Checks, name: str, report: Any, inputs: Any) -> None:
 def _functions(checks: Checks) -> None:
     from uqeval.kernels import logarithm
 
-    p = np.r_[made.uniform("logarithm", (2000,)), 2.0**-40, 1.0, 2.0**-24]
+    p = np.r_[synthetic_data.uniform("logarithm", (2000,)), 2.0**-40, 1.0, 2.0**-24]
     logarithms = np.array([logarithm.log_64(v) for v in p])
     checks.same("natural logarithm, float64", logarithms, np.log(p), 4e-16 * 40)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.usecases.selftest import made
+from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.selftest.record import Checks
 
 _EVERYTHING = (slice(None),) * 4
@@ -16,7 +16,7 @@ _EVERYTHING = (slice(None),) * 4
 
 def run(checks: Checks, folder: Path) -> None:
     """Add the checks of this group."""
-    values = made.uniform("codecs", (3, 4, 9, 11)) + 1
+    values = synthetic_data.uniform("codecs", (3, 4, 9, 11)) + 1
     for dtype in ("float16", "float32", "float64", "uint8", "uint16", "int32", "bool"):
         data = (values * 100).astype(dtype) if dtype != "bool" else values > 1.001
         name = f"Zarr v3, zstd, {dtype}"
@@ -56,7 +56,7 @@ def _writer(checks: Checks, folder: Path) -> None:
     from uqeval.stores.by_library import read_array
     from uqeval.writer import PredictionWriter
 
-    predictions = made.classes("writer", items=2)
+    predictions = synthetic_data.classes("writer", items=2)
     path = folder / "writer.zarr"
     names = [str(name) for name in predictions["names"]]
     size = predictions["probs"].shape[-2:]
@@ -77,14 +77,14 @@ def _arrays(checks: Checks, folder: Path) -> None:
     from uqeval.stores.store import open_store
 
     for order in ("C", "F"):
-        data = np.asarray(made.uniform(f"npy {order}", (3, 4, 9, 11)), order=order)
+        data = np.asarray(synthetic_data.uniform(f"npy {order}", (3, 4, 9, 11)), order=order)
         np.save(folder / f"{order}.npy", data)
         store = open_store(str(folder / f"{order}.npy"), role="predictions")
         values = next(iter(store.arrays.values()))[0].array.read(_EVERYTHING)
         checks.add(f".npy, order {order}", np.array_equal(values, data), "other values", data.size)
     for name, save in (("npz", np.savez), ("npz, compressed", np.savez_compressed)):
         path = folder / f"{name[-4:]}.npz"
-        data = made.uniform(name, (3, 9, 11))
+        data = synthetic_data.uniform(name, (3, 9, 11))
         save(path, mean=data, std=data + 1, target=data)
         values = np.stack([
             item_array.array.read((slice(None),) * 3)[item_array.index]
@@ -102,7 +102,7 @@ def _labels(checks: Checks, folder: Path) -> None:
     for mode, dtype, below in (("8 bit", np.uint8, 256), ("16 bit", np.uint16, 65536)):
         labels_folder = folder / mode.replace(" ", "-")
         labels_folder.mkdir()
-        data = made.integers(f"labels {mode}", (2, 9, 11), below).astype(dtype)
+        data = synthetic_data.integers(f"labels {mode}", (2, 9, 11), below).astype(dtype)
         for name, plane in zip("ab", data, strict=True):
             Image.fromarray(plane).save(labels_folder / f"{name}.png")
         store = open_store(str(labels_folder), role="labels", names=("a", "b"))
@@ -119,7 +119,7 @@ def _flow(checks: Checks, folder: Path) -> None:
 
     names = ("f_0", "f_1")
     pairs = sequences_of(names, 2, "frames").pairs
-    data: Any = ((made.uniform("flow", (9, 11, 2)) - 0.5) * 64).astype(np.float32)
+    data: Any = ((synthetic_data.uniform("flow", (9, 11, 2)) - 0.5) * 64).astype(np.float32)
     data = np.round(data * 64) / 64
     for kind in ("flo", "png", "npy"):
         flow_folder = folder / f"flow-{kind}"
@@ -144,7 +144,7 @@ def _damage(checks: Checks, folder: Path) -> None:
     from uqeval.stores.zarr_group import open_zarr
 
     path = folder / "damaged.zarr"
-    data = made.uniform("damage", (2, 3, 8, 8)).astype("f4")
+    data = synthetic_data.uniform("damage", (2, 3, 8, 8)).astype("f4")
     write_array(path, data, data.shape, "crc32c")
     (chunk,) = (file for file in (path / "c").rglob("*") if file.is_file())
     stored_bytes = bytearray(chunk.read_bytes())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.usecases.selftest import made
+from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.selftest.record import Checks
 
 #: Mukhoti & Gal 2018, Figure 2: 4×4 pixels, patches of 2×2, thresholds 0.5 and 0.4.
@@ -51,7 +51,7 @@ def _figure_2(checks: Checks) -> None:
 def _pavpu_identities(checks: Checks) -> None:
     import uqeval
 
-    store = made.classes("identities")
+    store = synthetic_data.classes("identities")
     results = uqeval.evaluate(store, metrics=["pavpu"], workers=1).results["pavpu"]
     curve = results["curve"]
     a = results["p_accurate"]
@@ -82,7 +82,7 @@ def _numbers(mean: Any, std: Any, target: Any) -> dict[str, Any]:
 def _sparsification(checks: Checks) -> None:
     import uqeval
 
-    error = made.uniform("errors", (1000,)) + 0.01
+    error = synthetic_data.uniform("errors", (1000,)) + 0.01
     zero = np.zeros(1000)
     perfect = uqeval.evaluate(_numbers(error, error, zero), metrics=["sparsification"], workers=1)
     results = perfect.results["sparsification"]
@@ -108,7 +108,7 @@ def _sparsification(checks: Checks) -> None:
 def _nmerci(checks: Checks) -> None:
     import uqeval
 
-    error = made.uniform("merci", (2000,)) + 0.01
+    error = synthetic_data.uniform("merci", (2000,)) + 0.01
     zero = np.zeros(2000)
     for sigma, expected, description in (
         (zero + 3, 1.0, "a constant σ"),

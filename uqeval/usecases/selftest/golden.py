@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.usecases.selftest import made
+from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.selftest.record import Checks
 
 FILE = Path(__file__).with_name("golden.json")
@@ -35,8 +35,9 @@ def reports(folder: Path) -> Iterator[tuple[str, dict[str, Any]]]:
     import uqeval
 
     options_by_kind = {
-        "classes": made.classes("golden"), "numbers": made.numbers("golden"),
-        "reference": made.classes("golden reference"), "video": made.video("golden"),
+        "classes": synthetic_data.classes("golden"), "numbers": synthetic_data.numbers("golden"),
+        "reference": synthetic_data.classes("golden reference"),
+        "video": synthetic_data.video("golden"),
     }  # fmt: skip
     paths = {name: folder / f"golden-{name}.npz" for name in options_by_kind}
     for name, arrays in options_by_kind.items():

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from uqeval.usecases.verify.compared import distance
+from uqeval.usecases.verify.comparing import distance
 
 SCHEMA = "uqeval.selftest/1"
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.usecases.selftest import made
+from uqeval.usecases.selftest import synthetic_data
 from uqeval.usecases.selftest.record import Checks
 
 Pair = tuple[Any, Any, Any]
@@ -108,7 +108,7 @@ def _rounding(checks: Checks, folder: Path) -> None:
 
 def _still(checks: Checks, folder: Path) -> None:
     for height, width in ((8, 12), (9, 7)):
-        ids = made.integers("still", (height, width), 3)
+        ids = synthetic_data.integers("still", (height, width), 3)
         results = tc(folder, [ids, ids], {"flow": _flow((height, width))}).results["temporal"]
         values = [results["mtc"], results["coverage"], results["pixel_agreement"]]
         checks.same(f"T6, nothing moves, {height}×{width}", values, [1.0, 1.0, 1.0])
@@ -117,7 +117,7 @@ def _still(checks: Checks, folder: Path) -> None:
 
 
 def _unknown(checks: Checks, folder: Path) -> None:
-    ids = made.integers("unknown", (10, 10), 3)
+    ids = synthetic_data.integers("unknown", (10, 10), 3)
     flow = _flow((10, 10))
     flow[0, 0, :5], flow[0, 1, :5] = np.nan, 2e9
     results = tc(folder, [ids, ids], {"flow": flow}).results["temporal"]
@@ -144,11 +144,15 @@ def _classes(checks: Checks, folder: Path) -> None:
 def _estimators(checks: Checks, folder: Path) -> None:
     import cv2
 
-    noise = made.integers("texture", (160, 200), 256).astype(np.float32)
+    noise = synthetic_data.integers("texture", (160, 200), 256).astype(np.float32)
     smooth = cv2.GaussianBlur(noise, (0, 0), 2.0)
     span = smooth.max() - smooth.min()
     image = ((smooth - smooth.min()) / span * 255).astype(np.uint8)
-    ids = made.integers("areas", (10, 13), 4).repeat(16, axis=0).repeat(16, axis=1)[:160, :200]
+    ids = (
+        synthetic_data.integers("areas", (10, 13), 4)
+        .repeat(16, axis=0)
+        .repeat(16, axis=1)[:160, :200]
+    )
     # The scene moves by (+7, +3): what is at p now was at p - (7, 3).
     views = [(slice(13, 141), slice(17, 177)), (slice(10, 138), slice(10, 170))]
     frames = np.stack([np.repeat(image[view][..., None], 3, axis=-1) for view in views])

@@ -19,7 +19,7 @@ from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_in
 from uqeval.maps.views import Subset
 from uqeval.metrics._driver import drive, renamed
 from uqeval.report.schema import Report
-from uqeval.settings import made, takes
+from uqeval.settings import make_settings, takes
 from uqeval.usecases.plans import families_of, known_families
 from uqeval.usecases.report_of_run import report_of
 from uqeval.usecases.sweep.draws import checked_repeats, checked_samples, default_samples, draw
@@ -70,7 +70,7 @@ def sweep(
     from uqeval.engine.scheduler import Scheduler
 
     began = time.perf_counter()
-    input_options, machine = made(options, InputOptions, MachineOptions, function=sweep)
+    input_options, machine = make_settings(options, InputOptions, MachineOptions, function=sweep)
     if input_options.regions:
         raise UsageError(
             f"region={input_options.region!r}: a sweep evaluates whole images alone. Leave it "
@@ -248,7 +248,7 @@ def _of_subset(passes: Passes, subset: int, fields: Sequence[str] | None) -> Pas
     from uqeval.metrics._evaluation import Section
 
     sections: dict[str, Section] = yield from renamed(
-        passes, lambda tally: tally.seen(Subset(subset))
+        passes, lambda tally: tally.in_view(Subset(subset))
     )
     (section,) = sections.values()
     if fields is None:

@@ -22,7 +22,7 @@ def summary_of(
     """{`<family>.<field>`: {m, repeats, mean, std, values}} for every number and curve."""
     summary: dict[str, Any] = {}
     for family in families:
-        results = [[_said(sections, k, family) for k in group] for group in groups]
+        results = [[_results_of_family(sections, k, family) for k in group] for group in groups]
         fields = dict.fromkeys(
             name
             for group in results
@@ -49,7 +49,9 @@ def summary_of(
     return summary
 
 
-def _said(sections: Mapping[str, Section], subset: int, family: Family) -> dict[str, Any]:
+def _results_of_family(
+    sections: Mapping[str, Section], subset: int, family: Family
+) -> dict[str, Any]:
     """All that a section says of a subset, by dotted name; nothing where it was not evaluated."""
     section = sections.get(f"{subset}:{family.name}")
     return dict(_flat(section.results)) if section else {}

@@ -24,7 +24,7 @@ _MOST_BOUND = 1e-3
 
 
 @dataclass(frozen=True)
-class Found:
+class Recomputed:
     """Recomputed fields of one record; `slack`: how far each may be off for a known reason."""
 
     values: dict[str, Any]
@@ -131,7 +131,7 @@ def _add_class_bins(pixels: Pixels, maps: ClassMaps, bins: int) -> None:
     pixels.by_class = np.stack(rows)
 
 
-def joined(parts: list[Pixels]) -> Pixels:
+def join_pixels(parts: list[Pixels]) -> Pixels:
     """Return the pixels of several items as one."""
     first = parts[0]
     pixels = Pixels(
@@ -153,12 +153,12 @@ def joined(parts: list[Pixels]) -> Pixels:
 def of_classes(
     key: str, pixels: Pixels, settings: Mapping[str, Any], results: Mapping[str, Any],
     reported: Mapping[str, Any],
-) -> Found | str:  # fmt: skip
+) -> Recomputed | str:  # fmt: skip
     """Return the scores under a key of some pixels, or why there are none."""
     family = family_of(key)
     if family == "segmentation":
         matrix = cs.confusion(pixels.label, pixels.prediction, pixels.classes)
-        return Found(cs.segmentation(matrix))
+        return Recomputed(cs.segmentation(matrix))
     if family == "calibration":
         of_set = results if reported is results else None
         return _calibration(pixels, settings, of_set, "smooth_ece" in reported)
@@ -176,19 +176,19 @@ def of_classes(
         # Areas of the set are computed in bins of ranks, with the bound of that beside them.
         bounds = {name: reported.get(f"{name}_bound") for name in scores}
         slack |= {name: min(float(b), _MOST_BOUND) for name, b in bounds.items() if b is not None}
-        return Found(scores, slack)
+        return Recomputed(scores, slack)
     error = pixels.wrong.astype(np.float64)
     if settings["error"] == "brier":
         if "brier" not in pixels.maps:
             return "the store holds neither brier nor mean_probs to recompute it from"
         error = pixels.maps["brier"]
-    return Found(ranks.sparsification(pixels.maps[key], error, settings["steps"], False))
+    return Recomputed(ranks.sparsification(pixels.maps[key], error, settings["steps"], False))
 
 
 def _pavpu(
     patches: cs.Patches, settings: Mapping[str, Any], results: Mapping[str, Any],
     reported: Mapping[str, Any],
-) -> Found | str:  # fmt: skip
+) -> Recomputed | str:  # fmt: skip
     threshold = results.get("uncertainty_threshold")
     if threshold is None:
         return "its threshold is undefined"
@@ -197,12 +197,12 @@ def _pavpu(
     slack = dict.fromkeys(counts, uncertain)
     # What follows from the counts is held against the report's own, which may differ by `near`.
     reported_counts = {name: int(reported.get(name) or 0) for name in counts}
-    return Found(counts | cs.patch_scores(reported_counts), slack)
+    return Recomputed(counts | cs.patch_scores(reported_counts), slack)
 
 
 def _calibration(
     pixels: Pixels, settings: Mapping[str, Any], of_set: Mapping[str, Any] | None, smooth: bool
-) -> Found | str:
+) -> Recomputed | str:
     """`of_set`: the results of the set, None for an item, which has no published estimates.
 
     `smooth`: with the smooth ECE.
@@ -234,11 +234,13 @@ def _calibration(
     if "label_probability" in pixels.maps:
         scores["nll"] = cs.nll(pixels.maps["label_probability"], settings["clip"])
     return (
-        Found(scores, slack) if scores else "the store holds no probabilities to recompute it from"
+        Recomputed(scores, slack)
+        if scores
+        else "the store holds no probabilities to recompute it from"
     )
 
 
-def of_numbers(key: str, data: numbers.Numbers, settings: Mapping[str, Any]) -> Found | str:
+def of_numbers(key: str, data: numbers.Numbers, settings: Mapping[str, Any]) -> Recomputed | str:
     """Return the scores under a key of some pixels with a target, or why there are none."""
     family = family_of(key)
     sigma = data.sigma_of(settings["uncertainty"])
@@ -247,13 +249,13 @@ def of_numbers(key: str, data: numbers.Numbers, settings: Mapping[str, Any]) -> 
     if family == "sparsification":
         kind = settings["error"]
         error = data.error if kind == "mae" else data.error**2
-        return Found(ranks.sparsification(
+        return Recomputed(ranks.sparsification(
             sigma.astype(np.float32), error, settings["steps"], kind == "rmse"
         ))  # fmt: skip
     functions: dict[str, Callable[..., dict[str, Any]]] = {
         "regression": numbers.regression, "nmerci": numbers.nmerci
     }  # fmt: skip
-    return Found(functions[family](data, sigma, settings))
+    return Recomputed(functions[family](data, sigma, settings))
 
 
 def divergence_of_classes(p: Array, q: Array, clip: float) -> tuple[Array, Array]:
@@ -281,10 +283,10 @@ def divergence_of_numbers(
     return np.where(is_defined, value, 0.0), infinite
 
 
-def divergence(value: Array, infinite: Array) -> Found:
+def divergence(value: Array, infinite: Array) -> Recomputed:
     """Return the mean of the finite divergences, the pixels and the share of infinite ones."""
     finite = value[~infinite]
-    return Found({
+    return Recomputed({
         "kl": float(finite.mean()) if finite.size else None, "pixels": int(value.size),
         "infinite": float(infinite.mean()) if value.size else None,
     })  # fmt: skip

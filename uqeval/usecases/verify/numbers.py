@@ -43,7 +43,7 @@ class Numbers:
         return self.sigma if name == "sigma" else self.extra.get(name)
 
     @staticmethod
-    def joined(parts: Sequence[Numbers]) -> Numbers:
+    def concatenate(parts: Sequence[Numbers]) -> Numbers:
         """Return the pixels of several items as one."""
         sigmas = [item_numbers.sigma for item_numbers in parts if item_numbers.sigma is not None]
         return Numbers(

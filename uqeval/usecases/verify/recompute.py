@@ -11,8 +11,8 @@ from uqeval.keys import family_of
 from uqeval.usecases.verify import families as f
 from uqeval.usecases.verify import video
 from uqeval.usecases.verify.classes import class_maps
-from uqeval.usecases.verify.compared import Tally, compare
-from uqeval.usecases.verify.counted import of_classes, of_numbers
+from uqeval.usecases.verify.comparing import Tally, compare
+from uqeval.usecases.verify.count_scores import of_classes, of_numbers
 from uqeval.usecases.verify.numbers import Numbers, mean_and_sigma, numbers_of
 from uqeval.usecases.verify.resampled import Counted, Resampled
 
@@ -67,7 +67,7 @@ class Recomputation:
         with self.opened.session():
             ways[self.kind](items, pooled)
 
-    def _held(self, key: str, item: int | None, scores: f.Found | str) -> None:
+    def _held(self, key: str, item: int | None, scores: f.Recomputed | str) -> None:
         if isinstance(scores, str):
             self.why_not[key] = scores
             return
@@ -111,7 +111,7 @@ class Recomputation:
             if pooled:
                 parts.append(pixels)
         if parts:
-            all_pixels = f.joined(parts)
+            all_pixels = f.join_pixels(parts)
             for key, scores in self._scores(class_settings, all_pixels, None):
                 if self._by_item(key):
                     continue
@@ -162,7 +162,7 @@ class Recomputation:
         self,
         parts: Sequence[Part],
         keys: Iterable[str],
-        scores: Callable[[Recomputation, str, list[Part], Mapping[str, Any]], f.Found | str],
+        scores: Callable[[Recomputation, str, list[Part], Mapping[str, Any]], f.Recomputed | str],
     ) -> None:
         """Compare the scores of slices that need no ranks, from the pixels of their items."""
         place = {str(item["name"]): i for i, item in enumerate(self.report.items)}
@@ -192,7 +192,7 @@ class Recomputation:
 
     def _scores(
         self, settings_of_keys: Mapping[str, Mapping[str, Any]], pixels: f.Pixels, item: int | None
-    ) -> Iterator[tuple[str, f.Found | str]]:
+    ) -> Iterator[tuple[str, f.Recomputed | str]]:
         for key, settings in settings_of_keys.items():
             results = self.report.results[key]
             record = results if item is None else self.report.items[item].get(key, {})
@@ -215,7 +215,7 @@ class Recomputation:
         ):
             mean = float(np.mean(all_pixels.maps[key], dtype=np.float64))
             limit = {"uncertainty_threshold": 1e-6 * max(1.0, abs(mean))}
-            self._held(key, None, f.Found({"uncertainty_threshold": mean}, limit))
+            self._held(key, None, f.Recomputed({"uncertainty_threshold": mean}, limit))
 
     def _divergence(
         self, item: int, kl: dict[str, list[Any]], read_item: Any, item_maps: Any
@@ -264,7 +264,7 @@ class Recomputation:
             if pooled:
                 parts.append(item_numbers)
         if parts:
-            all_numbers = Numbers.joined(parts)
+            all_numbers = Numbers.concatenate(parts)
             for key in of_target:
                 if key not in self.why_not and not self._by_item(key):
                     self._held(key, None, f.of_numbers(key, all_numbers, self.settings[key]))
@@ -310,25 +310,25 @@ class Recomputation:
                 }  # fmt: skip
                 pair_scores = video.pair(inputs.source, item, settings, info)
                 pairs_by_key[key].append(pair_scores)
-                self._held(key, item, f.Found(pair_scores))
+                self._held(key, item, f.Recomputed(pair_scores))
         for key, pairs in pairs_by_key.items() if pooled else ():
             means = {} if self.settings[key].get("drop_cuts") else _means(pairs)
-            self._held(key, None, f.Found(means))
+            self._held(key, None, f.Recomputed(means))
 
 
 def classes_of(
     run: Recomputation, key: str, parts: list[f.Pixels], record: Mapping[str, Any]
-) -> f.Found | str:
+) -> f.Recomputed | str:
     """Return the scores of the items of a slice, at the thresholds of the set."""
     settings, results = run.settings[key], run.report.results[key]
-    return f.of_classes(key, f.joined(parts), settings, results, record)
+    return f.of_classes(key, f.join_pixels(parts), settings, results, record)
 
 
 def numbers_of_slice(
     run: Recomputation, key: str, parts: list[Numbers], record: Mapping[str, Any]
-) -> f.Found | str:
+) -> f.Recomputed | str:
     """Return the scores of the items of a slice."""
-    return f.of_numbers(key, Numbers.joined(parts), run.settings[key])
+    return f.of_numbers(key, Numbers.concatenate(parts), run.settings[key])
 
 
 def _means(pairs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

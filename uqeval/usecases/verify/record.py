@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from uqeval.usecases.verify.compared import Difference
+from uqeval.usecases.verify.comparing import Difference
 
 SCHEMA = "uqeval.verification/1"
 #: Differences that are listed; all are counted.

@@ -74,7 +74,7 @@ def _verified(
     )
     _check_stores(verification, loaded, inputs, roles)
     _check_states(verification, loaded, Path(name))
-    selected = _chosen(len(loaded.items), items, everything, seed)
+    selected = _selected_items(len(loaded.items), items, everything, seed)
     verification.items = [str(loaded.items[i]["name"]) for i in selected]
     is_complete = everything or len(selected) == len(loaded.items)
     _recompute(verification, loaded, inputs, selected, is_complete)
@@ -172,7 +172,7 @@ def _check_states(verification: Verification, report: Report, path: Path) -> Non
     verification.checks.append(Checked(f"digest of {states_path}", is_same, text))
 
 
-def _chosen(count: int, items: int, everything: bool, seed: int) -> list[int]:
+def _selected_items(count: int, items: int, everything: bool, seed: int) -> list[int]:
     """Return the items to recompute, ascending; the same for the same seed."""
     if everything or items >= count:
         return list(range(count))

@@ -58,7 +58,7 @@ def flow_between(start: Array, end: Array, settings: Mapping[str, Any]) -> Array
     return flow_field
 
 
-def known(flow: Array) -> Array:
+def is_finite_flow(flow: Array) -> Array:
     """Return where both parts of a flow [y, x, 2] are finite and at most 1e9."""
     with np.errstate(invalid="ignore"):
         is_finite: Array = np.asarray((np.abs(flow) <= _FINITE).all(axis=-1))
@@ -68,7 +68,7 @@ def known(flow: Array) -> Array:
 def place_of(flow: Array) -> tuple[Array, Array]:
     """Return the coordinates (x, y) float64 that each pixel comes from; unknown flow as 0."""
     y, x = np.mgrid[: flow.shape[0], : flow.shape[1]].astype(np.float64)
-    moved = np.where(known(flow)[..., None], flow, 0).astype(np.float64)
+    moved = np.where(is_finite_flow(flow)[..., None], flow, 0).astype(np.float64)
     return x + moved[..., 0], y + moved[..., 1]
 
 
@@ -139,12 +139,12 @@ def pair(source: Any, item: int, settings: Mapping[str, Any], info: Mapping[str,
     i = np.clip(i, 0, current.shape[1] - 1).astype(int)
     j = np.clip(j, 0, current.shape[0] - 1).astype(int)
     warped = old[j, i]
-    is_counted = known(flow) & is_inside & ~empty & ~old_empty[j, i]
+    is_counted = is_finite_flow(flow) & is_inside & ~empty & ~old_empty[j, i]
     current_ids, warped_ids = ids[is_counted], warped[is_counted]
     is_labelled = ~empty & ~old_empty
     iou = class_ious(current_ids, warped_ids)
     total, n = current.size, int(is_counted.sum())
-    unrounded = np.hypot(*(flow[known(flow)].astype(np.float64).T))
+    unrounded = np.hypot(*(flow[is_finite_flow(flow)].astype(np.float64).T))
     lengths = unrounded.astype(np.float32)
     scaled, scaled_before = current / 255.0, before / 255.0
     scores: dict[str, Any] = {
@@ -154,7 +154,7 @@ def pair(source: Any, item: int, settings: Mapping[str, Any], info: Mapping[str,
         v in iou.items()) / n if n else None,
         "pixel_agreement": float((current_ids == warped_ids).mean()) if n else None,
         "coverage": n / total,
-        "out_of_frame": float((known(flow) & ~is_inside).sum() / total),
+        "out_of_frame": float((is_finite_flow(flow) & ~is_inside).sum() / total),
         "mse_warp": _mean_square(scaled - bilinear(scaled_before, x, y), is_counted),
         "mse_identity": _mean_square(scaled - scaled_before, is_counted),
         "iou": {names[c]: v for c, v in iou.items()}, "classes": len(iou),
@@ -196,5 +196,5 @@ def occluded(flow: Array, backward: Array, x: Array, y: Array) -> Array:
         wide = flow.astype(np.float64)
         squared_sum = ((wide + backward_there) ** 2).sum(axis=-1)
         limit = 0.01 * ((wide**2).sum(axis=-1) + (backward_there**2).sum(axis=-1)) + 0.5
-        is_occluded: Array = ~known(backward_there) | (squared_sum > limit)
+        is_occluded: Array = ~is_finite_flow(backward_there) | (squared_sum > limit)
     return is_occluded

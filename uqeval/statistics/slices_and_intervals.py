@@ -13,7 +13,7 @@ from uqeval.metrics._contract import set_value
 from uqeval.metrics._signs import with_intervals
 from uqeval.report.schema import Report
 from uqeval.statistics.draws import GENERATOR, Resampling
-from uqeval.statistics.few import few_units
+from uqeval.statistics.equal_values import few_units
 from uqeval.statistics.intervals import (
     debiased,
     intervals,
@@ -48,7 +48,7 @@ def check_cut(
             table.column(options.group_by)
 
 
-def cut(report: Report, scoring: Scoring, options: CutOptions) -> Report:
+def with_slices_and_intervals(report: Report, scoring: Scoring, options: CutOptions) -> Report:
     """The report with `intervals` and `slices`. Raises `StoreError` or `UsageError`."""
     began = time.perf_counter()
     timing = dict(report.timing)

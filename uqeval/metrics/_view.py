@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.keys import Key
 from uqeval.metrics._driver import renamed
-from uqeval.metrics._evaluation import Counted, Evaluation, Gaps, OverItems, Passes, Section
+from uqeval.metrics._evaluation import Evaluation, Gaps, OverItems, Passes, Section, TallyResult
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -45,8 +45,8 @@ class InView(Evaluation[Any]):
         return self.inner.flat
 
     @property
-    def known(self) -> bool:
-        return self.inner.known
+    def can_score(self) -> bool:
+        return self.inner.can_score
 
     def maps(self) -> set[str]:
         return self.view.inputs(self.inner.maps())
@@ -60,8 +60,8 @@ class InView(Evaluation[Any]):
     def tallies(self) -> tuple[Tally, ...]:
         return tuple(map(self._seen, self.inner.tallies()))
 
-    def beside(self) -> tuple[Tally, ...]:
-        return tuple(map(self._seen, self.inner.beside()))
+    def extra_tallies(self) -> tuple[Tally, ...]:
+        return tuple(map(self._seen, self.inner.extra_tallies()))
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
         return self.inner.scores({_plain(tally): state for tally, state in states.items()}, exact)
@@ -87,13 +87,13 @@ class InView(Evaluation[Any]):
     def gaps(self) -> dict[Place, Gaps]:
         return {place: _gaps(item_gaps) for place, item_gaps in self.inner.gaps().items()}
 
-    def section(self, results: Mapping[Tally, Counted], exact: Any) -> Section:
+    def section(self, results: Mapping[Tally, TallyResult], exact: Any) -> Section:
         """A view without pixels has undefined scores, and is no error."""
         inner_results = {_plain(tally): result for tally, result in results.items()}
-        return self.inner.section_of(self.inner.found(inner_results, exact))
+        return self.inner.section_of(self.inner.run_of(inner_results, exact))
 
     def _seen(self, tally: Tally) -> Tally:
-        return tally.seen(self.view)
+        return tally.in_view(self.view)
 
 
 def shared(evaluations: dict[str, Evaluation[Any]]) -> dict[str, Evaluation[Any]]:
@@ -107,7 +107,7 @@ def shared(evaluations: dict[str, Evaluation[Any]]) -> dict[str, Evaluation[Any]
 def _plain(tally: Tally) -> Tally:
     from uqeval.maps.views import WHOLE
 
-    return tally.seen(WHOLE)
+    return tally.in_view(WHOLE)
 
 
 def _gaps(inner: Gaps) -> Gaps:

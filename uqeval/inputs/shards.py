@@ -46,7 +46,7 @@ class Part:
             )
         return range(first, last)
 
-    def said(self, item_range: range) -> dict[str, int]:
+    def record(self, item_range: range) -> dict[str, int]:
         """What a report says of it."""
         return {"number": self.number, "of": self.of, "first": item_range.start}
 
@@ -64,7 +64,7 @@ def chosen_items(
         return item_range, {"items": count, "evaluated": len(item_range)}
     shard = Part.parse(text)
     item_range = shard.of_items(count, ends)
-    record = {} if shard.of == 1 else {"part": shard.said(item_range)}
+    record = {} if shard.of == 1 else {"part": shard.record(item_range)}
     return item_range, {"items": count, "evaluated": len(item_range), **record}
 
 

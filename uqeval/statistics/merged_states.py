@@ -18,7 +18,7 @@ _FACTS = ("kind", "classes", "class_names", "samples", "reference")
 _SHOWN = 5
 
 
-class Joined:
+class MergedStates:
     """The states of several files, the items of one after those of another; as `SavedStates`.
 
     Parts of one run come in the order of their numbers, whatever the order of `files`; `missing`
@@ -45,7 +45,7 @@ class Joined:
             "records": [record for index in indices for record in index["records"]],
             "stamps": [stamp for index in indices for stamp in _stamps(index)],
             "fingerprint": _digest([index["fingerprint"] for index in indices]),
-            "facts": _facts([index["facts"] for index in indices]),
+            "facts": _merged_info([index["facts"] for index in indices]),
             "inputs": _inputs([index["inputs"] for index in indices], self.missing)
             if len(indices) > 1 else indices[0]["inputs"],
             "settings": {k: v for k, v in indices[0]["settings"].items() if k != "intervals"},
@@ -172,7 +172,7 @@ def _refuse_shared(files: Sequence[SavedStates]) -> None:
         first_files |= dict.fromkeys(file.index["items"], file)
 
 
-def _facts(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _merged_info(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     first = dict(records[0])
     merged: dict[str, Any] = {
         name: [v for record in records for v in record[name]] for name in ("names", "sizes")

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.disk.files import resolved
 from uqeval.errors import StoreError, UsageError, cut
-from uqeval.inputs.given import Given
 from uqeval.inputs.ids import Ids, open_ids
+from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ FRAMES, PREDICTIONS, LABELS = "frames", "predictions", "labels"
 
 
 @dataclass(frozen=True)
-class Film:
+class VideoInputs:
     """A video with what belongs to it.
 
     `names` of its frames, their numbers where there are none; predictions of `models`, and what
@@ -62,9 +62,9 @@ class Film:
         }
 
 
-def open_film(
+def open_video_inputs(
     predictions: Given | Sequence[Given] | None, labels: Given | None, options: InputOptions
-) -> Film:
+) -> VideoInputs:
     """Open what is given; the rest is looked for in the video: in its folders `predictions/` and
     `labels/`, or in the arrays of its store. Raises `StoreError` or `UsageError`."""
     from uqeval.stores.frames import open_frames
@@ -87,7 +87,7 @@ def open_film(
     sequences = sequences_of(item_names, count, frames.where)
     models = _models(predictions, video, item_names, count, options)
     truth, truth_record = _truth(labels, video, models, item_names, count, options)
-    return Film(
+    return VideoInputs(
         video, frames, item_names or tuple(str(i) for i in range(count)), sequences, models, truth,
         truth_record, _flows(video, sequences, item_names, count, options),
     )  # fmt: skip
@@ -138,7 +138,7 @@ def _truth(
         raise UsageError("--labels and --pseudo-labels: r is against one of them; give one.")
     if options.pseudo_labels is not None:
         for model in models:
-            if _same(model.given, options.pseudo_labels):
+            if _is_same_store(model.given, options.pseudo_labels):
                 raise UsageError(
                     f"--pseudo-labels {options.pseudo_labels}: are the predictions themselves, "
                     "whose mIoU is 1; give those of a better model."
@@ -148,13 +148,13 @@ def _truth(
     if source is not None:
         return open_ids(source, names, count, "label", options), "labels"
     for model in models:
-        if _same(model.given, video) and "labels" in model.store.arrays:
+        if _is_same_store(model.given, video) and "labels" in model.store.arrays:
             parts = model.store.arrays["labels"]
             return Ids(model.store, ("labels",), parts, None, (), model.given), "labels"
     return None, None
 
 
-def _same(first: Given, second: Given) -> bool:
+def _is_same_store(first: Given, second: Given) -> bool:
     if not isinstance(first, os.PathLike | str) or not isinstance(second, os.PathLike | str):
         return first is second
     return resolved(os.fspath(first)) == resolved(os.fspath(second))

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from uqeval.errors import DataError
 
 
-class Gathered:
+class SampleBuffer:
     """The samples of at most `most` items: one, or as many as come together in a batch."""
 
     def __init__(self, samples: int) -> None:

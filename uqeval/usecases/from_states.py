@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._evaluation import Counted
+from uqeval.metrics._evaluation import TallyResult
 from uqeval.statistics.checked_states import checked_states
 
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import Evaluation
-    from uqeval.statistics.joined import Joined
+    from uqeval.statistics.merged_states import MergedStates
     from uqeval.tallies import Tally
 
 
-def held(merged_states: Joined, tally: Tally) -> Counted | None:
+def saved_result(merged_states: MergedStates, tally: Tally) -> TallyResult | None:
     """Return the states of a tally; None where they are not saved. Raises `StoreError`."""
-    return counted(tally, merged_states) if merged_states.holds(tally.parameters()) else None
+    return sum_states(tally, merged_states) if merged_states.holds(tally.parameters()) else None
 
 
 def left_out(
-    merged_states: Joined, key: str, evaluation: Evaluation[Any], tally: Tally
+    merged_states: MergedStates, key: str, evaluation: Evaluation[Any], tally: Tally
 ) -> set[int]:
     """Return the items whose states of a tally are in none of the scores under a key."""
     over = evaluation.over_items()
@@ -30,7 +30,7 @@ def left_out(
     return {i for i, record in records if record.get(key, {}).get(over.leaves_out)}
 
 
-def counted(tally: Tally, states: Joined, excluded: Collection[int] = ()) -> Counted:
+def sum_states(tally: Tally, states: MergedStates, excluded: Collection[int] = ()) -> TallyResult:
     """Return the states of a tally, added up in the order of items, `excluded` some.
 
     Raises `StoreError`.
@@ -42,4 +42,4 @@ def counted(tally: Tally, states: Joined, excluded: Collection[int] = ()) -> Cou
         tally.fold(total, tally.thin(state))
         if tally.keeps_items:
             items.append(data)
-    return Counted(total, items)
+    return TallyResult(total, items)

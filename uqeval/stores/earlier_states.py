@@ -9,7 +9,7 @@ from uqeval.errors import StoreError
 from uqeval.stores.states import DAMAGED, SavedStates, tally_key
 
 
-class Earlier:
+class EarlierStates:
     """The states file of an earlier run, if there is one that can be read, and of which items its
     states are those of a run now.
 
