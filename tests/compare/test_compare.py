@@ -21,6 +21,8 @@ from uqeval.gate import Units
 from uqeval.statistics import swaps
 
 GOOD, BAD = (1, 1.6), (0, 1.0)
+#: Scores that are cheap to resample, and that a loop by hand computes.
+CHEAP = ("segmentation.pixel_accuracy", "segmentation.miou")
 
 
 @pytest.fixture(scope="module")
@@ -78,7 +80,7 @@ def difference(cell: Cell) -> tuple[float, float, float]:
 
 
 def test_intervals_are_those_of_a_jackknife_by_hand(folder: Path) -> None:
-    found = held(folder, "bad", "good", level=0.9)
+    found = held(folder, "bad", "good", level=0.9, metrics=CHEAP)
     gap = correct(*GOOD) - correct(*BAD)
 
     def accuracy(items: list[int]) -> float:
@@ -96,7 +98,7 @@ def test_intervals_are_those_of_a_jackknife_by_hand(folder: Path) -> None:
 
 def test_swapping_the_models_item_by_item(folder: Path) -> None:
     """The p-value against a loop over swaps, with other random numbers."""
-    found = held(folder, "bad", "good", "seed2", level=0.9)
+    found = held(folder, "bad", "good", "seed2", level=0.9, metrics=CHEAP)
     rng = np.random.default_rng(0)
     for field in ("pixel_accuracy", "miou"):
         own = row(found, f"segmentation.{field}").cells[1].difference
@@ -133,7 +135,7 @@ def mixed_miou(mine: Any, theirs: Any, keeps: np.ndarray) -> float:
 
 
 def test_intervals_agree_with_scipy(folder: Path) -> None:
-    found = held(folder, "bad", "good", draws=500)
+    found = held(folder, "bad", "good", draws=500, metrics=CHEAP)
     _, low, high = difference(row(found, "segmentation.pixel_accuracy").cells[1])
     shares = [correct(*own) / SIDE**2 for own in (GOOD, BAD)]
     theirs = bootstrap(
@@ -200,7 +202,9 @@ def test_swapping_negates(folder: Path, seed: int, level: float, first: str) -> 
 
 
 def test_marks_and_places(folder: Path) -> None:
-    found = held(folder, "bad", "good", "seed2", draws=200)
+    found = held(
+        folder, "bad", "good", "seed2", draws=200, metrics=("calibration.nll", CHEAP[0])
+    )
     ece, accuracy = row(found, "calibration.nll"), row(found, "segmentation.pixel_accuracy")
     assert ece.direction == "lower"
     for own, sign in ((ece, 1), (accuracy, -1)):
@@ -220,7 +224,7 @@ def test_marks_and_places(folder: Path) -> None:
 
 
 def test_another_baseline(folder: Path) -> None:
-    found = held(folder, "bad", "good", draws=100, baseline="good")
+    found = held(folder, "bad", "good", draws=100, baseline="good", metrics=CHEAP)
     own = row(found, "segmentation.miou")
     assert own.cells[1].difference is None
     assert own.cells[0].difference is not None
@@ -240,7 +244,7 @@ def test_replicates_have_mean_and_sample_std(folder: Path) -> None:
     values = [
         Report.load(folder / f"{name}.json").results["segmentation"]["miou"] for name in seeds
     ]
-    alone = held(folder, replicates=seeds)
+    alone = held(folder, replicates=seeds, metrics=CHEAP)
     assert alone.names == ["seed"]
     (cell,) = row(alone, "segmentation.miou").cells
     assert cell.value == pytest.approx(statistics.fmean(values), abs=1e-15)
@@ -254,7 +258,7 @@ def test_replicates_have_mean_and_sample_std(folder: Path) -> None:
         (cell.value - reach, cell.value + reach), abs=1e-12
     )
     assert cell.rank is None
-    found = held(folder, "bad", replicates=seeds, draws=300)
+    found = held(folder, "bad", replicates=seeds, draws=300, metrics=CHEAP)
     cell = row(found, "segmentation.pixel_accuracy").cells[1]
     gap = np.mean([correct(seed, 1.3) for seed in (2, 3, 4)], axis=0) - correct(*BAD)
 
@@ -291,7 +295,7 @@ def test_states_of_another_run_are_refused(folder: Path, tmp_path: Path) -> None
 def test_other_items_are_left_out(folder: Path, tmp_path: Path) -> None:
     save(tmp_path / "a.json", *BAD, items=slice(0, 11))
     save(tmp_path / "b.json", *GOOD, items=slice(2, 14))
-    found = held(tmp_path, "a", "b", draws=100)
+    found = held(tmp_path, "a", "b", draws=100, metrics=CHEAP)
     own = row(found, "segmentation.pixel_accuracy")
     assert own.items == 9
     assert [cell.value for cell in own.cells] == pytest.approx(
@@ -308,10 +312,9 @@ def test_other_items_are_left_out(folder: Path, tmp_path: Path) -> None:
 
 def test_the_order_of_items_does_not_matter(folder: Path, tmp_path: Path) -> None:
     save(tmp_path / "good.json", *GOOD, items=slice(None, None, -1))
-    one, other = (
-        held(folder, "bad", "good"),
-        compare(load_models([str(folder / "bad.json"), str(tmp_path / "good.json")]), Choice()),
-    )
+    paths = [str(folder / "bad.json"), str(tmp_path / "good.json")]
+    one = held(folder, "bad", "good", metrics=CHEAP)
+    other = compare(load_models(paths), Choice(CHEAP))
     a, b = row(one, "segmentation.miou"), row(other, "segmentation.miou")
     assert difference(a.cells[1]) == pytest.approx(difference(b.cells[1]), abs=1e-12)
 
@@ -349,7 +352,7 @@ def test_other_labels_and_parts_are_said(folder: Path, tmp_path: Path) -> None:
     save(tmp_path / "b.json", *GOOD, truth=(labels() + 1) % C)
     change(tmp_path / "b.json", partial=True)
     paths = [str(folder / "bad.json"), str(tmp_path / "b.json")]
-    found = compare(load_models(paths), Choice(draws=100))
+    found = compare(load_models(paths), Choice(CHEAP, draws=100))
     assert any("against other labels" in w for w in found.warnings)
     assert any("b.json: partial" in w for w in found.warnings)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import struct
 import subprocess
@@ -52,6 +53,26 @@ except UqevalError as error:
     print(f"uqeval: {error}", file=sys.stderr, flush=True)
     import os; os._exit(2)
 import os; os._exit(0)
+"""
+
+#: `uqeval demo`, with few and small images.
+_DEMO = """
+import sys
+from uqeval.cli import main
+from uqeval.usecases.demo import demo
+demo.__kwdefaults__.update(items=2, samples=2, size=(64, 96))
+sys.argv = ["uqeval", "demo", "out/demo", "-q"]
+main()
+"""
+
+#: `uqeval selftest`, with the only group of checks that writes files.
+_SELFTEST = """
+import sys
+from uqeval.cli import main
+from uqeval.usecases.selftest import selftest
+selftest.__defaults__ = (("codecs",), *selftest.__defaults__[1:])
+sys.argv = ["uqeval", "selftest", "-o", "out/s.json", "-q"]
+main()
 """
 
 
@@ -107,9 +128,21 @@ def _cases() -> Iterator[Case]:
     yield Case(
         "convert", ("convert", "in/softmax.npy", "out/c.zarr", "--overwrite"), ("out/c.zarr",)
     )
+    yield Case(
+        "gallery", ("report", "in/t.json", "-o", "out/r.html", "--gallery", "1",
+                    "--video", "in/video"), ("out/r.html",),
+    )  # fmt: skip
     yield Case("inspect", ("inspect", "in/complete.zarr", "--full"))
     yield Case("schema", ("schema",))
-    yield Case("demo", ("demo", "out/demo", "-q"), ("out/demo",), again=False)
+    yield Case("selftest", ("-c", _SELFTEST), ("out/s.json",))
+    yield Case(
+        "verify", ("verify", "in/r.json", "in/complete.zarr", "-o", "out/v.json"), ("out/v.json",)
+    )
+    yield Case(
+        "evidence", ("evidence", "in/r.json", "--selftest", "in/selftest.json", "--verify",
+                     "in/verification.json", "-o", "out/evidence", "-q"), ("out/evidence",),
+    )  # fmt: skip
+    yield Case("demo", ("-c", _DEMO), ("out/demo",), again=False)
     for overwrite in (False, True):
         yield Case(
             "writer, overwrite" if overwrite else "writer",
@@ -163,11 +196,14 @@ def make_inputs(folder: Path, parent: forked.Parent) -> None:
         "stores: {a: {predictions: complete.zarr}, b: {predictions: numbers.npz}}\n"
         "evaluate:\n  a: {pavpu: {}}\n  b: {regression: {}}\ngate: {a/pavpu.pavpu: {min: 0}}\n"
     )
-    for name, window in (("r", "4"), ("s", "8")):
-        given = ["pavpu", "complete.zarr", "-o", f"{name}.json", "-q", "--window", window]
-        given += ["--ci", "0.8", "--draws", "100"]  # of which a gate draws as many
-        status, _, told = parent.run(given, folder, environment(), _TIMEOUT)
-        assert status == 0, told
+    # A gate draws as often as the intervals of its report.
+    pavpu = "pavpu complete.zarr -q --ci 0.8 --draws 100"
+    for command in (
+        f"{pavpu} --window 4 -o r.json", f"{pavpu} --window 8 -o s.json", "tc video -q -o t.json",
+        "verify r.json complete.zarr -o verification.json", "selftest -q -o selftest.json",
+    ):  # fmt: skip
+        status, _, stderr = parent.run(command.split(), folder, environment(), _TIMEOUT)
+        assert status == 0, stderr
 
 
 @dataclass
@@ -363,22 +399,34 @@ def _difference(found: Path, wanted: Path, after: bool = False) -> str | None:
 
 def _content(path: Path) -> Any:
     read: dict[str, Callable[[Path], Any]] = {
-        ".json": lambda own: _timeless(json.loads(own.read_text())),
+        ".json": lambda own: _timeless(json.loads(own.read_text()), "demo" in own.parts),
         ".jsonl": lambda own: [_timeless(json.loads(x)) for x in own.read_text().split("\n") if x],
         ".zip": lambda own: (SavedStates(own).index["items"], SavedStates(own).parameters()),
         ".html": lambda own: own.read_text().rstrip()[-7:],
         ".svg": lambda own: own.read_text().rstrip()[-6:],
         ".xml": lambda own: own.read_text().rstrip()[-13:],
+        ".md": lambda own: _TIME.sub("", own.read_text().rstrip()),
     }
     return read.get(path.suffix, lambda own: own.read_bytes().rstrip())(path)
 
 
-def _timeless(value: Any) -> Any:
-    left_out = ("timing", "states_digest", "latency_ms", "read", "uqeval_version", "sha256")
+#: Times and checksums in a text.
+_TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:]+Z|[0-9a-f]{64}")
+#: Keys of JSON files whose values differ between two runs.
+_TIMES = {
+    "timing", "states_digest", "latency_ms", "read", "uqeval_version", "sha256", "finished",
+    "seconds", "seconds_by_group", "timestamp", "serialNumber",
+}  # fmt: skip
+
+
+def _timeless(value: Any, new_inputs: bool = False) -> Any:
+    """Return a JSON value without times. `new_inputs`: the run made its inputs itself, and their
+    fingerprints contain the times of the files."""
     if isinstance(value, dict):
-        return {k: _timeless(v) for k, v in value.items() if k not in left_out}
-    if isinstance(value, list):  # a cache that is not written is only a warning
-        return [_timeless(v) for v in value if "items are not kept: " not in str(v)]
+        left_out = _TIMES | ({"fingerprint"} if new_inputs else set())
+        return {k: _timeless(v, new_inputs) for k, v in value.items() if k not in left_out}
+    if isinstance(value, list):  # a cache that cannot be written causes only a warning
+        return [_timeless(v, new_inputs) for v in value if "items are not kept: " not in str(v)]
     return value
 
 
