@@ -202,9 +202,7 @@ def test_swapping_negates(folder: Path, seed: int, level: float, first: str) -> 
 
 
 def test_marks_and_places(folder: Path) -> None:
-    found = held(
-        folder, "bad", "good", "seed2", draws=200, metrics=("calibration.nll", CHEAP[0])
-    )
+    found = held(folder, "bad", "good", "seed2", draws=200, metrics=("calibration.nll", CHEAP[0]))
     ece, accuracy = row(found, "calibration.nll"), row(found, "segmentation.pixel_accuracy")
     assert ece.direction == "lower"
     for own, sign in ((ece, 1), (accuracy, -1)):

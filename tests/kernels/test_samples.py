@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scenes import ALL_MAPS, LABEL_MAPS, labels, quantized, reduced, same, softmax
 
 from uqeval.kernels.samples import HALF_UNIT, add_samples
+from uqeval.maps.contract import read_only
 
 DTYPES = ["f2", "f4", "f8", "u1", "u2"]
 
@@ -31,7 +32,7 @@ def summed(values: Any, unit: float = 1.0) -> tuple[Any, int]:
     _, c, n = values.shape
     sums = np.zeros((c, n), total)
     worst = add_samples(
-        values.view(np.int16) if half else values, 0, n, 0, 0, 0, unit, False, sums,
+        read_only(values.view(np.int16) if half else values), 0, n, 0, 0, 0, unit, False, sums,
         np.zeros((1, n), total), np.zeros(2, total), np.zeros(n, np.int32), np.zeros(n, np.int64),
     )  # fmt: skip
     return sums, int(worst)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import DataError, cut
-from uqeval.maps.contract import Heartbeat
+from uqeval.maps.contract import Heartbeat, read_only
 from uqeval.stores.buffer_pool import BufferPool
 from uqeval.stores.kinds import SPREADS
 
@@ -225,7 +225,7 @@ class Members:
 
         sigma = np.empty(values.shape)
         sigma_of_logarithms(values, *self.log, sigma)
-        return sigma
+        return read_only(sigma)
 
     def _empty(self, label: NDArray[Any]) -> _Item:
         def zeros(is_needed: bool = True, dtype: str = "f8") -> NDArray[Any]:
@@ -341,6 +341,6 @@ def _plain(stack: Stack, tile: Tile, t: int) -> NDArray[Any]:
     if values.ndim == 3:  # a class axis of one class
         values = values[0]
     if values.dtype.kind == "u":
-        return np.ascontiguousarray(values * stack.scale(tile.array), np.float64)
+        return read_only(np.ascontiguousarray(values * stack.scale(tile.array), np.float64))
     dtype = np.float64 if values.dtype == np.float64 else np.float32
-    return np.ascontiguousarray(values, dtype)
+    return read_only(np.ascontiguousarray(values, dtype))

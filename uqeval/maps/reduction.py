@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from uqeval import kernels
 from uqeval.maps.checks import SumCheck
+from uqeval.maps.contract import read_only
 from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, form_of, void_of
 from uqeval.stores.incoming import tolerance_of
 
@@ -244,9 +245,9 @@ def map_bytes(names: Iterable[str], classes: int) -> int:
 
 
 def kernel_view(values: NDArray[Any]) -> NDArray[Any]:
-    """A tile as the kernels take it: contiguous [sample, class, pixel], float16 as its bits."""
+    """Return a tile for the kernels: contiguous [sample, class, pixel], float16 as its bits."""
     flat = np.ascontiguousarray(values).reshape(*values.shape[:2], -1)
-    return flat.view(np.int16) if flat.dtype == np.float16 else flat
+    return read_only(flat.view(np.int16) if flat.dtype == np.float16 else flat)
 
 
 def softmax(logits: NDArray[Any]) -> NDArray[Any]:

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import DataError, NegativeSigma, StoreError, UsageError, cut, quoted
-from uqeval.maps.contract import Heartbeat
+from uqeval.maps.contract import Heartbeat, read_only
 from uqeval.maps.invalid import as_stored, invalid_of
 from uqeval.maps.labels import SWAPPED
 from uqeval.maps.members import Members, fits_float32
@@ -354,4 +354,4 @@ def _uses(names: frozenset[str], name: str) -> bool:
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
     """Stored numbers [y, x] as the kernels take them, none of them changed: float32 or float64."""
     exact = values.dtype.itemsize < 3 or values.dtype == np.float32
-    return np.asarray(values, np.float32 if exact else np.float64)
+    return read_only(np.asarray(values, np.float32 if exact else np.float64))

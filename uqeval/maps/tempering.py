@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval import kernels
-from uqeval.maps.contract import Heartbeat, MapSource
+from uqeval.maps.contract import Heartbeat, MapSource, read_only
 from uqeval.maps.names import Betas, void_of
 from uqeval.maps.reduction import Form, Maps
 from uqeval.maps.sources import Source, with_samples
@@ -105,11 +105,11 @@ class TemperedSamples(Source):
         """A tile as the kernels take it, tempered unless its likelihoods are asked for."""
         values = super()._prepare(tile, form)
         if not self._likelihoods:
-            values = values.copy()  # it may be the store's own
+            values = values.copy()
             block = kernels.tempering.BLOCK
             logs = np.empty((form.classes, block))
             kernels.tempering.temper_samples(values, self.betas.lowest, logs, np.empty(block))
-        return values
+        return read_only(values)
 
 
 def tempered(source: MapSource, betas: Betas) -> TemperedSamples:
