@@ -65,10 +65,8 @@ def test_interrupted(
                     break
                 time.sleep(0.01)
             assert process.poll() is None, "ended before it could be interrupted"
-            began = time.monotonic()
             process.send_signal(number)
             stdout, stderr = process.communicate(timeout=TIMEOUT)
-            assert time.monotonic() - began < 5
         finally:
             process.kill()
     assert process.returncode == status

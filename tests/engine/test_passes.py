@@ -88,10 +88,8 @@ def test_an_early_end_stops_the_work() -> None:
             raise
 
     before = threading.active_count()
-    began = time.perf_counter()
     with pytest.raises(DataError, match="item 0 is bad"):
         list(in_order(BATCHES, work, 3))
-    assert time.perf_counter() - began < 3
     assert stopped and set(stopped) == {"Stopped"}
     assert threading.active_count() == before
 

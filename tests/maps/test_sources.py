@@ -28,6 +28,7 @@ from scenes import (
 
 from uqeval.errors import StoreError, UsageError
 from uqeval.maps import reduce_array
+from uqeval.maps.reduction import kernel_view
 
 DTYPES = ["f2", "f4", "f8", "u1", "u2"]
 N, T, C, H, W = 3, 4, 3, 5, 6
@@ -319,3 +320,11 @@ def test_maps_that_are_stored_beside_samples(tmp_path: Path) -> None:
 def test_what_depends_on_labels_needs_them() -> None:
     with pytest.raises(UsageError, match="labels"):
         read_maps(softmax(0, 1, 2, C, H, W), wanted=["label_rank"])
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "uint8"])
+def test_kernels_get_read_only_tiles(dtype: str) -> None:
+    """So that they are compiled once, for arrays in memory and for memory-mapped files."""
+    values = np.zeros((1, 2, 3, 4), dtype)
+    assert not kernel_view(values).flags.writeable
+    assert values.flags.writeable

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import cut
 from uqeval.maps.checks import SumCheck
-from uqeval.maps.contract import Heartbeat, MapSource
+from uqeval.maps.contract import Heartbeat, MapSource, read_only
 from uqeval.maps.members import Members
 from uqeval.maps.names import OF_SEVERAL_SAMPLES, of_subset
 from uqeval.maps.reduction import Maps, Reducer
@@ -99,7 +99,7 @@ class ClassSubsets(Source):
         return results
 
     def _gather(self, batch: range, box: Box, heartbeat: Heartbeat) -> list[NDArray[Any]]:
-        """All samples and classes of a box [sample, class, pixel], of each item of a batch."""
+        """Return a box [sample, class, pixel] of each item of a batch, read-only."""
         stack, form = self.stack, self._form()
         assert stack is not None
         shape = (stack.samples, form.classes, box.pixels)
@@ -109,7 +109,7 @@ class ClassSubsets(Source):
             values = self._prepare(tile, form)
             t, c = tile.t0, tile.c0
             stacks[tile.item - batch[0]][t : t + values.shape[0], c : c + values.shape[1]] = values
-        return stacks
+        return list(map(read_only, stacks))
 
 
 class NumberSubsets(RegressionSource):
