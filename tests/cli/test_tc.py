@@ -15,15 +15,7 @@ import zarr
 from command import Outcome, refused, run_uqeval, run_well
 from gate_units import checked, verdict
 from PIL import Image
-from small_videos import (
-    Video,
-    numbered,
-    save_flows,
-    save_folder,
-    save_images,
-    save_store,
-    video,
-)
+from small_videos import Video, numbered, save_flows, save_folder, save_images, save_store, video
 
 
 def strict(constant: str) -> None:

@@ -23,10 +23,10 @@ def probs(*shape: int) -> np.ndarray:
 STACK = probs(3, SAMPLES, CLASSES, *SIZE)
 
 
-def stored(path: Path, kind: str = "probs") -> list[np.ndarray]:
-    """The arrays of all items, as readers see them."""
+def stored(path: Path, kind: str = "probs", role: Any = "predictions") -> list[np.ndarray]:
+    """Return the arrays of all items, as readers see them."""
     found = []
-    for part in open_store(path, role="predictions").arrays[kind]:
+    for part in open_store(path, role=role).arrays[kind]:
         shape = part.array.shape
         if part.index is None:
             found.append(part.array.read(tuple(slice(0, n) for n in shape)))

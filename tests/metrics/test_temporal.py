@@ -10,15 +10,7 @@ import cv2
 import naive_video
 import numpy as np
 import pytest
-from small_videos import (
-    Video,
-    numbered,
-    save_flows,
-    save_folder,
-    save_images,
-    save_store,
-    video,
-)
+from small_videos import Video, numbered, save_flows, save_folder, save_images, save_store, video
 
 import uqeval
 from uqeval.inputs.options import InputOptions

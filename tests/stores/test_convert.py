@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import zarr
 from PIL import Image
+from written import stored
 
 from uqeval.errors import DataError, OutputError, StoreError, UqevalError, UsageError
 from uqeval.stores import convert as module
@@ -28,18 +29,6 @@ def probs(*shape: int, dtype: str = "f2") -> np.ndarray:
 
 STACK = probs(3, 4, 5, 9, 8)
 LABELS = RNG.integers(0, 5, (3, 9, 8))
-
-
-def stored(path: Path, kind: str = "probs", role: Any = "predictions") -> list[np.ndarray]:
-    found = []
-    for part in open_store(path, role=role).arrays[kind]:
-        shape = part.array.shape
-        if part.index is None:
-            found.append(part.array.read(tuple(slice(0, n) for n in shape)))
-        else:
-            rest = tuple(slice(0, n) for n in shape[1:])
-            found.append(part.array.read((slice(part.index, part.index + 1), *rest))[0])
-    return found
 
 
 @pytest.fixture(params=[2**28, 1])

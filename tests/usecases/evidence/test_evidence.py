@@ -275,7 +275,11 @@ def test_the_folder_is_written_whole_and_holds_no_input(
         write_evidence(found, ".")
     with pytest.raises(OutputError, match="is a file"):
         write_evidence(found, "depth.npz")
+    left = Path(f".out.{2**22 + 1}-0")  # of a killed process: ids are smaller
+    left.mkdir()
+    (left / "README.md").write_text("half")
     write_evidence(found, "out")
+    assert not left.exists()
     before = {path.name: path.read_bytes() for path in Path("out").iterdir()}
 
     def broken(*_: Any) -> None:

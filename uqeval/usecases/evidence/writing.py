@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from uqeval.disk.files import resolved
-from uqeval.disk.publishing import hidden_path, publish_folder, sync_tree
+from uqeval.disk.leftovers import clear_beside
+from uqeval.disk.publishing import hidden_path, publish_folder, restore_folder, sync_tree
 from uqeval.errors import OutputError, UsageError, cut
 from uqeval.usecases.evidence.collecting import Evidence
 from uqeval.usecases.evidence.environment import environment
@@ -86,6 +87,8 @@ def _json(record: Mapping[str, object]) -> bytes:
 def _write_files(files: Mapping[str, bytes], target: Path, title: str) -> None:
     new = hidden_path(target)
     try:
+        restore_folder(target)
+        clear_beside(target)  # what a killed process has left
         new.mkdir()
         for name, data in files.items():
             (new / name).write_bytes(data)

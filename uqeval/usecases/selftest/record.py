@@ -102,5 +102,5 @@ class Checks:
         """Call what adds checks; an exception of it is a failed check."""
         try:
             work()
-        except Exception as error:
+        except Exception as error:  # any error of a library is what a self-test reports
             self.add(name, False, f"{type(error).__name__}: {error}")
