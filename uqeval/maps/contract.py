@@ -3,26 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from uqeval.maps.reduction import Maps
 
 #: Called between tiles; raises to abandon the work.
 Heartbeat = Callable[[int], None]
-
-
-def read_only(values: NDArray[Any]) -> NDArray[Any]:
-    """Return a view that cannot be written.
-
-    Numba compiles a kernel twice if some of its inputs can be written and others cannot, such as
-    those of a memory-mapped file.
-    """
-    view = values.view()
-    view.flags.writeable = False
-    return view
 
 
 class MapSource(Protocol):

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import DataError, cut
-from uqeval.maps.contract import Heartbeat, read_only
+from uqeval.maps.contract import Heartbeat
+from uqeval.maps.read_only import read_only
 from uqeval.stores.buffer_pool import BufferPool
 from uqeval.stores.kinds import SPREADS
 

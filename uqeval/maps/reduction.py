@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from uqeval import kernels
 from uqeval.maps.checks import SumCheck
-from uqeval.maps.contract import read_only
 from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES, form_of, void_of
+from uqeval.maps.read_only import read_only
 from uqeval.stores.incoming import tolerance_of
 
 Maps = dict[str, NDArray[Any]]

@@ -11,11 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.errors import DataError, NegativeSigma, StoreError, UsageError, cut, quoted
-from uqeval.maps.contract import Heartbeat, read_only
+from uqeval.maps.contract import Heartbeat
 from uqeval.maps.invalid import as_stored, invalid_of
 from uqeval.maps.labels import SWAPPED
 from uqeval.maps.members import Members, fits_float32
 from uqeval.maps.names import ERROR_KEY, TARGET_COUNTS, form_of, is_lambda, lambda_of, sigma_of
+from uqeval.maps.read_only import read_only
 from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
