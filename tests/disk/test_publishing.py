@@ -175,7 +175,7 @@ def test_nothing_is_left_of_a_file_that_fails(tmp_path: Path) -> None:
 
 def test_a_demo_begins_again_where_one_was_killed(tmp_path: Path) -> None:
     from uqeval.errors import OutputError
-    from uqeval.usecases.demo import _begin
+    from uqeval.usecases.demo.making import _begin
 
     home = tmp_path / "demo"
     _begin(home)

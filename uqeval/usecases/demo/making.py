@@ -1,0 +1,117 @@
+"""The use case `demo`: small stores with the structure of real ones, and a run over all of them.
+
+Nothing of it is a measurement.
+"""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from uqeval.disk.publishing import refusals, sync_tree, write_file
+from uqeval.engine.options import Progress, Silent
+from uqeval.errors import OutputError
+from uqeval.usecases.run import Listener, Outcome, run_config
+
+#: What the demo asks for: a file as users write it.
+_ASKED = """\
+# `uqeval run` reads this file; examples/uqeval.yaml shows more of it.
+stores:
+  streets: {predictions: preds.zarr, labels: labels/}
+  depth:   {predictions: depth.npz}
+  film:    {video: film/}
+evaluate:                       # depth is not said: all that applies
+  streets:
+    pavpu: {uncertainty: [entropy, mutual_information]}
+    calibration: {}
+    failure: {}
+    sparsification: {}
+  film:
+    tc: {flow: dis}
+output: out/
+gate:
+  pavpu.pavpu: {min: 0.5}
+  streets/calibration.ece: {max: 0.1, id: DEMO-1, why: confidence must mean what it says}
+  film/temporal.mtc: {min: 0.5}
+"""
+#: What a demo makes in its folder, and the mark of one that has not come to its end.
+_MADE = ("preds.zarr", "labels", "depth.npz", "film", "uqeval.yaml", "out")
+_UNFINISHED = ".uqeval-demo"
+
+
+def demo(
+    folder: str | Path,
+    *,
+    items: int = 8,
+    samples: int = 10,
+    size: tuple[int, int] = (256, 512),
+    seed: int = 0,
+    workers: int | None = None,
+    progress: Progress | None = None,
+    listener: Listener | None = None,
+) -> Outcome:
+    """Make stores and a `uqeval.yaml` in `folder`, and run it.
+
+    Raises `OutputError` where the folder holds anything already that no unfinished demo has left.
+    """
+    from uqeval.usecases.demo.demo_video import save_film
+    from uqeval.usecases.demo.depth import save_depth
+
+    home = Path(folder)
+    _begin(home)
+    progress = progress or Silent()
+    half = size[0] // 2, size[1] // 2
+    with refusals(home):
+        _save_streets(home, items, samples, size, seed, progress)
+        save_depth(home / "depth.npz", items, half, seed)
+        save_film(home / "film", items, half, seed)
+        sync_tree(home)
+        write_file(home / "uqeval.yaml", _ASKED.encode())
+    outcome = run_config(
+        home / "uqeval.yaml", workers=workers, progress=progress, listener=listener or Listener()
+    )
+    with refusals(home):
+        (home / _UNFINISHED).unlink()
+    return outcome
+
+
+def _begin(home: Path) -> None:
+    """Make the folder, and mark it as unfinished; remove what an unfinished demo has left there."""
+    with refusals(home):
+        is_taken = home.exists() and (not home.is_dir() or any(home.iterdir()))
+        if is_taken and not (home / _UNFINISHED).is_file():
+            raise OutputError(f"{home}: is there already and not empty; name another folder.")
+        home.mkdir(parents=True, exist_ok=True)
+        (home / _UNFINISHED).touch()
+        for name in _MADE:
+            if (home / name).is_dir():
+                shutil.rmtree(home / name)
+            (home / name).unlink(missing_ok=True)
+
+
+def _save_streets(
+    home: Path, items: int, samples: int, size: tuple[int, int], seed: int, progress: Progress
+) -> None:
+    """`preds.zarr` and `labels/`."""
+    import numpy as np
+    from PIL import Image
+
+    from uqeval.usecases.demo.streets import CLASSES, annotate, predict, street
+    from uqeval.writer import PredictionWriter
+
+    (home / "labels").mkdir()
+    names = [f"street_{i:03d}" for i in range(items)]
+    progress.begin("drawing streets", items)
+    try:
+        with PredictionWriter(
+            home / "preds.zarr", names=names, samples=samples, classes=len(CLASSES), size=size,
+            class_names=CLASSES, sample_kind="mc-dropout",
+        ) as writer:  # fmt: skip
+            for i, name in enumerate(names):
+                rng = np.random.default_rng((seed, i))
+                scene = street(rng, *size)
+                Image.fromarray(annotate(rng, scene)).save(home / "labels" / f"{name}.png")
+                writer.add(name, predict(rng, scene, samples))
+                progress.advance(0, 1)
+    finally:
+        progress.end()

@@ -1,0 +1,120 @@
+"""Pictures of a report's items, painted from the stores that the report was made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from uqeval.errors import UsageError, listed, number_of, quoted
+
+if TYPE_CHECKING:
+    from uqeval.inputs import Given, InputOptions, Inputs
+    from uqeval.report import Report
+    from uqeval.report.gallery import Picture
+
+
+class Painter(Protocol):
+    """Paints the pictures of an item; `legend` explains their colours."""
+
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """Colours and what they mean."""
+
+    def pictures(self, item: int) -> list[Picture]:
+        """The pictures of one item. Raises `UqevalError`."""
+
+
+def open_gallery(
+    report: Report,
+    predictions: Given | Sequence[Given] | None,
+    truth: Given | None,
+    images: str | Path | None,
+    options: InputOptions,
+    model: str | None = None,
+) -> Pictures:
+    """The gallery of a report's items, from stores that the caller names.
+
+    Paths inside a report are read out of a file and are never followed. `model`: the only one that
+    is shown, of a video's report. Raises `UsageError` where the stores are of other items or models
+    than the report, or of a kind that has no pictures.
+    """
+    from uqeval.inputs import open_inputs
+    from uqeval.usecases.gallery.classes import Classes
+    from uqeval.usecases.gallery.numbers import Numbers
+    from uqeval.usecases.gallery.paint import files_of, photo_of
+    from uqeval.usecases.gallery.video import Pairs
+
+    inputs = open_inputs(predictions, truth, options)
+    item_names = [str(item["name"]) for item in report.items]
+    if list(inputs.source.names) != item_names:
+        raise UsageError(
+            f"{inputs.source.where} holds {number_of(len(inputs.source.names), 'item')}, the first "
+            f"{quoted(inputs.source.names[0])}; the report is of {len(item_names)}, the first "
+            f"{quoted(item_names[0] if item_names else '-')}. Give the stores that it was made of."
+        )
+    kinds: dict[str, Callable[[Report, Inputs, dict[str, Path]], Painter]]
+    kinds = {"classes": Classes, "regression": Numbers, "video": Pairs}
+    if inputs.source.kind not in kinds:
+        raise UsageError(f"--gallery shows {' and '.join(kinds)}, not {inputs.source.kind}.")
+    files = files_of(images)
+    if images is not None and not any(photo_of(files, name) for name in item_names):
+        raise UsageError(
+            f"--images {images}: none of its {len(files)} images is named as an item of the "
+            f"report; the first item is {quoted(item_names[0] if item_names else '-')}. Name the "
+            "files as the items, or leave --images."
+        )
+    note = other_data(report.inputs, inputs.record)
+    if model is not None:
+        if inputs.source.kind != "video":
+            raise UsageError("--model is for a report of `uqeval tc`; this one is of one model.")
+        return Pictures(Pairs(report, inputs, files, model), inputs, note)
+    return Pictures(kinds[inputs.source.kind](report, inputs, files), inputs, note)
+
+
+@dataclass(frozen=True)
+class Pictures:
+    """A gallery that ends where its data change while they are read.
+
+    `note` says which of the stores are not those of the report.
+    """
+
+    painter: Painter
+    inputs: Inputs
+    note: str
+
+    @property
+    def legend(self) -> list[tuple[str, str]]:
+        """Colours and what they mean."""
+        return self.painter.legend
+
+    def pictures(self, item: int) -> list[Picture]:
+        """The pictures of one item. Raises `UqevalError`."""
+        with self.inputs.watch.reading((item,)):
+            return self.painter.pictures(item)
+
+
+def other_data(of_report: Mapping[str, Any], of_gallery: Mapping[str, Any]) -> str:
+    """Return which stores have another fingerprint than when a report was made; empty if none."""
+    differing_paths = []
+    for kind in ("frames", "predictions", "reference", "labels", "target", "flow"):
+        gallery_stores, then = (_stores(record.get(kind)) for record in (of_gallery, of_report))
+        if then and [store.get("fingerprint") for store in gallery_stores] != [
+            store.get("fingerprint") for store in then
+        ]:
+            differing_paths += [str(store.get("path")) for store in gallery_stores] or [
+                f"no {kind}"
+            ]
+    if not differing_paths:
+        return ""
+    return (
+        f"{listed(dict.fromkeys(differing_paths))}: the fingerprint is not the one in the report. "
+        "The data were changed or copied since, or are others, and the pictures may not show "
+        "what the scores count. Evaluate again to be certain."
+    )
+
+
+def _stores(record: Any) -> list[Mapping[str, Any]]:
+    stores = record if isinstance(record, list) else [record]
+    return [store for store in stores if isinstance(store, Mapping)]

@@ -1,0 +1,183 @@
+"""Evaluate all stores of a file, each read once, and judge the rules.
+
+All stores are opened and checked before any is read. A store that fails is reported and does not
+stop the others. A sweep reads its store again, for its subsets of samples.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from uqeval.config import FILE, Config, load_config, load_rules
+from uqeval.disk.locks import locked
+from uqeval.engine.options import MachineOptions
+from uqeval.errors import UsageError, cut
+from uqeval.settings import options_of
+from uqeval.statistics.options import CutOptions
+from uqeval.usecases.evaluate import cut_options
+from uqeval.usecases.run.folder import (
+    PAGE,
+    VERDICTS,
+    drop_aside,
+    drop_overview_aside,
+    judge_all,
+    make_folder,
+    put_aside,
+    put_overview_aside,
+    write_files,
+    write_overview,
+)
+from uqeval.usecases.run.outcome import Failures, Outcome, RunSettings
+from uqeval.usecases.run.preflight import RunRules, refuse_same_folder
+from uqeval.usecases.run.reports import of_families, with_sweep, without_sweep
+from uqeval.usecases.run.tasks import open_task, with_cuts
+
+if TYPE_CHECKING:
+    from uqeval.gate import FailedStore
+    from uqeval.report.schema import Report
+    from uqeval.settings import Settings
+    from uqeval.usecases.run.tasks import Task
+
+#: Where reports go if nobody says.
+FOLDER = "uqeval-report"
+
+
+def run_config(path: str | Path = FILE, **settings: Any) -> Outcome:
+    """Evaluate everything that a `uqeval.yaml` asks for, as `uqeval run` does.
+
+    `settings`: options of `RunSettings` (`stores`, `output`, `gate`, `baseline`, …), `limit`,
+    `workers`, `memory`, and those of intervals and slices. The outcome's `failed` lists the stores
+    that cannot be evaluated; raises `UqevalError` for a problem of all of them.
+    """
+    return run_stores(load_config(path), RunSettings.of_keywords(settings), path)
+
+
+def run_stores(
+    config: Config, run_settings: RunSettings, file: str | Path | None = None
+) -> Outcome:
+    """The same for a configuration that was read from `file`, or from none."""
+    from uqeval.gate.rules import refuse_unused_day
+    from uqeval.report.folder import load_reports
+
+    names = _names(config, run_settings, file)
+    cut_settings = _cut_options(config, run_settings)
+    memory = {} if run_settings.memory is None else {"memory": run_settings.memory}
+    machine = MachineOptions(**_over(config, run_settings, MachineOptions) | memory)
+    options = machine.run(progress=run_settings.progress, resume=run_settings.resume)
+    rules = load_rules(file) if file is not None and run_settings.gate and config.gate else []
+    if run_settings.baseline is not None and not rules:
+        raise UsageError("--baseline is for the rules under gate: of a file; there are none.")
+    if run_settings.day is not None:
+        refuse_unused_day(run_settings.day, rules, file)
+    outcome = Outcome(Path(run_settings.output or config.output or FOLDER))
+    if run_settings.baseline is not None:
+        refuse_same_folder(run_settings.baseline, outcome.folder)
+    before = load_reports(run_settings.baseline) if run_settings.baseline is not None else []
+    sliced = cut_settings is not None and cut_settings.slices is not None
+    gate = RunRules(rules, run_settings.listener.warned)
+    gate.check(list(config.stores), names, before, sliced=sliced)
+    make_folder(
+        outcome.folder, names, [config.stores[name] for name in names], _files(cut_settings, file)
+    )
+    with locked(outcome.folder / PAGE):
+        put_overview_aside(outcome.folder)  # it is of reports that are replaced now
+        tasks = []
+        for name in names:
+            with Failures(name, outcome, run_settings):
+                tasks.append(open_task(config, name, run_settings))
+        gate.check_metrics({task.name: task.keys() for task in tasks}, bool(outcome.failed))
+        tasks = with_cuts(tasks, cut_settings, outcome, run_settings, len(config.stores))
+        for name in names:
+            put_aside(outcome.folder, name)
+        while tasks:
+            task = tasks.pop(0)  # what it holds goes with it
+            with Failures(task.name, outcome, run_settings):
+                report = of_families(task, outcome.folder, options)
+                try:
+                    complete_report = with_sweep(
+                        task, report, outcome.folder, options, run_settings
+                    )
+                except BaseException as error:  # an interrupt, too: what was done is kept
+                    if report is not None:
+                        _keep(task, without_sweep(report, error), outcome, run_settings)
+                    raise
+                _keep(task, complete_report, outcome, run_settings)
+        if rules and outcome.reports:
+            judge_all(outcome, gate, before, file, run_settings, _failed(config, outcome))
+        if outcome.reports:
+            write_overview(outcome)
+            drop_overview_aside(outcome.folder)
+    return outcome
+
+
+def _failed(config: Config, outcome: Outcome) -> dict[str, FailedStore]:
+    """Why stores failed, and what was asked of them; of one that has a report, its sweep alone."""
+    from uqeval.gate import FailedStore
+
+    failures = {}
+    for name, reason in outcome.failed.items():
+        requested = config.metrics_of(name)
+        metrics = None if requested is None else frozenset({"segmentation", *requested})
+        failures[name] = FailedStore(
+            reason, frozenset({"sweep"}) if name in outcome.reports else metrics
+        )
+    return failures
+
+
+def _keep(task: Task, report: Report, outcome: Outcome, run_settings: RunSettings) -> None:
+    """Write a store's files, and tell that it is done."""
+    outcome.files += write_files(task, report, outcome.folder, run_settings)
+    drop_aside(outcome.folder, task.name)
+    outcome.reports[task.name] = report
+    run_settings.listener.done(task.name, report)
+
+
+def _names(config: Config, run_settings: RunSettings, file: str | Path | None) -> list[str]:
+    """The stores to evaluate."""
+    if not config.stores:
+        raise UsageError(f"{cut(file)}: names no stores; give one under stores:.")
+    strange = [name for name in run_settings.stores if name not in config.stores]
+    if strange:
+        raise UsageError(
+            f"--store {cut(strange[0])}: is no store of {cut(file)}; it has "
+            f"{cut(', '.join(config.stores))}."
+        )
+    names = [
+        name for name in config.stores if not run_settings.stores or name in run_settings.stores
+    ]
+    reserved = {Path(PAGE).stem, Path(VERDICTS).stem}
+    for name in names:
+        if name.casefold() in reserved:
+            raise UsageError(
+                f"{config.at('stores', name)}its report would be written over another file of the "
+                "run; call the store something else."
+            )
+        reserved.add(name.casefold())
+    return names
+
+
+def _cut_options(config: Config, run_settings: RunSettings) -> CutOptions | None:
+    return cut_options(**_over(config, run_settings, CutOptions))
+
+
+def _over(config: Config, run_settings: RunSettings, settings: type[Settings]) -> dict[str, Any]:
+    """Options of these settings: of the file, and over them those of the run."""
+    from_file = config.settings_from_file(settings)
+    overrides = {
+        n: v
+        for n, v in run_settings.shared.items()
+        if n in options_of(settings) and v not in ((), [])
+    }
+    if "slices" in overrides:  # columns of another table are not those of the file's
+        from_file.pop("slice_by", None)
+    return from_file | overrides
+
+
+def _files(cut_settings: CutOptions | None, file: str | Path | None) -> list[str]:
+    """What is read beside the stores."""
+    return [
+        str(path)
+        for path in (file, cut_settings.slices if cut_settings else None)
+        if path is not None
+    ]

@@ -1,0 +1,255 @@
+"""The use case `sweep`: metrics as functions of the number of samples M, from one read.
+
+Gustafsson et al. 2020, §4: for each M, several subsets of the T samples drawn without replacement,
+no subset twice; mean and population standard deviation over the draws.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from uqeval.engine.options import MachineOptions, Progress, Silent
+from uqeval.errors import UsageError, quoted
+from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
+from uqeval.maps.views import Subset
+from uqeval.metrics._driver import drive, renamed
+from uqeval.report.schema import Report
+from uqeval.settings import make_settings, takes
+from uqeval.usecases.plans import families_of, known_families
+from uqeval.usecases.report_of_run import report_of
+from uqeval.usecases.sweep.draws import checked_repeats, checked_samples, draw
+from uqeval.usecases.sweep.summary import lost_pixels, numerics_of, summary_of, warnings_of
+
+if TYPE_CHECKING:
+    from uqeval.maps.subsets import ClassSubsets, NumberSubsets
+    from uqeval.metrics import Family
+    from uqeval.metrics._evaluation import Passes
+
+#: What is evaluated by default, by kind of data, where there is ground truth.
+DEFAULT = {
+    "classes": ("segmentation", "pavpu"),
+    "regression": ("regression", "sparsification", "nmerci"),
+}
+#: What is not evaluated on subsets: a temperature has a pass of its own.
+_FIXED: dict[str, dict[str, Any]] = {"calibration": {"temperature": False}}
+#: What a family says of one sample, which has no σ: scores of the prediction alone.
+_WITHOUT_SIGMA = {"regression": ("pixels", "rmse", "mae", "nmse")}
+
+
+@takes(InputOptions, MachineOptions)
+def sweep(
+    predictions: Given | Sequence[Given],
+    labels: Given | None = None,
+    metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None = None,
+    *,
+    reference: Given | None = None,
+    samples: Sequence[int] | None = None,
+    repeats: int | Sequence[int] = 8,
+    seed: int = 0,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    progress: Progress | None = None,
+    **options: Any,
+) -> Report:
+    """Evaluate families on subsets of the samples; the report's `results` have one key, `sweep`.
+
+    `labels`: labels, or a target of predicted numbers. `metrics`: families, with their options or
+    without, one value an option; by default segmentation and pavpu, or regression, sparsification
+    and nmerci. `settings`: options of these families. `reference`: a store from which the
+    divergence is evaluated too; it alone where there are no labels and no `metrics`. `samples`: the
+    Ms (default 1, 2, 4, … T); `repeats`: subsets for each M, one number or one an M.
+
+    Raises `UqevalError`: for more samples than stored, for a maps store, and as `evaluate` does.
+    """
+    from uqeval.engine.scheduler import Scheduler
+
+    began = time.perf_counter()
+    input_options, machine = make_settings(options, InputOptions, MachineOptions, function=sweep)
+    if input_options.regions:
+        raise UsageError(
+            f"region={input_options.region!r}: a sweep evaluates whole images alone. Leave it "
+            "out, or use uqeval.evaluate(…, region=…)."
+        )
+    request = asked_of(
+        predictions, labels, metrics, reference, samples, repeats, seed, settings, input_options
+    )
+    scheduler = Scheduler(request.inputs, machine.run(progress=progress or Silent()))
+    sections = scheduler.run(request.passes)
+    place = itertools.count()
+    groups = [[next(place) for _ in group] for group in request.drawn]
+    sweep_settings = {
+        "samples": request.ms,
+        "repeats": [len(group) for group in request.drawn],
+        "seed": seed,
+        "subsets": [[list(subset) for subset in group] for group in request.drawn],
+        "definition": "paper",
+    }
+    summary = summary_of(sections, request.families, request.ms, groups)
+    messages = warnings_of(sections, request.families, request.ms, groups) + lost_pixels(summary)
+    record = {
+        "results": {"sweep": summary},
+        "items": [{"name": name} for name in request.inputs.source.names],
+        "settings": request.settings | {"sweep": sweep_settings},
+        "numerics": numerics_of(sections, request.families, groups),
+        "warnings": messages,
+    }
+    return report_of(request.inputs, record, scheduler, time.perf_counter() - began)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A sweep before anything is read: Ms, the subsets drawn for each, and their passes."""
+
+    inputs: Inputs
+    ms: list[int]
+    drawn: list[list[tuple[int, ...]]]
+    passes: dict[str, Passes]
+    settings: dict[str, Any]
+    families: list[Family]
+
+
+def asked_of(
+    predictions: Given | Sequence[Given],
+    labels: Given | None,
+    metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None,
+    reference: Given | None = None,
+    samples: Sequence[int] | None = None,
+    repeats: int | Sequence[int] = 8,
+    seed: int = 0,
+    settings: Mapping[str, Mapping[str, Any]] | None = None,
+    input_options: InputOptions | None = None,
+) -> Asked:
+    """What `sweep` is asked for by these arguments of its, before any data are read.
+
+    Raises the `UqevalError` of what it would refuse.
+    """
+    from uqeval.maps.subsets import subsets_of
+
+    input_options = input_options or InputOptions()
+    inputs = open_inputs(
+        predictions, labels, input_options, reference_follows=reference is not None
+    )
+    families = _families(inputs, metrics, settings or {}, reference is not None)
+    total = inputs.source.samples or 1
+    ms = checked_samples(samples, total, inputs.source.where)
+    subsets = draw(total, ms, checked_repeats(repeats, len(ms)), seed)
+    source = subsets_of(inputs.source, [subset for group in subsets for subset in group])
+    inputs = dataclasses.replace(inputs, source=source)
+    if reference is not None:
+        inputs = beside_reference(inputs, reference, input_options)
+    passes, map_names, settings_by_key, used = _passes(inputs, families, source)
+    inputs.source.want(sorted(map_names))
+    return Asked(inputs, ms, subsets, passes, settings_by_key, used)
+
+
+def arguments(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of `sweep` that the options of the command are, typed or of a `uqeval.yaml`.
+
+    Raises `UsageError` for `samples` and `repeats` that are no numbers.
+    """
+    other_options = dict(options)
+    settings = {
+        family: {name: other_options.pop(name)}
+        for family, name in (("sparsification", "error"), ("divergence",
+        "clip")) if name in other_options
+    }  # fmt: skip
+    numbers = {
+        name: _numbers(name, other_options.pop(name))
+        for name in ("samples", "repeats")
+        if name in other_options
+    }
+    return (
+        {"metrics": other_options.pop("metric", None), "settings": settings}
+        | numbers
+        | other_options
+    )
+
+
+def _numbers(option: str, value: Any) -> list[int]:
+    """1, [1, 2] or "1,2" as numbers."""
+    parts = value if isinstance(value, list) else str(value).split(",")
+    try:
+        return [int(number) for number in parts]
+    except ValueError:
+        raise UsageError(
+            f"--{option} {quoted(value)}; expected whole numbers with commas between."
+        ) from None
+
+
+def _families(
+    inputs: Inputs,
+    metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None,
+    settings: Mapping[str, Mapping[str, Any]],
+    reference: bool,
+) -> dict[str, Mapping[str, Any]]:
+    """The families to evaluate, with their options."""
+    if metrics is None:
+        truth = inputs.record.get("labels") or inputs.record.get("target")
+        metrics = () if reference and not truth else DEFAULT[inputs.source.kind]
+    families = families_of(metrics)
+    if reference:
+        families.setdefault("divergence", {})
+    for name, options in settings.items():
+        if options and name not in families:
+            raise UsageError(
+                f"--{next(iter(options)).replace('_', '-')} is an option of {name}, which is not "
+                f"evaluated here, but {', '.join(families)}."
+            )
+    return {name: {**options, **settings.get(name, {})} for name, options in families.items()}
+
+
+def _passes(
+    inputs: Inputs,
+    families: Mapping[str, Mapping[str, Any]],
+    source: ClassSubsets | NumberSubsets,
+) -> tuple[dict[str, Passes], set[str], dict[str, Any], list[Family]]:
+    """Return the passes of every subset, keyed `<subset>:<family>`, and the maps that they read."""
+    info = inputs.info()
+    passes: dict[str, Passes] = {}
+    map_names: set[str] = set()
+    settings_by_key: dict[str, Any] = {}
+    used = known_families(families, info)
+    for family in used:
+        options = families[family.name]
+        fixed = _FIXED.get(family.name, {})
+        for name, value in fixed.items():
+            if options.get(name, value) != value:
+                raise UsageError(f"a sweep evaluates no {name} of {family.name}; leave it out.")
+        settings = family.settings({**options, **fixed}, info)
+        if len(settings) > 1:
+            raise UsageError(
+                f"a sweep evaluates one variant of {family.name}, but {len(settings)} are asked "
+                f"for: {', '.join(settings)}."
+            )
+        ((key, variant),) = settings.items()
+        settings_by_key[key] = dataclasses.asdict(variant)
+        maps = family.maps(variant, info)
+        map_names |= maps
+        for k, subset in enumerate(source.subsets):
+            fields = None
+            if len(subset) == 1 and maps & source.of_several:
+                fields = _WITHOUT_SIGMA.get(family.name)
+                if not fields:
+                    continue
+            subset_info = dataclasses.replace(info, samples=len(subset))
+            evaluation = family.evaluations(key, variant, subset_info)[key]
+            passes[f"{k}:{family.name}"] = _of_subset(drive({key: evaluation}), k, fields)
+    return passes, map_names, settings_by_key, used
+
+
+def _of_subset(passes: Passes, subset: int, fields: Sequence[str] | None) -> Passes:
+    """The same passes on the maps of one subset; of its results only some `fields`, or all."""
+    from uqeval.metrics._evaluation import Section
+
+    sections: dict[str, Section] = yield from renamed(
+        passes, lambda tally: tally.in_view(Subset(subset))
+    )
+    (section,) = sections.values()
+    if fields is None:
+        return section
+    results = {k: v for k, v in section.results.items() if k.removesuffix("_reason") in fields}
+    return Section(results, [])
