@@ -33,6 +33,7 @@ HOMES = {
 #: What a package imports of others, for types too: packages, or single modules of them.
 ARROWS = {
     "keys": set(),
+    "version": set(),
     "errors": set(),
     "settings": {"errors"},
     "kernels": set(),
@@ -63,14 +64,16 @@ ARROWS = {
         "statistics.options", "stores", "tallies",
     },
     "usecases": {
+        "version",
         "keys",
         "settings",
         "compare", "config", "disk", "engine", "errors", "gate", "inputs", "maps", "metrics",
         "report", "statistics", "stores", "tallies", "writer",
     },
     # Recomputes: of what it verifies it may see the inputs and stores, and no formula.
-    "usecases.verify": {"keys", "disk", "errors", "inputs", "report", "stores"},
+    "usecases.verify": {"version", "keys", "disk", "errors", "inputs", "report", "stores"},
     "usecases.evidence": {
+        "version",
         "keys",
         "disk", "errors", "gate", "report", "stores", "usecases.selftest", "usecases.verify",
     },
@@ -82,6 +85,7 @@ ARROWS = {
     },
     "writer": {"keys", "disk", "errors", "maps", "stores"},
     "cli": {
+        "version",
         "keys",
         "settings",
         "compare", "config", "disk", "engine", "errors", "gate", "inputs", "maps", "metrics",

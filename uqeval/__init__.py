@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+from uqeval.version import VERSION as __version__
 
 _HOMES = {
     "DataError": "uqeval.errors",

@@ -23,12 +23,12 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
-from uqeval import __version__
 from uqeval.cli.messages import silence, tell
 from uqeval.cli.parsing import Command
 from uqeval.cli.stdout import BROKEN_PIPE, guard_streams, lost_output
 from uqeval.disk.locks import release_all
 from uqeval.errors import UqevalError, cut, quoted
+from uqeval.version import VERSION
 
 #: In the order in which help lists them, with the first line of their help, so that the list loads
 #: none. Each is in the module of its name; where there is none, it is a family's, which
@@ -149,7 +149,7 @@ app = typer.Typer(
 
 def _version(requested: bool) -> None:
     if requested:
-        typer.echo(f"uqeval {__version__}")
+        typer.echo(f"uqeval {VERSION}")
         raise typer.Exit
 
 
@@ -232,7 +232,7 @@ def _run() -> None:
     except Exception:  # a bug: shown whole, with a status of its own
         traceback.print_exc()
         typer.echo(
-            f"uqeval {__version__}: this is a bug; please report it with the lines above.", err=True
+            f"uqeval {VERSION}: this is a bug; please report it with the lines above.", err=True
         )
         sys.exit(3)
 

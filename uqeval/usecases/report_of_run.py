@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
+from uqeval import version
 from uqeval.inputs import Inputs
 from uqeval.keys import Key, family_of
 from uqeval.report.schema import Report
@@ -66,7 +67,6 @@ def report_of(
     states: str | None = None,
 ) -> Report:
     """A report of `record` (results, items, settings, …), with what the run itself has to say."""
-    import uqeval
     from uqeval.metrics import FAMILIES
 
     warnings = list(dict.fromkeys([*inputs.warnings, *record.get("warnings", [])]))
@@ -91,7 +91,7 @@ def report_of(
         **{
             "metrics": {m.id: m.record() for family in families_in_order for m in family.metrics},
             **record,
-            "uqeval_version": uqeval.__version__,
+            "uqeval_version": version.VERSION,
             "inputs": inputs.record | {"options": inputs.options},
             "states": states,
             "partial": inputs.partial,

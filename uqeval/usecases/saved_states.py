@@ -14,6 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uqeval import version
+
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
     from uqeval.metrics._dataset_info import DatasetInfo
@@ -41,12 +43,11 @@ def states_of_run(
 ) -> StatesWriter:
     """Where the states of a run go; and those that an interrupted run of the same has left there
     (with `resume`), or an earlier one that is done."""
-    import uqeval
     from uqeval.stores.earlier_states import EarlierStates
     from uqeval.stores.states_writer import StatesWriter
 
     run = {
-        "uqeval_version": uqeval.__version__,
+        "uqeval_version": version.VERSION,
         "fingerprint": inputs.fingerprint,
         "items": list(inputs.source.names),
         "options": {name: str(value) for name, value in inputs.options.items()},

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from uqeval.gate.saved_verdicts import judgement_of
 from uqeval.gate.verdict import Judgement
 from uqeval.report.folder import load_reports
 from uqeval.report.schema import Report
+from uqeval.version import VERSION
 
 _BLOCK = 1 << 20
 
@@ -114,10 +114,10 @@ def _read(path: Path) -> bytes:
 def _stated(name: str, report: Report) -> list[str]:
     """Return what a reader has to know of where a report comes from."""
     statements = []
-    if report.uqeval_version != version("uqeval"):
+    if report.uqeval_version != VERSION:
         statements.append(
             f"{name}: was written by uqeval {report.uqeval_version}; the self-test is of uqeval "
-            f"{version('uqeval')}."
+            f"{VERSION}."
         )
     if is_merged(report):
         statements.append(f"{name}: is merged from saved states, not evaluated in one run.")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 from uqeval.errors import UqevalError, UsageError, cut
 from uqeval.usecases.evidence.collecting import Evidence, is_merged, record_of
+from uqeval.version import VERSION
 
 
 def add_selftest(evidence: Evidence, path: str | Path | None) -> None:
@@ -21,7 +21,7 @@ def add_selftest(evidence: Evidence, path: str | Path | None) -> None:
 
         evidence.selftest = json.loads(selftest().to_json())
     tested = evidence.selftest.get("uqeval_version")
-    if tested != version("uqeval"):
+    if tested != VERSION:
         evidence.statements.append(f"The self-test is of uqeval {tested}, not of this one.")
 
 
@@ -63,7 +63,7 @@ def _verify(evidence: Evidence, name: str, path: Path, items: int) -> None:
     try:
         verification = verify(path, items=items)
     except UqevalError as error:
-        if not is_merged(report) and report.uqeval_version == version("uqeval"):
+        if not is_merged(report) and report.uqeval_version == VERSION:
             raise UsageError(
                 f"{cut(path)}: cannot be verified here: {error} Where its stores are, run uqeval "
                 f"verify {cut(path)} -o verification.json; then give --verify verification.json."

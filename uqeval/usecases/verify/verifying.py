@@ -25,6 +25,7 @@ from uqeval.usecases.verify.opening import (
     with_paths,
 )
 from uqeval.usecases.verify.record import Checked, Verification
+from uqeval.version import VERSION
 
 if TYPE_CHECKING:
     from uqeval.inputs import Inputs
@@ -69,9 +70,7 @@ def _verified(
     inputs = open_stores(loaded, roles, name)
     refuse_other_items(loaded, inputs, name)
     digest = hashlib.sha256(read_bytes(name, MOST_REPORT)).hexdigest()
-    verification = Verification(
-        name, digest, version("uqeval"), seed, items_of_report=len(loaded.items)
-    )
+    verification = Verification(name, digest, VERSION, seed, items_of_report=len(loaded.items))
     _check_stores(verification, loaded, inputs, roles)
     _check_states(verification, loaded, Path(name))
     selected = _selected_items(len(loaded.items), items, everything, seed)
@@ -98,10 +97,10 @@ def _refuse(report: Report, name: str) -> None:
             f"{report.inputs.get('items', 'more')} items); expected a whole one. Join the parts "
             "with uqeval merge, or evaluate without --limit."
         )
-    if report.uqeval_version != version("uqeval"):
+    if report.uqeval_version != VERSION:
         raise UsageError(
             f"{name}: was written by uqeval {report.uqeval_version}, this is "
-            f"{version('uqeval')}, whose definitions may differ. Verify it with uqeval "
+            f"{VERSION}, whose definitions may differ. Verify it with uqeval "
             f"{report.uqeval_version}, or evaluate again with this version."
         )
     inputs = report.inputs
