@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import DataError, NegativeSigma, StoreError, UsageError, cut, quoted
+from uqeval.errors import StoreError, UsageError, cut, quoted
 from uqeval.maps.contract import Heartbeat
 from uqeval.maps.invalid import as_stored, invalid_of
-from uqeval.maps.labels import SWAPPED
 from uqeval.maps.members import Members, fits_float32
 from uqeval.maps.names import ERROR_KEY, TARGET_COUNTS, form_of, is_lambda, lambda_of, sigma_of
+from uqeval.maps.number_checks import check_size, refuse_negative_sigma, refuse_values
 from uqeval.maps.read_only import read_only
 from uqeval.stores.kinds import SPREADS
 
@@ -262,33 +262,26 @@ class RegressionSource:
             label[...] = 0
         else:
             plane = self.target.read(item)
-            self._check_size(plane, self._place(self.target, item), item, "the target is")
+            check_size(
+                plane.shape, self.size(item), self._place(self.target, item), "the target is"
+            )
             target = _plain(plane)
             array = self.target.parts[item].array
             invalid = [*self.invalid, *invalid_of(array)]
             set_label(target, as_stored(invalid, array.dtype, target.dtype), VOID, label)
         for mask in self.valid:
             values = mask.read(item)
-            self._check_size(values, self._place(mask, item), item, "valid is")
+            check_size(values.shape, self.size(item), self._place(mask, item), "valid is")
             label[(values == 0) | (values != values)] = VOID
         return label, target
 
     def _place(self, planes: Planes, item: int) -> str:
         return f"{planes.where(item)}, item {cut(self.names[item])}"
 
-    def _check_size(self, plane: NDArray[Any], where: str, item: int, name: str) -> None:
-        size, expected = plane.shape, self.size(item)
-        if size != expected:
-            hint = f" {SWAPPED}" if size == expected[::-1] else ""
-            raise StoreError(
-                f"{where}: {name} {size[0]}×{size[1]} (height×width), the predictions are "
-                f"{expected[0]}×{expected[1]}; they must have the same size.{hint}"
-            )
-
     def _extra_map(self, name: str, item: int, label: NDArray[Any]) -> NDArray[Any]:
         planes = self.extra[name]
         plane = planes.read(item)
-        self._check_size(plane, self._place(planes, item), item, "it is")
+        check_size(plane.shape, self.size(item), self._place(planes, item), "it is")
         return self._copied(name, _plain(plane), label, planes, item, "values")
 
     def _copied(
@@ -305,14 +298,7 @@ class RegressionSource:
 
         copied = self.members.spare.empty(label.shape, "f4" if name in self.float32 else "f8")
         if not copy_values(values, label, VOID, copied):
-            with np.errstate(over="ignore"):
-                bad = ~np.isfinite(copied.astype(np.float32))
-            y, x = (int(k[0]) for k in np.nonzero(bad))
-            raise DataError(
-                f"{self._place(planes, item)}: {int(bad.sum())} evaluated {what} "
-                f"are NaN, infinite or beyond float32, first {float(values[y, x]):.6g} at row {y}, "
-                f"column {x}. Mask them with `valid`, or write them again."
-            )
+            refuse_values(values, copied, self._place(planes, item), what)
         return copied
 
     def _key(self, values: NDArray[Any]) -> NDArray[Any]:
@@ -336,16 +322,8 @@ class RegressionSource:
 
     def _refuse_negative(self, values: NDArray[Any], name: str, item: int) -> None:
         """Raise `NegativeSigma` where a map that stands for σ is negative."""
-        if (count := int((values < 0).sum())) > 0:
-            y, x = (int(k[0]) for k in np.nonzero(values < 0))
-            raise NegativeSigma(
-                f"{self._place(self.extra[name], item)}: {count} evaluated "
-                f"values are negative, first {values[y, x]:.6g} at row {y}, column {x}; "
-                f"--uncertainty {name} stands for σ here, which is not negative. Store a natural "
-                "logarithm as log_variance, log_std or log_b. For scores of its ranks: "
-                f"uqeval sparsification {self.where} --uncertainty {name}",
-                name,
-            )
+        where = self._place(self.extra[name], item)
+        refuse_negative_sigma(values, name, where, self.where)
 
 
 def _uses(names: frozenset[str], name: str) -> bool:

@@ -1,6 +1,6 @@
 """Pixels and errors in the order of a score, as far as passes have told them apart.
 
-A ladder is read off `RankedErrors` states. Its rungs, scores ascending, are ties (all 32 bits of
+`RankBins` are read from `RankedErrors` states. Bins ascend by score. They are ties (all 32 bits of
 the key told apart) or bins, whose pixels are counted as a tie until a further pass splits them.
 """
 
@@ -26,7 +26,7 @@ ZERO_KEY = 1 << 31
 
 @dataclass(frozen=True)
 class RankBins:
-    """Rungs [i], ascending: first key, low bits not told apart, pixels (never 0), errors."""
+    """Bins [i], ascending: first key, low bits not told apart, pixels (never 0), errors."""
 
     key: NDArray[Any]
     low: NDArray[Any]
@@ -35,7 +35,7 @@ class RankBins:
 
     @classmethod
     def of(cls, tally: RankedErrors, state: State, group: int | None = None) -> RankBins:
-        """The rungs of one group of a state, or of all groups together (None)."""
+        """Return the bins of one group of a state, or of all groups together (None)."""
         import numpy as np
 
         rows: Any = [i for i, (g, _) in enumerate(tally.bins) if group in (None, g)]
@@ -55,21 +55,21 @@ class RankBins:
 
     @classmethod
     def nothing(cls) -> RankBins:
-        """Return the ladder of no pixels."""
+        """Return the bins of no pixels."""
         import numpy as np
 
         empty = np.zeros(0, np.int64)
         return cls(empty, empty, empty, empty)
 
     def with_split(self, finer: RankBins, skip: int, prefixes: Collection[int]) -> RankBins:
-        """This ladder with `finer` in place of the rungs that have one of the `prefixes`."""
+        """Return these bins with `finer` in place of those that have one of the `prefixes`."""
         import numpy as np
 
         is_retained = ~np.isin(self.key >> (32 - skip), list(prefixes))
         return self.merged_with(finer, is_retained)
 
     def merged_with(self, other: RankBins, retained: Any = slice(None)) -> RankBins:
-        """The `retained` rungs of this ladder and all of another that shares no key with it."""
+        """Return the `retained` bins and all bins of another object, which shares no key."""
         import numpy as np
 
         return RankBins(
@@ -89,13 +89,13 @@ class RankBins:
 
     @property
     def open(self) -> NDArray[Any]:
-        """Which rungs [i] may hold several scores."""
+        """Return which bins [i] may hold several scores."""
         is_open: NDArray[Any] = (self.low > 0) & (self.pixels > 1)
         return is_open
 
     @cached_property
     def upto(self) -> NDArray[Any]:
-        """Pixels up to the end of each rung."""
+        """Return the pixels up to the end of each bin."""
         import numpy as np
 
         cumulative: NDArray[Any] = np.cumsum(self.pixels)
@@ -103,7 +103,7 @@ class RankBins:
 
     @cached_property
     def errors_upto(self) -> NDArray[Any]:
-        """Errors up to the end of each rung."""
+        """Return the errors up to the end of each bin."""
         import numpy as np
 
         cumulative: NDArray[Any] = np.cumsum(self.errors)
@@ -116,13 +116,13 @@ class RankBins:
 
     @property
     def zeros(self) -> list[int]:
-        """The rung that holds the scores of 0, if there is one; no others once it is split."""
+        """Return the bin of score 0, or None; it holds no other scores once it is split."""
         import numpy as np
 
         return np.flatnonzero(self.key == ZERO_KEY).tolist()
 
     def prefixes(self, bins: Any, skip: int) -> list[int]:
-        """The high `skip` bits of the keys of some rungs."""
+        """Return the high `skip` bits of the keys of some bins."""
         return sorted({int(k) for k in self.key[bins] >> (32 - skip)})
 
 

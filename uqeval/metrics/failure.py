@@ -8,10 +8,10 @@ nothing here needs that, but the scores are read off it again.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics import failure_columns, failure_scores, float16
+from uqeval.metrics import failure_columns, failure_cuts, failure_scores, float16
 from uqeval.metrics._columns import of_rows, over
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
@@ -19,6 +19,7 @@ from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, variants
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._signs import sign_warnings
+from uqeval.metrics.failure_ranks import rank_pixels
 from uqeval.metrics.failure_settings import FailureSettings
 from uqeval.metrics.failure_tables import DISPLAY
 from uqeval.metrics.pavpu_settings import check_uncertainty, refuse_unused_base
@@ -31,13 +32,6 @@ if TYPE_CHECKING:
     from uqeval.tallies import ItemFailure, RankedErrors, Tally, Uncertainty
     from uqeval.tallies._contract import State
     from uqeval.tallies.undetected import Undetected
-
-#: High bits of a key: sign and exponent; those that are told apart everywhere.
-BLOCK_BITS, POOLED_BITS = 9, 22
-#: Rows of a state of the second pass, of 2^13 bins, and of the third, of 2^10 (48 and 32 MB).
-BLOCK_ROWS, SPLIT_ROWS = 384, 2048
-#: Rungs that are split for the sake of the bounds: of the whole set, and of all classes together.
-WIDEST = 512
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, FailureSettings]:
@@ -53,9 +47,9 @@ def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Failur
 class Failure(Evaluation[FailureSettings]):
     """Scores by rank of the uncertainty, of the set and of each ground-truth class.
 
-    The exact ranks are ladders: of all classes together (None), and of each class. From saved
-    states the scores of the set are read in bins, whose pixels are a tie; those of a class that
-    need ranks are left out.
+    The exact ranks are `RankBins` of all classes together (None) and of each class. From saved
+    states the scores of the set are computed from coarser bins, whose pixels count as a tie. The
+    scores of a class that need ranks are left out.
     """
 
     fits_threshold = True
@@ -111,7 +105,7 @@ class Failure(Evaluation[FailureSettings]):
         self.fitted["threshold"] = fitted.threshold[0]
 
     def exact(self) -> Passes:
-        return (yield from _ranked(self._uncertainty, self.info.classes))
+        return (yield from rank_pixels(self._uncertainty, self.info.classes))
 
     def tallies(self) -> tuple[Tally, ...]:
         undetected = self._undetected
@@ -165,7 +159,7 @@ class Failure(Evaluation[FailureSettings]):
         ]
 
     def numerics(self, run: Run) -> dict[str, int]:
-        return {"ties_at_cuts": failure_scores.cut_ties(run.exact[None])}
+        return {"ties_at_cuts": failure_cuts.cut_ties(run.exact[None])}
 
     def warnings(self, run: Run) -> list[str]:
         band = [run.total(tally) for tally in self.extra_tallies()[1:]]
@@ -179,30 +173,6 @@ class Failure(Evaluation[FailureSettings]):
         if "threshold" not in self.fitted:
             return None
         return {"threshold": None if self._threshold is None else repr(self._threshold)}
-
-
-def _ranked(uncertainty: Uncertainty, classes: int) -> Passes:
-    """Rank the pixels of the set and of each class; return their ladders, the set's by None."""
-    from uqeval.tallies import Error, RankedErrors
-
-    wrong = Error("zero-one")
-    occupied = RankedErrors(
-        uncertainty, wrong, classes, True, 0, BLOCK_BITS, tuple((c, 0) for c in range(classes))
-    )
-    blocks = (yield (occupied,))[occupied].total["pixels"]
-    ladders: dict[int | None, RankBins] = {}
-    for bins in _batches(blocks):
-        fine = RankedErrors(
-            uncertainty, wrong, classes, True, BLOCK_BITS, POOLED_BITS - BLOCK_BITS, bins
-        )
-        state = (yield (fine,))[fine].total
-        for group in (None, *dict.fromkeys(c for c, _ in bins)):
-            group_bins = RankBins.of(fine, state, group)
-            ladders[group] = (
-                ladders[group].merged_with(group_bins) if group in ladders else group_bins
-            )
-    yield from _split(ladders, uncertainty, classes)
-    return ladders
 
 
 def _undetected_columns(counts: NDArray[Any], threshold: float | None) -> dict[str, NDArray[Any]]:
@@ -244,56 +214,6 @@ def _results(
             )
         ],
     }
-
-
-def _batches(blocks: Any) -> Iterator[tuple[tuple[int, int], ...]]:
-    """(class, block) of all pixels, all classes of a block in one batch of at most BLOCK_ROWS."""
-    import numpy as np
-
-    batch: list[tuple[int, int]] = []
-    for block in np.flatnonzero(blocks.any(axis=0)).tolist():
-        rows = [(c, block) for c in np.flatnonzero(blocks[:, block]).tolist()]
-        if batch and len(batch) + len(rows) > BLOCK_ROWS:
-            yield tuple(sorted(batch))
-            batch = []
-        batch += rows
-    yield tuple(sorted(batch))
-
-
-def _split(ladders: dict[int | None, RankBins], uncertainty: Uncertainty, classes: int) -> Passes:
-    """Split rungs until every cut is exact; the first time also those that widen the bounds."""
-    from uqeval.tallies import Error, RankedErrors
-
-    rows_per_class = max(SPLIT_ROWS // max(len(ladders), 1), 8)
-    first = True
-    while True:
-        bins: dict[bool, list[tuple[int, int]]] = {False: [], True: []}
-        for group, rank_bins in ladders.items():
-            split_bins = failure_scores.cut_rungs(rank_bins)[
-                : SPLIT_ROWS if group is None else rows_per_class
-            ]
-            if first:
-                widest = WIDEST if group is None else max(WIDEST // len(ladders), 8)
-                split_bins += failure_scores.widest_rungs(rank_bins, widest)
-            prefixes = rank_bins.prefixes(split_bins, POOLED_BITS)
-            bins[group is not None] += [(group or 0, p) for p in prefixes]
-        first = False
-        tallies: list[RankedErrors] = [
-            RankedErrors(
-                uncertainty, Error("zero-one"), classes, by_class,
-                POOLED_BITS, 32 - POOLED_BITS, tuple(sorted(indices)),
-            )
-            for by_class, indices in bins.items() if indices
-        ]  # fmt: skip
-        if not tallies:
-            return
-        results = yield tuple(tallies)
-        for tally in tallies:
-            for g in dict.fromkeys(group for group, _ in tally.bins):
-                finer = RankBins.of(tally, results[tally].total, g)
-                key = g if tally.by_class else None
-                group_prefixes = [p for group, p in tally.bins if group == g]
-                ladders[key] = ladders[key].with_split(finer, POOLED_BITS, group_prefixes)
 
 
 def _record(ranked: Mapping[str, Any], counts: Any, reason: str) -> dict[str, Any]:

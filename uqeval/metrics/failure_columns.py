@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.metrics._columns import over
 from uqeval.metrics._tiles import OneTile, RankedSets
-from uqeval.metrics.failure_scores import COVERAGES, RISKS
+from uqeval.metrics.failure_cuts import COVERAGES, RISKS
 from uqeval.metrics.sparsification_curves import harmonics
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ class SetRankBins:
 
 
 def columns(rank_bins: SetRankBins, fields: Collection[str]) -> dict[Place, NDArray[Any]]:
-    """Return the wanted scores that a ladder gives."""
+    """Return the wanted scores from bins."""
     results: dict[Place, NDArray[Any]] = {}
     for name, formula in _SCORES.items():
         if name in fields:

@@ -1,11 +1,11 @@
-"""How well an uncertainty finds errors: formulas over a ladder of pixels and wrong ones.
+"""How well an uncertainty finds errors: formulas over bins of pixels and wrong ones.
 
 Errors are the positives, the uncertainty their score. A threshold accepts or rejects the pixels of
 a tie together; AUROC and AUGRC average over their orders. Each area has a bound: how far it may be
 from its exact value because the pixels of a bin are counted as a tie, whatever their order.
 
-N pixels, E wrong, C right; a rung has n pixels, e wrong and c right ones; below it (more certain)
-lie N_b pixels, E_b wrong and C_b right ones, and ↑ includes the rung itself.
+N pixels, E wrong, C right; a bin has n pixels, e wrong and c right ones; below it (more certain)
+lie N_b pixels, E_b wrong and C_b right ones, and ↑ includes the bin itself.
 """
 
 from __future__ import annotations
@@ -16,14 +16,20 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._advice import RANKING
 from uqeval.metrics._contract import Metric, set_value
+from uqeval.metrics.failure_cuts import (
+    COVERAGES,
+    RISKS,
+    coverage_at,
+    fpr95,
+    risk_at,
+    wrong_and_right,
+)
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uqeval.metrics._rank_bins import RankBins
 
-#: Coverages and risks, in percent, at which the risk-coverage curve is read.
-COVERAGES, RISKS = (80, 90, 95), (1, 5)
 
 #: A value and how far it may be from the exact one.
 Bounded = tuple[float, float] | None
@@ -34,7 +40,7 @@ def auroc(rank_bins: RankBins) -> Bounded:
 
     Fawcett 2006, §7. A bin can move it by e·c/2. Undefined without wrong or without right pixels.
     """
-    e, c, _, right = _parts(rank_bins)
+    e, c, _, right = wrong_and_right(rank_bins)
     if not e.any() or not c.any():
         return None
     pairs = float(e.sum()) * float(c.sum())
@@ -48,13 +54,13 @@ def aupr_error(rank_bins: RankBins) -> Bounded:
     A bin's own part lies between e·(E_a + 1)/(N_a + c + 1) and e·(E_a + e)/(N_a + e), with E_a of
     N_a pixels above it. Undefined without wrong pixels.
     """
-    e, c, _, _ = _parts(rank_bins)
+    e, c, _, _ = wrong_and_right(rank_bins)
     return _average_precision(e[::-1], c[::-1], rank_bins.open[::-1])
 
 
 def aupr_success(rank_bins: RankBins) -> Bounded:
     """As `aupr_error`, for right pixels found by certainty. Undefined without right pixels."""
-    e, c, _, _ = _parts(rank_bins)
+    e, c, _, _ = wrong_and_right(rank_bins)
     return _average_precision(c, e, rank_bins.open)
 
 
@@ -82,7 +88,7 @@ def aurc(rank_bins: RankBins) -> Bounded:
     """
     import numpy as np
 
-    e, c, wrong, right = _parts(rank_bins)
+    e, c, wrong, right = wrong_and_right(rank_bins)
     n, total = rank_bins.pixels, rank_bins.total
     if not total:
         return None
@@ -117,7 +123,7 @@ def augrc(rank_bins: RankBins) -> Bounded:
     Equal to r·(1 - r)·(1 - AUROC) + r²/2 with r = E/N. A bin can move it by e·c/2. Undefined
     without pixels.
     """
-    e, _, wrong, _ = _parts(rank_bins)
+    e, _, wrong, _ = wrong_and_right(rank_bins)
     total = rank_bins.total
     if not total:
         return None
@@ -126,7 +132,7 @@ def augrc(rank_bins: RankBins) -> Bounded:
 
 
 def _swaps(rank_bins: RankBins) -> float:
-    """Σ e·c/2 of the open rungs."""
+    """Return Σ e·c/2 of the open bins."""
     open_ = rank_bins.open
     e = rank_bins.errors[open_]
     return float((e * (rank_bins.pixels[open_] - e) / 2).sum())
@@ -152,108 +158,6 @@ def harmonic(a: int, b: int) -> float:
     tail += [-1 / (12 * b**2), 1 / (12 * start**2), 1 / (120 * b**4), -1 / (120 * start**4)]
     tail += [-1 / (252 * b**6), 1 / (252 * start**6)]
     return math.fsum([first, *tail])
-
-
-def fpr95(rank_bins: RankBins) -> float | None:
-    """Share of the right pixels that are rejected with 95 % of the wrong ones.
-
-    At the highest threshold that rejects at least 95 % of the wrong pixels. Undefined without
-    wrong or without right pixels.
-    """
-    e, c, _, right = _parts(rank_bins)
-    if not e.sum() or not c.sum():
-        return None
-    at = _rung_of_95(rank_bins)
-    return int(right[-1] - right[at] + c[at]) / int(right[-1])
-
-
-def risk_at(rank_bins: RankBins, percent: int) -> float | None:
-    """Error rate of the most certain pixels, as few as make up the coverage, ties together."""
-    if not rank_bins.total:
-        return None
-    at = _rung_of_coverage(rank_bins, percent)
-    return int(rank_bins.errors_upto[at]) / int(rank_bins.upto[at])
-
-
-def coverage_at(rank_bins: RankBins, percent: int) -> float | None:
-    """Largest share of pixels, the most certain ones, with an error rate not above `percent` %.
-
-    0 where even the most certain tie has a higher one.
-    """
-    if not rank_bins.total:
-        return None
-    cumulative = rank_bins.upto
-    good = 100 * rank_bins.errors_upto <= percent * cumulative
-    return int(cumulative[good].max(initial=0)) / rank_bins.total
-
-
-def cut_rungs(rank_bins: RankBins) -> list[int]:
-    """Open rungs that have to be split before what cuts at given ranks is exact, in order of need.
-
-    The rungs that hold a wanted rank; and for the coverage at a risk, those above the last known
-    good rung in which a better one may hide.
-    """
-    import numpy as np
-
-    if not rank_bins.total:
-        return []
-    e, _, wrong, right = _parts(rank_bins)
-    cumulative = wrong + right
-    cuts = _cuts(rank_bins)
-    for percent in RISKS:
-        good = np.flatnonzero(100 * wrong <= percent * cumulative)
-        hopeful = 100 * (wrong - e) <= percent * (cumulative - e)
-        hopeful[: good[-1] + 1 if good.size else 0] = False
-        cuts += np.flatnonzero(hopeful & rank_bins.open)[::-1].tolist()
-    return [i for i in dict.fromkeys(cuts) if rank_bins.open[i]]
-
-
-def cut_ties(rank_bins: RankBins) -> int:
-    """Pixels of the ties at a wanted coverage, or at 95 % of the wrong pixels, which no threshold
-    divides; exact once `cut_rungs` is empty.
-    """
-    if not rank_bins.total:
-        return 0
-    return sum(int(rank_bins.pixels[i]) for i in set(_cuts(rank_bins)) if rank_bins.pixels[i] > 1)
-
-
-def widest_rungs(rank_bins: RankBins, count: int) -> list[int]:
-    """The open rungs that widen the bounds most."""
-    import numpy as np
-
-    e, c, wrong, right = _parts(rank_bins)
-    # What a rung adds to the bound of AUROC, and of AURC and AUPR, each as a share of its largest.
-    widths = (e * c / 2, rank_bins.pixels * (rank_bins.pixels / (wrong + right)))
-    width = sum(w / max(w.max(initial=0), 1e-300) for w in widths) * rank_bins.open
-    order = np.argsort(-width, kind="stable")[:count]
-    return [int(i) for i in order if width[i] > 0]
-
-
-def _cuts(rank_bins: RankBins) -> list[int]:
-    """The rungs of the wanted coverages, and of 95 % of the wrong pixels where there are both."""
-    bins = [_rung_of_coverage(rank_bins, percent) for percent in COVERAGES]
-    wrong = int(rank_bins.errors.sum())
-    return [*bins, _rung_of_95(rank_bins)] if 0 < wrong < rank_bins.total else bins
-
-
-def _rung_of_95(rank_bins: RankBins) -> int:
-    import numpy as np
-
-    wrong = rank_bins.errors_upto
-    above = wrong[-1] - wrong + rank_bins.errors
-    return int(np.flatnonzero(20 * above >= 19 * wrong[-1])[-1])
-
-
-def _rung_of_coverage(rank_bins: RankBins, percent: int) -> int:
-    import numpy as np
-
-    return int(np.flatnonzero(100 * rank_bins.upto >= percent * rank_bins.total)[0])
-
-
-def _parts(rank_bins: RankBins) -> tuple[NDArray[Any], ...]:
-    """e, c of each rung; wrong and right pixels up to its end."""
-    e, wrong = rank_bins.errors, rank_bins.errors_upto
-    return e, rank_bins.pixels - e, wrong, rank_bins.upto - wrong
 
 
 def _value(area: Callable[[RankBins], Bounded]) -> Callable[[RankBins], float | None]:
@@ -334,7 +238,7 @@ BY_FIELD: Mapping[str, Metric] = {metric.field: metric for metric in METRICS}
 
 
 def scores(rank_bins: RankBins) -> dict[str, Any]:
-    """All scores that a ladder gives, with the bounds of the areas."""
+    """Return all scores from bins, with the bounds of the areas."""
     record: dict[str, Any] = {}
     for field in ("auroc", "aupr_error", "aupr_success"):
         _put_area(record, field, AREAS[field](rank_bins))

@@ -110,8 +110,8 @@ class Sparsification(Evaluation[SparsificationSettings]):
             return {"uncertainty": self.settings.uncertainty, "error": self.settings.error}
         if exact is not None:
             return _results(self.settings, exact.curves)
-        ladders = [RankBins.of(tally, states[tally]) for tally in self._coarse.values()]
-        curves = _curves(self.settings, *ladders) if ladders[0].total else sc.VOID
+        by_score = [RankBins.of(tally, states[tally]) for tally in self._coarse.values()]
+        curves = _curves(self.settings, *by_score) if by_score[0].total else sc.VOID
         return _results(self.settings, curves)
 
     def columns(
@@ -159,7 +159,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
 class Exact:
     """The exact curves of the set, or why there are none.
 
-    `ranked`: the ladder of uncertainties, in which ties at a cut and the zeros are told apart.
+    `ranked`: bins of uncertainties, in which ties at a cut and the zeros are told apart.
     `items`: the curves of each item, or why it has none; `pixels`: how many each evaluates.
     """
 
@@ -186,12 +186,12 @@ def _ranked(settings: SparsificationSettings, item_tally: ItemCurves) -> Passes:
     error, cuts, every_rank = item_tally.error, item_tally.cuts, item_tally.every_rank
     coarse = _coarse(settings, item_tally.classes)
     first = yield tuple(coarse.values())
-    ladders = {s: RankBins.of(tally, first[tally].total) for s, tally in coarse.items()}
-    if not ladders[error].total:
-        return Exact(sc.VOID, ladders[item_tally.score])
+    by_score = {s: RankBins.of(tally, first[tally].total) for s, tally in coarse.items()}
+    if not by_score[error].total:
+        return Exact(sc.VOID, by_score[item_tally.score])
     split_tallies: dict[Any, list[RankedErrors]] = {}
-    for s, rank_bins in ladders.items():
-        split_bins = sc.cut_rungs(rank_bins, cuts)
+    for s, rank_bins in by_score.items():
+        split_bins = sc.bins_to_split(rank_bins, cuts)
         if s == item_tally.score:
             split_bins += rank_bins.zeros
         split_tallies[s] = []
@@ -210,15 +210,15 @@ def _ranked(settings: SparsificationSettings, item_tally: ItemCurves) -> Passes:
         for tally in tallies:
             finer = RankBins.of(tally, results[tally].total)
             prefixes = [p for _, p in tally.bins]
-            ladders[s] = ladders[s].with_split(finer, tally.skip, prefixes)
+            by_score[s] = by_score[s].with_split(finer, tally.skip, prefixes)
 
-    return Exact(_curves(settings, *ladders.values()), ladders[item_tally.score])
+    return Exact(_curves(settings, *by_score.values()), by_score[item_tally.score])
 
 
 def _curves(settings: SparsificationSettings, ranked: RankBins, ideal: RankBins) -> sc.Curves | str:
     """The curves of pixels ranked by their uncertainty, and by their error."""
-    retained, model = sc.cut_ladder(ranked, settings.cuts)
-    by_oracle, oracle = sc.cut_ladder(ideal, settings.cuts)
+    retained, model = sc.values_at_cuts(ranked, settings.cuts)
+    by_oracle, oracle = sc.values_at_cuts(ideal, settings.cuts)
     details: dict[str, Any] = {"kept_by_oracle": by_oracle}
     if settings.grid == "every-rank":
         (a, a_bound), (b, b_bound) = map(sc.area_of_every_rank, (ranked, ideal))
@@ -227,7 +227,7 @@ def _curves(settings: SparsificationSettings, ranked: RankBins, ideal: RankBins)
 
 
 def _widest(rank_bins: RankBins) -> list[int]:
-    """The first rung, and those whose ties widen the bound of the area over every rank most."""
+    """The first bin, and those whose ties widen the bound of the area over every rank most."""
     import numpy as np
 
     width = rank_bins.errors * (rank_bins.pixels / rank_bins.upto) * rank_bins.open

@@ -100,25 +100,25 @@ def _trapezoid(values: Sequence[float], steps: int) -> float:
     return math.fsum([*values, -values[0] / 2, -values[-1] / 2]) / steps
 
 
-def cut_ladder(rank_bins: RankBins, cuts: Cuts) -> tuple[list[int], list[float]]:
-    """Pixels kept and their error sums at each cut; exact once `cut_rungs` is empty."""
+def values_at_cuts(rank_bins: RankBins, cuts: Cuts) -> tuple[list[int], list[float]]:
+    """Return the retained pixels and error sums at each cut; exact without `bins_to_split`."""
     retained, sums = cuts.sums(rank_bins.upto, rank_bins.errors_upto.astype(float))
     return retained.tolist(), sums.tolist()
 
 
-def cut_rungs(rank_bins: RankBins, cuts: Cuts) -> list[int]:
-    """The open rungs in which a cut falls."""
+def bins_to_split(rank_bins: RankBins, cuts: Cuts) -> list[int]:
+    """Return the open bins that contain a cut."""
     bins = _divided(rank_bins, cuts)
     return bins[rank_bins.open[bins]].tolist()  # type: ignore[no-any-return]
 
 
 def cut_ties(rank_bins: RankBins, cuts: Cuts) -> int:
-    """Pixels of the ties that a cut divides; exact once `cut_rungs` is empty."""
+    """Return the pixels of ties that a cut divides; exact once `bins_to_split` is empty."""
     return int(rank_bins.pixels[_divided(rank_bins, cuts)].sum())
 
 
 def _divided(rank_bins: RankBins, cuts: Cuts) -> NDArray[Any]:
-    """The rungs in which a cut falls."""
+    """Return the bins that contain a cut."""
     import numpy as np
 
     cumulative = rank_bins.upto
@@ -132,7 +132,7 @@ def _divided(rank_bins: RankBins, cuts: Cuts) -> NDArray[Any]:
 def area_of_every_rank(rank_bins: RankBins) -> tuple[float, float]:
     """Σ over m = 1 … N of the mean error of the m first pixels, ends halved, and its bound.
 
-    Within a rung of n pixels of error e after N_b of error E_b: Σ (E_b + j·e/n)/(N_b + j), which
+    Within a bin of n pixels of error e after N_b of error E_b: Σ (E_b + j·e/n)/(N_b + j), which
     its order can move by no more than Σ e/(N_b + j).
     """
     import numpy as np
@@ -143,7 +143,7 @@ def area_of_every_rank(rank_bins: RankBins) -> tuple[float, float]:
     spread = harmonics(below, cumulative)
     bin_areas = e + (errors - e - below * (e / n)) * spread
     ends = (e[0] / n[0] + errors[-1] / cumulative[-1]) / 2
-    # The first pixel's error may be anything in its rung.
+    # The first pixel's error may be anything in its bin.
     bound = float((e * spread)[rank_bins.open].sum()) + (
         float(e[0]) / 2 if rank_bins.open[0] else 0.0
     )

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from uqeval.metrics._tiles import RankedSets
 from uqeval.statistics.weighting import Weighting, summable
-from uqeval.tallies._contract import is_large
+from uqeval.tallies._fields import is_large
 
 if TYPE_CHECKING:
     from uqeval.tallies import Tally

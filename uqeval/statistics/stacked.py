@@ -14,11 +14,13 @@ from uqeval.metrics._columns import SetStates
 from uqeval.statistics.checked_states import checked_columns, checked_states
 from uqeval.statistics.ranked_items import Fold, RankedItems, swapped_by, weighted_by
 from uqeval.statistics.weighting import LIGHT_WEIGHT, Weighting
-from uqeval.tallies._contract import Tally, is_large
+from uqeval.tallies._contract import Tally
+from uqeval.tallies._fields import is_large
 
 if TYPE_CHECKING:
     from uqeval.statistics.checked_states import StatesSource
-    from uqeval.tallies._contract import Field, State
+    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import Field
 
 
 class Stacked:

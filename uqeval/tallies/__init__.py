@@ -1,7 +1,8 @@
 """What is counted: fixed-size, declared, mergeable, without an opinion."""
 
-from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import Error
+from uqeval.tallies._fields import Field
 from uqeval.tallies._values import RawMap, Uncertainty
 from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
 from uqeval.tallies.digits import Digits

@@ -6,7 +6,6 @@ fixed shape and dtype, each merged by sum, minimum or maximum: nothing grows wit
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import io
 import math
@@ -14,9 +13,10 @@ import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from uqeval.maps.views import WHOLE, View
+from uqeval.tallies._fields import Field, identity, is_large, most_bytes, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,24 +26,8 @@ if TYPE_CHECKING:
     #: Of each field of a state, in order: places of its flat array (None: all), and values there.
     Thin = list[tuple[NDArray[Any] | None, NDArray[Any]]]
 
-#: Fields with more numbers than this are saved as the places and values of those that differ from
-#: the empty state: rank counts of one item are mostly zeros.
-_DENSE = 4096
-#: Fields of as many bytes or more are mapped on their own.
-_LARGE = 1 << 21
 #: A count above this cannot be: sums of many would leave int64.
 _MOST_COUNT = 1 << 53
-
-
-@dataclass(frozen=True)
-class Field:
-    """One array of a state: shape, dtype, and how two of them merge."""
-
-    shape: tuple[int, ...]
-    dtype: str
-    merge: Literal["sum", "min", "max"] = "sum"
-    #: Whether a sum may be negative. Not part of the mark of saved states.
-    signed: bool = dataclasses.field(default=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -158,9 +142,9 @@ class Tally(ABC):
         import numpy as np
 
         return {
-            name: _zeros(field)
+            name: zeros(field)
             if field.merge == "sum"
-            else np.full(field.shape, _identity(field), field.dtype)
+            else np.full(field.shape, identity(field), field.dtype)
             for name, field in self.fields.items()
         }
 
@@ -180,7 +164,7 @@ class Tally(ABC):
         entries: Thin = []
         for name, field in self.fields.items():
             values = np.ascontiguousarray(state[name], field.dtype).reshape(-1)
-            indices = np.flatnonzero(values != _identity(field)) if values.size > _DENSE else None
+            indices = np.flatnonzero(values != identity(field)) if is_large(field) else None
             entries.append((indices, values if indices is None else values[indices]))
         return entries
 
@@ -190,7 +174,7 @@ class Tally(ABC):
         if any(indices is None for indices, _ in thin):
             return False
         for (name, field), (indices, _) in zip(self.fields.items(), thin, strict=True):
-            state[name].reshape(-1)[indices] = _identity(field)
+            state[name].reshape(-1)[indices] = identity(field)
         return True
 
     def fold(self, target: State, source: Thin) -> None:
@@ -264,7 +248,7 @@ class Tally(ABC):
                 state[name] = values.reshape(field.shape)
                 continue
             shape = (*field.shape[:-1], columns.size)
-            state[name] = np.full(shape, _identity(field), field.dtype)
+            state[name] = np.full(shape, identity(field), field.dtype)
             rows = state[name].reshape(math.prod(field.shape[:-1]), columns.size)
             rows[indices // width, at[indices % width - first]] = values
         self.check(state)
@@ -280,7 +264,7 @@ class Tally(ABC):
         for name, field in all_fields.items():
             size = math.prod(field.shape)
             if name not in fields:
-                thin.append((None, np.full(size, _identity(field), field.dtype)))
+                thin.append((None, np.full(size, identity(field), field.dtype)))
                 continue
             kind = np.dtype(field.dtype).newbyteorder("<")
             count, indices = size, None
@@ -302,7 +286,7 @@ class Tally(ABC):
         """Return packed bytes, decompressed, the fields that they hold (`added` ones may lack), and
         where these begin. Raises `ValueError` for bytes of another tally."""
         mark = self._mark(fields)
-        size = len(mark) + sum(_dense_bytes(field) for field in fields.values())
+        size = len(mark) + sum(most_bytes(field) for field in fields.values())
         decompressor = zlib.decompressobj()
         try:
             raw = decompressor.decompress(data, size + 1)
@@ -322,39 +306,3 @@ class Tally(ABC):
         """Return four bytes that tell states of other fields apart: sparse ones may look alike."""
         fields = self.fields if fields is None else fields
         return zlib.crc32(repr((self.id, fields)).encode()).to_bytes(4, "little")
-
-
-def is_large(field: Field) -> bool:
-    """Return whether a field is saved by the places and values of what differs from empty."""
-    return math.prod(field.shape) > _DENSE
-
-
-def _dense_bytes(field: Field) -> int:
-    import numpy as np
-
-    return 8 + math.prod(field.shape) * (4 + np.dtype(field.dtype).itemsize)
-
-
-def _zeros(field: Field) -> NDArray[Any]:
-    """Zeros that take no memory until they are written to: states of ranks are mostly empty.
-
-    Of large ones `numpy.zeros` would clear memory that was used before, or fault on every page.
-    """
-    import mmap
-
-    import numpy as np
-
-    size = math.prod(field.shape) * np.dtype(field.dtype).itemsize
-    if size < _LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
-        return np.zeros(field.shape, field.dtype)
-    try:
-        buffer = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-    except OSError as error:
-        raise MemoryError(f"{size} bytes of counts cannot be mapped: {error.strerror}") from error
-    with contextlib.suppress(OSError):  # a system without huge pages
-        buffer.madvise(mmap.MADV_HUGEPAGE)
-    return np.frombuffer(buffer, field.dtype).reshape(field.shape)
-
-
-def _identity(field: Field) -> float:
-    return {"sum": 0.0, "min": float("inf"), "max": float("-inf")}[field.merge]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._contract import Tally
+from uqeval.tallies._fields import Field
 from uqeval.tallies.error_sums import VOID, Intervals, groups_of
 from uqeval.tallies.percentiles import between, ranks_of, value_of
 

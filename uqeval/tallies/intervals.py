@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._contract import Tally
+from uqeval.tallies._fields import Field
 from uqeval.tallies._ratios import OfErrors
 
 if TYPE_CHECKING:

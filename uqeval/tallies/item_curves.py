@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import Error
+from uqeval.tallies._fields import Field
 from uqeval.tallies._sorted import bins_with_ties, ties
 from uqeval.tallies._values import Uncertainty, void_of
 from uqeval.tallies.ranked_errors import RankedErrors

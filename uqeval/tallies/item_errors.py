@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from uqeval.tallies._contract import Field
+from uqeval.tallies._fields import Field
 from uqeval.tallies._ratios import OfErrors
 
 if TYPE_CHECKING:

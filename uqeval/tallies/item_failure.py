@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import Error
+from uqeval.tallies._fields import Field
 from uqeval.tallies._sorted import ties
 from uqeval.tallies._values import Uncertainty, void_of
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.maps.names import UNMASKED_LABEL
-from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._contract import Tally
+from uqeval.tallies._fields import Field
 from uqeval.tallies._values import Uncertainty, float16_end, void_of
 
 if TYPE_CHECKING:

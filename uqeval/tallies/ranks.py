@@ -12,7 +12,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._contract import Tally
+from uqeval.tallies._fields import Field
 from uqeval.tallies._values import RawMap, Uncertainty, void_of
 from uqeval.tallies.patches import Patches
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from uqeval.maps.names import TrackRules, of_tracks, track_columns
-from uqeval.tallies._contract import Field, Tally
+from uqeval.tallies._contract import Tally
+from uqeval.tallies._fields import Field
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import Maps, State

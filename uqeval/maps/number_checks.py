@@ -1,0 +1,53 @@
+"""Checks of stored numbers: sizes, finite values, and standard deviations of at least 0."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import DataError, NegativeSigma, StoreError
+from uqeval.maps.labels import SWAPPED
+
+
+def check_size(size: tuple[int, ...], expected: tuple[int, int], where: str, subject: str) -> None:
+    """Raise `StoreError` unless a plane has the size of the predictions.
+
+    `subject` starts the message after `where`, such as "the target is".
+    """
+    if size == expected:
+        return
+    hint = f" {SWAPPED}" if size == expected[::-1] else ""
+    raise StoreError(
+        f"{where}: {subject} {size[0]}×{size[1]} (height×width), the predictions are "
+        f"{expected[0]}×{expected[1]}; they must have the same size.{hint}"
+    )
+
+
+def refuse_values(values: NDArray[Any], evaluated: NDArray[Any], where: str, what: str) -> None:
+    """Raise `DataError` for values that are NaN, infinite or beyond float32.
+
+    `evaluated`: the values, and 0 where void.
+    """
+    with np.errstate(over="ignore"):
+        bad = ~np.isfinite(evaluated.astype(np.float32))
+    y, x = (int(k[0]) for k in np.nonzero(bad))
+    raise DataError(
+        f"{where}: {int(bad.sum())} evaluated {what} are NaN, infinite or beyond float32, first "
+        f"{float(values[y, x]):.6g} at row {y}, column {x}. Mask them with `valid`, or write them "
+        "again."
+    )
+
+
+def refuse_negative_sigma(values: NDArray[Any], name: str, where: str, store: str) -> None:
+    """Raise `NegativeSigma` if a map that is used as σ has negative values."""
+    if (count := int((values < 0).sum())) > 0:
+        y, x = (int(k[0]) for k in np.nonzero(values < 0))
+        raise NegativeSigma(
+            f"{where}: {count} evaluated values are negative, first {values[y, x]:.6g} at row {y}, "
+            f"column {x}; --uncertainty {name} stands for σ here, which is not negative. Store a "
+            "natural logarithm as log_variance, log_std or log_b. For scores of its ranks: "
+            f"uqeval sparsification {store} --uncertainty {name}",
+            name,
+        )

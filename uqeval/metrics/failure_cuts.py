@@ -1,0 +1,115 @@
+"""Failure scores at one cut of the ranks, and the bins that hide the exact place of a cut."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.metrics._rank_bins import RankBins
+
+#: Coverages and risks, in percent, at which the risk-coverage curve is read.
+COVERAGES, RISKS = (80, 90, 95), (1, 5)
+
+
+def fpr95(rank_bins: RankBins) -> float | None:
+    """Return the share of right pixels that the highest threshold with 95 % recall rejects.
+
+    Recall counts the wrong pixels. Undefined without wrong or without right pixels.
+    """
+    e, c, _, right = wrong_and_right(rank_bins)
+    if not e.sum() or not c.sum():
+        return None
+    at = _bin_of_95(rank_bins)
+    return int(right[-1] - right[at] + c[at]) / int(right[-1])
+
+
+def risk_at(rank_bins: RankBins, percent: int) -> float | None:
+    """Return the error rate of the fewest most certain pixels that reach a coverage, ties whole."""
+    if not rank_bins.total:
+        return None
+    at = _bin_of_coverage(rank_bins, percent)
+    return int(rank_bins.errors_upto[at]) / int(rank_bins.upto[at])
+
+
+def coverage_at(rank_bins: RankBins, percent: int) -> float | None:
+    """Return the largest share of most certain pixels with an error rate of at most `percent` %.
+
+    0 if even the most certain tie has a higher one.
+    """
+    if not rank_bins.total:
+        return None
+    cumulative = rank_bins.upto
+    good = 100 * rank_bins.errors_upto <= percent * cumulative
+    return int(cumulative[good].max(initial=0)) / rank_bins.total
+
+
+def bins_to_split(rank_bins: RankBins) -> list[int]:
+    """Return the open bins to split before cuts at given ranks are exact, the most urgent first.
+
+    These are the bins that hold a wanted rank. For the coverage at a risk, they are also the bins
+    above the last good one that may hold a better cut.
+    """
+    import numpy as np
+
+    if not rank_bins.total:
+        return []
+    e, _, wrong, right = wrong_and_right(rank_bins)
+    cumulative = wrong + right
+    cuts = _cuts(rank_bins)
+    for percent in RISKS:
+        good = np.flatnonzero(100 * wrong <= percent * cumulative)
+        hopeful = 100 * (wrong - e) <= percent * (cumulative - e)
+        hopeful[: good[-1] + 1 if good.size else 0] = False
+        cuts += np.flatnonzero(hopeful & rank_bins.open)[::-1].tolist()
+    return [i for i in dict.fromkeys(cuts) if rank_bins.open[i]]
+
+
+def cut_ties(rank_bins: RankBins) -> int:
+    """Return the pixels of the ties at a wanted coverage or at 95 % of the wrong pixels.
+
+    No threshold divides a tie. Exact once `bins_to_split` is empty.
+    """
+    if not rank_bins.total:
+        return 0
+    return sum(int(rank_bins.pixels[i]) for i in set(_cuts(rank_bins)) if rank_bins.pixels[i] > 1)
+
+
+def widest_bins(rank_bins: RankBins, count: int) -> list[int]:
+    """Return the open bins that widen the bounds most."""
+    import numpy as np
+
+    e, c, wrong, right = wrong_and_right(rank_bins)
+    # The share of each bin in the bound of AUROC, and in that of AURC and AUPR.
+    widths = (e * c / 2, rank_bins.pixels * (rank_bins.pixels / (wrong + right)))
+    width = sum(w / max(w.max(initial=0), 1e-300) for w in widths) * rank_bins.open
+    order = np.argsort(-width, kind="stable")[:count]
+    return [int(i) for i in order if width[i] > 0]
+
+
+def _cuts(rank_bins: RankBins) -> list[int]:
+    """Return the bins of the wanted coverages, and of 95 % of the wrong pixels if defined."""
+    bins = [_bin_of_coverage(rank_bins, percent) for percent in COVERAGES]
+    wrong = int(rank_bins.errors.sum())
+    return [*bins, _bin_of_95(rank_bins)] if 0 < wrong < rank_bins.total else bins
+
+
+def _bin_of_95(rank_bins: RankBins) -> int:
+    import numpy as np
+
+    wrong = rank_bins.errors_upto
+    above = wrong[-1] - wrong + rank_bins.errors
+    return int(np.flatnonzero(20 * above >= 19 * wrong[-1])[-1])
+
+
+def _bin_of_coverage(rank_bins: RankBins, percent: int) -> int:
+    import numpy as np
+
+    return int(np.flatnonzero(100 * rank_bins.upto >= percent * rank_bins.total)[0])
+
+
+def wrong_and_right(rank_bins: RankBins) -> tuple[NDArray[Any], ...]:
+    """Return e and c of each bin, and the wrong and right pixels up to its end."""
+    e, wrong = rank_bins.errors, rank_bins.errors_upto
+    return e, rank_bins.pixels - e, wrong, rank_bins.upto - wrong

@@ -1,0 +1,65 @@
+"""The fields of a tally's state: shape, type, how two merge, and the empty array of each."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+#: Fields with more numbers than this are saved as the places and values of those that differ from
+#: the empty state: rank counts of one item are mostly zeros.
+_DENSE = 4096
+#: Fields of as many bytes or more are mapped on their own.
+_LARGE = 1 << 21
+
+
+@dataclass(frozen=True)
+class Field:
+    """One array of a state: shape, dtype, and how two of them merge."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    merge: Literal["sum", "min", "max"] = "sum"
+    #: Whether a sum may be negative. Not part of the mark of saved states.
+    signed: bool = dataclasses.field(default=False, repr=False)
+
+
+def is_large(field: Field) -> bool:
+    """Return whether a field is saved by the places and values of what differs from empty."""
+    return math.prod(field.shape) > _DENSE
+
+
+def most_bytes(field: Field) -> int:
+    import numpy as np
+
+    return 8 + math.prod(field.shape) * (4 + np.dtype(field.dtype).itemsize)
+
+
+def zeros(field: Field) -> NDArray[Any]:
+    """Zeros that take no memory until they are written to: states of ranks are mostly empty.
+
+    Of large ones `numpy.zeros` would clear memory that was used before, or fault on every page.
+    """
+    import mmap
+
+    import numpy as np
+
+    size = math.prod(field.shape) * np.dtype(field.dtype).itemsize
+    if size < _LARGE or not hasattr(mmap, "MADV_HUGEPAGE"):
+        return np.zeros(field.shape, field.dtype)
+    try:
+        buffer = mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"{size} bytes of counts cannot be mapped: {error.strerror}") from error
+    with contextlib.suppress(OSError):  # a system without huge pages
+        buffer.madvise(mmap.MADV_HUGEPAGE)
+    return np.frombuffer(buffer, field.dtype).reshape(field.shape)
+
+
+def identity(field: Field) -> float:
+    return {"sum": 0.0, "min": float("inf"), "max": float("-inf")}[field.merge]

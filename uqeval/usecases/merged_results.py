@@ -1,0 +1,190 @@
+"""Results over all items from merged states: metric families run over the states, not the data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from uqeval.errors import UsageError, cut
+from uqeval.keys import Key
+from uqeval.usecases.from_states import left_out, saved_result, sum_states
+
+if TYPE_CHECKING:
+    from uqeval.metrics import Family
+    from uqeval.metrics._evaluation import Evaluation, Section
+    from uqeval.statistics.merged_states import MergedStates
+
+_UNKNOWN = "takes another look at the pixels of all items, which saved states do not hold"
+
+
+def merged_results(merged_states: MergedStates) -> dict[str, Any]:
+    """What a run over all items finds, as far as the states can tell."""
+    from uqeval.metrics._driver import drive, groups_of, replay
+    from uqeval.metrics._view import shared
+    from uqeval.statistics.variants import info_of, variants_of
+    from uqeval.usecases.report_of_run import collect
+
+    info = info_of(merged_states.index["facts"])
+    variants = variants_of(merged_states.index, info)
+    for key in merged_states.index["settings"]:
+        if key not in variants:
+            raise UsageError(f"{merged_states.path}: {key} cannot be computed from saved states.")
+    _refuse_other_thresholds(
+        merged_states,
+        {key: evaluations_of_family[key] for key, (_, evaluations_of_family) in variants.items()},
+    )
+    metrics = {name: dict(record) for name, record in merged_states.index["metrics"].items()}
+    sections: dict[str, Section] = {}
+    evaluations = {
+        key: (family, evaluation)
+        for family, evaluations_of_family in variants.values()
+        for key, evaluation in evaluations_of_family.items()
+    }
+    for group in groups_of(
+        shared({key: evaluation.unfitted() for key, (_, evaluation) in evaluations.items()})
+    ):
+        running, totals = replay(drive(group), lambda tally: saved_result(merged_states, tally))
+        for key in group:
+            if running:
+                sections[key] = totals[key]
+                continue
+            family, evaluation = evaluations[key]
+            sections[key] = _read_off(merged_states, key, evaluation)
+            _mark(metrics, family, evaluation, sections[key].results)
+    sections = {key: sections[key] for key in evaluations}
+    totals = collect(sections, info.names)
+    return totals | {
+        "fitted": {key: section.fitted for key, section in sections.items()},
+        "metrics": metrics,
+    }
+
+
+def _refuse_other_thresholds(
+    merged_states: MergedStates, evaluations: Mapping[str, Evaluation[Any]]
+) -> None:
+    """Raise `UsageError` with the pooled numbers where parts fitted thresholds of their own."""
+    from uqeval.metrics._driver import replay
+    from uqeval.metrics.thresholds import lacks_threshold
+
+    for key, evaluation in evaluations.items():
+        differ = merged_states.differ(key)
+        lacks = lacks_threshold(merged_states.index["fitted"].get(key))
+        of_region = Key.parse(key).region is not None  # it has the threshold of the whole image
+        if of_region or not evaluation.fits_threshold or not (differ or lacks):
+            continue
+        fresh = evaluation.unfitted()
+        replay(fresh.fit(), lambda tally: saved_result(merged_states, tally))
+        pooled = fresh.options()
+        undefined = pooled is not None and pooled.get("threshold", "") is None
+        if undefined and not differ:
+            continue
+        if undefined:
+            remedy = (
+                "The threshold of all items is undefined: evaluate each of them again with "
+                "--threshold and one number for all"
+            )
+        elif pooled is None:
+            remedy = (
+                "The states do not hold that of all items: evaluate each of them again with "
+                "--threshold and one number for all"
+            )
+        elif not pooled:
+            remedy = (
+                "Several fitted thresholds cannot be given as numbers: evaluate all items at once"
+            )
+        else:
+            thresholds = " ".join(f"--{name.replace('_', '-')} {v}" for name, v in pooled.items())
+            remedy = f"Evaluate each of them again with the numbers of all items: {thresholds}"
+        raise UsageError(
+            f"{key}: {cut(', '.join(str(file.path) for file in merged_states.files))} have "
+            "thresholds that were fitted on their own items; what was counted at them cannot be "
+            f"added. {remedy}."
+        )
+
+
+def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]) -> Section:
+    """The scores under a key from the bins of the saved states; null is what they do not tell."""
+    from uqeval.metrics._evaluation import Section
+
+    index = merged_states.index
+    warnings = []
+    results: dict[str, Any] = {}
+    if evaluation.can_score:
+        states = {
+            tally: sum_states(
+                tally, merged_states, left_out(merged_states, key, evaluation, tally)
+            ).total
+            for tally in evaluation.tallies()
+        }
+        results = evaluation.scores(states)
+        if evaluation.approximate:
+            warnings.append(
+                "ranks were computed from saved counts: averaged inside bins of a relative width "
+                f"of at most {evaluation.bound:.2g}; `metrics` of the report says of which scores."
+            )
+    own_key = Key.parse(key)
+    head, part_name = own_key.whole, own_key.part
+    before = merged_states.files[0].index["results"][head]
+    if evaluation.flat:
+        before = {name: value for name, value in before.items() if name.startswith(part_name)}
+    elif part_name:
+        before = before.get(part_name, {})
+    other_parts = {
+        parsed.part for parsed in map(Key.parse, index["fitted"]) if parsed.whole == head
+    } - {part_name, ""}
+    own_fields = [
+        name
+        for name in before
+        if not any(name == other or name.startswith(f"{other}_") for other in other_parts)
+    ]
+    lost = _fill(results, {name: before[name] for name in own_fields})
+    if lost:
+        warnings.append(f"{part_name or key} without {', '.join(lost)}: {_UNKNOWN}.")
+    return Section(
+        results,
+        [] if part_name else [record.get(key, {}) for record in index["records"]],
+        {} if part_name else index["settings"][key],
+        {} if part_name else _added(index["numerics"].get(key, {})),
+        warnings,
+        index["fitted"].get(key, {}),
+    )
+
+
+def _added(numerics: Mapping[str, int]) -> dict[str, int]:
+    """Return the counts that parts add up to: the ties at the cuts of the set are none of them."""
+    return {name: count for name, count in numerics.items() if name != "ties_at_cuts"}
+
+
+def _fill(results: dict[str, Any], before: Mapping[str, Any]) -> list[str]:
+    """Put null with a reason for each field that a run has and `results` have not, in rows of
+    classes too; returns what they are called.
+    """
+    suffixes = ("_reason", "_bound")
+    lost = [name for name in before if name not in results and not name.endswith(suffixes)]
+    for name in lost:
+        results |= {name: None, f"{name}_reason": _UNKNOWN}
+    of_classes: dict[str, None] = {}
+    rows = results.get("per_class") or []
+    for row, class_record in zip(rows, before.get("per_class") or [], strict=False):
+        of_classes |= dict.fromkeys(f"{name} of classes" for name in _fill(row, class_record))
+    return [*lost, *of_classes]
+
+
+def _mark(
+    metrics: dict[str, Any],
+    family: Family,
+    evaluation: Evaluation[Any],
+    results: Mapping[str, Any],
+) -> None:
+    """Mark scores that were computed from bins as approximate, and the curves they come from."""
+    names, bound = evaluation.approximate, evaluation.bound
+    if not names or not evaluation.can_score:
+        return
+    for name in ("curve", "oracle", "error_curve"):
+        if results.get(name) is not None:
+            record = {"unit": "curve", "direction": None, "range": [None, None], "reference": ""}
+            metrics[f"{family.in_reports}.{name}"] = record | {"approximate": bound}
+    for metric in family.metrics:
+        name = metric.field.split(".")[0]
+        if "*" in names or {name, metric.field} & names:
+            metrics[metric.id]["approximate"] = bound
