@@ -9,7 +9,7 @@ from uqeval.metrics import FAMILIES, Metric
 PAGE = Path(__file__).with_name("scores.md")
 HEAD = """# All scores
 
-Each score has an address, which rules of the gate and `compare --metrics` take. `better` is the
+Each score has an address, which rules of the gate and `compare --metric` take. `better` is the
 better direction; a score without one only describes. The page of a report shows the same sentences.
 `python docs/make_scores.py` writes this page from the list of metrics.
 """

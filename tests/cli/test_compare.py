@@ -81,7 +81,7 @@ def test_swapped_models_negate(folder: Path) -> None:
 
 
 def test_every_format_says_the_same(folder: Path, tmp_path: Path) -> None:
-    arguments = ("mc.json", "ens.json", "--metrics", "pavpu.pavpu")
+    arguments = ("mc.json", "ens.json", "--metric", "pavpu.pavpu")
     files = {form: tmp_path / f"table.{form}" for form in ("json", "csv", "md", "tex")}
     for path in files.values():
         outcome = compare(folder, *arguments, "-o", str(path), "-q")
@@ -158,7 +158,7 @@ def test_other_settings_are_named(folder: Path) -> None:
     assert "warning: pavpu: left out: stride is 4 in mc.json and 8 in wide.json" in outcome.stderr
     assert "segmentation.miou" in outcome.stdout
     assert "pavpu.pavpu" not in outcome.stdout
-    refused(compare(folder, "mc.json", "wide.json", "--metrics", "pavpu.pavpu"), "stride is 4", "8")
+    refused(compare(folder, "mc.json", "wide.json", "--metric", "pavpu.pavpu"), "stride is 4", "8")
 
 
 @pytest.mark.parametrize(
@@ -169,10 +169,10 @@ def test_other_settings_are_named(folder: Path) -> None:
         (("mc.json", "mc.json"), ("given twice",)),
         (("mc.json", "gone.json"), ("gone.json", "No such file")),
         (("mc.json", "mc.states.zip"), ("mc.states.zip", "no JSON report")),
-        (("mc.json", "ens.json", "--baseline", "x"), ("'x'", "mc, ens")),
+        (("mc.json", "ens.json", "--against", "x"), ("'x'", "mc, ens")),
         (("mc.json", "ens.json", "--name", "x"), ("1 times for 2",)),
-        (("mc.json", "ens.json", "--metrics", "pavpu.pavp"), ("nearest is pavpu.pavpu",)),
-        (("mc.json", "ens.json", "--metrics", "pavpu"), ("no address",)),
+        (("mc.json", "ens.json", "--metric", "pavpu.pavp"), ("nearest is pavpu.pavpu",)),
+        (("mc.json", "ens.json", "--metric", "pavpu"), ("no address",)),
         (("mc.json", "ens.json", "--ci", "95"), ("--ci 95",)),
         (("mc.json", "ens.json", "--ci", "nan"), ("nan; expected a finite number",)),
         (("mc.json", "ens.json", "--seed", "-1"), ("--seed -1",)),

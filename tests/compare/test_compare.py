@@ -324,7 +324,7 @@ def test_other_settings_of_a_metric_leave_it_out(folder: Path, tmp_path: Path) -
     assert {own.address.metric for own in found.rows} == {"segmentation", "calibration"}
     (warning,) = found.warnings
     assert warning.startswith("pavpu: left out: stride is 4 in")
-    with pytest.raises(UsageError, match=r"--metrics pavpu\.pavpu: pavpu: left out: stride is 4"):
+    with pytest.raises(UsageError, match=r"--metric pavpu\.pavpu: pavpu: left out: stride is 4"):
         compare(load_models(paths), Choice(("pavpu.pavpu",), level=None))
     change(tmp_path / "b.json", inputs={"ignore_index": 3, "classes": C})
     with pytest.raises(UsageError, match="left out: ignore_index is 255"):

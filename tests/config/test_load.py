@@ -83,6 +83,18 @@ def test_paths_of_options_lie_beside_the_file(tmp_path: Path) -> None:
     assert config.slices is not None and config.slices.table == str(tmp_path / "items.csv")
 
 
+def test_another_name_of_a_metric_is_accepted_with_a_note(tmp_path: Path) -> None:
+    text = "stores: {d: {video: v}}\nevaluate:\n  d:\n    temporal: {flow: dis, tracks: true}"
+    config = load(tmp_path, text)
+    assert config.metrics_of("d") == {"tc": {"flow": "dis", "tracks": True}}
+    place = f"{tmp_path / 'uqeval.yaml'}:4: evaluate.d.temporal"
+    assert config.notes == (f"{place}: `temporal` is called `tc`; use that name.",)
+    with pytest.raises(UsageError, match=r":4: evaluate\.d\.tc: an empty list"):
+        load(tmp_path, text.replace("dis", "[]"))
+    with pytest.raises(UsageError, match="another name of tc, also given; leave one out"):
+        load(tmp_path, text + "\n    tc: {}")
+
+
 @pytest.mark.parametrize(
     ("text", "by"),
     [

@@ -56,7 +56,7 @@ def test_no_option_is_lost() -> None:
     now = options.options()
     for command, own in json.loads(options.PINS.read_text()).items():
         for name, then in own.items():
-            found = now[command].get(name) or {}
+            found = next((one for one in now[command].values() if name in one["names"]), {})
             assert set(then["names"]) <= set(found.get("names", ())), f"{command} {name}"
             assert set(then["choices"]) <= set(found["choices"]), f"{command} {name}"
             for part in ("default", "several", "required"):

@@ -14,20 +14,30 @@ from typing import Any, get_args
 import typer.main
 
 from uqeval.cli import COMMANDS, app
+from uqeval.cli.aliases import OPTION_ALIASES
 
 PINS = Path(__file__).parents[1] / "golden" / "options.json"
 
 
 def options() -> dict[str, dict[str, Any]]:
-    """By command and by the first name of an option or argument."""
+    """Return the options and arguments of each command by their documented name."""
     commands: Any = typer.main.get_command(app)
-    return {name: _of(commands.get_command(None, name)) for name in COMMANDS}
+    return {name: _of(commands.get_command(None, name), _aliases(name)) for name in COMMANDS}
 
 
-def _of(command: Any) -> dict[str, Any]:
+def _aliases(command: str) -> dict[str, list[str]]:
+    """The other names of a command's options, by the documented name."""
+    found: dict[str, list[str]] = {}
+    for alias, name in OPTION_ALIASES.get(command, {}).items():
+        found.setdefault(name, []).append(alias)
+    return found
+
+
+def _of(command: Any, aliases: dict[str, list[str]]) -> dict[str, Any]:
     found = {}
     for one in command.params:
         names = [*one.opts, *one.secondary_opts]
+        names += [alias for name in names for alias in aliases.get(name, ())]
         default = one.default() if callable(one.default) else one.default
         found[names[0]] = {
             "names": names,

@@ -43,11 +43,11 @@ class CompareOptions(Settings):
     name: Sequence[str] = shared_option(
         (), "Name of a model, once per model, in order, replicates last.",
         metavar="NAME", list_by="repeat", shown="the part of the path that differs")
-    baseline: str | None = shared_option(
+    against: str | None = shared_option(
         None, "Model to compare the others with.", metavar="NAME", shown="the first")
-    metrics: Sequence[str] = shared_option(
+    metric: Sequence[str] = shared_option(
         (), "Compare this score, such as calibration.ece or segmentation.miou@weather=night. "
-        "Repeat for more.", flags=("--metrics", "--metric"), metavar="ADDRESS", panel=_WHAT,
+        "Repeat for more.", metavar="ADDRESS", panel=_WHAT,
         list_by="repeat", shown="headline scores")
     every: bool = shared_option(
         False, "Compare all scores that have a better direction.", flags=("--all",), panel=_WHAT)
@@ -85,7 +85,7 @@ class CompareOptions(Settings):
 
         level = self.ci if self.intervals else None
         return Choice(
-            tuple(self.metrics), self.every, self.per_class, self.baseline, level, self.draws,
+            tuple(self.metric), self.every, self.per_class, self.against, level, self.draws,
             self.seed,
         )  # fmt: skip
 

@@ -23,6 +23,7 @@ import typer
 import typer.main
 from typer.core import TyperCommand, TyperGroup
 
+from uqeval.cli.aliases import replace_command
 from uqeval.cli.messages import silence, tell
 from uqeval.cli.parsing import Command
 from uqeval.cli.stdout import BROKEN_PIPE, guard_streams, lost_output
@@ -109,6 +110,7 @@ class _Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The one that is asked for; of one that is not there, what may be meant."""
+        args = replace_command(args)
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches
 

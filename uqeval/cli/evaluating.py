@@ -91,7 +91,7 @@ def completed(
     if not ("predictions" in data or "video" in data):
         from uqeval.config import FILE  # YAML is loaded only where the file is read
 
-        from_yaml, files = from_file(command, needs, shared.store), [FILE]
+        from_yaml, files = from_file(command, needs, shared.store, shared.quiet), [FILE]
         settings = over(from_yaml.settings, settings, shared.typed)
         everywhere = {n: v for n, v in from_yaml.everywhere.items() if n in shared.taken}
         request = over(from_yaml.data | everywhere, request, shared.typed)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from uqeval.cli.messages import warn
 from uqeval.engine.options import MachineOptions
 from uqeval.errors import UsageError, cut
 from uqeval.statistics.options import CutOptions
@@ -44,7 +45,9 @@ def over(
     return {**options, **merged, **{name: options[name] for name in options.keys() & typed}}
 
 
-def from_file(command: str, needs: str, store_name: str | None) -> StoreRequest:
+def from_file(
+    command: str, needs: str, store_name: str | None, quiet: bool = False
+) -> StoreRequest:
     """What the file says to `command`.
 
     Of the store `store_name`, else of the only one that asks for the command, or that it can
@@ -52,7 +55,7 @@ def from_file(command: str, needs: str, store_name: str | None) -> StoreRequest:
     """
     from uqeval.config import FILE
 
-    config = _config(needs, [] if store_name is None else [store_name])
+    config = _config(needs, [] if store_name is None else [store_name], quiet)
     requests = {name: (config.metrics_of(name) or {}).get(command) for name in config.stores}
     names = (
         [store_name]
@@ -103,13 +106,14 @@ def looked_at(needs: str, store_names: Sequence[str]) -> tuple[dict[str, StoreRe
     }, videos  # fmt: skip
 
 
-def _config(needs: str, store_names: Sequence[str]) -> Config:
+def _config(needs: str, store_names: Sequence[str], quiet: bool = False) -> Config:
     """The file, which has the stores `store_names`. Raises `UsageError`."""
     from uqeval.config import FILE, load_config
 
     if not Path(FILE).is_file():
         raise UsageError(f"no {needs} given, and no {FILE} in this folder; give {needs}.")
     config = load_config(FILE)
+    warn(config.notes, quiet)
     for name in store_names:
         if name not in config.stores:
             store_list = ", ".join(config.stores) or "none"

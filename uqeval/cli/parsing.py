@@ -11,6 +11,8 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperOption
 
+from uqeval.cli.aliases import replace_options
+from uqeval.cli.messages import tell
 from uqeval.disk.json import content_of
 from uqeval.errors import number_flaw, quoted
 
@@ -19,8 +21,8 @@ _HELP_ALL = "--help-all"
 #: A command of more options than this shows these of its own, and the common ones of its family.
 _MANY = 20
 _COMMON = frozenset({
-    "output", "csv", "ci", "slices", "memory", "baseline", "gallery", "gate", "labels", "metric",
-    "samples", "repeats", "reference", "uncertainty",
+    "output", "csv", "ci", "slices", "memory", "baseline", "against", "gallery", "gate", "labels",
+    "metric", "samples", "repeats", "reference", "uncertainty",
 })  # fmt: skip
 
 
@@ -74,8 +76,12 @@ class Command(TyperCommand):
         """Read the arguments. Raises `typer.BadParameter`."""
         if _HELP_ALL in args:
             self._shows_all, args = True, ["--help"]
+        args, notes = replace_options(self.name or "", args)
         try:
             arguments = super().parse_args(ctx, args)
+            if not ctx.params.get("quiet"):
+                for note in notes:
+                    tell(note)
             _check_numbers(self, ctx)
             _check_table(self, ctx)
             return arguments

@@ -10,6 +10,7 @@ import typer
 
 from uqeval.cli import options as o
 from uqeval.cli.declared import with_options
+from uqeval.cli.messages import warn
 from uqeval.cli.shared import Shared, given
 from uqeval.errors import UsageError
 from uqeval.usecases.run.outcome import RunSettings
@@ -56,6 +57,7 @@ def run(
             del over_file[name]
     stores = list(settings.stores)
     file, config = _config(paths or [], of_input, stores)
+    warn(config.notes, shared.quiet)
     o.refuse_draws_without_level(shared.typed, config.ci if shared.ci is None else shared.ci)
     if settings.uncertainty and file is not None:
         raise UsageError("--uncertainty is said in the file, under evaluate:, for each metric.")

@@ -34,7 +34,7 @@ class Choice:
 
     def __post_init__(self) -> None:
         if self.metrics and (self.every or self.per_class):
-            raise UsageError("--metrics names the scores; leave out --all and --per-class.")
+            raise UsageError("--metric names the scores; leave out --all and --per-class.")
         if self.level is not None and not 0.5 <= self.level < 1:
             raise UsageError(
                 f"--ci {self.level:g}; expected a level from 0.5 to below 1, such as 0.95."

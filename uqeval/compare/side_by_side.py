@@ -33,7 +33,7 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
     names = [model.name for model in models]
     if choice.baseline is not None and choice.baseline not in names:
         raise UsageError(
-            f"--baseline {quoted(choice.baseline)} is none of the models: {cut(', '.join(names))}."
+            f"--against {quoted(choice.baseline)} is none of the models: {cut(', '.join(names))}."
         )
     base = 0 if choice.baseline is None else names.index(choice.baseline)
     stores, warnings = common_stores(models)
@@ -62,11 +62,11 @@ def _missed(text: str, models: Sequence[Model], warnings: Sequence[str]) -> str:
     address = Address.parse(text)
     for warning in warnings:
         if address.key in warning.partition(": left out")[0].split(", "):
-            return f"--metrics {cut(text)}: {warning}."
+            return f"--metric {cut(text)}: {warning}."
     reports = [own.report for m in models for t in m.trainings for own in t.reports.values()]
     near = suggestion(reports, address)
     hint = f"; the nearest is {near}" if near and near != text else ""
-    return f"--metrics {cut(text)}: no two models have it{hint}."
+    return f"--metric {cut(text)}: no two models have it{hint}."
 
 
 class _OneStore:

@@ -16,6 +16,9 @@ from uqeval.config.yaml12 import Document, Place, read_yaml
 from uqeval.errors import UsageError, cut, number_flaw, quoted
 from uqeval.gate import Address, Limits, Rule, Waiver
 
+#: Other names of metrics: accepted with a note.
+METRIC_ALIASES = {"temporal": "tc"}
+
 #: The file that commands look for in the working folder.
 FILE = "uqeval.yaml"
 
@@ -115,15 +118,34 @@ def _check_keys(document: Document, data: dict[str, Any], above: Place) -> None:
 
 
 def _config(document: Document) -> Config:
+    notes = _replace_aliases(document)
     _check_numbers(document, document.data, ())
     try:
         config = Config.model_validate(document.data)
     except ValidationError as error:
         raise _usage_error(document, error) from None
-    config._at = document.at
+    config._at, config._notes = document.at, notes
     list(_rules(document, config.gate, ("gate",)))  # every address can be read
     _check_stores(document, config)
     return _anchored(document, config)
+
+
+def _replace_aliases(document: Document) -> tuple[str, ...]:
+    """Give metrics of another spelling their documented name. Return notes for the user."""
+    notes = []
+    evaluate = document.data.get("evaluate")
+    stores = evaluate.items() if isinstance(evaluate, dict) else ()
+    for store, metrics in [(store, m) for store, m in stores if isinstance(m, dict)]:
+        for alias in METRIC_ALIASES.keys() & metrics:
+            name, at = METRIC_ALIASES[alias], document.at(("evaluate", store, alias))
+            if name in metrics:
+                raise UsageError(f"{at}: is another name of {name}, also given; leave one out.")
+            evaluate[store] = {name if k == alias else k: v for k, v in metrics.items()}
+            for place, line in list(document.lines.items()):
+                if place[:3] == ("evaluate", store, alias):
+                    document.lines[("evaluate", store, name, *place[3:])] = line
+            notes.append(f"{at}: `{alias}` is called `{name}`; use that name.")
+    return tuple(notes)
 
 
 def _check_numbers(document: Document, value: Any, place: Place) -> None:

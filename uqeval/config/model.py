@@ -223,6 +223,12 @@ class Config(_ConfigKeys):
     """The whole of `uqeval.yaml`. Paths are those of the file until `load_config` anchors them."""
 
     _at: Callable[[tuple[str | int, ...]], str] | None = PrivateAttr(None)
+    _notes: tuple[str, ...] = PrivateAttr(())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Return notes for the user, such as other spellings that the file uses."""
+        return self._notes
 
     def at(self, *place: str) -> str:
         """What messages put before what is wrong at a place: file, line and key of a file."""

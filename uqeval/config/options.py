@@ -27,7 +27,7 @@ class SweepOptions(Settings):
     # fmt: off
     metric: Sequence[str] = shared_option(
         (), "Metric family to evaluate. Repeat for more.", metavar="FAMILY", list_by="repeat",
-        flags=("--metric", "--metrics"), common=True,
+        common=True,
         shown="segmentation and pavpu for classes; regression, sparsification and nmerci for "
         "regression")
     reference: str | None = shared_option(
