@@ -67,7 +67,7 @@ class Difference:
 
     @property
     def verdict(self) -> str | None:
-        """Whether the models differ, by the adjusted p-value, else by the interval."""
+        """Return whether the models differ, by the adjusted p-value, else by the interval."""
         if self.level is None:
             return None
         if self.p_adjusted is not None:
@@ -134,5 +134,5 @@ class Comparison:
 
     @property
     def names(self) -> list[str]:
-        """What the models are called."""
+        """Return what the models are called."""
         return [model.name for model in self.models]

@@ -41,7 +41,7 @@ def adjust(rows: Sequence[Row]) -> tuple[list[Row], int, int]:
 
 
 def _of_part(row: Row) -> bool:
-    """Whether a row is of a class or of a slice."""
+    """Return whether a row is of a class or of a slice."""
     return bool(row.address.where) or row.address.fields[0] == "per_class"
 
 

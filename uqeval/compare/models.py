@@ -30,7 +30,7 @@ class Model:
 def load_models(
     paths: Sequence[str], replicates: Sequence[Sequence[str]] = (), names: Sequence[str] = ()
 ) -> list[Model]:
-    """The models at `paths`, one each, then those trained several times, `replicates`.
+    """Return the models at `paths`, one each, then those trained several times, `replicates`.
 
     A path is a report, or a folder of reports; one folder alone stands for the reports in it.
     `names` of all models (none: the shortest part of each path that tells it from the others).
@@ -59,8 +59,9 @@ def load_models(
 
 
 def common_stores(models: Sequence[Model]) -> tuple[list[str], list[str]]:
-    """The stores of which every training has a report, and warnings of the others; one report each
-    are of one store whatever they are called. Raises `UsageError` where there is none."""
+    """Return the stores of which every training has a report, and warnings of the others; one
+    report each are of one store whatever they are called. Raises `UsageError` where there is none.
+    """
     held = [list(own.reports) for model in models for own in model.trainings]
     if all(len(own) == 1 for own in held):
         return [""], []
@@ -77,7 +78,7 @@ def common_stores(models: Sequence[Model]) -> tuple[list[str], list[str]]:
 
 
 def report_of(training: Training, store: str) -> Named:
-    """A training's report of a store, "" being the only one."""
+    """Return a training's report of a store, "" being the only one."""
     return training.reports[store] if store else next(iter(training.reports.values()))
 
 
@@ -88,7 +89,7 @@ def _trainings(paths: Sequence[str], alone: bool) -> list[Training]:
 
 
 def _short_names(paths: Sequence[Path]) -> list[str]:
-    """The shortest part of each path that tells it from the others. Raises `UsageError`."""
+    """Return the shortest part of each path that tells it from the others. Raises `UsageError`."""
     whole = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100 - no link is followed
     steps = [path.parts if path.is_dir() else path.with_suffix("").parts for path in whole]
     for path, own in zip(paths, whole, strict=True):
@@ -104,7 +105,7 @@ def _short_names(paths: Sequence[Path]) -> list[str]:
 
 
 def _common(names: Sequence[str]) -> str:
-    """What several trainings are called together: what their names begin with."""
+    """Return what several trainings are called together: what their names begin with."""
     if len(names) == 1:
         return names[0]
     end = 0

@@ -58,7 +58,7 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
 
 
 def _missed(text: str, models: Sequence[Model], warnings: Sequence[str]) -> str:
-    """Why an address that was asked for is in no table."""
+    """Return why an address that was asked for is in no table."""
     address = Address.parse(text)
     for warning in warnings:
         if address.key in warning.partition(": left out")[0].split(", "):
@@ -91,7 +91,7 @@ class _OneStore:
         self._check_items()
 
     def rows(self) -> list[Row]:
-        """A row for each score that at least two models have, or that the only one has."""
+        """Return a row for each score that at least two models have, or that the only one has."""
         kept = [text for text in self._addresses() if self._refused.get(text.key) is None]
         found: dict[Address, list[list[Found | Absent]]] = {}
         for address in kept:
@@ -115,7 +115,7 @@ class _OneStore:
         return [self._row(address, own, drawn) for address, own in found.items()]
 
     def _addresses(self) -> list[Address]:
-        """What is compared, whichever model has it."""
+        """Return what is compared, whichever model has it."""
         if self.choice.metrics:
             asked = [Address.parse(text) for text in self.choice.metrics]
             return [dataclasses.replace(own, store=None) for own in asked
@@ -146,7 +146,7 @@ class _OneStore:
 
     @cached_property
     def _refused(self) -> dict[str, str]:
-        """Why results of a key cannot be compared, by key."""
+        """Return why results of a key cannot be compared, by key."""
         found: dict[str, str] = {}
         for key in dict.fromkeys(key for one in self._all for key in one.report.results):
             first, *others = [one for one in self._all if key in one.report.results]
@@ -243,7 +243,7 @@ class _OneStore:
         return found
 
     def _slice(self, address: Address) -> tuple[str, ...]:
-        """The shared items of an address's slice; all without one."""
+        """Return the shared items of an address's slice; all without one."""
         if not address.where:
             return self.names
         inside = set(self.names)
@@ -301,7 +301,7 @@ class _OneStore:
 
 
 def _place(address: Address) -> tuple[bool, int]:
-    """Where a score stands under its key: headlines first, classes last."""
+    """Return where a score stands under its key: headlines first, classes last."""
     headlines = glossary.headlines(address.metric)
     field = ".".join(address.fields)
     place = headlines.index(field) if field in headlines else len(headlines)
@@ -313,7 +313,7 @@ def _names(one: Named) -> tuple[str, ...]:
 
 
 def _stateless(reports: Sequence[Named]) -> str:
-    """Why a model has no states; empty where it has."""
+    """Return why a model has no states; empty where it has."""
     for one in reports:
         if one.report.states is None:
             return f"{one.path} has no states beside it"
@@ -323,7 +323,7 @@ def _stateless(reports: Sequence[Named]) -> str:
 
 
 def _with_ranks(row: Row, together: PairedComparison | None) -> Row:
-    """The row with its best cells marked, and with places and how sure they are."""
+    """Return the row with its best cells marked, and with places and how sure they are."""
     values = [cell.value for cell in row.cells]
     known = [value for value in values if value is not None]
     if row.direction is None or len(known) < 2:

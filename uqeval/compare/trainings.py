@@ -39,7 +39,7 @@ def mean_interval(mean: float, std: float, count: int, level: float) -> Interval
 
 
 def _reason(found: Sequence[Found | Absent], values: Sequence[float | None]) -> str:
-    """Why a model has no score."""
+    """Return why a model has no score."""
     reason = "the report has no such score"
     for own, value in zip(found, values, strict=True):
         if isinstance(own, Found) and value is None:

@@ -68,7 +68,9 @@ def read_into(descriptor: int, buffer: memoryview, begin: int) -> memoryview:
 
 
 def is_file(path: str | Path) -> bool:
-    """Whether `path` is a regular file, or a link to one; False where that cannot be told."""
+    """Return whether `path` is a regular file, or a link to one; False where that cannot be
+    told.
+    """
     try:
         return stat.S_ISREG(Path(path).stat().st_mode)
     except (OSError, ValueError):
@@ -92,7 +94,7 @@ def read_bytes(path: str | Path, most: int = MOST_BYTES) -> bytes:
 
 
 def _size_text(size: int) -> str:
-    """A limit in words."""
+    """Return a limit in words."""
     units = ((1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
     in_units = ((size // unit, name) for unit, name in units if size % unit == 0)
     return " ".join(map(str, next(in_units, (size, "bytes"))))
@@ -108,13 +110,15 @@ def read_text(path: str | Path, encoding: str = "utf-8", most: int = MOST_BYTES)
 
 
 def resolved(path: str | os.PathLike[str]) -> Path:
-    """The absolute path with links followed; a loop of links is left as it is, without an error."""
+    """Return the absolute path with links followed; a loop of links is left as it is, without an
+    error.
+    """
     # Unlike these, Path.resolve raises on a loop, and Path.expanduser for a user that is not there.
     return Path(os.path.realpath(os.path.expanduser(path)))  # noqa: PTH111
 
 
 def stream_of(path: str | Path) -> int | None:
-    """The descriptor that a path such as /dev/stdout names; None for an ordinary path."""
+    """Return the descriptor that a path such as /dev/stdout names; None for an ordinary path."""
     text = str(path)
     descriptors = {"/dev/stdout": 1, "/dev/stderr": 2}
     for folder in ("/dev/fd/", "/proc/self/fd/"):

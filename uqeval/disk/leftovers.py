@@ -31,7 +31,7 @@ def hold(file: int) -> None:
 
 
 def own_name(path: Path) -> Path:
-    """Where this process writes what is to come to `path`."""
+    """Return where this process writes what is to come to `path`."""
     return path.with_name(f"{path.name}.{os.getpid()}")
 
 

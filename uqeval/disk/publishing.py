@@ -239,7 +239,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def hidden_path(path: Path) -> Path:
-    """A hidden name in the folder of `path`, unique to this process and call.
+    """Return a hidden name in the folder of `path`, unique to this process and call.
 
     `uqeval.disk.leftovers` finds by it what a killed process has left.
     """
@@ -302,7 +302,7 @@ def _exchange(first: Path, second: Path) -> bool:
 
 @cache
 def _renameat2() -> Any:
-    """Linux's renameat2, or None elsewhere."""
+    """Return Linux's renameat2, or None elsewhere."""
     try:
         function = ctypes.CDLL(None, use_errno=True).renameat2
     except (OSError, AttributeError):

@@ -75,7 +75,9 @@ class Address:
 
     @property
     def key(self) -> str:
-        """The metric's key in a report: `pavpu`, `pavpu[window=7]`, `calibration@boundary:8`."""
+        """Return the metric's key in a report: `pavpu`, `pavpu[window=7]`,
+        `calibration@boundary:8`.
+        """
         return str(Key(self.metric, self.variant, self.region))
 
     @classmethod
@@ -86,7 +88,7 @@ class Address:
 
     @property
     def within(self) -> str:
-        """The address without store and slice, which is how a report keys its intervals."""
+        """Return the address without store and slice, which is how a report keys its intervals."""
         variant = "" if self.variant is None else f"[{_quoted(self.variant, '[]')}]"
         region = "" if self.region is None else f"@{_quoted(self.region, './=,@')}"
         fields = "".join(f".{_quoted(field, '/.@')}" for field in self.fields)
@@ -94,17 +96,19 @@ class Address:
 
     @property
     def slice_keys(self) -> Iterator[str]:
-        """How a report may key the slice: its conditions in any order, as written first."""
+        """Yield how a report may key the slice: its conditions in any order, as written first."""
         for order in itertools.permutations(self.where[:6]):
             yield slice_key(order)
 
     def at(self, store: str) -> Address:
-        """The same value of one report."""
+        """Return the same value of one report."""
         return dataclasses.replace(self, store=store)
 
 
 def slice_key(where: Iterable[tuple[str, str]]) -> str:
-    """How a report keys the slice of these columns and values: as it stands in an address."""
+    """Return how a report keys the slice of these columns and values: as it stands in an
+    address.
+    """
     return ",".join(f"{_quoted(c, '=,@')}={_quoted(v, '=,@')}" for c, v in where)
 
 

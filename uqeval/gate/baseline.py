@@ -26,7 +26,7 @@ class Pair:
 
     @property
     def paired(self) -> bool:
-        """Whether both are of the same items and ground truth."""
+        """Return whether both are of the same items and ground truth."""
         return not self.difference
 
 
@@ -45,7 +45,7 @@ def refuse_unused_baseline(rules: Sequence[Rule]) -> None:
 
 
 def pairs_of(reports: Sequence[Named], baseline: Sequence[Named]) -> dict[str, Pair]:
-    """The baseline of each report by its name: that of the same name, or one against one."""
+    """Return the baseline of each report by its name: that of the same name, or one against one."""
     if len(reports) == len(baseline) == 1:
         matched = {reports[0].name: baseline[0]}
     else:
@@ -61,7 +61,9 @@ def pairs_of(reports: Sequence[Named], baseline: Sequence[Named]) -> dict[str, P
 
 
 def _difference(report: Report, baseline: Report) -> str:
-    """How the items differ: their names, or the ground truth; empty where they are the same."""
+    """Return how the items differ: their names, or the ground truth; empty where they are
+    the same.
+    """
     mine = [str(item.get("name")) for item in report.items]
     theirs = [str(item.get("name")) for item in baseline.items]
     if mine != theirs:
@@ -76,7 +78,7 @@ def _difference(report: Report, baseline: Report) -> str:
 
 
 def truth_of(report: Report) -> Any:
-    """The fingerprint of what a report was evaluated against; None where it says none."""
+    """Return the fingerprint of what a report was evaluated against; None where it says none."""
     truth = report.inputs.get("labels") or report.inputs.get("target") or {}
     return truth.get("fingerprint") if isinstance(truth, dict) else None
 
@@ -92,7 +94,7 @@ def refuse_other_settings(place: str, now: Named, baseline: Named, key: str) -> 
 
 
 def other_setting(report: Report, baseline: Report, key: str) -> tuple[str, Any, Any] | None:
-    """The first setting in which a metric of two reports differs, and what it is in each."""
+    """Return the first setting in which a metric of two reports differs, and what it is in each."""
     mine, theirs = _settings(report, key), _settings(baseline, key)
     taken = mine.pop(_TAKEN, None) or theirs.pop(_TAKEN, None)
     theirs.pop(_TAKEN, None)

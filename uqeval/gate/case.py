@@ -119,7 +119,7 @@ class Case:
         return self.pair.baseline
 
     def _base(self) -> Found:
-        """The same value in the baseline."""
+        """Return the same value in the baseline."""
         other = self._other
         base = find(other.report, self.found.address)
         if isinstance(base, Absent):
@@ -128,7 +128,7 @@ class Case:
         return base
 
     def _measured(self, base: Found | None) -> tuple[Fraction | None, str | None]:
-        """What is held against the limit: the value, or how far it fell or rose."""
+        """Return what is held against the limit: the value, or how far it fell or rose."""
         if self.found.value is None:
             return None, self.found.reason
         value = _exact(self.found.value)
@@ -144,14 +144,14 @@ class Case:
         return (-change if "drop" in self.kind else change), None
 
     def _status(self, low: Fraction, high: Fraction) -> Status:
-        """All of the interval inside the limit, all outside, or neither."""
+        """Return all of the interval inside the limit, all outside, or neither."""
         limit = _exact(self.limit)
         if self.kind == "min":
             return "pass" if low >= limit else "fail" if high < limit else "inconclusive"
         return "pass" if high <= limit else "fail" if low > limit else "inconclusive"
 
     def _interval(self, level: float) -> Interval:
-        """The interval of what is measured."""
+        """Return the interval of what is measured."""
         found = self.found
         if not self._of_change:
             kept = _kept(found, level)
@@ -213,13 +213,13 @@ class Case:
 
 
 def _names(part: Any) -> set[str]:
-    """The names of the items of a slice's record."""
+    """Return the names of the items of a slice's record."""
     names = part.get("names") if isinstance(part, dict) else None
     return {str(name) for name in names} if isinstance(names, list) else set()
 
 
 def _kept(found: Found, level: float) -> Interval | None:
-    """The interval that the report holds at a level."""
+    """Return the interval that the report holds at a level."""
     record = found.intervals.get(found.address.within)
     if not isinstance(record, dict) or found.value is None:
         return None
@@ -239,5 +239,5 @@ def _kept(found: Found, level: float) -> Interval | None:
 
 
 def _exact(value: float) -> Fraction:
-    """The decimal that a number is written as: 0.8 − 0.79 is 0.01, not a little more."""
+    """Return the decimal that a number is written as: 0.8 − 0.79 is 0.01, not a little more."""
     return Fraction(repr(value))

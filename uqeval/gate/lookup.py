@@ -48,7 +48,9 @@ class Absent:
 
 
 def find(report: Report, address: Address) -> Found | Absent:
-    """The value at `address`, whatever its store. Raises `StoreError` for a damaged report."""
+    """Return the value at `address`, whatever its store. Raises `StoreError` for a damaged
+    report.
+    """
     results, intervals, items, small = report.results, report.intervals, len(report.items), False
     inside = None
     if address.where:
@@ -97,7 +99,7 @@ def find(report: Report, address: Address) -> Found | Absent:
 
 
 def _row(rows: list[Any], name: str) -> tuple[Any, str | list[str]]:
-    """The row of a name, of a class id, or of a number from 0 where rows have neither."""
+    """Return the row of a name, of a class id, or of a number from 0 where rows have neither."""
     named = [row for row in rows if isinstance(row, dict) and "class" in row]
     if not named:
         if name.isascii() and name.isdigit() and int(name) < len(rows):
@@ -147,7 +149,7 @@ def _no_number(address: Address, value: Any) -> Absent:
 
 
 def suggestion(reports: Iterable[Report], address: Address) -> str | None:
-    """The valid address nearest to one that names nothing."""
+    """Return the valid address nearest to one that names nothing."""
     valid: dict[str, None] = {}
     for report in reports:
         parts = [("", report.results)]
@@ -173,7 +175,7 @@ def _in_class(address: Address) -> bool:
 
 
 def addresses_in(key: str, record: Any) -> Iterable[str]:
-    """The addresses of all values of a result, undefined ones too."""
+    """Yield the addresses of all values of a result, undefined ones too."""
     start = Address.of_key(key)
 
     def walk(value: Any, path: tuple[str, ...]) -> Iterable[str]:

@@ -25,7 +25,7 @@ def moved_by(
     highest: bool,
     resampler: Resampler | None,
 ) -> dict[str, tuple[Mover, ...]]:
-    """`items`, `groups` and `classes`, worst first. `highest`: high values are the worst.
+    """Return `items`, `groups` and `classes`, worst first. `highest`: high values are the worst.
 
     Items and groups by what leaving each out changes, as saved states say; only harmful ones, and
     none without states. Classes by their change where there is a baseline `other`, else by their
@@ -56,7 +56,7 @@ def _ranked(now: dict[str, float], before: dict[str, float], highest: bool) -> l
 
 
 def _of_classes(results: dict[str, Any], address: Address) -> dict[str, float]:
-    """The value of every class on its own."""
+    """Return the value of every class on its own."""
     record = results.get(address.key)
     rows = record.get("per_class") if isinstance(record, dict) else None
     if not isinstance(rows, list) or address.fields[0] == "per_class":

@@ -21,7 +21,7 @@ _GIVEN = ("threshold_from",)
 
 
 def notes_on(units: Units) -> Iterator[str]:
-    """How few units an interval rests on."""
+    """Yield how few units an interval rests on."""
     if units.effective is not None and units.effective < FEW:
         few = units.effective < FEW_EFFECTIVE
         lag1 = "" if units.lag1 is None else f" (lag-1 autocorrelation {units.lag1:.2f})"
@@ -38,7 +38,7 @@ def notes_on(units: Units) -> Iterator[str]:
 
 
 def notes_on_value(report: Report, found: Found) -> Iterator[str]:
-    """What was fitted on the evaluated items, and that a value is biased."""
+    """Yield what was fitted on the evaluated items, and that a value is biased."""
     address, settings = found.address, report.settings.get(found.address.key)
     settings = settings if isinstance(settings, dict) else {}
     field = address.fields[-1]

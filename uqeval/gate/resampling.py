@@ -41,22 +41,22 @@ class Interval:
 
     @property
     def unit(self) -> str:
-        """What one unit is."""
+        """Return what one unit is."""
         return self.units.name
 
     @property
     def count(self) -> int:
-        """The number of units in which the value is defined; 0 where it is not known."""
+        """Return the number of units in which the value is defined; 0 where it is not known."""
         return self.units.defined or 0
 
     @property
     def exact(self) -> bool:
-        """Whether these are the exact bounds of two shares without events."""
+        """Return whether these are the exact bounds of two shares without events."""
         return self.method == "clopper-pearson"
 
     @property
     def negated(self) -> Interval:
-        """The interval of the number's negative."""
+        """Return the interval of the number's negative."""
         return replace(self, low=-self.high, high=-self.low)
 
 
@@ -86,15 +86,15 @@ class Resampler(Protocol):
     """
 
     def units(self, report: Path, address: Address) -> Units:
-        """The items, pairs or groups that the value is computed from."""
+        """Return the items, pairs or groups that the value is computed from."""
 
     def interval(self, report: Path, address: Address, level: float) -> Interval:
-        """The interval of the value."""
+        """Return the interval of the value."""
 
     def change(
         self, report: Path, baseline: Path, address: Address, level: float, relative: bool
     ) -> Interval:
-        """The interval of the value less the baseline's, from pairs of the same items.
+        """Return the interval of the value less the baseline's, from pairs of the same items.
 
         `relative`: as a fraction of the absolute value of the baseline's.
         """
@@ -102,7 +102,8 @@ class Resampler(Protocol):
     def movers(
         self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
     ) -> list[Mover]:
-        """The items that moved the value, or with a baseline its change, most towards failing.
+        """Return the items that moved the value, or with a baseline its change, most towards
+        failing.
 
         By leaving each out, worst first. `sign`: 1 where high values pass, -1 where low ones do.
         """
@@ -110,4 +111,6 @@ class Resampler(Protocol):
     def group_movers(
         self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
     ) -> list[Mover]:
-        """The groups, or sequences of a video, likewise; none of a report that has items alone."""
+        """Return the groups, or sequences of a video, likewise; none of a report that has items
+        alone.
+        """

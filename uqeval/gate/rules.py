@@ -58,7 +58,7 @@ class Limits(BaseModel):
         return self
 
     def given(self) -> Iterator[tuple[Kind, float]]:
-        """The limits that are set."""
+        """Yield the limits that are set."""
         for kind in KINDS:
             if (limit := getattr(self, kind)) is not None:
                 yield kind, limit
@@ -85,7 +85,7 @@ class Rule:
 
     @property
     def place(self) -> str:
-        """What messages call it."""
+        """Return what messages call it."""
         return f"{self.file}:{self.line}: {self.address}"
 
 

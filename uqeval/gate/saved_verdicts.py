@@ -23,7 +23,9 @@ _VERDICT = TypeAdapter(Verdict)
 
 
 def load_verdicts(path: str | Path) -> Judgement:
-    """The verdicts of a file that `uqeval gate -o` wrote. Raises `StoreError` if it is none."""
+    """Return the verdicts of a file that `uqeval gate -o` wrote. Raises `StoreError` if it
+    is none.
+    """
     try:
         record = read_json(path)
     except OSError as error:

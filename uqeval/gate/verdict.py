@@ -48,7 +48,9 @@ class Verdict:
 
     @property
     def inconclusive(self) -> bool:
-        """Whether the interval contains the limit, or there is none; also where that is waived."""
+        """Return whether the interval contains the limit, or there is none; also where that is
+        waived.
+        """
         waived = self.waiver is not None and self.waiver.instead_of == "inconclusive"
         return self.status == "inconclusive" or waived
 
@@ -68,16 +70,16 @@ class Judgement:
 
     @property
     def passed(self) -> bool:
-        """Whether the gate is passed: by all rules, those of failed stores too."""
+        """Return whether the gate is passed: by all rules, those of failed stores too."""
         return not self.not_evaluated and not self.failed
 
     @property
     def failed(self) -> bool:
-        """Whether some limit does not hold."""
+        """Return whether some limit does not hold."""
         return any(verdict.counts_as == "fail" for verdict in self.verdicts)
 
     def count(self, status: Status) -> int:
-        """How many verdicts there are of a status."""
+        """Return how many verdicts there are of a status."""
         return sum(verdict.status == status for verdict in self.verdicts)
 
     def dated(self, today: date | None) -> Judgement:

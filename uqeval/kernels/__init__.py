@@ -11,7 +11,7 @@ from typing import Any
 
 
 def __getattr__(name: str) -> Any:
-    """The module `name` of this package, loaded now."""
+    """Return the module `name` of this package, loaded now."""
     try:
         return import_module(f"uqeval.kernels.{name}")
     except ModuleNotFoundError as error:

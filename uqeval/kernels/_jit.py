@@ -68,7 +68,7 @@ def kernel(function: Callable[..., Any]) -> Any:
 
 
 def _reinterpret(source: Any, target: Any) -> Any:
-    """An intrinsic that reads the bits of a `source` number as a `target` number."""
+    """Return an intrinsic that reads the bits of a `source` number as a `target` number."""
 
     @intrinsic
     def reinterpret(typing_context: Any, value: Any) -> Any:
@@ -81,7 +81,9 @@ def _reinterpret(source: Any, target: Any) -> Any:
 
 
 def _has_float16(codegen: Any) -> bool:
-    """Whether the CPU that is compiled for converts float16: x86 with F16C, and any ARM64."""
+    """Return whether the CPU that is compiled for converts float16: x86 with F16C, and any
+    ARM64.
+    """
     _, _, features = codegen.magic_tuple()
     return "+f16c" in features.split(",") or platform.machine() in ("aarch64", "arm64")
 

@@ -28,7 +28,7 @@ _FACTORS = 512
 
 
 def _normal() -> NDArray[np.float64]:
-    """erf(z/√2) and the density φ(z) at each node, [which, node]."""
+    """Return erf(z/√2) and the density φ(z) at each node, [which, node]."""
     z = [k / _NODES for k in range(int(_NODES * _LINE) + 1)]
     erf = [math.erf(v / _SQRT2) for v in z]
     return np.array([erf, [math.exp(-0.5 * v * v) / math.sqrt(2.0 * math.pi) for v in z]])

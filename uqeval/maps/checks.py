@@ -29,12 +29,14 @@ class SumCheck:
     x0: int = 0
 
     def fresh(self) -> NDArray[Any]:
-        """Extremes [least, largest] before any sum has come."""
+        """Return extremes [least, largest] before any sum has come."""
         unit_sum = 1.0 / self.unit
         return np.full(2, unit_sum if self.dtype.kind == "f" else round(unit_sum), self.dtype)
 
     def broken(self, extremes: NDArray[Any]) -> bool:
-        """Whether some sample's class sum lies outside the tolerance (or is not a number)."""
+        """Return whether some sample's class sum lies outside the tolerance (or is not a
+        number).
+        """
         low, high = float(extremes[0]) * self.unit, float(extremes[1]) * self.unit
         return not (1.0 - self.tolerance <= low and high <= 1.0 + self.tolerance)
 

@@ -26,26 +26,26 @@ class MapSource(Protocol):
 
     @property
     def items(self) -> int:
-        """How many items there are."""
+        """Return how many items there are."""
 
     @property
     def samples(self) -> int | None:
-        """How many samples or members a pixel has; None for maps."""
+        """Return how many samples or members a pixel has; None for maps."""
 
     def size(self, item: int) -> tuple[int, int]:
-        """Height and width of an item."""
+        """Return height and width of an item."""
 
     def want(self, names: Sequence[str]) -> None:
         """Say which maps `read` shall give. Raises `UqevalError` for what there is not."""
 
     def batches(self) -> list[range]:
-        """Items that are read together."""
+        """Return items that are read together."""
 
     def batch_bytes(self, batch: range) -> int:
-        """Peak bytes that reading a batch takes."""
+        """Return peak bytes that reading a batch takes."""
 
     def read(self, batch: range, heartbeat: Heartbeat = ...) -> list[Maps]:
-        """The wanted maps [y, x] of the items of a batch."""
+        """Return the wanted maps [y, x] of the items of a batch."""
 
 
 class MappedSource(MapSource, Protocol):
@@ -57,4 +57,4 @@ class MappedSource(MapSource, Protocol):
         """Say which of the wanted maps the next pass reads."""
 
     def maps_bytes(self) -> int:
-        """Bytes of the wanted maps of all items."""
+        """Return bytes of the wanted maps of all items."""

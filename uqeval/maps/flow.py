@@ -35,7 +35,7 @@ class Estimator:
         self._kept = threading.local()
 
     def __call__(self, previous: NDArray[Any], next_: NDArray[Any]) -> NDArray[np.float32]:
-        """Flow float32 [y, x, 2] as (dx, dy) in pixels, on the grid of `previous`.
+        """Return flow float32 [y, x, 2] as (dx, dy) in pixels, on the grid of `previous`.
 
         `previous`, `next_`: uint8 [y, x] of one size; previous(p) ≈ next(p + flow(p)). Below full
         scale both are made smaller by area, and the flow larger bilinearly and times the true ratio
@@ -58,7 +58,7 @@ class Estimator:
         return flow
 
     def record(self) -> dict[str, Any]:
-        """All that the flow depends on beside the images, as JSON can hold it."""
+        """Return all that the flow depends on beside the images, as JSON can hold it."""
         return {
             "name": self.method.name,
             "id": self.method.id,
@@ -69,7 +69,7 @@ class Estimator:
         }
 
     def working_bytes(self, pixels: int) -> int:
-        """Most bytes that a call takes at once, its result included.
+        """Return most bytes that a call takes at once, its result included.
 
         Measured at 1024×2048 with OpenCV 5.0 and scikit-image 0.26, and rounded up by a tenth:
         Farnebäck 79 to 86 bytes a pixel, DIS ultrafast 11, fast 23, medium 60 (finest scale 0: 209
@@ -107,7 +107,7 @@ class Estimator:
 
 
 def grey(rgb: NDArray[Any]) -> NDArray[np.uint8]:
-    """Grey uint8 [y, x] of decoded colours uint8 [y, x, 3]: 0.299 R + 0.587 G + 0.114 B."""
+    """Return grey uint8 [y, x] of decoded colours uint8 [y, x, 3]: 0.299 R + 0.587 G + 0.114 B."""
     import cv2
 
     grey_image: NDArray[np.uint8] = cv2.cvtColor(rgb, cv2.COLOR_RGB2GRAY)
@@ -151,7 +151,9 @@ def _farneback(p: dict[str, Any], previous: NDArray[Any], next_: NDArray[Any]) -
 
 
 def _dis(method: FlowMethod, p: dict[str, Any], size: tuple[int, ...]) -> Any:
-    """OpenCV's DIS for images of this size. Raises `DataError` for one that it cannot work on."""
+    """Return OpenCV's DIS for images of this size. Raises `DataError` for one that it cannot work
+    on.
+    """
     import cv2
 
     patch = p["patch_size"]

@@ -28,7 +28,7 @@ class FlowCache:
     def get(
         self, estimator: Estimator, previous: NDArray[Any], next_: NDArray[Any]
     ) -> NDArray[np.float32]:
-        """`estimator(previous, next_)`, read if it is there, else estimated and kept.
+        """Return `estimator(previous, next_)`, read if it is there, else estimated and kept.
 
         A file that is damaged is replaced; a disk that is full keeps nothing, and is no error.
         """
@@ -40,7 +40,7 @@ class FlowCache:
         return flow
 
     def path(self, estimator: Estimator, previous: NDArray[Any], next_: NDArray[Any]) -> Path:
-        """Where the flow between two images is kept."""
+        """Return where the flow between two images is kept."""
         digest = hashlib.sha256()
         record = [estimator.record(), previous.shape, next_.shape]
         digest.update(json.dumps(record, sort_keys=True, allow_nan=False).encode())

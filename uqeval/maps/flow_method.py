@@ -93,7 +93,7 @@ class FlowMethod:
 
     @property
     def id(self) -> str:
-        """The one way to write it: `farneback:winsize=21`, `dis:medium`, `dis:fast@0.5`.
+        """Return the one way to write it: `farneback:winsize=21`, `dis:medium`, `dis:fast@0.5`.
 
         Defaults are left out; the same flow has the same id however it was written.
         """
@@ -105,7 +105,8 @@ class FlowMethod:
 
 
 def flow_method(text: str, scale: float = 1.0) -> FlowMethod:
-    """The flow that `text` names: one of `CHOICES`, with changed parameters behind it, or an `id`.
+    """Return the flow that `text` names: one of `CHOICES`, with changed parameters behind it, or an
+    `id`.
 
     Raises `UsageError` for an unknown name, preset or parameter, and for values that the estimator
     does not bear.

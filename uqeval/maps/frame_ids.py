@@ -25,7 +25,9 @@ class FrameIds(Protocol):
     where: str
 
     def read(self, frame: int, size: tuple[int, ...]) -> NDArray[Any]:
-        """The ids of a frame of this height and width. Raises `StoreError` or `DataError`."""
+        """Return the ids of a frame of this height and width. Raises `StoreError` or
+        `DataError`.
+        """
 
 
 class StoredIds:
@@ -48,7 +50,7 @@ class StoredIds:
         self.resize = resize
 
     def read(self, frame: int, size: tuple[int, ...]) -> NDArray[Any]:
-        """The ids of a frame."""
+        """Return the ids of a frame."""
         place = self.places[frame]
         assert place is not None
         plane = self.planes.read(place)
@@ -75,7 +77,7 @@ class ReducedIds:
         self._lock = threading.Lock()
 
     def read(self, frame: int, size: tuple[int, ...]) -> NDArray[Any]:
-        """The ids of a frame."""
+        """Return the ids of a frame."""
         item = self.places[frame]
         batch = self._batch_of[item]
         if len(batch) == 1:
@@ -95,7 +97,8 @@ class ReducedIds:
 def fitted(
     ids: NDArray[Any], size: tuple[int, ...], where: str, noun: str, resize: bool
 ) -> NDArray[Any]:
-    """Ids [y, x] of their frame's size; others are resized by nearest neighbour if that is wished.
+    """Return ids [y, x] of their frame's size; others are resized by nearest neighbour if that is
+    wished.
 
     The source of pixel i of n is ⌊(i + ½)·m/n⌋ of m. Raises `StoreError` for another size.
     """

@@ -61,7 +61,8 @@ def label_map(
     size: tuple[int, int],
     noun: str = "labels",
 ) -> NDArray[Any]:
-    """The ids of a plane [y, x] of labels as uint8 (above 255 classes uint16); void is its maximum.
+    """Return the ids of a plane [y, x] of labels as uint8 (above 255 classes uint16); void is its
+    maximum.
 
     `noun`: what messages call them, where they are predicted ids that may be void.
 

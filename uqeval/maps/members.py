@@ -34,7 +34,7 @@ def fits_float32(dtype: np.dtype[Any]) -> bool:
 
 
 def _none() -> NDArray[Any]:
-    """Bad values: how many, and the first place."""
+    """Return bad values: how many, and the first place."""
     return np.array([0, _NOWHERE], np.int64)
 
 
@@ -82,45 +82,47 @@ class Members:
 
     @property
     def count(self) -> int:
-        """M."""
+        """Return M."""
         return self.means.samples
 
     @property
     def arrays(self) -> list[StoredArray]:
-        """The distinct arrays that hold the numbers."""
+        """Return the distinct arrays that hold the numbers."""
         return [array for s in (self.means, self.spreads) if s for array in s.arrays]
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """The array that says σ, if there is one."""
+        """Return the array that says σ, if there is one."""
         return (self.spreads.kind,) if self.spreads is not None else ()
 
     @property
     def has_sigma(self) -> bool:
-        """Whether there is a standard deviation."""
+        """Return whether there is a standard deviation."""
         return self.spreads is not None or self.count > 1
 
     def size(self, item: int) -> tuple[int, int]:
-        """Height and width of an item."""
+        """Return height and width of an item."""
         return self.means.size(item)
 
     def batches(self) -> list[range]:
-        """Items that have to be read together because chunks hold several of them."""
+        """Return items that have to be read together because chunks hold several of them."""
         found = [stack.batches() for stack in (self.means, self.spreads) if stack]
         return max(found, key=lambda batches: len(batches[0]))
 
     def tile_bytes(self, batch: range) -> int:
-        """Bytes of the largest tile, decoded, and of one member of it as the kernel takes it."""
+        """Return bytes of the largest tile, decoded, and of one member of it as the kernel takes
+        it.
+        """
         return 2 * max(s.tile_bytes(batch) for s in (self.means, self.spreads) if s)
 
     @property
     def single(self) -> bool:
-        """Whether what one member says is what there is: nothing is accumulated."""
+        """Return whether what one member says is what there is: nothing is accumulated."""
         return self.count == 1 and not self.skip_nan
 
     @property
     def float32(self) -> frozenset[str]:
-        """The maps that are float32, as they are stored; the others are float64."""
+        """Return the maps that are float32, as they are stored; the others are float64."""
         if not self.single:
             return frozenset()
         spreads = self.spreads
@@ -131,7 +133,7 @@ class Members:
 
     @property
     def pixel_bytes(self) -> int:
-        """Bytes of accumulators a pixel."""
+        """Return bytes of accumulators a pixel."""
         if self.single:
             return 0
         return 12 + 24 * (self.count > 1) + 8 * (self.spreads is not None)
@@ -326,7 +328,7 @@ class Members:
 
 
 def _value(stack: Stack, item: int, member: int, y: int, x: int) -> float:
-    """One stored number, read again for a message."""
+    """Return one stored number, read again for a message."""
     for box in stack.boxes(item):
         if box.y0 <= y < box.y1 and box.x0 <= x < box.x1:
             for tile in stack.tiles(range(item, item + 1), box):
@@ -337,7 +339,7 @@ def _value(stack: Stack, item: int, member: int, y: int, x: int) -> float:
 
 
 def _plain(stack: Stack, tile: Tile, t: int) -> NDArray[Any]:
-    """One member of a tile [y, x] as the kernels take it: float32 or float64, C order."""
+    """Return one member of a tile [y, x] as the kernels take it: float32 or float64, C order."""
     values = tile.values[t]
     if values.ndim == 3:  # a class axis of one class
         values = values[0]

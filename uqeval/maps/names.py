@@ -28,7 +28,7 @@ class Betas:
     count: int = 1
 
     def values(self) -> list[float]:
-        """The β, ascending."""
+        """Return the β, ascending."""
         if self.step:
             return [self.lowest + j * self.step for j in range(self.count)]
         return [self.lowest * 2.0**j for j in range(self.count)]
@@ -80,12 +80,12 @@ def form_of(
 
 
 def of_reference(name: str) -> str:
-    """What a map of the reference is called beside those of the predictions."""
+    """Return what a map of the reference is called beside those of the predictions."""
     return f"reference/{name}"
 
 
 def of_subset(subset: int, name: str) -> str:
-    """What a map of one subset of the samples is called among those of many."""
+    """Return what a map of one subset of the samples is called among those of many."""
     return f"{subset}/{name}"
 
 
@@ -117,12 +117,12 @@ MOST_CLASSES = 65535
 
 
 def void_of(classes: int) -> int:
-    """The value that marks void pixels in a `label` map: the largest of its dtype."""
+    """Return the value that marks void pixels in a `label` map: the largest of its dtype."""
     return 255 if classes <= 255 else 65535
 
 
 def id_dtype(classes: int) -> str:
-    """The dtype of `label` and `prediction` maps: class ids and one more value for void."""
+    """Return the dtype of `label` and `prediction` maps: class ids and one more value for void."""
     if classes > MOST_CLASSES:
         raise UsageError(f"{classes} classes; at most {MOST_CLASSES} can be evaluated.")
     return "uint8" if classes <= 255 else "uint16"
@@ -164,19 +164,19 @@ class TrackRules:
 
 
 def of_tracks(flow: str, rules: TrackRules) -> str:
-    """The name of the counts of tracks by these rules along the flow of this name."""
+    """Return the name of the counts of tracks by these rules along the flow of this name."""
     return f"tracks:{','.join(map(str, astuple(rules)))}:{flow}"
 
 
 def rules_of(name: str) -> tuple[TrackRules, str]:
-    """The rules and the flow that `of_tracks` was given."""
+    """Return the rules and the flow that `of_tracks` was given."""
     _, rules, flow = name.split(":", 2)
     step, min_length, structure, *limits = rules.split(",")
     return TrackRules(int(step), int(min_length), structure == "True", *map(float, limits)), flow
 
 
 def track_columns(classes: int) -> dict[str, int]:
-    """What a pair of frames adds to the counts of tracks, in order, and in how many columns.
+    """Return what a pair of frames adds to the counts of tracks, in order, and in how many columns.
 
     Of tracks that ended with this pair, lasted `min_length` frames and touched no void: `tracks`,
     and `consistent` ones, by first label; their `points`; and how many have which of

@@ -38,31 +38,33 @@ class Form:
 
     @property
     def sums_entropies(self) -> bool:
-        """Whether the samples' own entropies are needed."""
+        """Return whether the samples' own entropies are needed."""
         return bool(self.wanted & {"expected_entropy", "mutual_information"})
 
     @property
     def sum_dtype(self) -> np.dtype[Any]:
-        """Exact for float16 and integers: int32 holds 127 samples of float16, int64 the rest."""
+        """Return exact for float16 and integers: int32 holds 127 samples of float16, int64 the
+        rest.
+        """
         if self.dtype == np.int16:
             return np.dtype(np.int32 if self.samples <= 127 else np.int64)
         return np.dtype(np.float64 if self.dtype.kind == "f" else np.int64)
 
     @property
     def total_dtype(self) -> np.dtype[Any]:
-        """The dtype of Σ_c p of one sample."""
+        """Return the dtype of Σ_c p of one sample."""
         if self.dtype == np.int16:
             return np.dtype(np.int32)
         return self.sum_dtype
 
     @property
     def sum_unit(self) -> float:
-        """The probability of one unit of the sums."""
+        """Return the probability of one unit of the sums."""
         return kernels.samples.HALF_UNIT if self.dtype == np.int16 else self.unit
 
     def accumulator_bytes(self, pixels: int, splits_classes: bool) -> int:
-        """Bytes of the accumulators of `pixels` pixels; `splits_classes`: classes come in several
-        tiles.
+        """Return bytes of the accumulators of `pixels` pixels; `splits_classes`: classes come in
+        several tiles.
         """
         rows = self.samples if splits_classes else 1
         bytes_ = self.classes * self.sum_dtype.itemsize + rows * self.total_dtype.itemsize + 8
@@ -73,7 +75,7 @@ class Form:
         return bytes_ * pixels
 
     def map_bytes(self) -> int:
-        """Bytes a pixel of all maps."""
+        """Return bytes a pixel of all maps."""
         return map_bytes(self.wanted, self.classes)
 
 
@@ -137,7 +139,7 @@ class Reducer:
             self._add(tile, start, stop, start, t0, c0)
 
     def finish(self, label: NDArray[Any] | None = None) -> Maps:
-        """The maps [pixel] of all that was added (`mean_probs`: [class, pixel])."""
+        """Return the maps [pixel] of all that was added (`mean_probs`: [class, pixel])."""
         maps = self.empty()
         for start in range(0, self.pixels, BLOCK):
             stop = min(start + BLOCK, self.pixels)
@@ -150,7 +152,7 @@ class Reducer:
         label: NDArray[Any] | None = None,
         subset: Sequence[int] | None = None,
     ) -> Maps:
-        """The maps of a tile that holds all samples and classes of its pixels.
+        """Return the maps of a tile that holds all samples and classes of its pixels.
 
         `subset`: positions of the samples to reduce, ascending; by default all.
         """
@@ -167,7 +169,7 @@ class Reducer:
         return maps
 
     def empty(self) -> Maps:
-        """Unfilled maps of the wanted names."""
+        """Return unfilled maps of the wanted names."""
         forms = {
             name: form_of(name, self.form.classes, (self.pixels,)) for name in self.form.wanted
         }
@@ -239,7 +241,7 @@ class Reducer:
 
 
 def map_bytes(names: Iterable[str], classes: int) -> int:
-    """Bytes a pixel of the named maps."""
+    """Return bytes a pixel of the named maps."""
     sizes = {"prediction": 2, "label": 2, "label_rank": 2, "mean_probs": 4 * classes}
     return sum(sizes.get(name, 4) for name in names)
 
@@ -251,7 +253,7 @@ def kernel_view(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def softmax(logits: NDArray[Any]) -> NDArray[Any]:
-    """Probabilities [sample, class, y, x] of logits, float32 (of float64 float64)."""
+    """Return probabilities [sample, class, y, x] of logits, float32 (of float64 float64)."""
     p: NDArray[Any] = logits.astype(np.float64 if logits.dtype == np.float64 else np.float32)
     p -= p.max(axis=1, keepdims=True)
     np.exp(p, out=p)
@@ -260,7 +262,7 @@ def softmax(logits: NDArray[Any]) -> NDArray[Any]:
 
 
 def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
-    """Foreground probabilities in float32 (float64 for float64) of logits of one class."""
+    """Return foreground probabilities in float32 (float64 for float64) of logits of one class."""
     wide: NDArray[Any] = logits.astype(np.float64 if logits.dtype == np.float64 else np.float32)
     with np.errstate(over="ignore"):  # exp(-x) may be infinite, which gives 0
         p: NDArray[Any] = 1.0 / (1.0 + np.exp(-wide))
@@ -268,13 +270,15 @@ def sigmoid(logits: NDArray[Any]) -> NDArray[Any]:
 
 
 def foreground(p: NDArray[Any]) -> NDArray[Any]:
-    """Two classes [sample, 2, y, x], background first, of one foreground probability."""
+    """Return two classes [sample, 2, y, x], background first, of one foreground probability."""
     wide: NDArray[Any] = p.astype(np.float64 if p.dtype == np.float64 else np.float32)
     return np.concatenate([1.0 - wide, wide], axis=1, dtype=wide.dtype)
 
 
 def on_grid(p: NDArray[Any]) -> NDArray[Any]:
-    """float64 probabilities rounded to multiples of 2^-45, so that sums of up to 128 are exact."""
+    """Return float64 probabilities rounded to multiples of 2^-45, so that sums of up to 128 are
+    exact.
+    """
     magic = 1.5 * 2.0**7
     grid: NDArray[Any] = (p + magic) - magic
     return grid
@@ -283,7 +287,7 @@ def on_grid(p: NDArray[Any]) -> NDArray[Any]:
 def reduce_array(
     probs: NDArray[Any], names: Sequence[str] | None = None, tolerance: float | None = None
 ) -> Maps:
-    """Maps of one item held in memory.
+    """Return maps of one item held in memory.
 
     `probs`: [sample, class, y, x] (or [class, y, x]), float16, float32 or float64. Returns
     `predictions` [y, x] (uint8, or uint16 from 256 classes on) and the named maps, float32 [y, x]

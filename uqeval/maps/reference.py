@@ -51,21 +51,21 @@ class WithReference:
 
     @property
     def items(self) -> int:
-        """How many items there are."""
+        """Return how many items there are."""
         return self.source.items
 
     @property
     def samples(self) -> int | None:
-        """Samples of the predictions."""
+        """Return samples of the predictions."""
         return self.source.samples
 
     def size(self, item: int) -> tuple[int, int]:
-        """Height and width of an item."""
+        """Return height and width of an item."""
         return self.source.size(item)
 
     @property
     def float32(self) -> frozenset[str]:
-        """The maps of a regression that are float32, of both."""
+        """Return the maps of a regression that are float32, of both."""
         source_maps, reference_maps = (
             getattr(of, "float32", ()) for of in (self.source, self.reference)
         )
@@ -78,17 +78,17 @@ class WithReference:
         self.reference.want([n.removeprefix(mark) for n in names if n.startswith(mark)])
 
     def batches(self) -> list[range]:
-        """The smallest ranges of items that are whole batches of both."""
+        """Return the smallest ranges of items that are whole batches of both."""
         stops = {b.stop for b in self.source.batches()} & {b.stop for b in self.reference.batches()}
         edges = [0, *sorted(stops | {self.items})]
         return [range(a, b) for a, b in itertools.pairwise(edges) if a < b]
 
     def batch_bytes(self, batch: range) -> int:
-        """Peak bytes that reading a batch of both takes."""
+        """Return peak bytes that reading a batch of both takes."""
         return self.source.batch_bytes(batch) + self.reference.batch_bytes(batch)
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
-        """The wanted maps of both, of each item of a batch."""
+        """Return the wanted maps of both, of each item of a batch."""
         source_maps = self.source.read(batch, heartbeat)
         for item_maps, reference_maps in zip(
             source_maps, self.reference.read(batch, heartbeat), strict=True
@@ -100,7 +100,7 @@ class WithReference:
 
 
 def _other_items(first: MapSource, second: MapSource) -> str:
-    """Why the items of the two are not the same, and what helps."""
+    """Return why the items of the two are not the same, and what helps."""
     messages = (
         f"{second.where}: its {second.items} items are not the {first.items} items of "
         f"{first.where}, in the same order"

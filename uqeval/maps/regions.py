@@ -46,7 +46,7 @@ class Boundary(View):
         return source
 
     def maps(self, maps: Maps) -> Maps:
-        """Labels outside the region are void; `UNMASKED_LABEL` has all labels."""
+        """Return labels outside the region are void; `UNMASKED_LABEL` has all labels."""
         import numpy as np
 
         label = maps["label"]

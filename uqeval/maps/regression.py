@@ -77,16 +77,16 @@ class RegressionSource:
 
     @property
     def items(self) -> int:
-        """How many items there are."""
+        """Return how many items there are."""
         return len(self.names)
 
     @property
     def samples(self) -> int | None:
-        """How many members or samples a pixel has."""
+        """Return how many members or samples a pixel has."""
         return self.members.count
 
     def size(self, item: int) -> tuple[int, int]:
-        """Height and width of an item."""
+        """Return height and width of an item."""
         return self.members.size(item)
 
     def want(self, names: Sequence[str]) -> None:
@@ -131,7 +131,7 @@ class RegressionSource:
             self._needed = frozenset(names) | {"label"}
 
     def maps_bytes(self) -> int:
-        """Bytes of the wanted maps of all items."""
+        """Return bytes of the wanted maps of all items."""
         pixels = sum(height * width for height, width in map(self.size, range(self.items)))
         return pixels * self._pixel_bytes()
 
@@ -144,7 +144,9 @@ class RegressionSource:
 
     @cached_property
     def float32(self) -> frozenset[str]:
-        """The maps that are float32, as they are stored: float64 would hold the same numbers."""
+        """Return the maps that are float32, as they are stored: float64 would hold the same
+        numbers.
+        """
         stored = self.extra | ({"target": self.target} if self.target else {})
         exact = {
             n for n, planes in stored.items() if all(fits_float32(a.dtype) for a in planes.arrays)
@@ -152,7 +154,7 @@ class RegressionSource:
         return self.members.float32 | exact | {sigma_of(name) for name in exact & set(self.extra)}
 
     def batches(self) -> list[range]:
-        """Items that are read together."""
+        """Return items that are read together."""
         return [
             range(batch.start, min(batch.stop, self.items))
             for batch in self.members.batches()
@@ -160,7 +162,7 @@ class RegressionSource:
         ]
 
     def batch_bytes(self, batch: range) -> int:
-        """Peak bytes that reading a batch takes: a tile, accumulators and maps."""
+        """Return peak bytes that reading a batch takes: a tile, accumulators and maps."""
         height, width = self.size(batch[0])
         pixels = len(batch) * height * width
         cached_bytes = sum(planes.kept_bytes() for planes in self._planes(self._used))
@@ -176,7 +178,7 @@ class RegressionSource:
 
     @cached_property
     def mapped(self) -> bool:
-        """Whether the maps are made of single numbers that lie on disk as they are."""
+        """Return whether the maps are made of single numbers that lie on disk as they are."""
         arrays = [array for planes in self._planes(self._used) for array in planes.arrays]
         return self.members.single and all(
             array.stored_bytes() == math.prod(array.shape) * array.dtype.itemsize
@@ -194,7 +196,7 @@ class RegressionSource:
     # ---- what it gives
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
-        """The wanted maps of the items of a batch, or those of them that are needed.
+        """Return the wanted maps of the items of a batch, or those of them that are needed.
 
         `heartbeat` is called with the bytes of each tile. Raises `DataError` or `StoreError` for
         values that cannot be evaluated, naming item and store.
@@ -203,7 +205,7 @@ class RegressionSource:
         return self._joined(batch, read_items, self.members, heartbeat)
 
     def _given(self, item: int, heartbeat: Heartbeat) -> tuple[Maps, NDArray[Any]]:
-        """Maps that do not depend on the members, `label` among them, and the target."""
+        """Return maps that do not depend on the members, `label` among them, and the target."""
         label, target = self._truth(item)
         maps = {"label": label}
         if TARGET_COUNTS in self._needed:
@@ -230,7 +232,7 @@ class RegressionSource:
         members: Members,
         heartbeat: Heartbeat,
     ) -> list[Maps]:
-        """The maps asked for: those `read_items`, and those of some members."""
+        """Return the maps asked for: those `read_items`, and those of some members."""
         needed = self._needed
         joined: list[Maps] = [{} for _ in batch]
         if needed & _OF_MEMBERS or any(map(is_lambda, needed)):
@@ -253,7 +255,9 @@ class RegressionSource:
         return results
 
     def _truth(self, item: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """`label`, and the target, anything where it is not evaluated and 0 if there is none."""
+        """Return `label`, and the target, anything where it is not evaluated and 0 if there is
+        none.
+        """
         from uqeval.kernels.members import set_label
 
         target: NDArray[Any] = np.broadcast_to(np.float64(0), self.size(item))
@@ -312,7 +316,7 @@ class RegressionSource:
     def _ratio(
         self, error: NDArray[Any], sigma: NDArray[Any], name: str, item: int
     ) -> NDArray[Any]:
-        """λ = ε/σ rounded to float32."""
+        """Return λ = ε/σ rounded to float32."""
         from uqeval.kernels.members import set_ratios
 
         ratio = self.members.spare.empty(error.shape, np.float32)
@@ -331,6 +335,8 @@ def _uses(names: frozenset[str], name: str) -> bool:
 
 
 def _plain(values: NDArray[Any]) -> NDArray[Any]:
-    """Stored numbers [y, x] as the kernels take them, none of them changed: float32 or float64."""
+    """Return stored numbers [y, x] as the kernels take them, none of them changed: float32 or
+    float64.
+    """
     exact = values.dtype.itemsize < 3 or values.dtype == np.float32
     return read_only(np.asarray(values, np.float32 if exact else np.float64))

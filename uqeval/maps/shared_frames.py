@@ -44,7 +44,7 @@ class SharedFrames:
         self._used = sum(n > 0 for n in self._uses)
 
     def take(self, index: int) -> Frame:
-        """The frame; raises what loading it raises."""
+        """Return the frame; raises what loading it raises."""
         with self._lock:
             future = self._frames.get(index)
             is_reader = future is None

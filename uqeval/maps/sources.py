@@ -76,16 +76,16 @@ class Source:
 
     @property
     def items(self) -> int:
-        """How many items there are."""
+        """Return how many items there are."""
         return len(self.names)
 
     @property
     def samples(self) -> int | None:
-        """T of the stack; None for a maps store."""
+        """Return T of the stack; None for a maps store."""
         return self.stack.samples if self.stack else None
 
     def size(self, item: int) -> tuple[int, int]:
-        """Height and width of an item."""
+        """Return height and width of an item."""
         if self.stack:
             return self.stack.size(item)
         return self._kept.size(item)
@@ -128,7 +128,7 @@ class Source:
         self.wanted = frozenset(names) | {"prediction"}
 
     def batches(self) -> list[range]:
-        """Items that are read together."""
+        """Return items that are read together."""
         if self.stack:
             return [
                 range(batch.start, min(batch.stop, self.items))
@@ -138,7 +138,7 @@ class Source:
         return [range(i, i + 1) for i in range(self.items)]
 
     def batch_bytes(self, batch: range) -> int:
-        """Peak bytes that reading a batch takes: tiles, accumulators and maps."""
+        """Return peak bytes that reading a batch takes: tiles, accumulators and maps."""
         height, width = self.size(batch[0])
         pixels = height * width
         # The maps of a batch, and what label planes and their checks take beside them.
@@ -178,7 +178,7 @@ class Source:
     # ---- what it gives
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
-        """The wanted maps [y, x] of the items of a batch.
+        """Return the wanted maps [y, x] of the items of a batch.
 
         `heartbeat` is called with the bytes of each tile. Raises `DataError` or `StoreError` for
         values that cannot be evaluated, naming item and store.
@@ -276,7 +276,9 @@ class Source:
         return results
 
     def _prepare(self, tile: Tile, form: Form) -> NDArray[Any]:
-        """A tile as the kernels take it: probabilities of at least two classes, one dtype."""
+        """Return a tile as the kernels take it: probabilities of at least two classes, one
+        dtype.
+        """
         stack = self.stack
         assert stack is not None
         values = tile.values
@@ -327,7 +329,9 @@ def _flat(label: NDArray[Any] | None, region: tuple[slice, slice]) -> NDArray[An
 
 
 def with_samples(source: MapSource, option: str) -> Source:
-    """The source, if it has samples of class probabilities; `UsageError` for `option` else."""
+    """Return the source, if it has samples of class probabilities; `UsageError` for
+    `option` else.
+    """
     if not isinstance(source, Source):
         raise UsageError(f"{source.where} holds {source.kind} data; {option} takes probabilities.")
     if source.stack is None:

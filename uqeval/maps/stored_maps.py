@@ -26,11 +26,11 @@ class StoredMaps:
         self.classes = classes
 
     def size(self, item: int) -> tuple[int, int]:
-        """Height and width of an item's predictions."""
+        """Return height and width of an item's predictions."""
         return self.planes["predictions"].size(item)
 
     def prediction(self, item: int) -> NDArray[Any]:
-        """Predicted class ids [y, x]."""
+        """Return predicted class ids [y, x]."""
         planes = self.planes["predictions"]
         plane = planes.read(item)
         where = f"{planes.where(item)}, item {cut(self.names[item])}"
@@ -44,7 +44,7 @@ class StoredMaps:
         return plane.astype(id_dtype(self.classes))
 
     def _plane(self, name: str, item: int, size: tuple[int, int]) -> tuple[NDArray[Any], str]:
-        """A stored plane of this size, and its name for messages."""
+        """Return a stored plane of this size, and its name for messages."""
         planes = self.planes[name]
         plane = planes.read(item)
         where = f"{planes.where(item)}, item {cut(self.names[item])}"
@@ -53,7 +53,9 @@ class StoredMaps:
         return plane, where
 
     def numbers(self, name: str, item: int, size: tuple[int, int]) -> NDArray[Any]:
-        """A map of numbers as float32 [y, x] (of `mean_probs` [class, y, x]), -0.0 as 0.0."""
+        """Return a map of numbers as float32 [y, x] (of `mean_probs` [class, y, x]), -0.0
+        as 0.0.
+        """
         plane, where = self._plane(name, item, size)
         if plane.dtype.kind not in "fiu":
             raise StoreError(f"{where}: dtype {plane.dtype}; expected numbers.")
@@ -69,7 +71,7 @@ class StoredMaps:
         return values
 
     def label_rank(self, item: int, label: NDArray[Any], prediction: NDArray[Any]) -> NDArray[Any]:
-        """How many classes are likelier than the label's, uint16 [y, x]; 0 where it is void.
+        """Return how many classes are likelier than the label's, uint16 [y, x]; 0 where it is void.
 
         As it is stored, else from float32 p̄ by the same rule as the kernel's.
         """

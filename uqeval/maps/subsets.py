@@ -23,7 +23,7 @@ from uqeval.stores.stack import Box, Stack, Tile
 
 
 def subsets_of(source: MapSource, subsets: Sequence[Sequence[int]]) -> ClassSubsets | NumberSubsets:
-    """The maps of several subsets of the samples at once, named `<subset>/<name>`.
+    """Return the maps of several subsets of the samples at once, named `<subset>/<name>`.
 
     `subsets` holds positions of samples, ascending. What does not depend on the samples has no
     prefix. Raises `UsageError` for a maps store.
@@ -50,7 +50,9 @@ class ClassSubsets(Source):
         self.subsets = [tuple(subset) for subset in subsets]
 
     def batch_bytes(self, batch: range) -> int:
-        """Peak bytes of reading a batch: boxes of all its samples, and the maps of all subsets."""
+        """Return peak bytes of reading a batch: boxes of all its samples, and the maps of all
+        subsets.
+        """
         assert self.stack is not None
         height, width = self.size(batch[0])
         form = self._form()
@@ -60,7 +62,9 @@ class ClassSubsets(Source):
         return super().batch_bytes(batch) + len(batch) * (stack_bytes + maps)
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
-        """The maps of the items of a batch: `label`, and `<subset>/<name>` for every subset."""
+        """Return the maps of the items of a batch: `label`, and `<subset>/<name>` for every
+        subset.
+        """
         stack, form = self.stack, self._form()
         assert stack is not None
         labels = [self._label(item) for item in batch]
@@ -127,7 +131,7 @@ class NumberSubsets(RegressionSource):
         self.of_several = frozenset(() if source.members.spreads else ("sigma", "lambda"))
 
     def batch_bytes(self, batch: range) -> int:
-        """Peak bytes of reading a batch: all its members, and the maps of all subsets."""
+        """Return peak bytes of reading a batch: all its members, and the maps of all subsets."""
         height, width = self.size(batch[0])
         members = self.members
         member_bytes = sum(
@@ -142,7 +146,7 @@ class NumberSubsets(RegressionSource):
         return super().batch_bytes(batch) + len(batch) * height * width * (member_bytes + maps)
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
-        """The maps of the items of a batch, of every subset."""
+        """Return the maps of the items of a batch, of every subset."""
         read_items = [self._given(item, heartbeat) for item in batch]
         means = _Held(self.members.means, batch, heartbeat)
         spreads = _Held(self.members.spreads, batch, heartbeat) if self.members.spreads else None
@@ -168,7 +172,7 @@ class NumberSubsets(RegressionSource):
 def _within(
     item: tuple[Maps, NDArray[Any]], numbers: NDArray[Any] | None, subset: Sequence[int]
 ) -> tuple[Maps, NDArray[Any]]:
-    """What is given of an item, void where no sample of a subset is a number but others are.
+    """Return what is given of an item, void where no sample of a subset is a number but others are.
 
     `numbers` [sample, y, x] says which are, or that all are.
     """
@@ -195,13 +199,13 @@ class _Held(Stack):
                 box_tiles.append(tile)
 
     def of(self, subset: Sequence[int]) -> _Held:
-        """The same stack with some of its samples only."""
+        """Return the same stack with some of its samples only."""
         copied = copy.copy(self)
         copied._subset, copied.samples = subset, len(subset)
         return copied
 
     def numbers(self, item: int) -> NDArray[Any]:
-        """Which samples [sample, y, x] of an item are not NaN."""
+        """Return which samples [sample, y, x] of an item are not NaN."""
         is_number = np.zeros((self.samples, *self.size(item)), bool)
         for box, tiles in self._tiles.items():
             for tile in tiles:
@@ -212,7 +216,9 @@ class _Held(Stack):
         return is_number
 
     def tiles(self, batch: range, box: Box) -> Iterator[Tile]:
-        """The tiles of a box, one for each sample of the subset; `t0` is its place among all."""
+        """Yield the tiles of a box, one for each sample of the subset; `t0` is its place
+        among all.
+        """
         for tile in self._tiles[box]:
             for t in self._subset:
                 if tile.t0 <= t < tile.t0 + len(tile.values):

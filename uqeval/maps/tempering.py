@@ -51,7 +51,7 @@ class TemperedSamples(Source):
             self.wanted = frozenset({"label", "tempered_nll"})
 
     def batch_bytes(self, batch: range) -> int:
-        """Peak bytes that reading a batch takes: tiles, accumulators and maps."""
+        """Return peak bytes that reading a batch takes: tiles, accumulators and maps."""
         need, stack = super().batch_bytes(batch), self.stack
         assert stack is not None
         if self._likelihoods:
@@ -63,7 +63,7 @@ class TemperedSamples(Source):
         return need + 4 * numbers * max(2 // stack.classes, 1)  # the copy that is tempered
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
-        """The wanted maps [y, x] of the items of a batch."""
+        """Return the wanted maps [y, x] of the items of a batch."""
         if not self._likelihoods:
             return super().read(batch, heartbeat)
         assert self.stack is not None
@@ -103,7 +103,7 @@ class TemperedSamples(Source):
         return replace(super()._form(), dtype=np.dtype(np.float32), unit=1.0, tolerance=_TOLERANCE)
 
     def _prepare(self, tile: Tile, form: Form) -> NDArray[Any]:
-        """A tile as the kernels take it, tempered unless its likelihoods are asked for."""
+        """Return a tile as the kernels take it, tempered unless its likelihoods are asked for."""
         values = super()._prepare(tile, form)
         if not self._likelihoods:
             values = values.copy()
@@ -114,5 +114,5 @@ class TemperedSamples(Source):
 
 
 def tempered(source: MapSource, betas: Betas) -> TemperedSamples:
-    """The tempered samples of a source. Raises `UsageError` where it has none."""
+    """Return the tempered samples of a source. Raises `UsageError` where it has none."""
     return TemperedSamples(with_samples(source, "a temperature of the samples"), betas)

@@ -50,7 +50,7 @@ class Tracker:
         first: bool,
         last: bool,
     ) -> NDArray[np.int64]:
-        """What the pair of frames t-1 and t adds to the counts: [model, `track_columns`].
+        """Return what the pair of frames t-1 and t adds to the counts: [model, `track_columns`].
 
         `before_ids`, `after_ids`: each model's ids [y, x] of the two frames; `rgb_before` [y, x,
         channel] the image at t-1; `forward`, `backward` [y, x, (u, v)] the flow in pixels from t-1
@@ -86,7 +86,7 @@ class Tracker:
         return counts
 
     def _seeds(self, rgb: NDArray[np.uint8], live: _Tracks, ids: Sequence[NDArray[Any]]) -> _Tracks:
-        """New tracks on the free points of the grid (rules 2 and 3)."""
+        """Return new tracks on the free points of the grid (rules 2 and 3)."""
         height, width = rgb.shape[:2]
         step = self.rules.step
         rows, columns = (np.arange(_MARGIN, n - _MARGIN, step) for n in (height, width))
@@ -124,7 +124,7 @@ class Tracker:
         )
 
     def _of_ended(self, ended: _Tracks) -> dict[str, Any]:
-        """The columns that tracks fill when they end, [model, ...]."""
+        """Return the columns that tracks fill when they end, [model, ...]."""
         ended = ended.where(ended.length >= self.rules.min_length)
         counts = ended.start != self.void
         bins = np.searchsorted(TRACK_LENGTHS, ended.length, side="right") - 1
@@ -161,7 +161,7 @@ class _Tracks:
     steady: NDArray[np.bool_]
 
     def where(self, selected: NDArray[np.bool_]) -> _Tracks:
-        """The tracks of which `selected` [track] is true."""
+        """Return the tracks of which `selected` [track] is true."""
         return _Tracks(*(values[..., selected] for values in vars(self).values()))
 
 
@@ -180,7 +180,7 @@ def _concatenate(a: _Tracks, b: _Tracks) -> _Tracks:
 def _advanced(
     tracks: _Tracks, forward: NDArray[np.float32], unreliable: NDArray[np.bool_]
 ) -> tuple[_Tracks, _Tracks]:
-    """The tracks that stop, as they are, and those that go on, one frame longer (rule 6).
+    """Return the tracks that stop, as they are, and those that go on, one frame longer (rule 6).
 
     Flow is read at the nearest pixel; a track stops where that is unreliable, or leads outside.
     """
@@ -196,14 +196,14 @@ def _advanced(
 
 
 def _pixel(position: NDArray[np.float64]) -> NDArray[np.int64]:
-    """The nearest pixel, floor(x + ½); ties go right and down as everywhere in `uqeval`."""
+    """Return the nearest pixel, floor(x + ½); ties go right and down as everywhere in `uqeval`."""
     return np.floor(position + 0.5).astype(np.int64)
 
 
 def _structured(
     rgb: NDArray[np.uint8], rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Where on the grid an image in 0..255 has structure in both directions (rules 1 and 3).
+    """Return where on the grid an image in 0..255 has structure in both directions (rules 1 and 3).
 
     The smaller eigenvalue λ of the structure tensor has to reach mean(λ)·(0.1 + d) and 1 + d, with
     d = exp(-0.1·distance to the border), which is stricter near it. The authors' recursive

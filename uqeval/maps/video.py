@@ -86,11 +86,11 @@ class VideoSource:
 
     @property
     def items(self) -> int:
-        """How many pairs there are."""
+        """Return how many pairs there are."""
         return len(self.pairs)
 
     def size(self, item: int) -> tuple[int, int]:
-        """Height and width of a pair's frames."""
+        """Return height and width of a pair's frames."""
         return self.frames.size(self.pairs[item].after)
 
     def want(self, names: Sequence[str]) -> None:
@@ -121,7 +121,7 @@ class VideoSource:
             )
 
     def records(self) -> dict[str, dict[str, Any]]:
-        """What a report says of each wanted method of flow, by id."""
+        """Return what a report says of each wanted method of flow, by id."""
         methods = {method: estimator.record() for method, estimator in self._estimators.items()}
         if "flow:file" in self.wanted or "flow_forward:file" in self.wanted:
             stored_paths = {direction: flows.where for direction, flows in self.stored.items()}
@@ -129,11 +129,13 @@ class VideoSource:
         return methods
 
     def batches(self) -> list[range]:
-        """Pairs one by one: their frames are shared."""
+        """Return pairs one by one: their frames are shared."""
         return [range(i, i + 1) for i in range(self.items)]
 
     def batch_bytes(self, batch: range) -> int:
-        """Peak bytes that reading a pair takes: two frames, flows, and estimating one of them."""
+        """Return peak bytes that reading a pair takes: two frames, flows, and estimating one of
+        them.
+        """
         height, width = self.size(batch[0])
         pixels = height * width
         tracked = bool(self._trackers)
@@ -148,7 +150,9 @@ class VideoSource:
     # ---- what it gives
 
     def read(self, batch: range, heartbeat: Heartbeat = lambda _: None) -> list[Maps]:
-        """The wanted maps of a pair. Raises `StoreError` or `DataError` naming frame and store."""
+        """Return the wanted maps of a pair. Raises `StoreError` or `DataError` naming frame and
+        store.
+        """
         (item,) = batch
         pair = self.pairs[item]
         before, after = self._shared.take(pair.before), self._shared.take(pair.after)

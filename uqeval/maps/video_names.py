@@ -7,20 +7,20 @@ LABEL, LABEL_BEFORE = "label", "label_before"
 
 
 def prediction(model: int) -> str:
-    """The ids that a model predicts for frame t."""
+    """Return the ids that a model predicts for frame t."""
     return f"prediction:{model}"
 
 
 def prediction_before(model: int) -> str:
-    """The ids that a model predicts for frame t-1."""
+    """Return the ids that a model predicts for frame t-1."""
     return f"prediction_before:{model}"
 
 
 def flow(method: str) -> str:
-    """The flow on frame t's grid, pointing to frame t-1."""
+    """Return the flow on frame t's grid, pointing to frame t-1."""
     return f"flow:{method}"
 
 
 def flow_forward(method: str) -> str:
-    """The flow on frame t-1's grid, pointing to frame t."""
+    """Return the flow on frame t-1's grid, pointing to frame t."""
     return f"flow_forward:{method}"

@@ -67,7 +67,7 @@ class Subset(View):
         return {of_subset(self.number, name) for name in names}
 
     def maps(self, maps: Maps) -> Maps:
-        """Maps of all subsets have no prefix."""
+        """Return maps of all subsets have no prefix."""
         prefix = of_subset(self.number, "")
         view_maps = {
             name.removeprefix(prefix): v for name, v in maps.items() if name.startswith(prefix)

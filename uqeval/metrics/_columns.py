@@ -33,7 +33,7 @@ class SetStates:
 
     @property
     def sets(self) -> int:
-        """How many sets there are."""
+        """Return how many sets there are."""
         return len(next(iter(self.fields.values())))
 
 

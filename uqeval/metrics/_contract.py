@@ -50,12 +50,12 @@ class Metric:
 
     @property
     def id(self) -> str:
-        """The metric's address in a report."""
+        """Return the metric's address in a report."""
         return f"{self.family}.{self.field}"
 
     @property
     def heading(self) -> str:
-        """The heading of its column in a table."""
+        """Return the heading of its column in a table."""
         return self.column or self.label
 
     def record(self) -> dict[str, Any]:

@@ -96,7 +96,8 @@ def variants(
     options: Mapping[str, Any],
     bare: Sequence[str] = (),
 ) -> dict[str, Any]:
-    """Settings of every combination of options that were given several values, by report key.
+    """Return settings of every combination of options that were given several values, by report
+    key.
 
     `settings` is a dataclass with a constructor `of`. The first value of each option has the plain
     key, say `pavpu`; others say what they change: `pavpu[window=7]`, and by its value alone what

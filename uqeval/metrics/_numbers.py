@@ -69,7 +69,7 @@ def refuse_nothing(pixels: int, info: DatasetInfo) -> None:
 
 
 def counts_of(state: State) -> dict[str, int]:
-    """What a report's numerics say of a state of `ErrorSums`."""
+    """Return what a report's numerics say of a state of `ErrorSums`."""
     return {
         "sigma_zero": int(state["zero"][:, 0].sum()),
         "lambda_infinite": int(state["zero"][:, 1].sum()),
@@ -78,7 +78,7 @@ def counts_of(state: State) -> dict[str, int]:
 
 
 def void_items(names: tuple[str, ...], pixels: Sequence[int]) -> list[str]:
-    """A warning of items without an evaluated pixel, if there are any."""
+    """Return a warning of items without an evaluated pixel, if there are any."""
     void = [name for name, n in zip(names, pixels, strict=True) if n == 0]
     if not void:
         return []

@@ -111,7 +111,7 @@ class RankBins:
 
     @property
     def total(self) -> int:
-        """All pixels."""
+        """Return all pixels."""
         return int(self.pixels.sum())
 
     @property

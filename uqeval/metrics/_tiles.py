@@ -21,7 +21,7 @@ class Tiles(Protocol):
 
     @property
     def spans(self) -> Sequence[slice]:
-        """The bins of each tile."""
+        """Return the bins of each tile."""
 
     def totals(self, name: str, factor: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the sums of a field over the bins of each tile, [set, row, tile].
@@ -49,7 +49,7 @@ class OneTile:
 
     @property
     def spans(self) -> Sequence[slice]:
-        """All bins."""
+        """Return all bins."""
         bins = next(iter(self.fields.values())).shape[-1]
         return [slice(0, bins)] if bins else []
 

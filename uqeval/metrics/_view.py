@@ -88,7 +88,7 @@ class InView(Evaluation[Any]):
         return {place: _gaps(item_gaps) for place, item_gaps in self.inner.gaps().items()}
 
     def section(self, results: Mapping[Tally, TallyResult], exact: Any) -> Section:
-        """A view without pixels has undefined scores, and is no error."""
+        """Return a view without pixels has undefined scores, and is no error."""
         inner_results = {_plain(tally): result for tally, result in results.items()}
         return self.inner.section_of(self.inner.run_of(inner_results, exact))
 

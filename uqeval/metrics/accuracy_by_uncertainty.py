@@ -63,7 +63,9 @@ class AccuracyTable(Part[PavpuSettings]):
 
 
 def table(state: Any, edges: Sequence[float], class_names: Sequence[str]) -> dict[str, Any]:
-    """Accuracy and pixels of each predicted class in each bin; None where there are no pixels."""
+    """Return accuracy and pixels of each predicted class in each bin; None where there are no
+    pixels.
+    """
     rows: list[dict[str, Any]] = []
     counts = zip(state["pixels"].tolist(), state["correct"].tolist(), strict=True)
     for c, (pixels, correct) in enumerate(counts):

@@ -35,7 +35,7 @@ METRICS = (*cs.METRICS, *estimators.METRICS, *(metric for part in PARTS for metr
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, CalibrationSettings]:
-    """The settings of every variant, checked against the data."""
+    """Return the settings of every variant, checked against the data."""
     choices = dict(options)
     if isinstance(choices.get("fit_on"), Path):
         choices["fit_on"] = str(choices["fit_on"])
@@ -82,7 +82,7 @@ class Calibration(Evaluation[CalibrationSettings]):
 
     @property
     def _massed(self) -> dict[str, AdaptiveReliability]:
-        """The bins between fitted edges, by what they are for."""
+        """Return the bins between fitted edges, by what they are for."""
         from uqeval.tallies import AdaptiveReliability
 
         return {
@@ -176,7 +176,7 @@ def _wanted_ranks(
 
 
 def _tallies(settings: CalibrationSettings, classes: int) -> tuple[Tally, Tally, Tally]:
-    """What nothing has to be fitted for."""
+    """Return what nothing has to be fitted for."""
     from uqeval.tallies import ClassReliability, ProperScores, Reliability
 
     bins = settings.binning()

@@ -46,7 +46,7 @@ class SetBins:
 
     @property
     def signed(self) -> NDArray[Any]:
-        """Right pixels less the sum of confidences of each bin."""
+        """Return right pixels less the sum of confidences of each bin."""
         difference: NDArray[Any] = self.correct - self.confidence
         return difference
 

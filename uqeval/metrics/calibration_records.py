@@ -23,7 +23,7 @@ def results_of(
     massed: Mapping[str, cs.Binned],
     class_names: Sequence[str],
 ) -> dict[str, Any]:
-    """What states as of `scores_of` say of a set; `massed`: bins of equal mass, by name."""
+    """Return what states as of `scores_of` say of a set; `massed`: bins of equal mass, by name."""
     top, per_class, _ = states
     results = {"bins": settings.bins} | scores_of(settings, states, massed.get(ADAPTIVE))
     if ESTIMATOR in massed:
@@ -37,8 +37,8 @@ def results_of(
 def scores_of(
     settings: CalibrationSettings, states: Sequence[State], adaptive: cs.Binned | None
 ) -> dict[str, Any]:
-    """The scores of states of `Reliability`, `ClassReliability` and `ProperScores`, and of bins of
-    equal mass, if there are any.
+    """Return the scores of states of `Reliability`, `ClassReliability` and `ProperScores`, and of
+    bins of equal mass, if there are any.
 
     Undefined ones have a reason beside them.
     """

@@ -31,7 +31,7 @@ class Binned:
 
     @classmethod
     def of(cls, state: State, at_one: str = "own") -> Binned:
-        """The bins of a state [bin], whose last holds the confidences not below 1.
+        """Return the bins of a state [bin], whose last holds the confidences not below 1.
 
         `at_one`: they lie in the "last" of the other bins, in one of their "own", or in none
         ("drop").
@@ -45,12 +45,12 @@ class Binned:
         return cls(*columns)
 
     def gaps(self) -> list[float]:
-        """|Σ confidence - right pixels| of each bin."""
+        """Return |Σ confidence - right pixels| of each bin."""
         return [abs(s - k) for s, k in zip(self.confidence, self.correct, strict=True)]
 
 
 def ece(binned: Binned, pixels: int) -> float | None:
-    """Σ_b n_b/N · |accuracy_b - confidence_b| (Guo et al. 2017, eq. 3), N all `pixels`.
+    """Return Σ_b n_b/N · |accuracy_b - confidence_b| (Guo et al. 2017, eq. 3), N all `pixels`.
 
     Undefined without pixels.
     """
@@ -58,7 +58,8 @@ def ece(binned: Binned, pixels: int) -> float | None:
 
 
 def mce(binned: Binned) -> float | None:
-    """The largest |accuracy_b - confidence_b| of the bins with pixels (Guo et al. 2017, eq. 5).
+    """Return the largest |accuracy_b - confidence_b| of the bins with pixels (Guo et al. 2017, eq.
+    5).
 
     Undefined where no bin has any.
     """
@@ -66,14 +67,16 @@ def mce(binned: Binned) -> float | None:
 
 
 def classwise_ece(classes: Sequence[Binned], pixels: int) -> float | None:
-    """Mean over all classes of the ECE of one class against the rest (Kull et al. 2019, eq. 3)."""
+    """Return mean over all classes of the ECE of one class against the rest (Kull et al. 2019, eq.
+    3).
+    """
     values = [ece(binned, pixels) for binned in classes]
     defined = [v for v in values if v is not None]
     return math.fsum(defined) / len(classes) if defined else None
 
 
 def mean_score(total: float, pixels: int) -> float | None:
-    """The mean of a score that was summed over `pixels`; undefined without any."""
+    """Return the mean of a score that was summed over `pixels`; undefined without any."""
     return total / pixels if pixels else None
 
 
@@ -135,7 +138,7 @@ BY_FIELD: dict[str, Metric] = {metric.field: metric for metric in METRICS}
 
 
 def reliability(binned: Binned, edges: Sequence[float]) -> dict[str, list[Any]]:
-    """The reliability diagram: of each bin its edges, pixels, mean confidence and accuracy.
+    """Return the reliability diagram: of each bin its edges, pixels, mean confidence and accuracy.
 
     None where a bin is empty. A bin of confidence 1 alone runs from 1 to 1.
     """

@@ -96,7 +96,7 @@ class CalibrationSettings(Settings):
         return self.binary == "positive" and classes == 2
 
     def binning(self) -> Bins:
-        """How confidences are binned."""
+        """Return how confidences are binned."""
         from uqeval.tallies import Bins
 
         return Bins(self.bins, self.edge)

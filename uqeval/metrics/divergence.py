@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def kl(total: float, finite: int, infinite: int) -> float | None:
-    """Mean KL(predictions ‖ reference) over the pixels where it is finite, in nats.
+    """Return mean KL(predictions ‖ reference) over the pixels where it is finite, in nats.
 
     Gustafsson et al. 2020, §4.1. Undefined where it is finite nowhere; the `infinite` pixels are
     told beside it.

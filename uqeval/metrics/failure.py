@@ -176,7 +176,7 @@ class Failure(Evaluation[FailureSettings]):
 
 
 def _undetected_columns(counts: NDArray[Any], threshold: float | None) -> dict[str, NDArray[Any]]:
-    """The fields of counts [set, …, 3] of `Undetected`, of many sets."""
+    """Return the fields of counts [set, …, 3] of `Undetected`, of many sets."""
     pixels, errors, undetected = (counts[..., i] for i in range(3))
     record = {"pixels": pixels, "errors": errors}
     if threshold is not None:
@@ -185,7 +185,7 @@ def _undetected_columns(counts: NDArray[Any], threshold: float | None) -> dict[s
 
 
 def _pooled(uncertainty: Uncertainty, classes: int) -> RankedErrors:
-    """Pixels and wrong ones of all classes by the high 19 bits of their keys."""
+    """Return pixels and wrong ones of all classes by the high 19 bits of their keys."""
     from uqeval.tallies import Error, RankedErrors
 
     return RankedErrors(uncertainty, Error("zero-one"), classes)
@@ -199,7 +199,7 @@ def _results(
     pooled: Mapping[str, Any],
     class_results: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """What counts of `Undetected` and scores by rank, of the set and of each class, say."""
+    """Return what counts of `Undetected` and scores by rank, of the set and of each class, say."""
     counts = hidden["counts"]
     reason = Rule.parse(settings.threshold).undefined if threshold is None else ""
     results: dict[str, Any] = {"uncertainty": settings.uncertainty}
@@ -235,7 +235,7 @@ def _put_undetected(record: dict[str, Any], counts: Any, reason: str) -> None:
 
 
 def _item(tally: ItemFailure, data: bytes, counts: Any, reason: str) -> dict[str, Any]:
-    """The scores of one item by itself, exact; `counts` and `reason` as of `_record`."""
+    """Return the scores of one item by itself, exact; `counts` and `reason` as of `_record`."""
     state = tally.unpack(data)
     pixels, wrong, flagged = state["counts"].tolist()
     pairs, ordered = state["pairs"].tolist()

@@ -43,40 +43,40 @@ class SetRankBins:
 
     @property
     def tiles(self) -> Tiles:
-        """Tiles of bins."""
+        """Return tiles of bins."""
         return self.states.tiles
 
     @property
     def pixels(self) -> NDArray[Any]:
-        """Pixels of each bin."""
+        """Return pixels of each bin."""
         return self.states["pixels"][:, 0]
 
     @property
     def errors(self) -> NDArray[Any]:
-        """Errors of each bin."""
+        """Return errors of each bin."""
         return self.states["errors"][:, 0]
 
     @cached_property
     def upto(self) -> NDArray[Any]:
-        """Pixels up to the end of each bin."""
+        """Return pixels up to the end of each bin."""
         cumulative: NDArray[Any] = self.pixels.cumsum(axis=1)
         return cumulative
 
     @cached_property
     def errors_upto(self) -> NDArray[Any]:
-        """Errors up to the end of each bin."""
+        """Return errors up to the end of each bin."""
         cumulative: NDArray[Any] = self.errors.cumsum(axis=1)
         return cumulative
 
     @property
     def total(self) -> NDArray[Any]:
-        """All pixels [set]."""
+        """Return all pixels [set]."""
         pixels: NDArray[Any] = self.tiles.totals("pixels")[:, 0].sum(axis=1)
         return pixels
 
     @property
     def wrong(self) -> NDArray[Any]:
-        """All errors [set]."""
+        """Return all errors [set]."""
         errors: NDArray[Any] = self.tiles.totals("errors")[:, 0].sum(axis=1)
         return errors
 
@@ -166,7 +166,9 @@ def _coverage_at(rank_bins: SetRankBins, percent: int) -> NDArray[Any]:
 def _first(
     cumulative: NDArray[Any], limits: NDArray[Any], side: Literal["left", "right"]
 ) -> NDArray[Any]:
-    """The first bin [set] that reaches (or, from the "right", passes) the limit of its set."""
+    """Return the first bin [set] that reaches (or, from the "right", passes) the limit of
+    its set.
+    """
     import numpy as np
 
     pairs = zip(cumulative, limits, strict=True)
@@ -174,7 +176,7 @@ def _first(
 
 
 def _dot(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    """Σ_bin a·b of each set."""
+    """Return Σ_bin a·b of each set."""
     import numpy as np
 
     products: NDArray[Any] = np.einsum("sb,sb->s", a, b)
@@ -182,7 +184,7 @@ def _dot(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
 
 
 def _at(values: NDArray[Any], bins: NDArray[Any]) -> NDArray[Any]:
-    """The value [set] of each set at its bin; 0 where there are no bins."""
+    """Return the value [set] of each set at its bin; 0 where there are no bins."""
     import numpy as np
 
     if not values.shape[1]:

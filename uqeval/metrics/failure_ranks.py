@@ -45,7 +45,9 @@ def rank_pixels(uncertainty: Uncertainty, classes: int) -> Passes:
 
 
 def _batches(blocks: Any) -> Iterator[tuple[tuple[int, int], ...]]:
-    """(class, block) of all pixels, all classes of a block in one batch of at most BLOCK_ROWS."""
+    """Yield (class, block) of all pixels, all classes of a block in one batch of at most
+    BLOCK_ROWS.
+    """
     import numpy as np
 
     batch: list[tuple[int, int]] = []

@@ -36,7 +36,8 @@ Bounded = tuple[float, float] | None
 
 
 def auroc(rank_bins: RankBins) -> Bounded:
-    """Σ e·(C_b + c/2) / (E·C): the chance that a wrong pixel is less certain than a right one.
+    """Return Σ e·(C_b + c/2) / (E·C): the chance that a wrong pixel is less certain than a right
+    one.
 
     Fawcett 2006, §7. A bin can move it by e·c/2. Undefined without wrong or without right pixels.
     """
@@ -49,7 +50,8 @@ def auroc(rank_bins: RankBins) -> Bounded:
 
 
 def aupr_error(rank_bins: RankBins) -> Bounded:
-    """Σ e/E · E↑/N↑, from the least certain on: scikit-learn's average_precision of the errors.
+    """Return Σ e/E · E↑/N↑, from the least certain on: scikit-learn's average_precision of the
+    errors.
 
     A bin's own part lies between e·(E_a + 1)/(N_a + c + 1) and e·(E_a + e)/(N_a + e), with E_a of
     N_a pixels above it. Undefined without wrong pixels.
@@ -81,7 +83,8 @@ def _average_precision(hit: NDArray[Any], miss: NDArray[Any], open_: NDArray[Any
 
 
 def aurc(rank_bins: RankBins) -> Bounded:
-    """Σ n·E↑/N↑ / N: mean error rate of the k most certain pixels, k = 1 … N, ties as plateaus.
+    """Return Σ n·E↑/N↑ / N: mean error rate of the k most certain pixels, k = 1 … N, ties as
+    plateaus.
 
     Geifman & El-Yaniv 2017; Geifman et al. 2019, eq. 1. A bin's own part lies between
     n·E_b/(N_b + c) and n·(E_b + e)/(N_b + e). Undefined without pixels.
@@ -104,7 +107,8 @@ def aurc(rank_bins: RankBins) -> Bounded:
 
 
 def e_aurc(rank_bins: RankBins) -> Bounded:
-    """AURC less that of the best ordering, which has all errors last: Geifman et al. 2019, eq. 2.
+    """Return AURC less that of the best ordering, which has all errors last: Geifman et al. 2019,
+    eq. 2.
 
     Undefined without pixels.
     """
@@ -118,7 +122,7 @@ def _excess(rank_bins: RankBins, area: Bounded) -> Bounded:
 
 
 def augrc(rank_bins: RankBins) -> Bounded:
-    """Area under E(k)/N over k/N, 0 to 1, ties averaged: Traub et al. 2024, eq. 5.
+    """Return area under E(k)/N over k/N, 0 to 1, ties averaged: Traub et al. 2024, eq. 5.
 
     Equal to r·(1 - r)·(1 - AUROC) + r²/2 with r = E/N. A bin can move it by e·c/2. Undefined
     without pixels.
@@ -139,7 +143,7 @@ def _swaps(rank_bins: RankBins) -> float:
 
 
 def best_aurc(pixels: int, wrong: int) -> float:
-    """AURC with all errors last: (E - C·(H_N - H_C))/N, H the harmonic numbers."""
+    """Return AURC with all errors last: (E - C·(H_N - H_C))/N, H the harmonic numbers."""
     right = pixels - wrong
     if wrong == 0:
         return 0.0

@@ -43,7 +43,7 @@ class FailureSettings(Settings):
         Rule.parse(self.threshold)
 
     def ranked(self, classes: int) -> Uncertainty:
-        """The uncertainty that pixels of so many classes are ranked by."""
+        """Return the uncertainty that pixels of so many classes are ranked by."""
         from uqeval.tallies import Uncertainty
 
         base = float(classes) if self.log_base == "classes" else float(self.log_base)

@@ -141,7 +141,7 @@ class Nmerci(Evaluation[NmerciSettings]):
 def _percentiles(
     settings: NmerciSettings, totals: ns.Sums, coarse: NDArray[Any], where: str
 ) -> Passes:
-    """The parts of n-MeRCI at the chosen α and at all of the curve, by α.
+    """Return the parts of n-MeRCI at the chosen α and at all of the curve, by α.
 
     `coarse` [(λ, ε), bin]: how many pixels have these high bits of their keys.
     """

@@ -34,14 +34,14 @@ class Binned:
 
     @classmethod
     def of(cls, coarse: NDArray[Any]) -> Binned:
-        """The occupied bins of a row of `ErrorRanks`; 0 and ∞ are their own bins' values."""
+        """Return the occupied bins of a row of `ErrorRanks`; 0 and ∞ are their own bins' values."""
         import numpy as np
 
         bins = np.flatnonzero(coarse != 0)  # of booleans, which is several times as fast
         return cls(middles(bins), coarse[bins], np.cumsum(coarse[bins]))
 
     def percentile(self, p: float, rule: str) -> float | None:
-        """The p-th percentile by a rule of `uqeval.tallies.percentiles`."""
+        """Return the p-th percentile by a rule of `uqeval.tallies.percentiles`."""
         import numpy as np
 
         from uqeval.tallies.percentiles import between, ranks_of
@@ -53,7 +53,7 @@ class Binned:
         return between(lower, upper, ranks[2])
 
     def upto_value(self, limit: float | None) -> ns.Sums | None:
-        """The values up to a finite limit; None for none."""
+        """Return the values up to a finite limit; None for none."""
         import numpy as np
 
         if limit is None or not math.isfinite(limit):

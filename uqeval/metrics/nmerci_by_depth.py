@@ -21,7 +21,8 @@ MOST = 256
 
 
 def by_depth(settings: NmerciSettings, least: float, most: float) -> Passes:
-    """`by_depth`, a row for each interval that has pixels, and `by_depth_mean` of defined values.
+    """Return `by_depth`, a row for each interval that has pixels, and `by_depth_mean` of defined
+    values.
 
     `least` and `most`: ends of the target. Raises `UsageError` for more than 256 intervals.
     """
@@ -70,7 +71,7 @@ def _total(tally: ErrorSums) -> Passes:
 
 
 def _ranks(name: str, settings: NmerciSettings, intervals: Intervals) -> Passes:
-    """The percentile of a map in every interval."""
+    """Return the percentile of a map in every interval."""
     from uqeval.tallies.digits import DIGITS, Digits, GroupRanks
 
     tally = Digits(name, intervals, 0, tuple((g, 0) for g in range(intervals.count)))
@@ -97,7 +98,7 @@ def _mean(rows: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def intervals_of(step: float, least: float, most: float) -> Intervals:
-    """The intervals of this width that hold all targets from `least` to `most`.
+    """Return the intervals of this width that hold all targets from `least` to `most`.
 
     Raises `UsageError`, naming a width that fits, for more than 256.
     """

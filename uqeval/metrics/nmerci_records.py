@@ -18,7 +18,9 @@ CURVE = tuple(range(1, 101))
 
 
 def tallies_of(settings: NmerciSettings) -> tuple[ItemErrors, ErrorRanks]:
-    """Sums of each item and its own percentiles, and λ and ε by the high bits of their keys."""
+    """Return sums of each item and its own percentiles, and λ and ε by the high bits of
+    their keys.
+    """
     from uqeval.tallies import ErrorRanks, ItemErrors
 
     over_kept = settings.over == "kept"
@@ -29,7 +31,7 @@ def tallies_of(settings: NmerciSettings) -> tuple[ItemErrors, ErrorRanks]:
 
 
 def results_of(parts: Mapping[float, ns.Parts], settings: NmerciSettings) -> dict[str, Any]:
-    """What the parts of an n-MeRCI by α say."""
+    """Return what the parts of an n-MeRCI by α say."""
     results = {"alpha": settings.alpha} | record_of(parts[settings.alpha], settings)
     scores = [ns.score(parts[float(a)], settings.over, settings.mae) for a in CURVE]
     results["curve"] = {"alpha": list(CURVE), "nmerci": [score[2] for score in scores]}
@@ -39,7 +41,7 @@ def results_of(parts: Mapping[float, ns.Parts], settings: NmerciSettings) -> dic
 
 
 def _why(merci: float | None, nmerci: float | None, over: str) -> str | None:
-    """Why a point of the curve is undefined, if it is."""
+    """Return why a point of the curve is undefined, if it is."""
     if nmerci is not None:
         return None
     if over == "kept":
@@ -48,7 +50,9 @@ def _why(merci: float | None, nmerci: float | None, over: str) -> str | None:
 
 
 def _gaps(reasons: Sequence[str | None]) -> str:
-    """The reasons of the undefined points of the curve, each with the α that it holds for."""
+    """Return the reasons of the undefined points of the curve, each with the α that it
+    holds for.
+    """
     messages = []
     for reason, group in itertools.groupby(
         zip(reasons, CURVE, strict=True), key=lambda pair: pair[0]
@@ -65,12 +69,12 @@ def record_of(parts: ns.Parts, settings: NmerciSettings) -> dict[str, Any]:
 
 
 def sums_of(state: State) -> ns.Sums:
-    """All pixels of a state of `ItemErrors`."""
+    """Return all pixels of a state of `ItemErrors`."""
     return ns.Sums(int(state["pixels"][0]), *state["totals"].tolist())
 
 
 def running(state: State, group: int) -> Sequence[ns.Sums]:
-    """Sums of all pixels of a group at or below each limit, from a state of `SumsBelow`."""
+    """Return sums of all pixels of a group at or below each limit, from a state of `SumsBelow`."""
     import numpy as np
 
     counts = np.cumsum(state["count"][group]).tolist()

@@ -11,14 +11,16 @@ from uqeval.metrics._contract import Metric, set_value
 
 
 def merci(ratio: float | None, sigma: float | None) -> float | None:
-    """λ^α · mean σ (eq. 1); undefined where λ^α is infinite."""
+    """Return λ^α · mean σ (eq. 1); undefined where λ^α is infinite."""
     if ratio is None or sigma is None or not math.isfinite(ratio):
         return None
     return ratio * sigma
 
 
 def nmerci(merci: float | None, mae: float | None, most: float | None) -> float | None:
-    """(MeRCI - MAE) / (max^α - MAE) (eq. 2); undefined where the denominator is not positive."""
+    """Return (MeRCI - MAE) / (max^α - MAE) (eq. 2); undefined where the denominator is not
+    positive.
+    """
     if merci is None or mae is None or most is None or most - mae <= 0:
         return None
     return (merci - mae) / (most - mae)
@@ -31,7 +33,7 @@ _PAPER = "Moukari et al. 2019"
 
 
 def identity(value: float | None) -> float | None:
-    """A percentile or a mean as it is."""
+    """Return a percentile or a mean as it is."""
     return value
 
 
@@ -82,12 +84,12 @@ class Sums:
 
     @property
     def mae(self) -> float | None:
-        """Σε / N."""
+        """Return Σε / N."""
         return self.error / self.pixels if self.pixels else None
 
     @property
     def mean_sigma(self) -> float | None:
-        """Σσ / N."""
+        """Return Σσ / N."""
         return self.sigma / self.pixels if self.pixels else None
 
 
@@ -106,7 +108,7 @@ class Parts:
 
 
 def score(parts: Parts, over: str, mae: str) -> tuple[float | None, float | None, float | None]:
-    """λ^α, MeRCI and n-MeRCI.
+    """Return λ^α, MeRCI and n-MeRCI.
 
     `over` "all": as the paper defines it; "kept": MAE, mean σ and the largest error of the pixels
     with λ ≤ λ^α alone. `mae` "trimmed": the MAE of the pixels with ε ≤ max^α in place of all.
@@ -124,7 +126,7 @@ def score(parts: Parts, over: str, mae: str) -> tuple[float | None, float | None
 
 
 def record(parts: Parts, alpha: float, over: str, mae: str) -> dict[str, Any]:
-    """All fields of a set, an item or an interval of the target, with reasons."""
+    """Return all fields of a set, an item or an interval of the target, with reasons."""
     n = parts.every.pixels
     ratio, merci_value, normalised = score(parts, over, mae)
     trimmed = parts.trimmed.mae if parts.trimmed and parts.trimmed.pixels else None

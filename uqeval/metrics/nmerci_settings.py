@@ -62,10 +62,10 @@ class NmerciSettings(Settings):
 
     @property
     def sigma(self) -> str:
-        """The map of σ."""
+        """Return the map of σ."""
         return numbers.sigma_map(self.uncertainty)
 
     @property
     def trimmed_by(self) -> str:
-        """The map whose percentile says which pixels a trimmed mean keeps."""
+        """Return the map whose percentile says which pixels a trimmed mean keeps."""
         return lambda_of(self.sigma) if self.over == "kept" else "error"

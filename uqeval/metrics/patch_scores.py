@@ -22,35 +22,39 @@ if TYPE_CHECKING:
 
 
 def p_accurate(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Share of accurate patches, a; undefined without patches."""
+    """Return share of accurate patches, a; undefined without patches."""
     n = ac + au + ic + iu
     return (ac + au) / n if n else None
 
 
 def p_certain(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Share of certain patches, c; undefined without patches."""
+    """Return share of certain patches, c; undefined without patches."""
     n = ac + au + ic + iu
     return (ac + ic) / n if n else None
 
 
 def p_accurate_given_certain(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """n_ac / (n_ac + n_ic) (Mukhoti & Gal 2018, eq. 5); undefined where no patch is certain."""
+    """Return n_ac / (n_ac + n_ic) (Mukhoti & Gal 2018, eq. 5); undefined where no patch is
+    certain.
+    """
     return ac / (ac + ic) if ac + ic else None
 
 
 def p_uncertain_given_inaccurate(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """n_iu / (n_ic + n_iu) (Mukhoti & Gal 2018, eq. 6); undefined where none is inaccurate."""
+    """Return n_iu / (n_ic + n_iu) (Mukhoti & Gal 2018, eq. 6); undefined where none is
+    inaccurate.
+    """
     return iu / (ic + iu) if ic + iu else None
 
 
 def pavpu(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """(n_ac + n_iu) / n (Mukhoti & Gal 2018, eq. 7); undefined without patches."""
+    """Return (n_ac + n_iu) / n (Mukhoti & Gal 2018, eq. 7); undefined without patches."""
     n = ac + au + ic + iu
     return (ac + iu) / n if n else None
 
 
 def pavpu_chance(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """a·c + (1 - a)(1 - c): the PAvPU of an uncertainty that knows nothing of the errors.
+    """Return a·c + (1 - a)(1 - c): the PAvPU of an uncertainty that knows nothing of the errors.
 
     Ma et al. 2024, §5.2. Undefined without patches.
     """
@@ -60,12 +64,12 @@ def pavpu_chance(ac: int, au: int, ic: int, iu: int) -> float | None:
 
 
 def _covariance(ac: int, au: int, ic: int, iu: int) -> int:
-    """n²·Cov(accurate, certain), an integer."""
+    """Return n²·Cov(accurate, certain), an integer."""
     return (ac + au + ic + iu) * ac - (ac + au) * (ac + ic)
 
 
 def phi(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Corr(accurate, certain) (Ma et al. 2024, §5.2); undefined where either is constant."""
+    """Return Corr(accurate, certain) (Ma et al. 2024, §5.2); undefined where either is constant."""
     n = ac + au + ic + iu
     a, c = ac + au, ac + ic
     spread = a * (n - a) * c * (n - c)
@@ -73,14 +77,16 @@ def phi(ac: int, au: int, ic: int, iu: int) -> float | None:
 
 
 def half_surplus(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Cov(accurate, certain) / std(accurate) = std(certain)·phi; undefined where a(1 - a) = 0."""
+    """Return Cov(accurate, certain) / std(accurate) = std(certain)·phi; undefined where a(1 - a) =
+    0.
+    """
     n = ac + au + ic + iu
     a = ac + au
     return _covariance(ac, au, ic, iu) / (n * math.sqrt(a * (n - a))) if a * (n - a) else None
 
 
 def surplus(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Cov(A, C)/std(A) + Cov(1-A, 1-C)/std(1-A) = (PAvPU - 1 + a + c - 2ac)/√(a(1 - a)).
+    """Return Cov(A, C)/std(A) + Cov(1-A, 1-C)/std(1-A) = (PAvPU - 1 + a + c - 2ac)/√(a(1 - a)).
 
     Ma et al. 2024, eqs 3 and 17. Undefined where all patches are accurate, or none is.
     """
@@ -148,7 +154,7 @@ METRICS = (
 
 
 def surplus_auc(curve: Sequence[float | None]) -> float | None:
-    """Area under the Surplus over t = 0 … 1, trapezoid; undefined where one of it is."""
+    """Return area under the Surplus over t = 0 … 1, trapezoid; undefined where one of it is."""
     defined = [value for value in curve if value is not None]
     if len(defined) < len(curve):
         return None
@@ -156,7 +162,7 @@ def surplus_auc(curve: Sequence[float | None]) -> float | None:
 
 
 def peak(curve: Sequence[float | None]) -> float | None:
-    """The largest defined value of a curve."""
+    """Return the largest defined value of a curve."""
     return max((value for value in curve if value is not None), default=None)
 
 
@@ -255,7 +261,7 @@ def scores_of_accuracy(accurate: int, inaccurate: int, reason: str) -> dict[str,
 
 
 def scores(ac: int, au: int, ic: int, iu: int) -> dict[str, Any]:
-    """The four counts and all scores, undefined ones None with their reason."""
+    """Return the four counts and all scores, undefined ones None with their reason."""
     record: dict[str, Any] = dict(zip(COUNTS, (ac, au, ic, iu), strict=True))
     for metric in METRICS:
         set_value(record, metric.field, metric.formula(ac, au, ic, iu), metric.undefined)

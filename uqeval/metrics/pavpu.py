@@ -54,12 +54,14 @@ class Pavpu(Evaluation[PavpuSettings]):
 
     @property
     def _thresholds(self) -> Fitted | None:
-        """The thresholds of the results; None where each item has one, and before `fit`."""
+        """Return the thresholds of the results; None where each item has one, and before `fit`."""
         return Fitted.of(self.fitted) if self.fitted else None
 
     @property
     def _counted_at(self) -> Fitted | None:
-        """The thresholds at which patches are counted: those of the run, after `refit` too."""
+        """Return the thresholds at which patches are counted: those of the run, after
+        `refit` too.
+        """
         thresholds = self._thresholds
         if thresholds is None or "counted_at" not in self.fitted:
             return thresholds
@@ -67,7 +69,7 @@ class Pavpu(Evaluation[PavpuSettings]):
 
     @property
     def _step(self) -> int | None:
-        """The step of the curve that has the threshold; None at the threshold of the run."""
+        """Return the step of the curve that has the threshold; None at the threshold of the run."""
         thresholds = self._thresholds
         if thresholds is None or "counted_at" not in self.fitted:
             return None
@@ -138,7 +140,7 @@ class Pavpu(Evaluation[PavpuSettings]):
         return {"threshold": repr(fitted.threshold[0]), "curve_range": f"{low!r}:{high!r}"}
 
     def refit(self, rule: str) -> Passes:
-        """The threshold of the run, or one of its curve."""
+        """Return the threshold of the run, or one of its curve."""
         if self.settings.threshold_scope != "set":
             raise UsageError(
                 f"--threshold {rule}: its thresholds are those of each "

@@ -31,7 +31,7 @@ def results_of(
     class_names: Sequence[str],
     step: int | None = None,
 ) -> dict[str, Any]:
-    """What the counts of patches say.
+    """Return what the counts of patches say.
 
     `fitted` are the thresholds to say. With `step`, the one of that step of the curve: patches were
     counted at another, and what takes both thresholds (ties, the curve over the accuracy threshold)
@@ -113,7 +113,7 @@ def _undefined_reason(rule: Rule, fitted: Fitted | None, state: State, names: Se
 
 
 def counts_at(by_threshold: Any, step: int) -> Any:
-    """Counts [category, accurate, uncertain] at one threshold of the curve."""
+    """Return counts [category, accurate, uncertain] at one threshold of the curve."""
     import numpy as np
 
     certain = by_threshold[..., : step + 1].sum(axis=-1)
@@ -121,13 +121,15 @@ def counts_at(by_threshold: Any, step: int) -> Any:
 
 
 def four(counts: list[list[int]]) -> tuple[int, int, int, int]:
-    """n_ac, n_au, n_ic, n_iu of counts [accurate, uncertain]."""
+    """Return n_ac, n_au, n_ic, n_iu of counts [accurate, uncertain]."""
     (ic, iu), (ac, au) = counts
     return ac, au, ic, iu
 
 
 def _curve(by_threshold: Any, ends: tuple[float, float] | None) -> dict[str, Any]:
-    """The scores over the uncertainty threshold, their peaks, and the area under the Surplus."""
+    """Return the scores over the uncertainty threshold, their peaks, and the area under the
+    Surplus.
+    """
     from uqeval.tallies.patches import best_step, counts_along, curve_thresholds
 
     counts = counts_along(by_threshold).tolist()
@@ -166,7 +168,7 @@ def columns_of(
     fields: Collection[str],
     step: int | None = None,
 ) -> dict[Place, NDArray[Any]]:
-    """The scores of many sets at once, `fitted` and `step` as of `results_of`."""
+    """Return the scores of many sets at once, `fitted` and `step` as of `results_of`."""
     import numpy as np
 
     at = states["counts"] if step is None else counts_at(states["by_threshold"], step)
@@ -190,7 +192,7 @@ def columns_of(
 
 
 def _peaks(by_threshold: NDArray[Any]) -> dict[Place, NDArray[Any]]:
-    """The scores read off the curves over the uncertainty threshold, of many sets."""
+    """Return the scores read off the curves over the uncertainty threshold, of many sets."""
     import numpy as np
 
     inaccurate, accurate = np.moveaxis(by_threshold.sum(axis=1), 1, 0)
@@ -212,7 +214,9 @@ def _peak(values: list[float | None]) -> int | None:
 
 
 def _accuracy_curve(by_accuracy: Any) -> dict[str, list[Any]]:
-    """The scores over the accuracy threshold 0, 0.01 … 1, at the fitted uncertainty threshold."""
+    """Return the scores over the accuracy threshold 0, 0.01 … 1, at the fitted uncertainty
+    threshold.
+    """
     certain, uncertain = by_accuracy.T.tolist()
     n = len(certain) - 1
     fields = [m.field for m in METRICS]

@@ -117,13 +117,13 @@ class PavpuSettings(Settings):
 
     @classmethod
     def of(cls, **choices: Any) -> Self:
-        """Settings of a definition, with what is `choices` in place of its choices."""
+        """Return settings of a definition, with what is `choices` in place of its choices."""
         if choices.get("stride") == 0:  # the default stands for the window
             raise UsageError("--stride 0; expected a whole number of at least 1.")
         return super().of(**choices)
 
     def ends(self) -> tuple[float, float] | None:
-        """The ends of `curve_range`. Raises `UsageError` for what is no range."""
+        """Return the ends of `curve_range`. Raises `UsageError` for what is no range."""
         if self.curve_range is None:
             return None
         try:
@@ -135,7 +135,7 @@ class PavpuSettings(Settings):
         return low, high
 
     def patches(self, classes: int) -> Patches:
-        """How these settings cut images of `classes` classes into patches."""
+        """Return how these settings cut images of `classes` classes into patches."""
         from uqeval.tallies import Patches, Uncertainty
 
         base = float(classes) if self.log_base == "classes" else float(self.log_base)
@@ -146,7 +146,7 @@ class PavpuSettings(Settings):
 
 
 def checked_log_base(value: float | str) -> float:
-    """The base of "e" or a number. Raises `UsageError` for what cannot be one."""
+    """Return the base of "e" or a number. Raises `UsageError` for what cannot be one."""
     try:
         base = math.e if value == "e" else float(value)
     except ValueError:
@@ -171,7 +171,7 @@ def refuse_unused_base(options: Mapping[str, Any], uncertainties: Collection[str
 
 
 def threshold_in(report: dict[str, Any], settings: PavpuSettings, path: str) -> float:
-    """The uncertainty threshold that a report's `results` hold for the same uncertainty.
+    """Return the uncertainty threshold that a report's `results` hold for the same uncertainty.
 
     Of several variants, one with the same window and stride is preferred. Raises `UsageError`
     where there is none, or where it was fitted for each class or item apart.
@@ -223,7 +223,7 @@ def _threshold_in(
 
 
 def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, PavpuSettings]:
-    """The settings of every variant, checked against the data."""
+    """Return the settings of every variant, checked against the data."""
     choices = dict(options)
     path = choices.get("threshold_from")
     if path is not None and "threshold" in choices:

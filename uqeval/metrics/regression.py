@@ -113,7 +113,7 @@ class Regression(Evaluation[RegressionSettings]):
 
 
 def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
-    """Sums, scores, and what lies in intervals, perhaps also below quantiles."""
+    """Return sums, scores, and what lies in intervals, perhaps also below quantiles."""
     from uqeval.tallies import ErrorSums, IntervalCounts, PredictiveScores, QuantileCounts
 
     sigma, distribution = settings.sigma, settings.distribution
@@ -127,8 +127,9 @@ def _tallies(settings: RegressionSettings) -> tuple[Tally, ...]:
 
 
 def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> Gaps:
-    """The targets that lie inside the interval of each plotted level p, less p·N, which AUCE adds
-    up (the rules "trapezoid" and "mean")."""
+    """Return the targets that lie inside the interval of each plotted level p, less p·N, which AUCE
+    adds up (the rules "trapezoid" and "mean").
+    """
     import numpy as np
 
     levels = settings.quantile_levels or settings.interval_levels
@@ -152,14 +153,16 @@ def _gaps(settings: RegressionSettings, tallies: tuple[Tally, ...]) -> Gaps:
 
 
 def _merged_spread(sums: State) -> float:
-    """Σ (y - ȳ)² of merged items: the same to the last places where ȳ is not far above σ_y."""
+    """Return Σ (y - ȳ)² of merged items: the same to the last places where ȳ is not far
+    above σ_y.
+    """
     n, total = int(sums["count"][0]), float(sums["sums"][0, 4])
     between_items = float(sums["means"][0]) - total * total / n if n else 0.0
     return float(sums["within"][0]) + max(between_items, 0.0)
 
 
 def _target_spread(states: list[State]) -> float:
-    """Σ (y - ȳ)² over all items: within them, and of their means."""
+    """Return Σ (y - ȳ)² over all items: within them, and of their means."""
     nonempty = [s for s in states if s["count"][0]]
     counts = [int(s["count"][0]) for s in nonempty]
     means = [float(s["sums"][0, 4]) / n for n, s in zip(counts, nonempty, strict=True)]
@@ -180,7 +183,9 @@ def _record(
     interval_states: list[State],
     spread: float,
 ) -> dict[str, Any]:
-    """All scores of a set or of one item; `interval_states`: of intervals, then of quantiles."""
+    """Return all scores of a set or of one item; `interval_states`: of intervals, then of
+    quantiles.
+    """
     n, zero = int(sums["count"][0]), int(sums["zero"][0, 0])
     error, squares, _, variances, _ = (float(v) for v in sums["sums"][0])
     levels = (settings.interval_levels, settings.quantile_levels)

@@ -67,7 +67,7 @@ def _area(
     gaps: NDArray[Any],
     part_of_gap: Callable[[NDArray[Any]], NDArray[Any]],
 ) -> NDArray[Any]:
-    """What a rule of `regression_scores.area` makes of a part of the gaps [set, level]."""
+    """Return what a rule of `regression_scores.area` makes of a part of the gaps [set, level]."""
     import numpy as np
 
     gap_parts = part_of_gap(gaps)

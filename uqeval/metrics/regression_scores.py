@@ -21,7 +21,7 @@ AREAS = ("trapezoid", "crossing", "mean")
 
 
 def factors(levels: Sequence[float], distribution: str) -> tuple[float, ...]:
-    """Half widths, in units of σ, of the central intervals that shall hold these shares.
+    """Return half widths, in units of σ, of the central intervals that shall hold these shares.
 
     Gaussian: Φ⁻¹((p + 1)/2). Laplace with standard deviation σ: -ln(1 - p)/√2.
     """
@@ -31,7 +31,7 @@ def factors(levels: Sequence[float], distribution: str) -> tuple[float, ...]:
 
 
 def quantiles(levels: Sequence[float], distribution: str) -> tuple[float, ...]:
-    """The quantiles of these levels in ]0, 1[, in units of σ.
+    """Return the quantiles of these levels in ]0, 1[, in units of σ.
 
     Gaussian: Φ⁻¹(p). Laplace with standard deviation σ: ln(2p)/√2, and -ln(2 - 2p)/√2 above ½.
     """
@@ -43,17 +43,17 @@ def quantiles(levels: Sequence[float], distribution: str) -> tuple[float, ...]:
 
 
 def mean(total: float, pixels: int) -> float | None:
-    """Σ / N; undefined without pixels."""
+    """Return Σ / N; undefined without pixels."""
     return total / pixels if pixels else None
 
 
 def root_mean(total: float, pixels: int) -> float | None:
-    """√(Σ / N); undefined without pixels."""
+    """Return √(Σ / N); undefined without pixels."""
     return math.sqrt(total / pixels) if pixels else None
 
 
 def nmse(squares: float, spread: float) -> float | None:
-    """Σ ε² / Σ (y - ȳ)²: the mean squared error in units of the target's variance.
+    """Return Σ ε² / Σ (y - ȳ)²: the mean squared error in units of the target's variance.
 
     Quiñonero-Candela et al. 2006, eq. 4. Undefined where the target is constant.
     """
@@ -61,14 +61,14 @@ def nmse(squares: float, spread: float) -> float | None:
 
 
 def nll(total: float, pixels: int, zero: int) -> float | None:
-    """Mean negative log likelihood, in nats; undefined where `zero` pixels have σ = 0."""
+    """Return mean negative log likelihood, in nats; undefined where `zero` pixels have σ = 0."""
     return total / pixels if pixels and not zero else None
 
 
 def area(
     p: Sequence[float], observed: Sequence[float], rule: str, part_of_gap: Callable[[float], float]
 ) -> float:
-    """What a rule of `AREAS` makes of a `part_of_gap` of the gaps p - p̂ over the levels.
+    """Return what a rule of `AREAS` makes of a `part_of_gap` of the gaps p - p̂ over the levels.
 
     "trapezoid": of the gaps' parts; "crossing": of the line through the gaps, cut where it crosses
     0; "mean": of the gaps' parts, no area.
@@ -87,7 +87,8 @@ def area(
 
 
 def auce(p: Sequence[float], observed: Sequence[float], rule: str = "trapezoid") -> float:
-    """Area of |p - p̂| over the levels p; p̂ is the share of targets that their intervals hold.
+    """Return area of |p - p̂| over the levels p; p̂ is the share of targets that their intervals
+    hold.
 
     Gustafsson et al. 2020, §4.2.
     """
@@ -95,12 +96,12 @@ def auce(p: Sequence[float], observed: Sequence[float], rule: str = "trapezoid")
 
 
 def auce_over(p: Sequence[float], observed: Sequence[float], rule: str = "trapezoid") -> float:
-    """Area of max(p - p̂, 0): intervals that hold too little are over-confident."""
+    """Return area of max(p - p̂, 0): intervals that hold too little are over-confident."""
     return area(p, observed, rule, lambda gap: max(gap, 0.0))
 
 
 def auce_under(p: Sequence[float], observed: Sequence[float], rule: str = "trapezoid") -> float:
-    """Area of max(p̂ - p, 0): intervals that hold too much are under-confident."""
+    """Return area of max(p̂ - p, 0): intervals that hold too much are under-confident."""
     return area(p, observed, rule, lambda gap: max(-gap, 0.0))
 
 

@@ -54,12 +54,12 @@ class RegressionSettings(Settings):
 
     @property
     def sigma(self) -> str:
-        """The map of σ."""
+        """Return the map of σ."""
         return numbers.sigma_map(self.uncertainty)
 
     @property
     def plotted(self) -> tuple[float, ...]:
-        """The levels of the calibration plot."""
+        """Return the levels of the calibration plot."""
         n = self.levels
         if self.grid == "open":
             return tuple(k / (n + 1) for k in range(1, n + 1))
@@ -69,13 +69,13 @@ class RegressionSettings(Settings):
 
     @property
     def interval_levels(self) -> tuple[float, ...]:
-        """Levels below 1 of intervals: plotted ones, and those always told, ascending."""
+        """Return levels below 1 of intervals: plotted ones, and those always told, ascending."""
         plotted = self.plotted if self.proportion == "interval" else ()
         return tuple(sorted({*(p for p in plotted if p < 1), *rs.LEVELS}))
 
     @property
     def quantile_levels(self) -> tuple[float, ...]:
-        """Levels in ]0, 1[ of plotted quantiles, ascending."""
+        """Return levels in ]0, 1[ of plotted quantiles, ascending."""
         if self.proportion == "interval":
             return ()
         return tuple(p for p in self.plotted if 0 < p < 1)

@@ -34,7 +34,9 @@ def _mean(values: Sequence[float | None]) -> float | None:
 def class_ious(
     labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]
 ) -> list[float | None]:
-    """TP / (TP + FP + FN) of each class; None where neither labels nor predictions have it."""
+    """Return TP / (TP + FP + FN) of each class; None where neither labels nor predictions
+    have it.
+    """
     return [
         c / (a + b - c) if a + b - c else None
         for a, b, c in zip(labelled, predicted, correct, strict=True)
@@ -42,26 +44,26 @@ def class_ious(
 
 
 def class_accuracies(labelled: Sequence[int], correct: Sequence[int]) -> list[float | None]:
-    """TP / (TP + FN) of each class; None where no label has it."""
+    """Return TP / (TP + FN) of each class; None where no label has it."""
     return [c / a if a else None for a, c in zip(labelled, correct, strict=True)]
 
 
 def pixel_accuracy(
     labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]
 ) -> float | None:
-    """Share of non-void pixels that are right; undefined where all are void."""
+    """Return share of non-void pixels that are right; undefined where all are void."""
     return sum(correct) / sum(labelled) if sum(labelled) else None
 
 
 def mean_accuracy(
     labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]
 ) -> float | None:
-    """Mean of the class accuracies over the classes in the labels; undefined without any."""
+    """Return mean of the class accuracies over the classes in the labels; undefined without any."""
     return _mean(class_accuracies(labelled, correct))
 
 
 def miou(labelled: Sequence[int], predicted: Sequence[int], correct: Sequence[int]) -> float | None:
-    """Mean IoU over the classes in labels or predictions; undefined without any."""
+    """Return mean IoU over the classes in labels or predictions; undefined without any."""
     return _mean(class_ious(labelled, predicted, correct))
 
 
@@ -89,7 +91,7 @@ METRICS = (
 
 
 def scores(state: State) -> dict[str, Any]:
-    """Pooled scores and pixels of a `class_counts` state."""
+    """Return pooled scores and pixels of a `class_counts` state."""
     counts = [state[name].tolist() for name in ("labelled", "predicted", "correct")]
     record: dict[str, Any] = {}
     for metric in METRICS:
@@ -140,7 +142,7 @@ class Segmentation(Evaluation[SegmentationSettings]):
 
 
 def _results(total: State, class_names: Sequence[str]) -> dict[str, Any]:
-    """The scores of a state, and of each class."""
+    """Return the scores of a state, and of each class."""
     results = scores(total)
     labelled, predicted, correct = (
         total[name].tolist() for name in ("labelled", "predicted", "correct")
@@ -157,7 +159,7 @@ def _results(total: State, class_names: Sequence[str]) -> dict[str, Any]:
 
 
 def _columns(states: SetStates) -> dict[Place, NDArray[Any]]:
-    """The scores of many sets at once."""
+    """Return the scores of many sets at once."""
     labelled, predicted, correct = (states[n] for n in ("labelled", "predicted", "correct"))
     pixels = labelled.sum(axis=1)
     rows = {

@@ -172,7 +172,9 @@ class Exact:
 def _coarse(
     settings: SparsificationSettings, classes: int
 ) -> dict[Uncertainty | Error, RankedErrors]:
-    """What sums errors by the high bits of the uncertainty, and by those of the error itself."""
+    """Return what sums errors by the high bits of the uncertainty, and by those of the error
+    itself.
+    """
     from uqeval.tallies import Error, RankedErrors, Uncertainty
 
     score, error = Uncertainty(settings.uncertainty), Error(settings.error)
@@ -216,7 +218,7 @@ def _ranked(settings: SparsificationSettings, item_tally: ItemCurves) -> Passes:
 
 
 def _curves(settings: SparsificationSettings, ranked: RankBins, ideal: RankBins) -> sc.Curves | str:
-    """The curves of pixels ranked by their uncertainty, and by their error."""
+    """Return the curves of pixels ranked by their uncertainty, and by their error."""
     retained, model = sc.values_at_cuts(ranked, settings.cuts)
     by_oracle, oracle = sc.values_at_cuts(ideal, settings.cuts)
     details: dict[str, Any] = {"kept_by_oracle": by_oracle}
@@ -227,7 +229,9 @@ def _curves(settings: SparsificationSettings, ranked: RankBins, ideal: RankBins)
 
 
 def _widest(rank_bins: RankBins) -> list[int]:
-    """The first bin, and those whose ties widen the bound of the area over every rank most."""
+    """Return the first bin, and those whose ties widen the bound of the area over every
+    rank most.
+    """
     import numpy as np
 
     width = rank_bins.errors * (rank_bins.pixels / rank_bins.upto) * rank_bins.open
@@ -250,7 +254,7 @@ def _items(
 
 
 def _mean(settings: SparsificationSettings, items: list[sc.Curves | str]) -> sc.Curves | str:
-    """The mean of the items' curves, areas included; items without curves are left out."""
+    """Return the mean of the items' curves, areas included; items without curves are left out."""
     good = [item for item in items if isinstance(item, sc.Curves)]
     if not good:
         return next((item for item in items if isinstance(item, str) and item != sc.VOID), sc.VOID)
@@ -270,7 +274,7 @@ def _mean(settings: SparsificationSettings, items: list[sc.Curves | str]) -> sc.
 
 
 def _results(settings: SparsificationSettings, curves: sc.Curves | str) -> dict[str, Any]:
-    """What curves say."""
+    """Return what curves say."""
     results: dict[str, Any] = {
         "uncertainty": settings.uncertainty,
         "error": settings.error,

@@ -54,7 +54,7 @@ def columns(
 
 
 def _curve_points(rank_bins: SetRankBins, cuts: Cuts) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Pixels kept and their error sums at each cut, [set, step] both."""
+    """Return pixels kept and their error sums at each cut, [set, step] both."""
     import numpy as np
 
     retained = cuts.kept_of(rank_bins.total.astype(np.int64))
@@ -69,7 +69,7 @@ def _curve_points(rank_bins: SetRankBins, cuts: Cuts) -> tuple[NDArray[Any], NDA
 
 
 def _area(rank_bins: SetRankBins) -> NDArray[Any]:
-    """Σ over m = 1 … N of the mean error of the m first pixels, ends halved: [set]."""
+    """Return Σ over m = 1 … N of the mean error of the m first pixels, ends halved: [set]."""
     import numpy as np
 
     n, e = rank_bins.pixels, rank_bins.errors

@@ -42,12 +42,12 @@ class Curves:
 
     @property
     def ause(self) -> float:
-        """Area between the curve and the oracle."""
+        """Return area between the curve and the oracle."""
         return self.areas[0] - self.areas[1]
 
     @property
     def aurg(self) -> float:
-        """Area between the curve of a random order, which is constant, and the curve."""
+        """Return area between the curve of a random order, which is constant, and the curve."""
         return self.model[0] * self.span - self.areas[0]
 
 
@@ -63,8 +63,8 @@ def curves(
     every_rank: tuple[float, float] | None = None,
     bound: float = 0.0,
 ) -> Curves | str:
-    """Curves from the sums of errors of the pixels `retained`; why there are none, if there are
-    none.
+    """Return curves from the sums of errors of the pixels `retained`; why there are none, if there
+    are none.
 
     `rooted`: the root of the mean; `normalised`: divided by the value at 0; `zero_at_1`: a point
     (1, 0) is appended. `every_rank`: the areas are not of these curves but of those over all ranks
@@ -130,7 +130,7 @@ def _divided(rank_bins: RankBins, cuts: Cuts) -> NDArray[Any]:
 
 
 def area_of_every_rank(rank_bins: RankBins) -> tuple[float, float]:
-    """Σ over m = 1 … N of the mean error of the m first pixels, ends halved, and its bound.
+    """Return Σ over m = 1 … N of the mean error of the m first pixels, ends halved, and its bound.
 
     Within a bin of n pixels of error e after N_b of error E_b: Σ (E_b + j·e/n)/(N_b + j), which
     its order can move by no more than Σ e/(N_b + j).
@@ -151,7 +151,7 @@ def area_of_every_rank(rank_bins: RankBins) -> tuple[float, float]:
 
 
 def harmonics(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    """H_b - H_a = 1/(a + 1) + … + 1/b of whole numbers […], a <= b, to the last places."""
+    """Return H_b - H_a = 1/(a + 1) + … + 1/b of whole numbers […], a <= b, to the last places."""
     import numpy as np
 
     table_size = 64
@@ -186,7 +186,7 @@ METRICS = (
 
 
 def scores(curves: Curves | str) -> dict[str, Any]:
-    """AUSE and AURG, or None with the reason."""
+    """Return AUSE and AURG, or None with the reason."""
     record: dict[str, Any] = {}
     for metric in METRICS:
         value = None if isinstance(curves, str) else metric.formula(curves)

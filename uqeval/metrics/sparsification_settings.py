@@ -82,7 +82,7 @@ class SparsificationSettings(Settings):
             )
 
     def for_data(self, kind: str, where: str) -> SparsificationSettings:
-        """These settings with the defaults for a kind of data. Raises `UsageError`."""
+        """Return these settings with the defaults for a kind of data. Raises `UsageError`."""
         # Over every rank there is no root: torch-uncertainty takes the mean of any errors.
         default = "mse" if self.grid == "every-rank" and kind == "regression" else ERRORS[kind][0]
         error = self.error or default
@@ -99,7 +99,7 @@ class SparsificationSettings(Settings):
 
     @property
     def cuts(self) -> Cuts:
-        """How many pixels are kept."""
+        """Return how many pixels are kept."""
         from uqeval.tallies import Cuts
 
         return Cuts(self.steps, self.keep, self.ties)
@@ -107,7 +107,7 @@ class SparsificationSettings(Settings):
     def curves(
         self, retained: list[int], model: list[float], oracle: list[float], **details: Any
     ) -> sc.Curves | str:
-        """Curves of some sums by these settings."""
+        """Return curves of some sums by these settings."""
         return sc.curves(
             retained, model, oracle, rooted=self.error == "rmse",
             normalised=self.normalise == "first", zero_at_1=self.end == "zero", **details,

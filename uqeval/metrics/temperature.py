@@ -72,7 +72,7 @@ class Temperature(Part[CalibrationSettings]):
         return () if beta is None else (self._at(beta),)
 
     def extra_tallies(self) -> tuple[Tally, ...]:
-        """The scores before, where some items are held out of the fit."""
+        """Return the scores before, where some items are held out of the fit."""
         held_out = self.settings.fit_on is not None and self.fitted.get("beta") is not None
         return (self._before,) if held_out else ()
 

@@ -68,7 +68,7 @@ Fitting = Generator["tuple[Tally, ...]", "dict[Tally, TallyResult]", Fit]
 
 
 def folded(tally: Tally, results: TallyResult, items: Sequence[int] | None) -> State:
-    """The state of some items (None: all), folded in the order of items."""
+    """Return the state of some items (None: all), folded in the order of items."""
     if items is None:
         return results.total
     total = tally.empty()
@@ -220,7 +220,7 @@ def _fit_values(
 
 
 def _least(betas: Sequence[float], values: Sequence[float]) -> float:
-    """The β near the least value where the polynomial in ln β through all values is least.
+    """Return the β near the least value where the polynomial in ln β through all values is least.
 
     Bisects the derivative of Newton's form between the neighbours of the least value.
     """
@@ -252,12 +252,12 @@ def _points(tally: TemperatureSlopes, state: State) -> list[Point]:
 
 
 def _cross(points: Sequence[Point]) -> bool:
-    """Whether g is 0 between ascending points."""
+    """Return whether g is 0 between ascending points."""
     return bool(points) and points[0][1] < 0 < points[-1][1]
 
 
 def _crossing(ascending: Sequence[Point]) -> tuple[float, float, float]:
-    """The two points between which g is 0, and where the polynomial through them is.
+    """Return the two points between which g is 0, and where the polynomial through them is.
 
     The polynomial in ln β has the values and derivatives of the two and of their neighbours:
     Newton's divided differences with each point twice (Hermite), bisected.
@@ -287,7 +287,7 @@ def _crossing(ascending: Sequence[Point]) -> tuple[float, float, float]:
 
 
 def _bisected(value: Callable[[float], float], a: float, b: float) -> float:
-    """Where a function that is negative at `a` and not at `b` is 0, to the last bits."""
+    """Return where a function that is negative at `a` and not at `b` is 0, to the last bits."""
     for _ in range(60):
         middle = (a + b) / 2
         if value(middle) < 0:

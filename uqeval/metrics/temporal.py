@@ -134,7 +134,7 @@ class Temporal(Evaluation[TemporalSettings]):
         )
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        """The scores of counts; those that are means over pairs stand in `over_items`."""
+        """Return the scores of counts; those that are means over pairs stand in `over_items`."""
         counts, tracks = [states[self._pairs]], self._tracks
         record: dict[str, Any] = {"model": self.settings.model}
         put_all(record, pooled_scores(counts, [True], self.settings))
@@ -199,7 +199,7 @@ class Temporal(Evaluation[TemporalSettings]):
 
 
 def _settings_record(settings: TemporalSettings, flow: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings of a report; the library of the flow is a part of the number, too."""
+    """Return the settings of a report; the library of the flow is a part of the number, too."""
     method = settings.method
     library = " ".join(str(flow[name]) for name in ("library", "version") if name in flow)
     return dataclasses.asdict(settings) | {

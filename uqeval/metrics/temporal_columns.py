@@ -32,13 +32,13 @@ def columns(
 
 
 def _ious(counts: NDArray[Any]) -> NDArray[Any]:
-    """IoU [set, class] of pixels of each class here, there and in both [set, 3, class]."""
+    """Return IoU [set, class] of pixels of each class here, there and in both [set, 3, class]."""
     current, warped, intersection = (counts[:, i] for i in range(3))
     return over(intersection, current + warped - intersection)
 
 
 def _tc(settings: TemporalSettings, counts: NDArray[Any]) -> NDArray[Any]:
-    """Mean IoU of counts [set, 3, class] by the rules of `temporal_scores.mean_iou`."""
+    """Return mean IoU of counts [set, 3, class] by the rules of `temporal_scores.mean_iou`."""
     import numpy as np
 
     current, values = counts[:, 0], _ious(counts)
@@ -55,7 +55,7 @@ def _tc(settings: TemporalSettings, counts: NDArray[Any]) -> NDArray[Any]:
 
 
 def _tracks(states: SetStates) -> dict[Place, NDArray[Any]]:
-    """The scores of tracks, as `track_scores.record` names them."""
+    """Return the scores of tracks, as `track_scores.record` names them."""
     per_class, consistent = states["tracks"], states["consistent"]
     tracks, good = per_class.sum(axis=1), consistent.sum(axis=1)
     points, unreliable, pixels, dropped = (

@@ -19,7 +19,7 @@ def mean_scores(
     items: Sequence[dict[str, Any]], states: Sequence[State], retained: Sequence[bool],
     settings: TemporalSettings,
 ) -> dict[str, Any]:  # fmt: skip
-    """The means over pairs, and the score of pooled counts."""
+    """Return the means over pairs, and the score of pooled counts."""
     items_retained = [item for item, keep in zip(items, retained, strict=True) if keep]
     pooled = pooled_scores(states, retained, settings)
     means = {
@@ -33,7 +33,7 @@ def mean_scores(
 
 
 def mean_fields(settings: TemporalSettings) -> dict[str, str]:
-    """Which scores are the mean of which field of the items' records."""
+    """Return which scores are the mean of which field of the items' records."""
     means = {"mtc": "tc", "mtc_no_warp": "tc_no_warp"}
     means["mtc_frequency_weighted"] = "frequency_weighted"
     for name in ("pixel_agreement", "coverage", "out_of_frame", "mse_warp", "mse_identity",
@@ -61,7 +61,9 @@ _POOLED: dict[str, tuple[str, bool | None]] = {
 def pooled_scores(
     states: Sequence[State], retained: Sequence[bool], settings: TemporalSettings
 ) -> dict[str, float | None]:
-    """Scores of the counts of all kept pairs together: `mtc_pooled`, and what is to be pooled."""
+    """Return scores of the counts of all kept pairs together: `mtc_pooled`, and what is to be
+    pooled.
+    """
     scores = {"mtc_pooled": tc(settings, *_pooled(states, retained, "counts"))}
     if settings.average == "pooled":
         for name, (field, occluded) in _POOLED.items():
@@ -80,7 +82,7 @@ def put_all(record: dict[str, Any], values: Mapping[str, float | None]) -> None:
 def _pooled(
     states: Sequence[State], retained: Sequence[bool], field: str, occluded: bool | None = None
 ) -> Three:
-    """Counts of all kept pairs together."""
+    """Return counts of all kept pairs together."""
     current: list[list[int]] = []
     warped: list[list[int]] = []
     intersection: list[list[int]] = []
@@ -100,7 +102,9 @@ def _added(lists: Sequence[Sequence[int]]) -> list[int]:
 def per_class(
     states: Sequence[State], retained: Sequence[bool], info: DatasetInfo
 ) -> list[dict[str, Any]]:
-    """IoU and pixels of each class, all pairs together; where nobody names them, of those there."""
+    """Return IoU and pixels of each class, all pairs together; where nobody names them, of those
+    there.
+    """
     has_names = info.video is not None and info.video.named
     current, warped, intersection = _pooled(states, retained, "counts")
     rows = []
@@ -118,7 +122,7 @@ def sequence_rows(
     items: Sequence[dict[str, Any]], retained: Sequence[bool], states: Sequence[State],
     settings: TemporalSettings, video: VideoInfo,
 ) -> list[dict[str, Any]]:  # fmt: skip
-    """One record a sequence: its frames and gaps, and the scores of its kept pairs."""
+    """Return one record a sequence: its frames and gaps, and the scores of its kept pairs."""
     rows = []
     for row in video.rows:
         in_sequence = [name == row["sequence"] for name in video.sequences]
@@ -137,7 +141,7 @@ def sequence_rows(
 def correlation(
     items: Sequence[dict[str, Any]], retained: Sequence[bool], truth_name: str | None
 ) -> dict[str, Any]:
-    """Pearson's r between TC_t and mIoU_t over the kept pairs that have both."""
+    """Return Pearson's r between TC_t and mIoU_t over the kept pairs that have both."""
     pairs = [
         (item["tc"], item["miou"])
         for item, keep in zip(items, retained, strict=True)

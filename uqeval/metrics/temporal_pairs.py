@@ -22,7 +22,9 @@ PIXELS = ("total", "counted", "out", "unknown", "void", "occluded")
 
 
 def three(state: State, field: str, occluded: bool | None = None) -> Three:
-    """Pixels of each class here, there and in both; `occluded`: with those pixels or without."""
+    """Return pixels of each class here, there and in both; `occluded`: with those pixels or
+    without.
+    """
     counts = state[field]
     if field == "counts":
         counts = counts[0] if occluded is False else counts.sum(axis=0)
@@ -36,14 +38,16 @@ def tc(
     warped: Sequence[int],
     intersection: Sequence[int],
 ) -> float | None:
-    """TC_t of pixels by class (Varghese et al. 2020, eq. 3); None where no class enters it."""
+    """Return TC_t of pixels by class (Varghese et al. 2020, eq. 3); None where no class
+    enters it.
+    """
     return ts.mean_iou(current, warped, intersection, settings.absent, settings.least_pixels)
 
 
 def pair_record(
     state: State, settings: TemporalSettings, class_names: Sequence[str]
 ) -> dict[str, Any]:
-    """The scores of one pair of frames, from its state of `PairCounts`."""
+    """Return the scores of one pair of frames, from its state of `PairCounts`."""
     moved, identity = three(state, "counts"), three(state, "still")
     pixels = {name: int(n) for name, n in zip(PIXELS, state["pixels"].tolist(), strict=True)}
     total, compared = pixels["total"], pixels["counted"]
@@ -93,7 +97,9 @@ def flag_cuts(items: list[dict[str, Any]], sequences: Sequence[str]) -> None:
 
 
 def frame_scores(state: State) -> list[float | None]:
-    """mIoU of frame t, and of the frame before it where that begins a run (else undefined)."""
+    """Return mIoU of frame t, and of the frame before it where that begins a run (else
+    undefined).
+    """
     return [ts.mean_iou(*three(state, name)) for name in ("now", "before")]
 
 

@@ -21,7 +21,9 @@ Counts = Sequence[int]
 
 
 def ious(current: Counts, warped: Counts, intersection: Counts) -> list[float | None]:
-    """IoU of each class from its pixels in either map and in both; None where it is in neither."""
+    """Return IoU of each class from its pixels in either map and in both; None where it is in
+    neither.
+    """
     return [
         b / (h + t - b) if h + t > b or b else None
         for h, t, b in zip(current, warped, intersection, strict=True)
@@ -31,7 +33,7 @@ def ious(current: Counts, warped: Counts, intersection: Counts) -> list[float | 
 def mean_iou(
     current: Counts, warped: Counts, intersection: Counts, absent: str = "exclude", least: int = 0
 ) -> float | None:
-    """Mean IoU: TC_t of two predictions (Equation 3), mIoU_t of a prediction and labels (5).
+    """Return mean IoU: TC_t of two predictions (Equation 3), mIoU_t of a prediction and labels (5).
 
     `absent`: over the classes of either map ("exclude"), over all with 0 for those of neither
     ("zero"), or over those of the first map ("current"). Classes of fewer than `least` pixels in
@@ -51,12 +53,16 @@ def mean_iou(
 
 
 def agreement(current: Counts, warped: Counts, intersection: Counts) -> float | None:
-    """Share of the counted pixels whose class is the same in both maps; undefined without any."""
+    """Return share of the counted pixels whose class is the same in both maps; undefined without
+    any.
+    """
     return sum(intersection) / sum(current) if sum(current) else None
 
 
 def frequency_weighted(current: Counts, warped: Counts, intersection: Counts) -> float | None:
-    """IoU of the classes weighted by their pixels in the first map; undefined without any."""
+    """Return IoU of the classes weighted by their pixels in the first map; undefined
+    without any.
+    """
     total = sum(current)
     if not total:
         return None
@@ -65,13 +71,15 @@ def frequency_weighted(current: Counts, warped: Counts, intersection: Counts) ->
 
 
 def mean(values: Iterable[float | None]) -> float | None:
-    """Mean of the values that are defined."""
+    """Return mean of the values that are defined."""
     defined = [value for value in values if value is not None]
     return statistics.fmean(defined) if defined else None
 
 
 def correlation(pairs: Sequence[tuple[float, float]]) -> tuple[float | None, str]:
-    """Pearson's r of pairs (TC_t, mIoU_t), Equation 7; None with the reason where undefined."""
+    """Return Pearson's r of pairs (TC_t, mIoU_t), Equation 7; None with the reason where
+    undefined.
+    """
     if len(pairs) < 3:
         have = "has" if len(pairs) == 1 else "have"
         return None, f"{number_of(len(pairs), 'pair')} {have} both scores; a correlation takes 3"
@@ -86,7 +94,9 @@ def correlation(pairs: Sequence[tuple[float, float]]) -> tuple[float | None, str
 
 
 def is_cut(warped: float | None, identity: float | None, median: float) -> bool:
-    """Whether a pair looks like two scenes, by photometric errors in grey² (grey in [0, 1])."""
+    """Return whether a pair looks like two scenes, by photometric errors in grey² (grey in
+    [0, 1]).
+    """
     if warped is None or identity is None:
         return False
     return warped > max(CUT_ERROR, CUT_SHARE * identity, CUT_TIMES * median)

@@ -88,5 +88,5 @@ class TemporalSettings(Settings):
 
     @property
     def method(self) -> FlowMethod:
-        """The method of flow."""
+        """Return the method of flow."""
         return flow_method(self.flow, self.flow_scale)

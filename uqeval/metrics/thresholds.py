@@ -30,7 +30,7 @@ class Rule:
 
     @property
     def undefined(self) -> str:
-        """Why the rule may give no threshold."""
+        """Return why the rule may give no threshold."""
         if self.kind == "max-surplus":
             return "no Surplus is defined: all patches are accurate, none is, or there are none"
         return "there are no patches with a valid pixel"
@@ -74,7 +74,7 @@ class Fitted:
 
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> Fitted:
-        """What `dataclasses.asdict` made of one, and JSON of that."""
+        """Return what `dataclasses.asdict` made of one, and JSON of that."""
         ends = tuple((low, high) for low, high in record["ends"])
         return cls(tuple(record["threshold"]), ends)
 
@@ -162,7 +162,7 @@ def is_same(first: float | None, second: float | None) -> bool:
 
 
 def step_of(fitted: Fitted, value: float | None) -> int | None:
-    """The step of the curve that is the threshold `value`; None if none is."""
+    """Return the step of the curve that is the threshold `value`; None if none is."""
     steps = _steps(fitted)
     return next((i for i, step in enumerate(steps) if is_same(step, value)), None)
 

@@ -15,7 +15,9 @@ if TYPE_CHECKING:
 
 
 def consistency(consistent: int, tracks: int) -> float | None:
-    """The share of tracks along which the prediction keeps one label; undefined without tracks."""
+    """Return the share of tracks along which the prediction keeps one label; undefined without
+    tracks.
+    """
     return consistent / tracks if tracks else None
 
 
@@ -31,7 +33,7 @@ METRICS = (
 
 
 def record(state: State, tally: TrackCounts, class_names: Sequence[str]) -> dict[str, Any]:
-    """The record of a state that holds whole runs of frames.
+    """Return the record of a state that holds whole runs of frames.
 
     Lengths are in frames; a class is a track's first label; `unreliable` is the share of pixels
     whose flow is not to be followed.
@@ -67,7 +69,9 @@ def record(state: State, tally: TrackCounts, class_names: Sequence[str]) -> dict
 
 
 def pair_record(state: State) -> dict[str, Any]:
-    """The record of one pair: tracks that reach its second frame, and the share that changed."""
+    """Return the record of one pair: tracks that reach its second frame, and the share that
+    changed.
+    """
     alive_counts = _only(state, "alive")
     scores: dict[str, Any] = {"tracks_alive": alive_counts}
     changed = _only(state, "changed") / alive_counts if alive_counts else None

@@ -16,7 +16,9 @@ _MOST = 9
 
 
 def to_annotations(judgement: Judgement) -> list[str]:
-    """Lines for what is waived, what was not evaluated, what fails, and what is left open."""
+    """Return lines for what is waived, what was not evaluated, what fails, and what is left
+    open.
+    """
     lost = [
         (own.rule, unjudged_title(own), f"not evaluated: {own.why}")
         for own in judgement.not_evaluated
@@ -33,7 +35,7 @@ def to_annotations(judgement: Judgement) -> list[str]:
 
 
 def _told(verdict: Verdict) -> tuple[Rule, str, str]:
-    """The rule of a verdict, its title, and what was found."""
+    """Return the rule of a verdict, its title, and what was found."""
     limits = verdict.rule.limits
     name = f"[{limits.id}] {title(verdict)}" if limits.id else title(verdict)
     return verdict.rule, name, f"{outcome(verdict)}: {message(verdict)}"
@@ -48,7 +50,7 @@ def _lines(level: str, found: list[tuple[Rule, str, str]]) -> Iterator[str]:
 
 
 def _data(text: str) -> str:
-    """Text after the second `::`; line ends and other controls are spelled out first."""
+    """Return text after the second `::`; line ends and other controls are spelled out first."""
     return printable(text).replace("%", "%25")
 
 

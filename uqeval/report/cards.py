@@ -37,7 +37,7 @@ class Card:
 
 
 def cards(report: Report) -> list[Card]:
-    """The headlines of all results, those of further variants on the card of the first."""
+    """Return the headlines of all results, those of further variants on the card of the first."""
     found = []
     for family, (first, *variants) in lines_of({"": report}).items():
         for name in headlines(family):

@@ -10,7 +10,7 @@ from uqeval.report.table import Cell, format_number
 
 
 def cell(record: Mapping[str, Any], name: str, interval: str = "") -> Cell:
-    """The cell of a record's field, with its reason where it is undefined."""
+    """Return the cell of a record's field, with its reason where it is undefined."""
     value = record.get(name)
     if value is None and name in record:
         return Cell("–", None, str(record.get(f"{name}_reason") or "the report gives no reason"))
@@ -22,8 +22,9 @@ def cell(record: Mapping[str, Any], name: str, interval: str = "") -> Cell:
 def interval_of(
     intervals: Mapping[str, Any], key: str, fields: Sequence[str], level: bool = False
 ) -> str:
-    """The interval of a value for the eye: its ends, whether it is approximate, its level if asked
-    for, and in how many units the value is defined if not in all."""
+    """Return the interval of a value for the eye: its ends, whether it is approximate, its level if
+    asked for, and in how many units the value is defined if not in all.
+    """
     found = interval(intervals, key, fields)
     if found is None:
         return ""

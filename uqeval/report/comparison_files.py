@@ -19,7 +19,7 @@ ONE_TRAINING = "one training; an interval over trainings needs 2"
 
 
 def to_json(comparison: Comparison) -> str:
-    """Everything, strict; undefined values are null with a reason beside them."""
+    """Return everything, strict; undefined values are null with a reason beside them."""
     choice = comparison.choice
     several = any(len(model.trainings) > 1 for model in comparison.models)
     record = {
@@ -57,7 +57,7 @@ def to_json(comparison: Comparison) -> str:
 
 
 def to_csv(comparison: Comparison) -> str:
-    """One row a score and model, under a header line; what is undefined is empty."""
+    """Return one row a score and model, under a header line; what is undefined is empty."""
     buffer = io.StringIO()
     writer = csv.DictWriter(buffer, _COLUMNS, lineterminator="\n")
     writer.writeheader()
@@ -88,7 +88,7 @@ def _rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
 
 
 def _flat(found: dict[str, Any]) -> dict[str, Any]:
-    """A difference with its units in columns."""
+    """Return a difference with its units in columns."""
     if (units := found.pop("units", None)) is not None:
         found |= {
             "units": units["name"], "units_drawn": units["drawn"],
@@ -98,7 +98,7 @@ def _flat(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def _mean(cell: Cell) -> dict[str, Any]:
-    """The interval of the mean over trainings."""
+    """Return the interval of the mean over trainings."""
     own = cell.over_trainings
     return {} if own is None else {"mean_low": own.low, "mean_high": own.high}
 
@@ -139,7 +139,7 @@ def _difference(cell: Cell) -> dict[str, Any]:
 
 
 def _units(own: Units) -> dict[str, Any]:
-    """Units as a report has them; of a video also how alike neighbouring pairs are."""
+    """Return units as a report has them; of a video also how alike neighbouring pairs are."""
     found: dict[str, Any] = {"name": own.name, "drawn": own.drawn, "defined": own.defined}
     if own.effective is not None:
         found |= {"lag1": own.lag1, "effective": own.effective}

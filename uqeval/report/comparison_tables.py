@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def tables_of(comparison: Comparison) -> list[Table]:
-    """Scores; where there are several models, differences from the baseline, and places."""
+    """Return scores; where there are several models, differences from the baseline, and places."""
     found = [scores(comparison)]
     if len(comparison.models) > 1:
         found += [differences(comparison), _ranks(comparison)]
@@ -29,7 +29,7 @@ def tables_of(comparison: Comparison) -> list[Table]:
 
 
 def to_markdown(comparison: Comparison) -> str:
-    """Tables and warnings as GitHub-flavoured Markdown."""
+    """Return tables and warnings as GitHub-flavoured Markdown."""
     lines = [f"## uqeval compare: {escaped(', '.join(comparison.names))}", ""]
     for table in tables_of(comparison):
         lines += [f"### {escaped(table.title)}", "", *table_lines(table), ""]
@@ -39,24 +39,26 @@ def to_markdown(comparison: Comparison) -> str:
 
 
 def heading(row: Row) -> str:
-    """A score's address and which way is better."""
+    """Return a score's address and which way is better."""
     return f"{row.address} {ARROWS.get(row.direction or '', '')}".strip()
 
 
 def score(cell: Cell) -> str:
-    """A score; of several trainings, with ± t·s/√n."""
+    """Return a score; of several trainings, with ± t·s/√n."""
     text, reach = format_number(cell.value), reach_of(cell)
     return text if reach is None else f"{text} ± {format_number(reach)}"
 
 
 def reach_of(cell: Cell) -> float | None:
-    """Half of the interval over trainings, else their standard deviation; None of one training."""
+    """Return half of the interval over trainings, else their standard deviation; None of one
+    training.
+    """
     own = cell.over_trainings
     return cell.std if own is None else (own.high - own.low) / 2
 
 
 def over_trainings(model: Model, level: float | None) -> str:
-    """What ± means for a model."""
+    """Return what ± means for a model."""
     n = len(model.trainings)
     if n == 1:
         return f"{model.name}: n = 1 training, no interval over trainings (2 are needed)."
@@ -69,7 +71,7 @@ def over_trainings(model: Model, level: float | None) -> str:
 
 
 def difference(cell: Cell) -> str:
-    """A difference with its interval and what follows."""
+    """Return a difference with its interval and what follows."""
     own = cell.difference
     if own is None:
         return "–"
@@ -135,7 +137,7 @@ def _score(cell: Cell) -> TableCell:
 
 
 def notes_on_trainings(comparison: Comparison) -> list[str]:
-    """What ± means for each model; none where each has one training."""
+    """Return what ± means for each model; none where each has one training."""
     if all(len(model.trainings) == 1 for model in comparison.models):
         return []
     return [over_trainings(model, comparison.choice.level) for model in comparison.models]

@@ -10,7 +10,7 @@ from uqeval.report.schema import Report
 
 
 def to_csv(report: Report) -> str:
-    """Rows of `report.to_frame()` under a header line; undefined values are empty.
+    """Return rows of `report.to_frame()` under a header line; undefined values are empty.
 
     A name that a spreadsheet would run as a formula is quoted with an apostrophe.
     """
@@ -24,7 +24,7 @@ def to_csv(report: Report) -> str:
 
 
 def no_formula(name: str) -> str:
-    """The name, with an apostrophe before it if a spreadsheet would run it as a formula."""
+    """Return the name, with an apostrophe before it if a spreadsheet would run it as a formula."""
     return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
 
 

@@ -12,20 +12,20 @@ DIRECTIONS = {"higher": "higher is better", "lower": "lower is better"}
 
 
 def about(report: Report, key: str, name: str) -> dict[str, Any]:
-    """Unit, direction, range and reference of a field, or nothing."""
+    """Return unit, direction, range and reference of a field, or nothing."""
     family = family_of(key)
     place = name.rpartition(".")[0] or name  # coverage.95 is described under coverage
     return report.metrics.get(f"{family}.{name}") or report.metrics.get(f"{family}.{place}") or {}
 
 
 def unit_of(known: Mapping[str, Any]) -> str:
-    """The unit of a field, where it says anything."""
+    """Return the unit of a field, where it says anything."""
     unit = known.get("unit") or ""
     return {"target": "in the target's unit", "1": ""}.get(unit, unit)
 
 
 def range_of(known: Mapping[str, Any]) -> str:
-    """The range of a field, where it has one."""
+    """Return the range of a field, where it has one."""
     low, high = known.get("range") or (None, None)
     if low is None and high is None:
         return ""

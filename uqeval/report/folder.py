@@ -40,7 +40,7 @@ class Named:
 
     @property
     def files(self) -> list[Path]:
-        """The report's file, and that of its states."""
+        """Return the report's file, and that of its states."""
         states = self.report.states
         return [self.path, *([self.path.parent / Path(states).name] if states else [])]
 
@@ -63,7 +63,7 @@ def foreign_states(states: Path, report: Path, digest: str | None) -> StoreError
 
 
 def load_reports(path: str | Path) -> list[Named]:
-    """The report at `path`, or every report of the folder, by name; raises `StoreError`.
+    """Return the report at `path`, or every report of the folder, by name; raises `StoreError`.
 
     A folder may hold other JSON files, such as verdicts; a file that is no JSON at all is an error:
     it may be half a report.

@@ -26,11 +26,13 @@ class Gallery(Protocol):
 
     @property
     def note(self) -> str:
-        """Which stores are not those of the report."""
+        """Return which stores are not those of the report."""
 
     @property
     def legend(self) -> list[tuple[str, str]]:
-        """Colours and what they mean."""
+        """Return colours and what they mean."""
 
     def pictures(self, item: int) -> list[Picture]:
-        """The pictures of the item at this place of the report's items. Raises `UqevalError`."""
+        """Return the pictures of the item at this place of the report's items. Raises
+        `UqevalError`.
+        """

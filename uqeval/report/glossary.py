@@ -57,7 +57,7 @@ def display_of(family: str) -> Display:
 
 
 def headlines(family: str) -> tuple[str, ...]:
-    """The scores of a family that a reader sees first; the first of them ranks the items."""
+    """Return the scores of a family that a reader sees first; the first of them ranks the items."""
     known = families().get(family)
     return known.headlines if known else ()
 
@@ -76,20 +76,20 @@ def class_headlines(family: str) -> tuple[str, ...]:
 
 
 def of_items(family: str) -> tuple[str, ...]:
-    """Fields of an item that rank it, where it has none of the headlines."""
+    """Return fields of an item that rank it, where it has none of the headlines."""
     known = families().get(family)
     return known.of_items if known else ()
 
 
 def label(family: str, field: str) -> str:
-    """What a page calls a field of a family's results: "mIoU"; of a nested one all parts."""
+    """Return what a page calls a field of a family's results: "mIoU"; of a nested one all parts."""
     if (metric := _metrics(family).get(field)) is not None:
         return metric.label
     return ", ".join(_word(family, part) for part in field.split("."))
 
 
 def headings(family: str, fields: Iterable[str]) -> list[str]:
-    """The headings of columns of these fields in a table of many columns."""
+    """Return the headings of columns of these fields in a table of many columns."""
     metrics = _metrics(family)
     return [metrics[f].heading if f in metrics else label(family, f) for f in fields]
 
@@ -111,6 +111,6 @@ def label_of(key: str, field: str) -> str:
 
 
 def family_label(family: str) -> str:
-    """The heading of a family's part of a page."""
+    """Return the heading of a family's part of a page."""
     known = families().get(family)
     return known.label if known else _OTHERS.get(family, family)

@@ -17,7 +17,7 @@ _ROUGH = "≈: approximate, read off bins."
 
 
 def headline_table(report: Report, title: str) -> Table:
-    """The scores of a report that a reader asks for first, those of variants too."""
+    """Return the scores of a report that a reader asks for first, those of variants too."""
     rows = []
     for key, record in report.results.items():
         family = family_of(key)
@@ -37,7 +37,7 @@ def headline_table(report: Report, title: str) -> Table:
 
 
 def interval_and_slice_tables(report: Report) -> list[Table]:
-    """Intervals and slices, where the report has them."""
+    """Return intervals and slices, where the report has them."""
     found = []
     if report.intervals and (own := _intervals(report)) is not None:
         found.append(own)
@@ -72,6 +72,6 @@ def _slices(report: Report) -> Table | None:
 
 
 def _note(report: Report, rows: list[list[str]]) -> str:
-    """How intervals were drawn, and what marks those that are approximate."""
+    """Return how intervals were drawn, and what marks those that are approximate."""
     rough = _ROUGH if any("≈" in text for row in rows for text in row[1:]) else ""
     return " ".join(text for text in (resampling(report), rough) if text)

@@ -68,7 +68,7 @@ def to_html(
     judgement: Judgement | None = None,
     comparison: Comparison | None = None,
 ) -> str:
-    """One report as a page, or several, by name, as a comparison.
+    """Return one report as a page, or several, by name, as a comparison.
 
     Of the one report that there is: `gallery` gives pictures of the `exhibits` worst items and of a
     third as many good ones; `behind` says which items lie behind its cells and bins. `judgement`
@@ -133,7 +133,7 @@ def _rounded(timing: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _different(reports: Mapping[str, Report]) -> bool:
-    """Whether the reports are of different items."""
+    """Return whether the reports are of different items."""
     return len({tuple(str(item["name"]) for item in r.items) for r in reports.values()}) > 1
 
 
@@ -146,7 +146,7 @@ def _svg(figure: Figure, targets: Collection[str]) -> Markup:
 
 
 def _tables(report: Report, targets: Collection[str]) -> dict[str, list[Table]]:
-    """Tables of all results, by family."""
+    """Return tables of all results, by family."""
     found: dict[str, list[Table]] = {}
     for key in report.results:
         found.setdefault(family_of(key), []).extend(tables(report, key, targets))
@@ -154,8 +154,9 @@ def _tables(report: Report, targets: Collection[str]) -> dict[str, list[Table]]:
 
 
 def _items(report: Report, behind: Collection[int]) -> dict[str, Any]:
-    """The table of items, the worst first, with those `behind` its cells, and the lists of the
-    worst by each score."""
+    """Return the table of items, the worst first, with those `behind` its cells, and the lists of
+    the worst by each score.
+    """
     columns = columns_of(report)
     lists = []
     wanted: dict[int, None] = dict.fromkeys(behind)
@@ -236,7 +237,7 @@ def _environment() -> Environment:
 
 
 def rendered(template: str, **values: Any) -> str:
-    """A page of the layout."""
+    """Return a page of the layout."""
     environment = _environment()
     script = _source(environment, "page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -244,5 +245,5 @@ def rendered(template: str, **values: Any) -> str:
 
 
 def _source(environment: Environment, name: str) -> str:
-    """A template's text as it stands on the page, of which the policy holds the hash."""
+    """Return a template's text as it stands on the page, of which the policy holds the hash."""
     return environment.get_template(name).render()

@@ -11,7 +11,8 @@ from uqeval.gate.addresses import Address
 def interval(
     intervals: Mapping[str, Any], key: str, fields: Sequence[str]
 ) -> dict[str, Any] | None:
-    """The interval of the value at `fields` below a result, where there is one with both ends.
+    """Return the interval of the value at `fields` below a result, where there is one with both
+    ends.
 
     `intervals` are those of a report or of a slice, which keys them as addresses.
     """
@@ -22,7 +23,9 @@ def interval(
 
 
 def class_of(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> str:
-    """What an address calls the class of a row: its name, or its id where several have the name."""
+    """Return what an address calls the class of a row: its name, or its id where several have the
+    name.
+    """
     once = sum(str(own.get("name")) == str(row.get("name")) for own in rows) == 1
     return str(row["name"] if once and "name" in row else row.get("class"))
 

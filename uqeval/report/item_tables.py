@@ -24,7 +24,7 @@ class Column:
 
 
 def columns_of(report: Report) -> list[Column]:
-    """Which scores of items a page shows: the headlines of each result that items hold."""
+    """Return which scores of items a page shows: the headlines of each result that items hold."""
     found = []
     for key in report.results:
         family = family_of(key)
@@ -38,7 +38,7 @@ def columns_of(report: Report) -> list[Column]:
 
 
 def worst_first(report: Report, column: Column) -> list[int]:
-    """Places of the items where the score is defined, the worst first."""
+    """Return places of the items where the score is defined, the worst first."""
     known = [
         (item[column.key][column.name], i)
         for i, item in enumerate(report.items)
@@ -50,7 +50,7 @@ def worst_first(report: Report, column: Column) -> list[int]:
 
 
 def items(report: Report, order: Sequence[int], columns: Sequence[Column]) -> Table:
-    """Rows of these items."""
+    """Return rows of these items."""
     rows = [
         Row(
             str(report.items[i]["name"]),

@@ -25,7 +25,7 @@ class CellItems:
 
 
 def anchor(report: Report, key: str, *cell: int) -> str:
-    """Where a page has the items behind a cell of a result."""
+    """Return where a page has the items behind a cell of a result."""
     return "-".join(map(str, ("behind", list(report.results).index(key), *cell)))
 
 
@@ -52,7 +52,7 @@ def _said(pixels: int, accuracy: float) -> str:
 
 
 def percentiles(table: Mapping[str, Any]) -> list[str]:
-    """The columns of a heat map over percentiles."""
+    """Return the columns of a heat map over percentiles."""
     count = len(table["rows"][0]["accuracy"])
     edges = [0.0, *table["percentiles"][: count - 1], 100.0]
     return [f"{low:g}–{high:g} %" for low, high in pairwise(edges)]

@@ -19,7 +19,9 @@ _ILLEGAL = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def to_junit(judgement: Judgement) -> str:
-    """The XML, waived verdicts first. What is waived, or passes though inconclusive, is skipped."""
+    """Return the XML, waived verdicts first. What is waived, or passes though inconclusive, is
+    skipped.
+    """
     lost = judgement.not_evaluated
     counts = _counts(judgement.verdicts, len(lost))
     root = ElementTree.Element("testsuites", counts | {"name": "uqeval gate"})
@@ -66,7 +68,7 @@ def _case(suite: ElementTree.Element, store: str, verdict: Verdict) -> None:
 
 
 def _about(verdict: Verdict) -> dict[str, str]:
-    """Properties of a test case: what identifies the rule, the units, and the waiver."""
+    """Return properties of a test case: what identifies the rule, the units, and the waiver."""
     limits = verdict.rule.limits
     told = {"id": limits.id, "why": limits.why}
     if (own := verdict.units) is not None:

@@ -11,7 +11,7 @@ from uqeval.report.tables import tables_of
 
 
 def to_markdown(report: Report) -> str:
-    """Title, tables and warnings as GitHub-flavoured Markdown."""
+    """Return title, tables and warnings as GitHub-flavoured Markdown."""
     predictions = ", ".join(store["path"] for store in report.inputs["predictions"])
     lines = [f"## uqeval: {cell(predictions)}", ""]
     if report.partial:
@@ -26,7 +26,7 @@ def to_markdown(report: Report) -> str:
 
 
 def table_lines(table: Table) -> list[str]:
-    """The lines of a Markdown table."""
+    """Return the lines of a Markdown table."""
     marks = [":--" if i in table.left else "--:" for i in range(len(table.columns))]
     columns, *rows = [[cell(c) for c in row] for row in (table.columns, *table.texts)]
     rows = [columns, marks, *rows]
@@ -34,7 +34,9 @@ def table_lines(table: Table) -> list[str]:
 
 
 def cell(text: str) -> str:
-    """Text that cannot break out of a table cell, nor become HTML, code, a link or an image."""
+    """Return text that cannot break out of a table cell, nor become HTML, code, a link or
+    an image.
+    """
     text = printable(text.replace("\n", " "))
     text = text.replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"[\\|`\[]", r"\\\g<0>", text)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def cost(report: Report) -> str:
-    """How much there was to do: items, seconds, bytes that were read."""
+    """Return how much there was to do: items, seconds, bytes that were read."""
     timing = report.timing
     items = len(report.items)
     return (
@@ -42,7 +42,9 @@ def to_overview(
     judgement: Judgement | None,
     ungated: str | None,
 ) -> str:
-    """The page: verdicts first, then the headlines of each store, with a link to its own page."""
+    """Return the page: verdicts first, then the headlines of each store, with a link to its own
+    page.
+    """
     from uqeval.report import verdicts
 
     stores = [

@@ -15,7 +15,7 @@ from uqeval.report.table import Cell, Row, Table, format_number
 
 
 def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Table]:
-    """Rows that a record holds (by class, by depth, …), and its curves, folded.
+    """Return rows that a record holds (by class, by depth, …), and its curves, folded.
 
     What has items behind it links to those of the page's `targets`.
     """
@@ -79,7 +79,9 @@ def _of_rows(
 def _of_lists(
     title: str, rows: Sequence[Mapping[str, Any]], columns: list[str], link: Callable[..., str]
 ) -> Table:
-    """Rows that hold lists, such as the cells of a heat map: one table of each cell's values."""
+    """Return rows that hold lists, such as the cells of a heat map: one table of each cell's
+    values.
+    """
     names = [n for n, v in rows[0].items() if isinstance(v, list)]
     found = []
     for y, row in enumerate(rows):

@@ -21,7 +21,9 @@ Number = int | float
 def described(
     metrics: Mapping[str, Mapping[str, Any]], metric: str, fields: Sequence[str]
 ) -> dict[str, Any]:
-    """The record of a number in a report's `metrics`: unit, direction, …; empty if of none."""
+    """Return the record of a number in a report's `metrics`: unit, direction, …; empty if
+    of none.
+    """
     prefixes: tuple[str, ...] = ("",)
     if fields[0] == "per_class":
         prefixes, fields = ("per_class.*.", "per_class.", ""), fields[2:]
@@ -34,8 +36,9 @@ def described(
 
 
 def numbers(record: Mapping[str, Any]) -> Iterator[tuple[tuple[str, ...], Number]]:
-    """Each defined number below a record and the fields that lead to it; rows of classes by their
-    name, other lists left out."""
+    """Yield each defined number below a record and the fields that lead to it; rows of classes by
+    their name, other lists left out.
+    """
     for name, value in record.items():
         if isinstance(value, Mapping):
             for fields, number in numbers(value):
@@ -55,8 +58,8 @@ def for_trackers(
     prefix: str,
     per_class: bool,
 ) -> dict[str, float]:
-    """The numbers that are of a metric, under names of ASCII letters, digits and underscores, which
-    every experiment tracker takes, after `prefix`.
+    """Return the numbers that are of a metric, under names of ASCII letters, digits and
+    underscores, which every experiment tracker takes, after `prefix`.
 
     Raises `UsageError` for a prefix that MLflow would refuse.
     """
@@ -80,7 +83,7 @@ def _plain(name: str) -> str:
 
 
 def _unused(name: str, used: Mapping[str, float]) -> str:
-    """The name, cut to what MLflow takes, with a number where two become the same."""
+    """Return the name, cut to what MLflow takes, with a number where two become the same."""
     found, n = name[:_MOST], 1
     while found in used:
         n += 1

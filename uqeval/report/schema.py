@@ -91,7 +91,7 @@ class Report(BaseModel):
         return metrics
 
     def __repr__(self) -> str:
-        """What was evaluated and what for, in a line; `to_json` has everything."""
+        """Return what was evaluated and what for, in a line; `to_json` has everything."""
         stores = [str(store.get("path")) for store in self.inputs.get("predictions", [])]
         partial = ", partial" if self.partial else ""
         return (
@@ -103,7 +103,9 @@ class Report(BaseModel):
     __str__ = __repr__
 
     def to_json(self) -> str:
-        """The report as strict JSON, two spaces deep; raises `ValueError` for NaN or infinity."""
+        """Return the report as strict JSON, two spaces deep; raises `ValueError` for NaN or
+        infinity.
+        """
         return json.dumps(self.model_dump(by_alias=True), indent=2, allow_nan=False) + "\n"
 
     @classmethod
@@ -129,7 +131,7 @@ class Report(BaseModel):
             raise StoreError(f"{cut(path)}: is no JSON report: {error}.") from None
 
     def to_frame(self) -> list[dict[str, Any]]:
-        """One flat row an item, ready for `pandas.DataFrame(report.to_frame())`.
+        """Return one flat row an item, ready for `pandas.DataFrame(report.to_frame())`.
 
         The columns are `name`, then `<metric>.<field>` for every number of an item. A sweep has one
         row a metric, number of samples `m` and draw; curves have one a point, `index`; beside other
@@ -151,7 +153,7 @@ class Report(BaseModel):
         return rows
 
     def scalars(self, prefix: str = "", per_class: bool = False) -> dict[str, float]:
-        """The defined scores by name, ready for `mlflow.log_metrics` and `wandb.log`.
+        """Return the defined scores by name, ready for `mlflow.log_metrics` and `wandb.log`.
 
         Names hold letters, digits and underscores only: `calibration_ece`,
         `pavpu_window_7_surplus` for `pavpu[window=7]`. `prefix`: what they begin with, such as

@@ -16,13 +16,13 @@ from uqeval.report.table import Cell, Row, Table
 
 
 def families(reports: Mapping[str, Report]) -> dict[str, str]:
-    """The families of all reports, and what they are called."""
+    """Return the families of all reports, and what they are called."""
     keys = dict.fromkeys(family_of(key) for r in reports.values() for key in r.results)
     return {family: family_label(family) for family in keys}
 
 
 def scores(reports: Mapping[str, Report], family: str) -> Table:
-    """All single values of a family, one row each, one column a variant (and report)."""
+    """Return all single values of a family, one row each, one column a variant (and report)."""
     columns = [
         (name, key) for name, r in reports.items() for key in r.results if family_of(key) == family
     ]
@@ -58,7 +58,7 @@ def scores(reports: Mapping[str, Report], family: str) -> Table:
 def _scalars(
     record: Mapping[str, Any], prefix: str = ""
 ) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Addresses of a record's single values, with the record that each lies in."""
+    """Yield addresses of a record's single values, with the record that each lies in."""
     for name, value in record.items():
         if name.endswith(("_reason", "_bound")) or name == "parameters":  # one of the settings
             continue
@@ -84,7 +84,7 @@ def _marked(cells: list[Cell], regions: list[str | None], direction: str) -> lis
 
 
 def slices(report: Report) -> Table | None:
-    """The headlines of all items and of each slice, where the report has slices."""
+    """Return the headlines of all items and of each slice, where the report has slices."""
     held = {
         str(name): own
         for name, own in report.slices.items()
@@ -128,6 +128,6 @@ def whole_of(report: Report) -> dict[str, Any]:
 
 
 def _heading(report: Report, key: str, field: str) -> str:
-    """What a column of scores is called: its score, its variant, and which way is better."""
+    """Return what a column of scores is called: its score, its variant, and which way is better."""
     arrow = ARROWS.get(about(report, key, field).get("direction") or "", "")
     return f"{label_of(key, field)} {arrow}".strip()

@@ -41,7 +41,7 @@ def _of_whole(report: Report, key: str) -> Any:
 
 
 def pairs(record: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """A nested record as lines `a.b` = text, for settings and inputs."""
+    """Return a nested record as lines `a.b` = text, for settings and inputs."""
     found: list[tuple[str, str]] = []
     for name, value in record.items():
         if isinstance(value, dict) and value:
@@ -68,5 +68,5 @@ def _plain(value: Any) -> str:
 
 
 def resampling(report: Report) -> str:
-    """How the report's intervals were drawn, where it has any."""
+    """Return how the report's intervals were drawn, where it has any."""
     return in_words(report.settings.get("intervals")) if report.settings.get("intervals") else ""

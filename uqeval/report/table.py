@@ -25,7 +25,7 @@ class Cell:
 
     @property
     def plain(self) -> str:
-        """What a writer of text shows: the value, and its interval."""
+        """Return what a writer of text shows: the value, and its interval."""
         return f"{self.text} {self.interval}".strip() if self.interval else self.text
 
 
@@ -57,7 +57,7 @@ class Table:
 
     @property
     def texts(self) -> list[list[str]]:
-        """The rows as texts; where cells are marked as best, the others are padded."""
+        """Return the rows as texts; where cells are marked as best, the others are padded."""
         marks = any(cell.best for row in self.rows for cell in row.cells)
         other = "  " if marks else ""
         return [
@@ -67,12 +67,12 @@ class Table:
 
     @cached_property
     def reasons(self) -> list[str]:
-        """Why cells are undefined, each reason once."""
+        """Return why cells are undefined, each reason once."""
         found = (cell.reason for row in self.rows for cell in row.cells if cell.reason)
         return list(dict.fromkeys(found))
 
     def mark(self, cell: Cell) -> str:
-        """The number of a cell's reason."""
+        """Return the number of a cell's reason."""
         return str(self.reasons.index(cell.reason) + 1) if cell.reason else ""
 
 
@@ -89,7 +89,7 @@ _ROUNDING = 1e-13
 
 
 def format_number(value: Any, digits: int = 4) -> str:
-    """A value for the eye: never 0 or 1 by rounding alone, a dash where it is undefined."""
+    """Return a value for the eye: never 0 or 1 by rounding alone, a dash where it is undefined."""
     if value is None:
         return "–"
     if isinstance(value, int):

@@ -17,7 +17,7 @@ _FEW = 4
 
 
 def turned(table: Table) -> Table:
-    """The table with its rows as columns."""
+    """Return the table with its rows as columns."""
     first, *others = table.columns
     texts = table.texts
     columns = [first, *(row[0] for row in texts)]
@@ -26,7 +26,9 @@ def turned(table: Table) -> Table:
 
 
 def split(table: Table, width: int) -> list[Table]:
-    """The table as several that fit `width`, each with the first column; numbers are never cut."""
+    """Return the table as several that fit `width`, each with the first column; numbers are never
+    cut.
+    """
     widths = _widths(table)
     groups: list[list[int]] = [[]]
     for i in range(1, len(table.columns)):
@@ -50,7 +52,7 @@ def split(table: Table, width: int) -> list[Table]:
 
 
 def _widths(table: Table) -> list[int]:
-    """Characters that each column takes with the space beside it."""
+    """Return characters that each column takes with the space beside it."""
     cells = [table.columns, *table.texts]
     return [max(len(printable(row[i])) for row in cells) + 3 for i in range(len(table.columns))]
 

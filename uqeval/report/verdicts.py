@@ -35,29 +35,31 @@ _MEANS = {
 
 
 def title(verdict: Verdict) -> str:
-    """What is judged, one of a kind in a judgement: `city/calibration.ece: at most 0.02`."""
+    """Return what is judged, one of a kind in a judgement: `city/calibration.ece: at most 0.02`."""
     return f"{verdict.address}: {demand(verdict)}"
 
 
 def demand(verdict: Verdict) -> str:
-    """The limit in words."""
+    """Return the limit in words."""
     return _MEANS[verdict.kind].format(repr(verdict.limit).removesuffix(".0"))
 
 
 def demands(lost: NotEvaluated) -> str:
-    """All limits of a rule that was not evaluated, in words."""
+    """Return all limits of a rule that was not evaluated, in words."""
     given = lost.rule.limits.given()
     return ", ".join(_MEANS[kind].format(repr(limit).removesuffix(".0")) for kind, limit in given)
 
 
 def unjudged_title(lost: NotEvaluated) -> str:
-    """What would have been judged, with the rule's id."""
+    """Return what would have been judged, with the rule's id."""
     name = f"[{lost.rule.limits.id}] " if lost.rule.limits.id else ""
     return f"{name}{lost.address}: {demands(lost)}"
 
 
 def outcome(verdict: Verdict) -> str:
-    """pass, waived (until when), fail or inconclusive, and what it counts as if not plain."""
+    """Return pass, waived (until when), fail or inconclusive, and what it counts as if not
+    plain.
+    """
     if verdict.status == "waived":
         waive = verdict.rule.limits.waive
         return "waived" if waive is None else f"waived, until {waive.until}"
@@ -67,7 +69,7 @@ def outcome(verdict: Verdict) -> str:
 
 
 def sentences(verdict: Verdict) -> list[str]:
-    """What was found, one fact a sentence, the most wanted first."""
+    """Return what was found, one fact a sentence, the most wanted first."""
     said = [] if verdict.waiver is None else [verdict.waiver.note]
     if verdict.value is None:
         said.append(f"undefined: {verdict.reason}")
@@ -100,13 +102,13 @@ def sentences(verdict: Verdict) -> list[str]:
 
 
 def message(verdict: Verdict) -> str:
-    """All that was found, in one line."""
+    """Return all that was found, in one line."""
     why = [f"why it matters: {verdict.rule.limits.why}"] if verdict.rule.limits.why else []
     return "; ".join([*sentences(verdict), *why]) + "."
 
 
 def summary(judgement: Judgement) -> str:
-    """How the gate ended, in one line."""
+    """Return how the gate ended, in one line."""
     counts = ", ".join(
         f"{judgement.count(status)} {noun}"
         for status, noun in _STATUSES
@@ -119,7 +121,9 @@ def summary(judgement: Judgement) -> str:
 
 
 def table(judgement: Judgement) -> Table:
-    """One row a verdict: first what is waived, then what was not evaluated and what fails."""
+    """Return one row a verdict: first what is waived, then what was not evaluated and what
+    fails.
+    """
     rules = [own.rule for own in judgement.verdicts] + [o.rule for o in judgement.not_evaluated]
     ids = any(rule.limits.id for rule in rules)
     waived = [own for own in judgement.verdicts if own.status == "waived"]
@@ -135,7 +139,7 @@ def table(judgement: Judgement) -> Table:
 
 
 def _cells(verdict: Verdict, ids: bool) -> list[str]:
-    """The row of a verdict."""
+    """Return the row of a verdict."""
     value = "undefined" if verdict.value is None else _apart(verdict.value, verdict.limit)
     row = [str(verdict.address), demand(verdict), value, _range(verdict), units(verdict.units),
            outcome(verdict)]  # fmt: skip
@@ -143,14 +147,15 @@ def _cells(verdict: Verdict, ids: bool) -> list[str]:
 
 
 def units(own: Units | None) -> str:
-    """What a value is computed from, in words: `12 items`, `3 of 5 groups`, `3 batches`."""
+    """Return what a value is computed from, in words: `12 items`, `3 of 5 groups`, `3 batches`."""
     if own is None or not (own.drawn or own.defined):
         return "–"
     return units_text(own.name, own.drawn or own.defined or 0, own.defined, own.effective)
 
 
 def findings(judgement: Judgement) -> list[tuple[str, str]]:
-    """Title and message of all that is no plain pass, waived first; then notes on those that pass.
+    """Return title and message of all that is no plain pass, waived first; then notes on those that
+    pass.
 
     A note that several passing verdicts share is listed once, with their titles.
     """
@@ -162,7 +167,9 @@ def findings(judgement: Judgement) -> list[tuple[str, str]]:
 
 
 def _shared_notes(judgement: Judgement, told: Sequence[Verdict]) -> list[tuple[str, str]]:
-    """The notes on passing verdicts that are not listed, those of the same verdicts together."""
+    """Return the notes on passing verdicts that are not listed, those of the same verdicts
+    together.
+    """
     noted: dict[str, list[str]] = {}
     for verdict in judgement.verdicts:
         for note in verdict.notes if verdict not in told else ():
@@ -174,7 +181,7 @@ def _shared_notes(judgement: Judgement, told: Sequence[Verdict]) -> list[tuple[s
 
 
 def to_markdown(judgement: Judgement) -> str:
-    """Outcome, table and findings as GitHub-flavoured Markdown, for a job summary."""
+    """Return outcome, table and findings as GitHub-flavoured Markdown, for a job summary."""
     lines = [f"## uqeval {cell(summary(judgement))}", "", *table_lines(table(judgement)), ""]
     lines += [f"- **{cell(name)}** {cell(text)}" for name, text in findings(judgement)]
     lines += [f"- warning: {cell(text)}" for text in judgement.warnings]
@@ -182,7 +189,7 @@ def to_markdown(judgement: Judgement) -> str:
 
 
 def to_json(judgement: Judgement, files: Mapping[str, Any]) -> str:
-    """Everything, strict, with a checksum; `files`: what was read, under keys of its own."""
+    """Return everything, strict, with a checksum; `files`: what was read, under keys of its own."""
     from uqeval.gate.checksum import KEY, checksum_of
 
     record = {
@@ -248,7 +255,7 @@ def _range(verdict: Verdict) -> str:
 
 
 def _apart(value: float, limit: float) -> str:
-    """A value with as many digits as it takes to see on which side of the limit it is."""
+    """Return a value with as many digits as it takes to see on which side of the limit it is."""
     if isinstance(value, int):
         return f"{value:,}"
     for digits in range(4, 17):
@@ -264,7 +271,7 @@ def _signed(change: float, limit: float) -> str:
 
 
 def _how_many_more(more: MoreUnits | None) -> str:
-    """How many more units would likely decide, with the range of that."""
+    """Return how many more units would likely decide, with the range of that."""
     if more is None or more.count is None:
         return "too close to call by adding items"
     high = f"{more.high:,}" if more.high is not None else "far more"
@@ -284,7 +291,7 @@ def _mover(mover: Mover) -> str:
 
 
 def by_store(judgement: Judgement) -> dict[str, Sequence[Verdict]]:
-    """The verdicts of each report."""
+    """Return the verdicts of each report."""
     found: dict[str, list[Verdict]] = {}
     for verdict in judgement.verdicts:
         found.setdefault(str(verdict.address.store), []).append(verdict)

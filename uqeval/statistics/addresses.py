@@ -13,8 +13,9 @@ from uqeval.gate.addresses import Address
 def addresses_of(
     results: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """The addresses of a report's numbers, and where each stands; rows of classes by their name, or
-    by their id where several have it."""
+    """Yield the addresses of a report's numbers, and where each stands; rows of classes by their
+    name, or by their id where several have it.
+    """
     for key, record in results.items():
         for fields, place in _numbers(record):
             yield Address.of_key(key, fields).within, (key, *place)

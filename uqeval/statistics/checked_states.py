@@ -21,11 +21,13 @@ class StatesSource(Protocol):
 
     @property
     def index(self) -> dict[str, Any]:
-        """Names, records, settings and fitted numbers, as `uqeval.stores.states` has them."""
+        """Return names, records, settings and fitted numbers, as `uqeval.stores.states` has
+        them.
+        """
 
     @property
     def path(self) -> str | Path:
-        """What messages call it."""
+        """Return what messages call it."""
 
     @property
     def evaluated(self) -> dict[tuple[int, str], tuple[int, str]]:
@@ -33,7 +35,7 @@ class StatesSource(Protocol):
         read."""
 
     def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
-        """The packed states of a tally, in the order of items. Raises `StoreError`."""
+        """Return the packed states of a tally, in the order of items. Raises `StoreError`."""
 
 
 def checked_states(saved: StatesSource, tally: Tally) -> Iterator[tuple[bytes, State]]:
@@ -82,7 +84,7 @@ def _check_counts(saved: StatesSource, tally: Tally, item: int, state: State) ->
 
 
 def _message(saved: StatesSource, item: int, reason: str) -> str:
-    """Name the file, the item and the reason, and what to do."""
+    """Return name the file, the item and the reason, and what to do."""
     name = saved.index["items"][item]
     return (
         f"{saved.path}: the states of {quoted(name)} are damaged or forged: {reason}. Evaluate "

@@ -53,17 +53,17 @@ class Resampling:
 
     @property
     def items(self) -> int:
-        """How many items there are."""
+        """Return how many items there are."""
         return len(self.unit_of)
 
     @cached_property
     def codes(self) -> NDArray[np.int64]:
-        """The number of each item's unit, in the order of the units' names."""
+        """Return the number of each item's unit, in the order of the units' names."""
         return np.unique(np.array(self.unit_of), return_inverse=True)[1].reshape(-1)
 
     @cached_property
     def units(self) -> int:
-        """How many units there are."""
+        """Return how many units there are."""
         return int(self.codes.max()) + 1 if self.items else 0
 
     def only(self, items: Sequence[int]) -> Resampling:
@@ -74,15 +74,15 @@ class Resampling:
         )
 
     def whole(self) -> Iterator[NDArray[np.int64]]:
-        """Weights [1, item] of all items once."""
+        """Yield weights [1, item] of all items once."""
         yield np.ones((1, self.items), np.int64)
 
     def alone(self) -> Iterator[NDArray[np.int64]]:
-        """Weights [unit, item] of each unit by itself, in blocks."""
+        """Return weights [unit, item] of each unit by itself, in blocks."""
         return self._of_units(lambda codes: codes == self.codes)
 
     def without(self) -> Iterator[NDArray[np.int64]]:
-        """Weights [unit, item] of all units but one, in blocks."""
+        """Return weights [unit, item] of all units but one, in blocks."""
         return self._of_units(lambda codes: codes != self.codes)
 
     def _of_units(
@@ -93,7 +93,7 @@ class Resampling:
             yield select_units(codes).astype(np.int64)
 
     def drawn(self) -> Iterator[NDArray[np.int64]]:
-        """Weights [draw, item]: how often each item is in each draw, in blocks.
+        """Yield weights [draw, item]: how often each item is in each draw, in blocks.
 
         The same for the same seed, whatever the size of a block.
         """
@@ -102,8 +102,10 @@ class Resampling:
             yield self._counts(rng, min(self._rows, self.draws - first))[:, self.codes]
 
     def swapped(self, count: int, seed: int) -> Iterator[NDArray[np.int64]]:
-        """Weights [swap, item]: 1 where an item keeps its model, 0 where the two models change
-        places, by whole units, in blocks. All 2^units of them where these are at most `count`."""
+        """Yield weights [swap, item]: 1 where an item keeps its model, 0 where the two models
+        change places, by whole units, in blocks. All 2^units of them where these are at most
+        `count`.
+        """
         if 2**self.units <= count:
             assignments = (np.arange(2**self.units)[:, None] >> np.arange(self.units)) & 1
             for first in range(0, len(assignments), self._rows):

@@ -50,8 +50,9 @@ class FromStates:
         self._samples: dict[tuple[object, ...], Samples] = {}
 
     def units(self, report: Path, address: Address) -> Units:
-        """The items, pairs of a video or groups that a value is computed from, and in how many of
-        them it is defined. Raises `StoreError` without states of the value."""
+        """Return the items, pairs of a video or groups that a value is computed from, and in how
+        many of them it is defined. Raises `StoreError` without states of the value.
+        """
         loaded, scoring = self._open(report)
         items = items_of(report, loaded, scoring, address)
         text = address.within
@@ -69,7 +70,9 @@ class FromStates:
         return Units(name, samples.resampling.units, int(defined))
 
     def interval(self, report: Path, address: Address, level: float) -> Interval:
-        """The interval of a value. Raises `StoreError` without states, or without an interval."""
+        """Return the interval of a value. Raises `StoreError` without states, or without an
+        interval.
+        """
         check_level(level, "confidence")
         loaded, scoring = self._open(report)
         samples = self._of(report, items_of(report, loaded, scoring, address))
@@ -85,7 +88,7 @@ class FromStates:
     def change(
         self, report: Path, baseline: Path, address: Address, level: float, relative: bool
     ) -> Interval:
-        """The interval of the value less the baseline's, over pairs of the same items."""
+        """Return the interval of the value less the baseline's, over pairs of the same items."""
         check_level(level, "confidence")
         loaded, scoring = self._open(report)
         items = items_of(report, loaded, scoring, address)
@@ -102,7 +105,8 @@ class FromStates:
     def movers(
         self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
     ) -> list[Mover]:
-        """The items that move the value most towards failing: `sign` 1 where high values pass.
+        """Return the items that move the value most towards failing: `sign` 1 where high values
+        pass.
 
         Their influence is θ − θ without the item, θ the value or its change from the baseline;
         those with sign·influence < 0 are harmful.
@@ -127,7 +131,7 @@ class FromStates:
     def group_movers(
         self, report: Path, baseline: Path | None, address: Address, count: int, sign: int
     ) -> list[Mover]:
-        """The groups or sequences, where a report resamples by these; likewise."""
+        """Return the groups or sequences, where a report resamples by these; likewise."""
         loaded, scoring = self._open(report)
         items = items_of(report, loaded, scoring, address)
         resampling = resampling_of(report, loaded, scoring, items)
@@ -145,7 +149,7 @@ class FromStates:
         return self._opened[report]
 
     def _of(self, report: Path, items: tuple[int, ...]) -> Samples:
-        """The samples of a report's items, made once."""
+        """Return the samples of a report's items, made once."""
         key = (report, items)
         if key not in self._samples:
             loaded, scoring = self._open(report)
@@ -165,7 +169,9 @@ class FromStates:
 
 
 def moved(samples: Samples, text: str, count: int, sign: int) -> list[Mover]:
-    """The units that move a score of the first run, less that of a second, most towards failing."""
+    """Return the units that move a score of the first run, less that of a second, most towards
+    failing.
+    """
     whole_scores, without_scores, alone_scores = (
         samples.of(sets, text) for sets in ("whole", "without", "alone")
     )
@@ -190,7 +196,9 @@ def moved(samples: Samples, text: str, count: int, sign: int) -> list[Mover]:
 
 
 def _change(scores: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Scores [run, set] of the first run, less those of the second if there is one: [set]."""
+    """Return scores [run, set] of the first run, less those of the second if there is one:
+    [set].
+    """
     differences: NDArray[np.float64] = scores[0] - scores[1] if len(scores) > 1 else scores[0]
     return differences
 
@@ -235,7 +243,7 @@ def paired(
 
 
 def items_of(report: Path, loaded: Report, scoring: Scoring, address: Address) -> tuple[int, ...]:
-    """The items of an address's slice; all without one."""
+    """Return the items of an address's slice; all without one."""
     if not address.where:
         return tuple(range(scoring.items))
     for key in address.slice_keys:
@@ -246,12 +254,12 @@ def items_of(report: Path, loaded: Report, scoring: Scoring, address: Address) -
 
 
 def scoring_of(report: Path, loaded: Report) -> Scoring:
-    """What scores the states of a report. Raises `StoreError` where they are none of it."""
+    """Return what scores the states of a report. Raises `StoreError` where they are none of it."""
     return Scoring(states_of(report, loaded))
 
 
 def states_of(report: Path, loaded: Report) -> SavedStates:
-    """The states beside a report. Raises `StoreError` where they are none of it."""
+    """Return the states beside a report. Raises `StoreError` where they are none of it."""
     from uqeval.stores.states import SavedStates
 
     if loaded.states is None:
@@ -285,7 +293,7 @@ def _is_of(saved: SavedStates, loaded: Report) -> bool:
 
 
 def _without_debiased(record: Any) -> Any:
-    """A result without what was added from draws after the states were saved."""
+    """Return a result without what was added from draws after the states were saved."""
     if not isinstance(record, Mapping):
         return record
     added = ("_debiased", "_debiased_reason")
@@ -293,7 +301,7 @@ def _without_debiased(record: Any) -> Any:
 
 
 def _fingerprints(record: Any) -> list[str]:
-    """All fingerprints of stores that a record of inputs holds, in its order."""
+    """Return all fingerprints of stores that a record of inputs holds, in its order."""
     if isinstance(record, Mapping):
         fingerprints = [str(record["fingerprint"])] if "fingerprint" in record else []
         return fingerprints + [text for value in record.values() for text in _fingerprints(value)]

@@ -128,7 +128,7 @@ class _Case:
         return {"name": resampling.unit, "drawn": resampling.units, "defined": self.defined}
 
     def bounds(self, method: Method) -> Bounds | NoBounds:
-        """The interval by a method; "auto" takes the one of the metric's kind."""
+        """Return the interval by a method; "auto" takes the one of the metric's kind."""
         resampling = self.samples.resampling
         if resampling.problem:
             return NoBounds(resampling.problem)
@@ -152,7 +152,7 @@ class _Case:
         return self._jackknife(logit=kind == "logit")
 
     def inside(self, bounds: Bounds) -> Bounds:
-        """The bounds inside the range of the metric."""
+        """Return the bounds inside the range of the metric."""
         least, most = self.metric.range
         low = bounds.low if least is None else max(bounds.low, least)
         high = bounds.high if most is None else min(bounds.high, most)
@@ -200,7 +200,7 @@ class _Case:
         return dataclasses.replace(bounds, low=0.0) if self._may_be_zero() else bounds
 
     def _may_be_zero(self) -> bool:
-        """Whether random signs of the units' gaps give a calibration error as large."""
+        """Return whether random signs of the units' gaps give a calibration error as large."""
         if self.metric.interval != "gaps":
             return False
         gaps = self.samples.runs[0].gaps(self.text, self.samples.places[0])
@@ -216,7 +216,7 @@ class _Case:
         return float(methods.jackknife_variance(self.samples.of("without", self.text)[0]))
 
     def _counted(self) -> float:
-        """How many patches, pixels or items the share is of."""
+        """Return how many patches, pixels or items the share is of."""
         address = Address.parse(self.text)
         row = address.fields[:2] if address.fields[0] == "per_class" else ()
         counted_addresses = (
@@ -294,7 +294,7 @@ def defined_in_both(
 def _changes(
     scores: NDArray[np.float64], runs: tuple[Sequence[int], Sequence[int]], relative: bool
 ) -> NDArray[np.float64]:
-    """Differences [set] of the mean scores [run, set] of two groups of runs."""
+    """Return differences [set] of the mean scores [run, set] of two groups of runs."""
     first, second = (scores[list(rows)].mean(axis=0) for rows in runs)
     differences: NDArray[np.float64] = first - second
     if relative:
@@ -304,7 +304,7 @@ def _changes(
 
 
 def _exact_difference(a: float, b: float, units: int, level: float, relative: bool) -> Bounds:
-    """The exact bounds of two shares of 0 or 1, held against each other.
+    """Return the exact bounds of two shares of 0 or 1, held against each other.
 
     They hold at least as often as the level says: the same units have not shown an event of the one
     without the other either.

@@ -27,7 +27,7 @@ MOST = 5
 
 
 def behind(path: Path, report: Report) -> ItemsByCell:
-    """The items that hold most wrong pixels of every cell and bin of the report at `path`.
+    """Return the items that hold most wrong pixels of every cell and bin of the report at `path`.
 
     Raises `StoreError` where its states do not lie beside it, or are damaged.
     """
@@ -48,7 +48,7 @@ def behind(path: Path, report: Report) -> ItemsByCell:
 
 
 def _wrong(tally: Tally, state: State, settings: dict[str, Any]) -> NDArray[np.int64]:
-    """The wrong pixels of an item in each cell."""
+    """Return the wrong pixels of an item in each cell."""
     wrong: NDArray[np.int64]
     if isinstance(tally, Reliability):
         binned = Binned.of(state, settings["at_one"])

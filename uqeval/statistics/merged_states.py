@@ -58,19 +58,19 @@ class MergedStates:
         }  # fmt: skip
 
     def holds(self, parameters: Mapping[str, Any]) -> bool:
-        """Whether all files have states of a tally of these parameters."""
+        """Return whether all files have states of a tally of these parameters."""
         return tally_key(parameters) in self._held
 
     def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
-        """The packed states of a tally, in the order of items. Raises `StoreError`."""
+        """Return the packed states of a tally, in the order of items. Raises `StoreError`."""
         return chain.from_iterable(file.states(parameters) for file in self.files)
 
     def parameters(self) -> list[dict[str, Any]]:
-        """Id and parameters of every tally that all files have."""
+        """Return id and parameters of every tally that all files have."""
         return [parameters for parameters in self.files[0].parameters() if self.holds(parameters)]
 
     def differ(self, key: str) -> bool:
-        """Whether the files have other fitted numbers under a key."""
+        """Return whether the files have other fitted numbers under a key."""
         return any(f.index["fitted"].get(key) != self.files[0].index["fitted"].get(key)
                    for f in self.files)  # fmt: skip
 
@@ -80,13 +80,15 @@ def _stamps(index: Mapping[str, Any]) -> list[str | None]:
 
 
 def part_of(file: SavedStates) -> dict[str, Any] | None:
-    """Which part of a run a file has, if it has one."""
+    """Return which part of a run a file has, if it has one."""
     record: dict[str, Any] | None = file.index["inputs"].get("part")
     return record
 
 
 def _in_order(files: Sequence[SavedStates]) -> list[SavedStates]:
-    """The files, parts by their number. Raises `UsageError` for parts that are of several runs."""
+    """Return the files, parts by their number. Raises `UsageError` for parts that are of several
+    runs.
+    """
     parts = [(shard, file) for file in files if (shard := part_of(file)) is not None]
     if not parts:
         return list(files)
@@ -198,7 +200,7 @@ def _video(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _inputs(records: Sequence[Mapping[str, Any]], missing: Sequence[int]) -> dict[str, Any]:
-    """What was evaluated, all together."""
+    """Return what was evaluated, all together."""
     merged = dict(records[0])
     shard = merged.pop("part", None)
     merged["options"] = merged["options"] | {"part": None}
@@ -242,7 +244,7 @@ def _summed(records: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 def _digest(texts: Sequence[str]) -> str:
-    """One fingerprint of several; of the same ones, theirs."""
+    """Return one fingerprint of several; of the same ones, theirs."""
     distinct = list(dict.fromkeys(texts))
     if len(distinct) == 1:
         return distinct[0]

@@ -72,7 +72,7 @@ class CutOptions(Settings):
 
     @property
     def wanted(self) -> bool:
-        """Whether there is anything to compute."""
+        """Return whether there is anything to compute."""
         return self.ci is not None or self.slices is not None
 
 

@@ -40,7 +40,7 @@ class OpenedReport:
         return cls(path, scoring, resampling_of(path, report, scoring))
 
     def positions(self, names: Sequence[str]) -> list[int]:
-        """Where items stand."""
+        """Return where items stand."""
         place = {name: i for i, name in enumerate(self.scoring.names)}
         return [place[name] for name in names]
 
@@ -61,23 +61,24 @@ class PairedComparison:
 
     @property
     def items(self) -> int:
-        """How many items are compared."""
+        """Return how many items are compared."""
         return len(self.names)
 
     @property
     def least_p(self) -> float:
-        """The smallest p-value that so many units can give."""
+        """Return the smallest p-value that so many units can give."""
         return least_p(self.resampling.units)
 
     def each(self, model: int, address: str) -> list[float | None]:
-        """The score of each training of a model; None where it is undefined."""
+        """Return the score of each training of a model; None where it is undefined."""
         scores = self._samples.of("whole", address)[list(self._rows(model)), 0].tolist()
         return [value if np.isfinite(value) else None for value in scores]
 
     def difference(
         self, model: int, baseline: int, address: str, level: float
     ) -> tuple[Interval | None, SwapTest | None]:
-        """The interval of a model's score less the baseline's, and the test that swaps the two.
+        """Return the interval of a model's score less the baseline's, and the test that swaps the
+        two.
 
         Two models of several trainings each: Welch's interval over trainings, and no test, since
         swapping items says nothing of the variance of training.

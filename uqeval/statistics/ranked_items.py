@@ -111,13 +111,13 @@ class RankedItems:
 
     @cached_property
     def starts(self) -> list[int]:
-        """The first entry of each tile, and their number."""
+        """Return the first entry of each tile, and their number."""
         counts = np.bincount(self.column // TILE, minlength=len(self.spans))
         return [0, *counts.cumsum().tolist()]
 
     @cached_property
     def spans(self) -> list[slice]:
-        """The columns of each tile."""
+        """Return the columns of each tile."""
         size = self.bins.size
         return [slice(first, min(first + TILE, size)) for first in range(0, size, TILE)]
 
@@ -141,7 +141,7 @@ class RankedItems:
 
     @property
     def numbers(self) -> int:
-        """How many numbers a set takes: tiles are smaller than all bins."""
+        """Return how many numbers a set takes: tiles are smaller than all bins."""
         return sum(len(values) for values in self.fields.values()) * self.bins.size // 2
 
     def totals(self, name: str, factor: NDArray[Any] | None) -> NDArray[Any]:
@@ -266,7 +266,7 @@ def _halves(values: NDArray[Any]) -> Halves:
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:
-    """Counts in 32 bits where they fit."""
+    """Return counts in 32 bits where they fit."""
     small = values.dtype.kind == "i" and values.max(initial=0) < 2**31
     return values.astype(np.int32) if small else values
 

@@ -64,7 +64,7 @@ class Samples:
         return scores[address]
 
     def _weights(self, sets: Sets) -> Iterable[NDArray[np.int64]]:
-        """Weights [set, item] in blocks; small ones are made once."""
+        """Return weights [set, item] in blocks; small ones are made once."""
         if self.resampling.items * self.resampling.draws > _KEPT:
             return getattr(self.resampling, sets)()  # type: ignore[no-any-return]
         if sets not in self._made:
@@ -72,7 +72,7 @@ class Samples:
         return self._made[sets]
 
     def _beside(self, sets: Sets, address: str) -> list[str]:
-        """The scores of the same variant that are computed together.
+        """Return the scores of the same variant that are computed together.
 
         Of draws, and of all but one unit, only those whose intervals need the same sets. Of more
         than the whole set, only those that are named.
@@ -127,7 +127,7 @@ class Samples:
         return scoring.table(of_all, addresses, sets)
 
     def _joined(self, scoring: Scoring, positions: Sequence[int], tally: Tally) -> Stacked:
-        """The states of the units of one run."""
+        """Return the states of the units of one run."""
         key = (id(scoring), tally)
         with self._joining:
             if key not in self._units:

@@ -67,12 +67,12 @@ class Scoring:
 
     @property
     def items(self) -> int:
-        """How many items there are."""
+        """Return how many items there are."""
         return len(self.names)
 
     @property
     def tallies(self) -> list[Tally]:
-        """The tallies whose states are scored."""
+        """Return the tallies whose states are scored."""
         return list(
             dict.fromkeys(
                 t for evaluation in self.evaluations.values() for t in evaluation.tallies()
@@ -85,23 +85,25 @@ class Scoring:
             self.stacked(tally)
 
     def packed(self, tally: Tally) -> list[bytes]:
-        """The packed states of a tally, in the order of items. Raises `StoreError`."""
+        """Return the packed states of a tally, in the order of items. Raises `StoreError`."""
         return list(self._source.states(tally.parameters()))
 
     def whole(self, items: Sequence[int] | None = None) -> dict[str, dict[str, Any]]:
-        """The results of some items (None: all), with curves, by the keys of a report."""
+        """Return the results of some items (None: all), with curves, by the keys of a report."""
         weights = np.zeros((1, self.items), np.int64)
         weights[0, list(range(self.items)) if items is None else list(items)] = 1
         return self._whole(weights, self.evaluations)
 
     @property
     def addresses(self) -> dict[str, tuple[Any, ...]]:
-        """All numbers of the run's results by address, and where they stand in the results."""
+        """Return all numbers of the run's results by address, and where they stand in the
+        results.
+        """
         heads = dict.fromkeys(Key.parse(key).whole for key in self.evaluations)
         return {k: v for head in heads for k, v in self.addresses_of(head).items()}
 
     def addresses_of(self, key: str) -> dict[str, tuple[Any, ...]]:
-        """The numbers of one variant by address, and where they stand in the results."""
+        """Return the numbers of one variant by address, and where they stand in the results."""
         if key not in self._addresses:
             results = {key: self.index["results"].get(key, {})} if key in self.evaluations else {}
             try:
@@ -114,19 +116,23 @@ class Scoring:
         return self._addresses[key]
 
     def place(self, address: str) -> tuple[Any, ...] | None:
-        """Where a score stands in the results, after its key; None where states hold no such."""
+        """Return where a score stands in the results, after its key; None where states hold no
+        such.
+        """
         return self.addresses_of(Address.parse(address).key).get(address)
 
     def key_of(self, address: str) -> str | None:
-        """The key of the variant or part that a score is of; None where states hold no such."""
+        """Return the key of the variant or part that a score is of; None where states hold
+        no such.
+        """
         place = self.place(address)
         return None if place is None else self._evaluation_at(place)[0]
 
     def table(
         self, weights: NDArray[np.int64], addresses: Sequence[str], sets: SetsOf | None = None
     ) -> NDArray[np.float64]:
-        """The scores at `addresses` of each row of `weights` [set, item]: [set, address], NaN where
-        they are undefined. Only what the addresses name is scored.
+        """Return the scores at `addresses` of each row of `weights` [set, item]: [set, address],
+        NaN where they are undefined. Only what the addresses name is scored.
 
         `sets(tally, rows)`: the states of some rows, where they are known.
         """
@@ -165,8 +171,10 @@ class Scoring:
     def gaps(
         self, address: str, items: Sequence[int]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64], bool] | None:
-        """The signed gaps [item, bin] of some items of a score that is a sum of absolute gaps, the
-        weights [bin] of their sums, and whether the score is the largest; None for other scores."""
+        """Return the signed gaps [item, bin] of some items of a score that is a sum of absolute
+        gaps, the weights [bin] of their sums, and whether the score is the largest; None for other
+        scores.
+        """
         place = self.place(address)
         assert place is not None
         key, below = self._evaluation_at(place)
@@ -182,7 +190,9 @@ class Scoring:
         return gaps.signed(states)[1:], gaps.weights(states)[0], gaps.largest
 
     def _evaluation_at(self, place: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-        """The key of the variant or part that a place in the results is of, and the place in it."""
+        """Return the key of the variant or part that a place in the results is of, and the place in
+        it.
+        """
         head, first, *remainder = place
         part_key = f"{head}/{first}"
         if part_key not in self.evaluations:
@@ -192,7 +202,9 @@ class Scoring:
         )
 
     def stacked(self, tally: Tally) -> Stacked:
-        """The states of all items of a tally, read and checked when they are first needed."""
+        """Return the states of all items of a tally, read and checked when they are first
+        needed.
+        """
         if tally not in self._stacks:
             loaded = self._shared(tally) if self._shared else Stacked.of(self._source, tally)
             self._stacks[tally] = loaded
@@ -202,7 +214,7 @@ class Scoring:
         self, key: str, weights: NDArray[np.int64], states: Mapping[Tally, SetStates],
         fields: Collection[str],
     ) -> dict[tuple[Any, ...], NDArray[Any]]:  # fmt: skip
-        """The numbers of a variant or part by their places, each [set]."""
+        """Return the numbers of a variant or part by their places, each [set]."""
         evaluation = self.evaluations[key]
         evaluation_states = {tally: states[tally] for tally in evaluation.tallies()}
         over = evaluation.over_items()
@@ -219,7 +231,7 @@ class Scoring:
     def _whole(
         self, weights: NDArray[np.int64], evaluations: Mapping[str, Evaluation[Any]]
     ) -> dict[str, dict[str, Any]]:
-        """The results of one set of items, with curves, `weights` [1, item]."""
+        """Return the results of one set of items, with curves, `weights` [1, item]."""
         results: dict[str, dict[str, Any]] = {}
         means = self._means(weights, evaluations)
         for key, evaluation in evaluations.items():
@@ -245,8 +257,9 @@ class Scoring:
         evaluations: Mapping[str, Evaluation[Any]],
         fields: Collection[str] | None = None,
     ) -> dict[tuple[str, str], NDArray[np.float64]]:
-        """What is a mean of, or a correlation between, fields of the items' records: [set]; of
-        names whose first words are `fields` (None: all)."""
+        """Return what is a mean of, or a correlation between, fields of the items' records: [set];
+        of names whose first words are `fields` (None: all).
+        """
         means = {}
         for key, evaluation in evaluations.items():
             over = evaluation.over_items()
@@ -267,7 +280,7 @@ class Scoring:
         return means
 
     def _of_states(self, key: str, name: str) -> NDArray[np.float64]:
-        """What is read off the items' own states, [item, value]."""
+        """Return what is read off the items' own states, [item, value]."""
         if (key, name) not in self._read:
             tally, read_values = self.evaluations[key].over_items().of_states[name]
             rows = [read_values(state) for _, state in checked_states(self._source, tally)]
@@ -275,13 +288,13 @@ class Scoring:
         return self._read[key, name]
 
     def _kept(self, key: str) -> NDArray[np.float64]:
-        """1 for each item that the means of a variant are over, 0 for the others."""
+        """Return 1 for each item that the means of a variant are over, 0 for the others."""
         is_retained = np.ones(self.items)
         if (name := self.evaluations[key].over_items().leaves_out) is not None:
             is_retained -= self._column(key, name)
         return np.nan_to_num(is_retained)
 
     def _column(self, key: str, field: str) -> NDArray[np.float64]:
-        """A field of the items' records, NaN where it is undefined."""
+        """Return a field of the items' records, NaN where it is undefined."""
         values = [record.get(key, {}).get(field) for record in self.records]
         return np.array([np.nan if v is None else float(v) for v in values])

@@ -24,8 +24,8 @@ _MOST = 256
 
 
 def slice_items(table: ItemTable, keys: Sequence[Sequence[str]]) -> dict[str, list[int]]:
-    """The items of each slice, by `column=value` or `column=value,column=value`, as addresses have
-    it.
+    """Return the items of each slice, by `column=value` or `column=value,column=value`, as
+    addresses have it.
 
     `keys`: the columns of each cut. Raises `UsageError` for a column that is not there or named
     twice, and for more than 256 slices: a column of names or numbers.
@@ -80,7 +80,7 @@ def _units(scoring: Scoring, items: Sequence[int], resampling: Resampling) -> di
 
 
 def _scored(record: Mapping[str, Any]) -> bool:
-    """Whether an item has some score; counts alone are none."""
+    """Return whether an item has some score; counts alone are none."""
     families = [
         record_of_family
         for record_of_family in record.values()
@@ -100,8 +100,9 @@ def slices(
     options: CutOptions,
     groups: Sequence[str] | None = None,
 ) -> dict[str, dict[str, Any]]:
-    """Results of every slice, what was fitted on the whole set held fixed; with intervals if
-    `options` has a level."""
+    """Return results of every slice, what was fitted on the whole set held fixed; with intervals if
+    `options` has a level.
+    """
     slice_records: dict[str, dict[str, Any]] = {}
     for key, items in slice_items(table, keys).items():
         resampling = resampling_for(scoring, options.draws, options.seed, groups, items)

@@ -49,7 +49,7 @@ def check_cut(
 
 
 def with_slices_and_intervals(report: Report, scoring: Scoring, options: CutOptions) -> Report:
-    """The report with `intervals` and `slices`. Raises `StoreError` or `UsageError`."""
+    """Return the report with `intervals` and `slices`. Raises `StoreError` or `UsageError`."""
     began = time.perf_counter()
     timing = dict(report.timing)
     table = read_table(options.slices, scoring.names) if options.slices is not None else None
@@ -121,7 +121,7 @@ def _settings(
 
 
 def cuts_of(options: CutOptions, table: ItemTable) -> list[tuple[str, ...]]:
-    """The columns of each cut; none where the table was given for its groups alone."""
+    """Return the columns of each cut; none where the table was given for its groups alone."""
     if options.slice_by:
         return [
             (text,) if text in table.columns else tuple(text.split(","))

@@ -43,14 +43,16 @@ class Stacked:
 
     @classmethod
     def of(cls, saved: StatesSource, tally: Tally) -> Stacked:
-        """Stack the checked states of all items. Raises `StoreError` as `checked_states` does."""
+        """Return stack the checked states of all items. Raises `StoreError` as `checked_states`
+        does.
+        """
         if tally.by_column:
             return cls._of_columns(tally, list(checked_columns(saved, tally)))
         return cls(tally, (state for _, state in checked_states(saved, tally)))
 
     @classmethod
     def _of_columns(cls, tally: Tally, loaded: Sequence[tuple[NDArray[Any], State]]) -> Stacked:
-        """Stack states that hold the `columns` of their large fields alone."""
+        """Return stack states that hold the `columns` of their large fields alone."""
         self = cls.__new__(cls)
         self._begin(tally, [name for name, field in tally.fields.items() if not is_large(field)])
         self.ranked = RankedItems.of(tally, loaded)
@@ -60,12 +62,16 @@ class Stacked:
 
     @property
     def is_centred(self) -> bool:
-        """Whether sums are taken about a value of these items, so that no others fit beside."""
+        """Return whether sums are taken about a value of these items, so that no others fit
+        beside.
+        """
         return type(self.tally).centred is not Tally.centred
 
     @classmethod
     def paired(cls, stacks: Sequence[Stacked], items: Sequence[Sequence[int]]) -> Stacked:
-        """Stack some items of one run and those of another, whose tallies have the same shape."""
+        """Return stack some items of one run and those of another, whose tallies have the same
+        shape.
+        """
         first, second = stacks
         self = cls.__new__(cls)
         self._begin(first.tally, first.names)
@@ -111,23 +117,23 @@ class Stacked:
         self.values.append(_Columns.of(values))
 
     def identity(self, name: str) -> Any:
-        """A number of the empty state."""
+        """Return a number of the empty state."""
         field = self.whole[name]
         return field[0] if field.size else 0
 
     @property
     def columns(self) -> NDArray[np.int64] | None:
-        """The bins of counts by rank that any item occupies."""
+        """Return the bins of counts by rank that any item occupies."""
         return None if self.ranked is None else self.ranked.bins
 
     @property
     def numbers(self) -> int:
-        """How many numbers a set takes."""
+        """Return how many numbers a set takes."""
         ranked = 0 if self.ranked is None else self.ranked.numbers
         return ranked + sum(values.width for values in self.values)
 
     def folded(self, weights: NDArray[np.int64]) -> list[NDArray[Any]]:
-        """Each field over the items of each row of `weights` [set, item]: [set, number].
+        """Return each field over the items of each row of `weights` [set, item]: [set, number].
 
         One set of items taken once has the same bits as if they had been folded one by one.
         """
@@ -142,7 +148,7 @@ class Stacked:
         ]
 
     def _field(self, i: int, weighting: Weighting) -> NDArray[Any]:
-        """The i-th dense field over the items of each set: [set, number]."""
+        """Return the i-th dense field over the items of each set: [set, number]."""
         merge, values = self.tally.fields[self.names[i]].merge, self.values[i]
         if merge == "sum":
             return values.sums(weighting)
@@ -156,7 +162,7 @@ class Stacked:
         )
 
     def state(self, folded: Sequence[NDArray[Any]], row: int) -> State:
-        """One set's state, as `metrics` take it; good until the next one is asked for."""
+        """Return one set's state, as `metrics` take it; good until the next one is asked for."""
         state: State = {}
         indices_of_fields = dict(zip(self.names, self.places, strict=True))
         for (name, field), sums in zip(self.tally.fields.items(), folded, strict=True):
@@ -172,13 +178,13 @@ class Stacked:
         return state
 
     def _ranked_places(self, field: Field) -> NDArray[Any]:
-        """Where the occupied bins of counts by rank stand in a flat state."""
+        """Return where the occupied bins of counts by rank stand in a flat state."""
         rows = np.arange(int(np.prod(field.shape[:-1])))[:, None] * field.shape[-1]
         assert self.columns is not None
         return (rows + self.columns).reshape(-1)
 
     def sets(self, weights: NDArray[np.int64]) -> SetStates:
-        """The states of the sets of items that are the rows of `weights` [set, item].
+        """Return the states of the sets of items that are the rows of `weights` [set, item].
 
         Counts are float64, in which they are exact, so that scores are divisions of arrays.
         """
@@ -187,9 +193,10 @@ class Stacked:
         return self._sets(folded, weighted_by(weighting), len(weights))
 
     def swapped(self, keeps_models: NDArray[np.int64]) -> tuple[SetStates, SetStates]:
-        """The states of two runs that change places, where the items are those of one run and then
-        those of the other: each has its own where `keeps_models` [set, item] is 1, else the
-        other's."""
+        """Return the states of two runs that change places, where the items are those of one run
+        and then those of the other: each has its own where `keeps_models` [set, item] is 1, else
+        the other's.
+        """
         weights = np.concatenate([keeps_models, 1 - keeps_models], axis=1)
         weightings = Weighting(weights), Weighting(1 - weights)
         pairs = []
@@ -216,7 +223,7 @@ class Stacked:
 
     @staticmethod
     def _shaped(field: Field, indices: NDArray[Any] | None, sums: NDArray[Any]) -> NDArray[Any]:
-        """A field of several sets in its shape."""
+        """Return a field of several sets in its shape."""
         if indices is None:
             return sums.reshape(len(sums), *field.shape)
         identity = {"sum": 0.0, "min": np.inf, "max": -np.inf}[field.merge]
@@ -238,7 +245,9 @@ class _Columns:
 
     @classmethod
     def of(cls, values: NDArray[Any]) -> _Columns:
-        """Counts as float32 or float64, which multiply fast, where sums of them are exact."""
+        """Return counts as float32 or float64, which multiply fast, where sums of them are
+        exact.
+        """
         width = values.shape[1]
         if values.dtype.kind != "i" or width < _WIDE:
             return cls(width, [(slice(None), _summable(values))])
@@ -252,11 +261,13 @@ class _Columns:
         return cls(width, parts)
 
     def sums(self, weighting: Weighting) -> NDArray[Any]:
-        """Sums over the items of each set: [set, column]."""
+        """Return sums over the items of each set: [set, column]."""
         return self._joined([weighting.sums(values) for _, values in self.parts])
 
     def swapped(self, keeps_models: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Sums of both runs as of `Stacked.swapped`, from their differences, item by item."""
+        """Return sums of both runs as of `Stacked.swapped`, from their differences, item by
+        item.
+        """
         sums = []
         for differences, first, second in self._halves:
             moved = keeps_models.astype(differences.dtype) @ differences
@@ -284,11 +295,11 @@ class _Columns:
 
     @cached_property
     def finite(self) -> bool:
-        """Whether all numbers are finite."""
+        """Return whether all numbers are finite."""
         return all(bool(np.isfinite(values).all()) for _, values in self.parts)
 
     def all(self) -> NDArray[Any]:
-        """The numbers of every item [item, column]."""
+        """Return the numbers of every item [item, column]."""
         return self.sums(Weighting(np.eye(len(self.parts[0][1]), dtype=np.int64)))
 
 

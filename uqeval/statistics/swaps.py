@@ -148,8 +148,9 @@ class _Pair:
     def differences(
         self, keeps_models: NDArray[np.int64], addresses: Sequence[str]
     ) -> NDArray[np.float64]:
-        """Scores of the first model less those of the second, [swap, address]: each holds its own
-        items where `keeps_models` [swap, item] is 1, those of the other where it is 0."""
+        """Return scores of the first model less those of the second, [swap, address]: each holds
+        its own items where `keeps_models` [swap, item] is 1, those of the other where it is 0.
+        """
         scores = self.scores(keeps_models, addresses)
         score_differences: NDArray[np.float64] = scores[0] - scores[1]
         return score_differences
@@ -157,7 +158,7 @@ class _Pair:
     def scores(
         self, keeps_models: NDArray[np.int64], addresses: Sequence[str]
     ) -> NDArray[np.float64]:
-        """Scores of both models, [model, swap, address]."""
+        """Return scores of both models, [model, swap, address]."""
         weights = np.concatenate([keeps_models, 1 - keeps_models], axis=1)
         cache: dict[tuple[Tally, int], tuple[SetStates, SetStates]] = {}
 
@@ -175,7 +176,7 @@ class _Pair:
 
 
 def _partners(first: Scoring, second: Scoring) -> dict[Tally, Tally]:
-    """The tally of the other run for each of the first that has one of the same shape."""
+    """Return the tally of the other run for each of the first that has one of the same shape."""
     partners: dict[Tally, Tally] = {}
     for key, evaluation in first.evaluations.items():
         if key not in second.evaluations:
@@ -193,7 +194,9 @@ def _partners(first: Scoring, second: Scoring) -> dict[Tally, Tally]:
 
 
 def _tallies(evaluation: Evaluation[Any]) -> list[Tally]:
-    """All tallies of a variant or part: those that are folded, those that are read item by item."""
+    """Return all tallies of a variant or part: those that are folded, those that are read item by
+    item.
+    """
     over = evaluation.over_items()
     return [*evaluation.tallies(), *(tally for tally, _ in over.of_states.values())]
 

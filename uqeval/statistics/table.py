@@ -23,7 +23,7 @@ class ItemTable:
     columns: Mapping[str, tuple[str, ...]]
 
     def column(self, name: str) -> tuple[str, ...]:
-        """The values of a column. Raises `UsageError` for one that is not there."""
+        """Return the values of a column. Raises `UsageError` for one that is not there."""
         if name not in self.columns:
             raise UsageError(
                 f"{cut(self.path)}: has no column {quoted(name)}; it has "
@@ -33,7 +33,7 @@ class ItemTable:
 
 
 def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
-    """The rows of a CSV for the items called `names`; its column `name` says whose each is.
+    """Return the rows of a CSV for the items called `names`; its column `name` says whose each is.
 
     Rows of other items are left alone. Raises `StoreError` where items have no row or two, and for
     a file that is no such table.
@@ -54,12 +54,14 @@ def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
 
 
 def names_in(path: str | Path) -> set[str]:
-    """The items that a CSV has rows of. Raises `StoreError` for a file that is no such table."""
+    """Return the items that a CSV has rows of. Raises `StoreError` for a file that is no such
+    table.
+    """
     return set(_rows(path)[1])
 
 
 def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
-    """The columns, and the rows by their items' names."""
+    """Return the columns, and the rows by their items' names."""
     try:
         data = io.BytesIO(read_bytes(path, _MOST_BYTES))
         with io.TextIOWrapper(data, "utf-8-sig", newline="") as file:

@@ -38,7 +38,7 @@ def evaluations_of(index: Mapping[str, Any]) -> dict[str, Evaluation[Any]]:
 
 
 def info_of(record: Mapping[str, Any]) -> DatasetInfo:
-    """What was known of the data of a run, from what its states say."""
+    """Return what was known of the data of a run, from what its states say."""
     fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in record.items()}
     if (video := fields.get("video")) is not None:
         plain = {k: tuple(v) if isinstance(v, list) else v for k, v in video.items()}

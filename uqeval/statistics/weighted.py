@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 
 
 def mean(weights: NDArray[Any], values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The mean of `values` [item] where they are defined, by `weights` [set, item]: [set]."""
+    """Return the mean of `values` [item] where they are defined, by `weights` [set, item]:
+    [set].
+    """
     finite = np.isfinite(values)
     w = weights[:, finite].astype(np.float64)
     with np.errstate(invalid="ignore"):
@@ -20,7 +22,7 @@ def mean(weights: NDArray[Any], values: NDArray[np.float64]) -> NDArray[np.float
 def correlation(
     weights: NDArray[Any], x: NDArray[np.float64], y: NDArray[np.float64]
 ) -> NDArray[np.float64]:
-    """Pearson's r of `x` and `y` [item] by `weights` [set, item]: [set].
+    """Return Pearson's r of `x` and `y` [item] by `weights` [set, item]: [set].
 
     NaN for fewer than three items, and where one of the two is constant.
     """

@@ -42,13 +42,13 @@ class Weighting:
 
     @cached_property
     def _once(self) -> NDArray[np.bool_] | None:
-        """The items of a single set that takes none twice."""
+        """Return the items of a single set that takes none twice."""
         is_subset = self.sets == 1 and self.weights.max(initial=0) <= 1
         return self.weights[0] > 0 if is_subset else None
 
     @cached_property
     def _single(self) -> NDArray[np.int64] | None:
-        """The item of each set, where each has one."""
+        """Return the item of each set, where each has one."""
         is_single = self.weights.size and (self.weights.sum(axis=1) == 1).all()
         return self.weights.argmax(axis=1) if is_single else None
 

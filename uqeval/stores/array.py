@@ -34,7 +34,9 @@ AXES: dict[str, frozenset[str]] = {
 
 
 def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:
-    """The canonical names of `dimension_names`; raises `StoreError` for a name nobody knows."""
+    """Return the canonical names of `dimension_names`; raises `StoreError` for a name
+    nobody knows.
+    """
     axis_of_alias = {alias: axis for axis, aliases in AXES.items() for alias in aliases}
     axes = tuple(axis_of_alias.get((name or "").lower(), "") for name in names)
     if "" in axes or len(set(axes)) != len(axes):
@@ -46,7 +48,7 @@ def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:
 
 
 def file_digest(path: Path, *details: object) -> str:
-    """SHA-256 of a file's name, size and time of change, for files too large to read twice.
+    """Return SHA-256 of a file's name, size and time of change, for files too large to read twice.
 
     `details` is what else tells it apart. Raises `StoreError` if the file is gone.
     """
@@ -80,7 +82,7 @@ class StoredArray(ABC):
 
     @abstractmethod
     def read(self, region: Region) -> NDArray[Any]:
-        """The values of `region`, one slice an axis, in stored axis order.
+        """Return the values of `region`, one slice an axis, in stored axis order.
 
         Thread-safe. A chunk that is damaged or cut short raises `StoreError` naming it. The result
         may be a read-only view.
@@ -92,31 +94,34 @@ class StoredArray(ABC):
 
     @property
     def chunk_bytes(self) -> int:
-        """Bytes of a chunk as it is decoded, past the array's edge too."""
+        """Return bytes of a chunk as it is decoded, past the array's edge too."""
         return math.prod(self.chunks) * self.dtype.itemsize
 
     def check_claims(self) -> None:  # noqa: B027 - most formats check their files at once
         """Raise `StoreError` for a shape that what is stored cannot fill, before it is used."""
 
     def missing(self) -> list[tuple[int, ...]]:
-        """Grid positions of the chunks that the store does not hold (they would read as fill)."""
+        """Return grid positions of the chunks that the store does not hold (they would read as
+        fill).
+        """
         return []
 
     def wrong_lengths(self) -> list[str]:
-        """Stored chunks whose length cannot be right, each with what is wrong; may read a few bytes
-        of each. Raises `StoreError`."""
+        """Return stored chunks whose length cannot be right, each with what is wrong; may read a
+        few bytes of each. Raises `StoreError`.
+        """
         return []
 
     @abstractmethod
     def stored_bytes(self) -> int:
-        """How many bytes the array takes on disk."""
+        """Return how many bytes the array takes on disk."""
 
     @abstractmethod
     def fingerprint(self) -> str:
-        """Hex digest of the metadata and of every chunk's key, size and stored checksum."""
+        """Return hex digest of the metadata and of every chunk's key, size and stored checksum."""
 
     def stamp(self, index: int | None) -> str | None:
-        """Changes when what is stored of an item does (None: of all there is), see `stamps`.
+        """Return changes when what is stored of an item does (None: of all there is), see `stamps`.
 
         None where that cannot be told for certain without reading it.
         """
@@ -141,7 +146,7 @@ class ItemArray:
     index: int | None
 
     def stamp(self) -> str | None:
-        """Changes when the part does; None where that cannot be told."""
+        """Return changes when the part does; None where that cannot be told."""
         return self.array.stamp(self.index)
 
     def states(self) -> dict[str, str]:
@@ -167,5 +172,5 @@ class Store:
     groups: tuple[str, ...] | None = None
 
     def holds(self) -> str:
-        """The names of all that it holds, for a message."""
+        """Return the names of all that it holds, for a message."""
         return ", ".join(sorted(self.held or self.arrays)) or "nothing"

@@ -52,7 +52,7 @@ class Opening:
 def store_of_named(
     path: str, members: Mapping[str, StoredArray], attributes: dict[str, Any], opening: Opening
 ) -> Store:
-    """A store of named arrays that lie in one file, or in memory."""
+    """Return a store of named arrays that lie in one file, or in memory."""
     arrays: dict[str, StoredArray] = {}
     for kind, array in members.items():
         kinds = known_as(kind, array)
@@ -72,7 +72,7 @@ def store_of_named(
 
 
 def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], bool]:
-    """Arrays of numbers with a target as those of one image where they have no item axis.
+    """Return arrays of numbers with a target as those of one image where they have no item axis.
 
     Tables, [N] or members [M, N], become images of one row.
     """
@@ -90,7 +90,7 @@ def _one_item(arrays: dict[str, StoredArray]) -> tuple[dict[str, StoredArray], b
 
 
 def store_of_one(array: StoredArray, opening: Opening) -> Store:
-    """A store of one array that has no name, so that its role and rank say what it is."""
+    """Return a store of one array that has no name, so that its role and rank say what it is."""
     role, rank = opening.role, len(array.shape)
     kind: str | None = role
     if role in _VIDEO_RANKS:
@@ -120,7 +120,7 @@ def assemble(
     is_single: bool = False,
     kinds: Sequence[str] = (),
 ) -> Store:
-    """Arrays as a store, once their axes, counts and names agree; `is_single`: of one item.
+    """Return arrays as a store, once their axes, counts and names agree; `is_single`: of one item.
 
     `kinds`: what the store calls its arrays, if not as they are called here.
     """

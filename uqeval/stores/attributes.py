@@ -11,8 +11,9 @@ _VERSION = 1
 
 
 def check_attributes(attributes: Mapping[str, Any], path: str) -> None:
-    """Raises `StoreError` for a store that is unfinished or of another version, or for attributes
-    that are not of their kind."""
+    """Raise `StoreError` for a store that is unfinished or of another version, or for attributes
+    that are not of their kind.
+    """
     metadata = attributes.get("uqeval")
     if metadata is not None:
         if not isinstance(metadata, dict):

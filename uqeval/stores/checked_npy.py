@@ -24,7 +24,7 @@ SPARE = 1 << 30
 
 
 def folder_for(content: str, folder: str | Path) -> Path:
-    """A folder to keep `content` in. Raises `OutputError` if it cannot be written."""
+    """Return a folder to keep `content` in. Raises `OutputError` if it cannot be written."""
     path = Path(folder)
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -40,12 +40,12 @@ def folder_for(content: str, folder: str | Path) -> Path:
 
 
 def has_room(folder: Path, size: int) -> bool:
-    """Whether a folder's disk takes so many bytes and still has some to spare."""
+    """Return whether a folder's disk takes so many bytes and still has some to spare."""
     return shutil.disk_usage(folder).free >= size + SPARE
 
 
 def read_checked(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any] | None:
-    """The array of this shape and dtype in a file; None if it is not there, or not whole."""
+    """Return the array of this shape and dtype in a file; None if it is not there, or not whole."""
     head = _head(shape, np.dtype(dtype))
     try:
         with open_file(path) as file:

@@ -57,7 +57,7 @@ class Step:
     codec: Any
 
     def decode(self, data: Any) -> Any:
-        """The bytes before this codec; raises `DamagedChunk`."""
+        """Return the bytes before this codec; raises `DamagedChunk`."""
         if self.codec is None and self.id == "crc32c":
             return checked_crc32c(data)
         exact = self.size.exact
@@ -87,7 +87,7 @@ class ChunkCodec:
 
     @property
     def raw(self) -> bool:
-        """Whether nothing has to be decoded; see the class."""
+        """Return whether nothing has to be decoded; see the class."""
         return (
             all(step.id == "crc32c" for step in self.steps)
             and self.order == tuple(range(len(self.shape)))
@@ -98,7 +98,7 @@ class ChunkCodec:
 
     @property
     def checksum_last(self) -> bool:
-        """Whether the last four bytes of a chunk are a checksum of the others."""
+        """Return whether the last four bytes of a chunk are a checksum of the others."""
         return bool(self.steps) and self.steps[-1].id == "crc32c"
 
     def check_length(self, length: int, head: Callable[[int], Buffer | None] | None) -> None:
@@ -126,7 +126,7 @@ class ChunkCodec:
             raise DamagedChunk(f"has {length} bytes, {expected}")
 
     def decode(self, data: Buffer) -> NDArray[Any]:
-        """The values of one chunk, in native byte order, perhaps read-only.
+        """Return the values of one chunk, in native byte order, perhaps read-only.
 
         Raises `DamagedChunk` where the bytes cannot be what was written.
         """
@@ -163,7 +163,7 @@ def checked_crc32c(data: Buffer) -> memoryview:
 
 
 def _decode_text(data: Buffer, expected: int) -> NDArray[Any]:
-    """Variable-length UTF-8: a count, then each string's length and bytes."""
+    """Return Variable-length UTF-8: a count, then each string's length and bytes."""
     view = memoryview(data).cast("B")
     texts: list[str] = []
     position = 4
@@ -210,7 +210,9 @@ def codec_v2(
     text: bool,
     where: str,
 ) -> ChunkCodec:
-    """The decoder that a `.zarray` asks for; raises `StoreError` for a codec that is not known."""
+    """Return the decoder that a `.zarray` asks for; raises `StoreError` for a codec that is not
+    known.
+    """
     configs = [dict(config) for config in document.get("filters") or ()]
     if text:
         configs = [config for config in configs if config.get("id") != "vlen-utf8"]
@@ -231,7 +233,9 @@ def codec_v3(
     text: bool,
     where: str,
 ) -> ChunkCodec:
-    """The decoder for a chain of Zarr v3 codecs; raises `StoreError` for one that is not known."""
+    """Return the decoder for a chain of Zarr v3 codecs; raises `StoreError` for one that is not
+    known.
+    """
     order = tuple(range(len(shape)))
     named = [
         (str(codec.get("name")).removeprefix("numcodecs."), dict(codec.get("configuration") or {}))
@@ -269,7 +273,7 @@ def codec_v3(
 
 
 def _decoded(shape: tuple[int, ...], dtype: np.dtype[Any], text: bool) -> Size:
-    """Bytes of a chunk's values; of texts there is only a bound."""
+    """Return bytes of a chunk's values; of texts there is only a bound."""
     count = math.prod(shape)
     if text:
         return Size(None, min(4 + count * (4 + _TEXT), MOST_BYTES))
@@ -279,7 +283,9 @@ def _decoded(shape: tuple[int, ...], dtype: np.dtype[Any], text: bool) -> Size:
 def _chain(
     named: Sequence[tuple[str, Mapping[str, Any]]], shape: tuple[int, ...], size: Size, where: str
 ) -> tuple[tuple[Step, ...], Size]:
-    """The steps of a chain of codecs over bytes of `size`, and how many bytes it makes of them."""
+    """Return the steps of a chain of codecs over bytes of `size`, and how many bytes it makes of
+    them.
+    """
     steps = []
     for name, config in named:
         steps.append(_step(name, config, size, where))
@@ -288,7 +294,7 @@ def _chain(
 
 
 def _encoded(name: str, config: Mapping[str, Any], count: int, size: Size) -> Size:
-    """What a codec makes of `count` values that take `size` bytes."""
+    """Return what a codec makes of `count` values that take `size` bytes."""
     if name in _COMPRESSORS:
         return Size(None, 2 * size.most + 2**16)  # what cannot be compressed grows a little
     exact = size.exact

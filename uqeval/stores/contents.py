@@ -38,7 +38,7 @@ class Contents(ABC):
     @staticmethod
     @abstractmethod
     def recognises(path: str) -> bool:
-        """Whether a path is of this format; looks at its name and its kind of file only."""
+        """Return whether a path is of this format; looks at its name and its kind of file only."""
 
     @abstractmethod
     def store(self, how: Opening) -> Store:
@@ -48,19 +48,21 @@ class Contents(ABC):
         """
 
     def is_labels(self) -> bool:
-        """Whether it holds labels: integers [N] or [N, H, W], or arrays of this name."""
+        """Return whether it holds labels: integers [N] or [N, H, W], or arrays of this name."""
         if self.bare is not None:
             return self.bare.dtype.kind in "biu" and len(self.bare.shape) in (1, 3)
         return "labels" in self.kinds and not self.kinds & PREDICTIONS
 
     def is_truth(self) -> bool:
-        """Whether it holds labels or a target: numbers [N, H, W] or fewer axes, or such names."""
+        """Return whether it holds labels or a target: numbers [N, H, W] or fewer axes, or such
+        names.
+        """
         if self.bare is not None:
             return self.bare.dtype.kind in "biuf" and len(self.bare.shape) <= 3
         return bool(self.kinds & {"labels", "target"}) and not self.kinds & PREDICTIONS
 
     def may_be_predictions(self) -> bool:
-        """Whether what looks like ground truth may be predictions as well.
+        """Return whether what looks like ground truth may be predictions as well.
 
         Class ids may be predicted; numbers [N, C] or [N, T, C] may be probabilities of image
         classification.

@@ -51,7 +51,7 @@ def convert(
     overwrite: bool = False,
     progress: Progress | None = None,
 ) -> tuple[str, ...]:
-    """Writes what is at `source` as a Zarr store at `destination`; gives warnings.
+    """Write what is at `source` as a Zarr store at `destination`; gives warnings.
 
     `source`: an `.npy` or `.npz` file, a folder of such files (one an item, [T, C, H, W] or
     [C, H, W], named by their stems), a folder of label PNGs, or a Zarr store, which is chunked
@@ -214,7 +214,7 @@ def _copy(
     checks: _Checks,
     watch: Watch,
 ) -> Iterator[int]:
-    """Copies all items of a kind; yields how many more are done."""
+    """Copy all items of a kind; yields how many more are done."""
     dtypes = {checks.dtype(kind, form) for form in forms}
     dtype = np.result_type(*dtypes)
     first = 0
@@ -244,7 +244,7 @@ def _copy(
 
 
 def _read(item_array: ItemArray, form: _Form, batch: int, y: int, rows: int) -> NDArray[Any]:
-    """Rows from `y` on of `batch` items from `item_array` on: [item, *form.axes]."""
+    """Return rows from `y` on of `batch` items from `item_array` on: [item, *form.axes]."""
     array = item_array.array
     where = {"y": slice(y, min(y + rows, form.size("y")))}
     order = form.axes
@@ -264,7 +264,7 @@ class _Checks:
     ignore_index: int
 
     def dtype(self, kind: str, form: _Form) -> np.dtype[Any]:
-        """The dtype in which an array is stored: labels in the smallest that holds them."""
+        """Return the dtype in which an array is stored: labels in the smallest that holds them."""
         if kind == "labels" and self.classes is not None:
             return label_dtype(self.classes, self.ignore_index)
         return form.dtype

@@ -27,7 +27,7 @@ class Declared:
 
     @property
     def names(self) -> tuple[str, ...] | None:
-        """The canonical names of `axes`. Raises `UsageError` for letters that are none."""
+        """Return the canonical names of `axes`. Raises `UsageError` for letters that are none."""
         if self.axes is None:
             return None
         letters = self.axes.upper()
@@ -51,7 +51,7 @@ class Declared:
         array.dimension_names = names
 
     def of_named(self, arrays: Mapping[str, StoredArray], path: str) -> dict[str, StoredArray]:
-        """Arrays that have names, with what is declared of them.
+        """Return arrays that have names, with what is declared of them.
 
         `axes` are those of predictions of this rank; `kind` renames a single array whose name says
         nothing. Raises `UsageError` where they would have no effect.
@@ -82,7 +82,8 @@ class Declared:
 
 
 def kind_of_bare(array: StoredArray, role: str, declared: Declared) -> str | None:
-    """The kind of an array without a name: by its `role`, its axes and its dtype, not its values.
+    """Return the kind of an array without a name: by its `role`, its axes and its dtype, not its
+    values.
 
     None where they fit no kind. `role`: "predictions", "labels" or "target".
     """
@@ -104,7 +105,8 @@ def kind_of_bare(array: StoredArray, role: str, declared: Declared) -> str | Non
 
 
 def kind_of_file(array: StoredArray, role: str, declared: Declared) -> str:
-    """The kind of an array without a name that is of one item, or of one volume [Z, H, W] of ids.
+    """Return the kind of an array without a name that is of one item, or of one volume [Z, H, W] of
+    ids.
 
     By its `role`, its axes and its dtype, not its values. Raises `StoreError` where they fit none.
     """
@@ -133,7 +135,9 @@ def kind_of_file(array: StoredArray, role: str, declared: Declared) -> str:
 
 
 def with_scale(arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
-    """The arrays less a number `scale`, which becomes an attribute of integer probabilities."""
+    """Return the arrays less a number `scale`, which becomes an attribute of integer
+    probabilities.
+    """
     scaled = dict(arrays)
     scale = scaled.get("scale")
     if scale is None or scale.shape not in ((), (1,)):
@@ -147,7 +151,7 @@ def with_scale(arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
 
 
 def not_one_of(array: StoredArray, expected: str) -> StoreError:
-    """What to raise for an array without a name that fits no kind."""
+    """Return what to raise for an array without a name that fits no kind."""
     return StoreError(
         f"{array.where}: has the shape {array.shape} of {array.dtype}, expected {expected}. "
         "Add the axes that are missing, or save a Zarr group that names its arrays."

@@ -29,7 +29,7 @@ class DamagedChunk(Exception):
 
 
 def decompress(name: str, codec: Any, data: Buffer, size: int | None, most: int) -> Any:
-    """The bytes before the codec `name` was applied.
+    """Return the bytes before the codec `name` was applied.
 
     `size` is what must come out where it is known, `most` what may come out at the most. Raises
     `DamagedChunk`, whatever the data are.
@@ -87,7 +87,7 @@ def _unzstd(codec: Any, data: Buffer, size: int | None, most: int) -> Any:
 
 
 def zstd_size(view: memoryview) -> int | None:
-    """The size of the content that the header of a zstd frame tells, RFC 8878 §3.1.1.1."""
+    """Return the size of the content that the header of a zstd frame tells, RFC 8878 §3.1.1.1."""
     if len(view) < 6 or int.from_bytes(view[:4], "little") != _ZSTD_MAGIC:
         raise DamagedChunk("its zstd data cannot be unpacked (no zstd frame)")
     flags = view[4]
@@ -100,7 +100,7 @@ def zstd_size(view: memoryview) -> int | None:
 
 
 def _unpacked(name: str, codec: Any, data: Buffer, most: int) -> bytes:
-    """The one stream in `data`, cut off at `most` + 1 bytes."""
+    """Return the one stream in `data`, cut off at `most` + 1 bytes."""
     if name == "gzip":  # several members are one stream
         with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
             unpacked = file.read(most + 1)

@@ -41,14 +41,16 @@ class EarlierStates:
         )
 
     def states(self) -> dict[str, Mapping[int, bytes]]:
-        """Packed states by tally and item, of items that are as they were."""
+        """Return packed states by tally and item, of items that are as they were."""
         if self._saved is None or not self._same:
             return {}
         keys = map(tally_key, self._saved.parameters())
         return {key: _States(self._saved, key, self._same) for key in keys}
 
     def total(self, key: str) -> bytes | None:
-        """The packed state of all items together of a tally (`tally_key`), where it is known."""
+        """Return the packed state of all items together of a tally (`tally_key`), where it is
+        known.
+        """
         if self._saved is None or not self.unchanged:
             return None
         try:

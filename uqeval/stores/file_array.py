@@ -30,11 +30,11 @@ class FileArray(StoredArray):
         self._path = path
 
     def stored_bytes(self) -> int:
-        """The size of the file."""
+        """Return the size of the file."""
         return self._path.stat().st_size
 
     def fingerprint(self) -> str:
-        """SHA-256 of the file's name, size and time of change."""
+        """Return SHA-256 of the file's name, size and time of change."""
         return file_digest(self._path)
 
     def stamp(self, index: int | None) -> str | None:
@@ -46,7 +46,7 @@ class FileArray(StoredArray):
         return {str(self._path): file_state(self._path)}
 
     def _numbers(self, dtype: DTypeLike, start: int, shape: tuple[int, ...]) -> NDArray[Any]:
-        """The numbers from byte `start` to the end of the file.
+        """Return the numbers from byte `start` to the end of the file.
 
         Raises `StoreError` if the file cannot be read, or does not hold `shape` of them any more.
         """
@@ -74,7 +74,7 @@ def check_pixels(path: str | Path, width: int, height: int, bytes_each: int) -> 
 
 
 def bytes_of(path: Path) -> bytes:
-    """The content of a file; raises `StoreError` if it is unreadable."""
+    """Return the content of a file; raises `StoreError` if it is unreadable."""
     try:
         return read_bytes(path)
     except OSError as error:
@@ -82,7 +82,9 @@ def bytes_of(path: Path) -> bytes:
 
 
 def head_of(path: Path, count: int) -> tuple[bytes, int]:
-    """The first `count` bytes of a file, and how many it has; raises `StoreError` if unreadable."""
+    """Return the first `count` bytes of a file, and how many it has; raises `StoreError` if
+    unreadable.
+    """
     try:
         with open_file(path) as file:
             return file.read(count), file.seek(0, 2)

@@ -47,11 +47,11 @@ class FileValues:
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all values."""
+        """Return bytes of all values."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def read(self, region: tuple[slice, ...]) -> NDArray[Any]:
-        """The values of `region` in the file's byte order. Raises `StoreError`."""
+        """Return the values of `region` in the file's byte order. Raises `StoreError`."""
         bounds = [bound.indices(size)[:2] for bound, size in zip(region, self.shape, strict=True)]
         shape, bounds = self.shape, [(low, max(low, high)) for low, high in bounds]
         if self.fortran:
@@ -154,6 +154,6 @@ class FileValues:
 
 
 def stamp_of(descriptor: int) -> tuple[int, ...]:
-    """Which file an open one is, its size, and when it was changed."""
+    """Return which file an open one is, its size, and when it was changed."""
     stat = os.fstat(descriptor)
     return (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)

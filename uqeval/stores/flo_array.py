@@ -44,6 +44,6 @@ class FloArray(FileArray):
         super().__init__(path, (height, width, 2))
 
     def read(self, region: Region) -> NDArray[Any]:
-        """The flow in `region`. Raises `StoreError` if the file cannot be read."""
+        """Return the flow in `region`. Raises `StoreError` if the file cannot be read."""
         values = self._numbers("<f4", _HEADER, self.shape)
         return np.ascontiguousarray(values[region], self.dtype)

@@ -44,5 +44,5 @@ def to_single(values: NDArray[np.float16]) -> NDArray[np.float32]:
 
 @cache
 def _table() -> NDArray[np.float32]:
-    """float32 of every float16, by its bits."""
+    """Return float32 of every float16, by its bits."""
     return np.arange(2**16, dtype=np.uint16).view(np.float16).astype(np.float32)

@@ -40,12 +40,12 @@ class Flows(VideoPlanes):
     """The optical flow of all pairs, in their order, on the grid of the later frame."""
 
     def of(self, item_range: range) -> Flows:
-        """The flow of the pairs at these places alone."""
+        """Return the flow of the pairs at these places alone."""
         return Flows(self.where, self.parts[item_range.start : item_range.stop])
 
     @property
     def itemsize(self) -> int:
-        """Bytes of a number of the flow as it is read."""
+        """Return bytes of a number of the flow as it is read."""
         return max(_plain(array.dtype).itemsize for array in self.arrays)
 
     def read(self, i: int) -> NDArray[Any]:
@@ -61,7 +61,7 @@ class Flows(VideoPlanes):
         return flow
 
     def where_of(self, i: int) -> str:
-        """What messages call the flow of pair `i`: its file, or the array and row."""
+        """Return what messages call the flow of pair `i`: its file, or the array and row."""
         index = self.parts[i].index
         return self._planes.where(i) + ("" if index is None else f", row {index}")
 
@@ -75,7 +75,7 @@ def open_flows(
     kind: Literal["flow", "flow_forward"] = "flow",
     fill_missing: bool = False,
 ) -> Flows:
-    """The flow at `path` for `pairs` out of `frames` frames called `names`.
+    """Return the flow at `path` for `pairs` out of `frames` frames called `names`.
 
     Files in a folder are those of the later frame's name; frames without names take them in
     natural order. A store holds the array `kind` [N-1, H, W, 2], its row k the flow of the stored

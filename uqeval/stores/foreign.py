@@ -34,7 +34,7 @@ _FOREIGN = {
 
 
 def how_to_convert(path: str | Path) -> str:
-    """The command that converts a file, or the first of a folder; empty if none is known."""
+    """Return the command that converts a file, or the first of a folder; empty if none is known."""
     local = Path(path)
     files = (
         sorted(file for file in local.iterdir() if file.is_file()) if local.is_dir() else [local]

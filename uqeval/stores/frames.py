@@ -31,29 +31,31 @@ class Frames(Protocol):
     sequential: bool
 
     def __len__(self) -> int:
-        """How many frames there are."""
+        """Return how many frames there are."""
 
     @property
     def arrays(self) -> Sequence[StoredArray]:
-        """The arrays that hold the frames, whose chunks may be missing; none for files."""
+        """Return the arrays that hold the frames, whose chunks may be missing; none for files."""
 
     def size(self, i: int) -> tuple[int, int]:
-        """Height and width of frame `i` in pixels."""
+        """Return height and width of frame `i` in pixels."""
 
     def read(self, i: int) -> NDArray[np.uint8]:
-        """Frame `i` as [y, x, 3], C-contiguous; it may be read-only."""
+        """Return frame `i` as [y, x, 3], C-contiguous; it may be read-only."""
 
     def kept_bytes(self) -> int:
-        """Bytes of what is decoded and kept for later frames."""
+        """Return bytes of what is decoded and kept for later frames."""
 
     def where_of(self, i: int) -> str:
-        """What messages call frame `i`."""
+        """Return what messages call frame `i`."""
 
     def fingerprint(self) -> str:
-        """Hex digest of names, sizes and times or of metadata, without a second read of data."""
+        """Return hex digest of names, sizes and times or of metadata, without a second read of
+        data.
+        """
 
     def stamp(self, i: int) -> str | None:
-        """Changes when frame `i` does, see `stamps`; None where that cannot be told."""
+        """Return changes when frame `i` does, see `stamps`; None where that cannot be told."""
 
     def states(self, i: int) -> dict[str, str]:
         """Return the states of the files that frame `i` is read from, by path."""
@@ -76,7 +78,8 @@ class Frame:
 
 
 def open_frames(path: str | Path | NDArray[Any], *, fill_missing: bool = False) -> Frames:
-    """The frames at `path`: images in a folder, an array `frames` in a store, or a video file.
+    """Return the frames at `path`: images in a folder, an array `frames` in a store, or a video
+    file.
 
     With `fill_missing`, chunks that a Zarr store does not hold read as the fill value. Raises
     `StoreError` for anything else.

@@ -24,7 +24,7 @@ _MOST_CHUNK = 1 << 32
 
 
 def hdf5_path(path: str) -> tuple[str, str] | None:
-    """The file and the place inside of a path to HDF5; None for another path."""
+    """Return the file and the place inside of a path to HDF5; None for another path."""
     match = _FILE.match(path)
     return (match["file"], match["inside"] or "/") if match and "://" not in path else None
 
@@ -79,7 +79,7 @@ class Hdf5Array(StoredArray):
             )
 
     def read(self, region: Region) -> NDArray[Any]:
-        """The values of `region`. Raises `StoreError` for chunks that cannot be decoded."""
+        """Return the values of `region`. Raises `StoreError` for chunks that cannot be decoded."""
         try:
             return np.require(self._dataset[region], self.dtype, ["C"])
         except (OSError, RuntimeError, ValueError) as error:
@@ -88,7 +88,7 @@ class Hdf5Array(StoredArray):
             ) from error
 
     def missing(self) -> list[tuple[int, ...]]:
-        """Grid positions of the chunks that the file does not hold."""
+        """Return grid positions of the chunks that the file does not hold."""
         if self.fill_missing or not self._absent():
             return []
         grid = [range(-(-n // c)) for n, c in zip(self.shape, self.chunks, strict=True)]
@@ -100,11 +100,13 @@ class Hdf5Array(StoredArray):
         return [tuple(map(int, place)) for place in np.argwhere(absent)]
 
     def stored_bytes(self) -> int:
-        """How many bytes the dataset takes in the file."""
+        """Return how many bytes the dataset takes in the file."""
         return int(self._dataset.id.get_storage_size())
 
     def fingerprint(self) -> str:
-        """SHA-256 of the file's name, size and time of change, and of the dataset's place."""
+        """Return SHA-256 of the file's name, size and time of change, and of the dataset's
+        place.
+        """
         return file_digest(Path(self._path), self._dataset.name, self.shape, str(self.dtype))
 
     def stamp(self, index: int | None) -> str | None:
@@ -142,7 +144,7 @@ class Hdf5Group:
 
 
 def open_hdf5(path: str, address: str) -> Hdf5Array | Hdf5Group:
-    """The array or the group at a place of an HDF5 file.
+    """Return the array or the group at a place of an HDF5 file.
 
     Raises `UsageError` without h5py, `StoreError` for what is not there or no HDF5 file.
     """
@@ -179,7 +181,7 @@ def open_hdf5(path: str, address: str) -> Hdf5Array | Hdf5Group:
 
 
 def _attributes(holder: Any) -> dict[str, Any]:
-    """The attributes of an array or a group as plain values; others are left out."""
+    """Return the attributes of an array or a group as plain values; others are left out."""
     values: dict[str, Any] = {}
     for name in holder.attrs:
         try:

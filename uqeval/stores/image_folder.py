@@ -59,12 +59,12 @@ class ImageFolder:
         return len(self._files)
 
     def size(self, i: int) -> tuple[int, int]:
-        """Height and width that the file's header tells. Raises `StoreError`."""
+        """Return height and width that the file's header tells. Raises `StoreError`."""
         with self._opened(i) as image:
             return image.height, image.width
 
     def read(self, i: int) -> NDArray[np.uint8]:
-        """Frame `i` as [y, x, 3], read-only. Raises `StoreError`."""
+        """Return frame `i` as [y, x, 3], read-only. Raises `StoreError`."""
         with self._opened(i) as image:
             self._check(i, image.mode, image.width, image.height)
             # Pillow warns if a palette's transparent colours go to RGB at once.
@@ -72,7 +72,8 @@ class ImageFolder:
             return np.asarray((image.convert("RGBA") if clear else image).convert("RGB"))
 
     def single_channel(self, i: int) -> NDArray[np.uint8] | None:
-        """What frame `i` holds before it becomes RGB, [y, x]: grey values, or a palette's indices.
+        """Return what frame `i` holds before it becomes RGB, [y, x]: grey values, or a palette's
+        indices.
 
         None for a frame of several channels. Raises `StoreError`.
         """
@@ -101,11 +102,11 @@ class ImageFolder:
         return 0
 
     def where_of(self, i: int) -> str:
-        """The file."""
+        """Return the file."""
         return str(self._files[i])
 
     def fingerprint(self) -> str:
-        """SHA-256 of the files' names, sizes and times of change."""
+        """Return SHA-256 of the files' names, sizes and times of change."""
         digest = hashlib.sha256()
         for name, file in zip(self.names or (), self._files, strict=True):
             digest.update(file_digest(file, name).encode())

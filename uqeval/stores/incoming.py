@@ -76,7 +76,7 @@ def as_stack(
 def checked_floats(
     values: NDArray[Any], dtype: str, kind: str, where: str, row: int = 0
 ) -> NDArray[Any]:
-    """Probabilities or logits of one sample [class, y, x] as they will be stored.
+    """Return probabilities or logits of one sample [class, y, x] as they will be stored.
 
     `kind` is `probs` or `logits`, `dtype` float16, float32 or float64; `where` names item and
     sample, and the first row is the item's row `row`. Raises `DataError` for what is not floating
@@ -115,7 +115,7 @@ def tolerance_of(values: Any, dtype: str) -> float:
 
 
 def _off(values: NDArray[Any]) -> float:
-    """The largest |Σ_c p - 1| of probabilities [class, y, x]; infinite where some are none.
+    """Return the largest |Σ_c p - 1| of probabilities [class, y, x]; infinite where some are none.
 
     Of a single class, 0 where all values are in [0, 1].
     """
@@ -135,7 +135,7 @@ def _rounded(values: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
 
 
 def _is_sure(values: NDArray[Any], rounded: NDArray[Any], off: float, allowed: float) -> bool:
-    """Whether sums that are `off` before rounding need no second look.
+    """Return whether sums that are `off` before rounding need no second look.
 
     To float16, a sum near 1 moves by 2^-11 at most, and 2^-25 a class where it underflows.
     """
@@ -146,7 +146,7 @@ def _is_sure(values: NDArray[Any], rounded: NDArray[Any], off: float, allowed: f
 def _explain(
     values: NDArray[Any], stored: NDArray[Any], row: int, tolerance: float, of: str
 ) -> str:
-    """Says what is wrong with probabilities; slow, and only called once something is."""
+    """Say what is wrong with probabilities; slow, and only called once something is."""
     exact = values.astype(np.float64)
     for bad, problem in ((np.isnan(exact), "NaN"), (np.isinf(exact), "infinite")):
         if bad.any():
@@ -191,7 +191,7 @@ def _refuse_infinite(values: NDArray[Any], stored: NDArray[Any], where: str, row
 
 
 def label_dtype(classes: int | None, ignore_index: int) -> np.dtype[Any]:
-    """The smallest dtype of class ids [0, classes) and `ignore_index`."""
+    """Return the smallest dtype of class ids [0, classes) and `ignore_index`."""
     if ignore_index < 0:
         return np.dtype(np.int16 if (classes or 0) <= 2**15 and ignore_index >= -(2**15) else "i4")
     largest = max((classes or 1) - 1, ignore_index)
@@ -201,7 +201,7 @@ def label_dtype(classes: int | None, ignore_index: int) -> np.dtype[Any]:
 def checked_labels(
     values: NDArray[Any], classes: int, ignore_index: int, where: str, row: int = 0
 ) -> NDArray[Any]:
-    """Class ids [y, x] as they will be stored.
+    """Return class ids [y, x] as they will be stored.
 
     Raises `DataError` for what is not integer, and for ids outside [0, classes) but `ignore_index`.
     """

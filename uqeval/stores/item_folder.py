@@ -34,12 +34,12 @@ class _File:
 
 
 def array_files(folder: str | Path) -> list[str]:
-    """All .npy and .npz files below `folder`, relative to it, sorted."""
+    """Return all .npy and .npz files below `folder`, relative to it, sorted."""
     return files_below(folder, _SUFFIXES)
 
 
 def kinds_in_folder(folder: str | Path) -> frozenset[str]:
-    """Which arrays a folder holds, by its paths and the header of one file; empty for none.
+    """Return which arrays a folder holds, by its paths and the header of one file; empty for none.
 
     An array without a name is a `target` if it is [H, W] of numbers, `labels` if it is of ids, else
     `probs`. Raises `StoreError` for a file that cannot be read.
@@ -60,7 +60,8 @@ def kinds_in_folder(folder: str | Path) -> frozenset[str]:
 
 
 def open_item_folder(path: str, opening: Opening) -> Store:
-    """The arrays below `path`, cut into items that are called by their paths less the suffix.
+    """Return the arrays below `path`, cut into items that are called by their paths less the
+    suffix.
 
     A file with an item axis is a volume: its slices are items `file/0000`, …, of one group.
     `how.names` choose items and their order. Raises `StoreError`, `UsageError`.
@@ -122,7 +123,7 @@ def _refuse_cut(
 
 
 def _files_of(folder: str | Path, files: Sequence[str]) -> list[_File]:
-    """The files with their items and kinds.
+    """Return the files with their items and kinds.
 
     `mean/a.npy`, `std/a.npy` or `a_mean.npy`, `a_std.npy` name their kinds if all files do.
     """
@@ -165,7 +166,7 @@ def _stem(file: str) -> str:
 
 
 def _arrays_of(folder: str | Path, file: _File, declared: Declared) -> dict[str, StoredArray]:
-    """The arrays of numbers in a file, by kind; one without a name as ""."""
+    """Return the arrays of numbers in a file, by kind; one without a name as ""."""
     path = str(Path(folder) / file.path)
     if file.path.lower().endswith(".npy"):
         return {"": open_npy(path)}
@@ -200,7 +201,7 @@ def _arrays_of(folder: str | Path, file: _File, declared: Declared) -> dict[str,
 
 
 def _read_headers(folder: str, file: _File, opening: Opening) -> Iterator[tuple[str, StoredArray]]:
-    """The arrays of a file with their kinds and axes; maps of other names too."""
+    """Yield the arrays of a file with their kinds and axes; maps of other names too."""
     arrays = _arrays_of(folder, file, opening.declared)
     where = cut(f"{folder}/{file.path}")
     if file.kind is not None:

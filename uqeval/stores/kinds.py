@@ -61,7 +61,7 @@ PREDICTIONS_EXPECTED = (
 
 
 def known_as(name: str, array: StoredArray) -> str:
-    """What kind of array a member of an .npz is by its name, other tools' names among them.
+    """Return what kind of array a member of an .npz is by its name, other tools' names among them.
 
     Probabilities have a class axis: a `pred` without is some other prediction.
     """
@@ -69,7 +69,7 @@ def known_as(name: str, array: StoredArray) -> str:
 
 
 def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[str, ...]:
-    """The canonical axes of `array`: those that it names, or else those its rank stands for.
+    """Return the canonical axes of `array`: those that it names, or else those its rank stands for.
 
     `is_single`: the array is of one image, in `items/<name>/`. Raises `StoreError` if its rank or
     its axes are not those of a `kind`.
@@ -100,7 +100,7 @@ def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[
 
 
 def resolve(array: StoredArray, kind: str, *, is_single: bool = False) -> None:
-    """Sets `array.axes`; raises `StoreError` if its axes or numbers are not those of a `kind`."""
+    """Set `array.axes`; raises `StoreError` if its axes or numbers are not those of a `kind`."""
     ids = kind in ("labels", "predictions")
     if array.dtype.kind not in ("biu" if ids else "biuf"):
         expected = "class ids as integers" if ids else "numbers"

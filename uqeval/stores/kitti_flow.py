@@ -41,7 +41,7 @@ class KittiFlow(FileArray):
         super().__init__(path, (header.height, header.width, 2))
 
     def read(self, region: Region) -> NDArray[Any]:
-        """The flow in `region`. Raises `StoreError` if the file is damaged."""
+        """Return the flow in `region`. Raises `StoreError` if the file is damaged."""
         import cv2  # Pillow reads 8 of the 16 bits
 
         data = bytes_of(self._path)
@@ -58,7 +58,7 @@ class KittiFlow(FileArray):
 
 
 def _is_whole(data: bytes) -> bool:
-    """Whether all chunks of a PNG are there with their checksums; OpenCV may not mind."""
+    """Return whether all chunks of a PNG are there with their checksums; OpenCV may not mind."""
     at, name = 8, b""
     while name != b"IEND":
         end = at + 12 + int.from_bytes(data[at : at + 4], "big")

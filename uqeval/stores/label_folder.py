@@ -19,7 +19,7 @@ _SIBLINGS = ("_color", "_instanceIds", "_instanceTrainIds")
 
 
 def png_files(folder: str | Path) -> list[str]:
-    """All PNG files below `folder`, relative to it, sorted."""
+    """Return all PNG files below `folder`, relative to it, sorted."""
     return files_below(folder, (".png",))
 
 
@@ -38,7 +38,7 @@ def open_label_folder(
     label_map: str | None = None,
     kind: Literal["labels", "predictions"] = "labels",
 ) -> Store:
-    """The images of class ids below `path` for the items called `names`, in their order.
+    """Return the images of class ids below `path` for the items called `names`, in their order.
 
     `kind` says what they are. Raises `StoreError` if the items have no names, if some have no
     image or more than one, and for files that are not PNGs of class ids.
@@ -56,8 +56,8 @@ def open_label_folder(
 
 
 def open_predicted_ids(path: str | Path, names: Sequence[str] | None, declared: Declared) -> Store:
-    """The images of predicted class ids below `path`: of the items called `names`, else of all,
-    which are called by their paths less the suffix.
+    """Return the images of predicted class ids below `path`: of the items called `names`, else of
+    all, which are called by their paths less the suffix.
 
     Raises `StoreError` as `open_label_folder` does, `UsageError` for another kind, or axes.
     """
@@ -95,7 +95,8 @@ def open_ordered_folder(
     label_map: str | None = None,
     kind: Literal["labels", "predictions"] = "labels",
 ) -> Store:
-    """The images of class ids below `path` for `count` frames without names, in natural order.
+    """Return the images of class ids below `path` for `count` frames without names, in natural
+    order.
 
     Raises `StoreError` if there are more or fewer, and for files that are not PNGs of class ids.
     """
@@ -114,7 +115,7 @@ def open_ordered_folder(
 
 
 def _label_files(path: str | Path, label_map: str | None) -> tuple[list[str], list[str]]:
-    """The files that are labels, Cityscapes' other images left out, and warnings."""
+    """Return the files that are labels, Cityscapes' other images left out, and warnings."""
     files = png_files(path)
     endings = {file: _ending(file) for file in files}
     files = [file for file in files if endings[file] not in _SIBLINGS]

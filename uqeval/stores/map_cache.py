@@ -34,7 +34,7 @@ class MapCache:
         self.refused: set[int] = set()
 
     def read(self, item: int, names: Collection[str]) -> dict[str, NDArray[Any]] | None:
-        """The wanted maps of an item; None where one of them is not there, or damaged."""
+        """Return the wanted maps of an item; None where one of them is not there, or damaged."""
         if item in self.unstamped:
             return None
         maps = {}
@@ -55,7 +55,7 @@ class MapCache:
         return stored
 
     def warnings(self) -> list[str]:
-        """What is not kept, and why."""
+        """Return what is not kept, and why."""
         reasons = (
             (self.unstamped, "nothing tells whether they change, or they were changed just now"),
             (self.refused, "the disk is full (1 GiB is left free), or cannot be written"),

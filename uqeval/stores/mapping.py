@@ -21,7 +21,8 @@ _WHERE = "arrays in memory"
 
 
 def open_mapping(given: Mapping[str, Any], opening: Opening) -> Store:
-    """Arrays in memory by name, with `names`, `class_names`, `ignore_index` and `sample_kind`.
+    """Return arrays in memory by name, with `names`, `class_names`, `ignore_index` and
+    `sample_kind`.
 
     Raises `StoreError` for what is no sound store.
     """
@@ -40,7 +41,7 @@ def open_mapping(given: Mapping[str, Any], opening: Opening) -> Store:
 
 
 def _plain(values: Any) -> Any:
-    """Arrays and tuples as lists, NumPy's numbers as Python's."""
+    """Return arrays and tuples as lists, NumPy's numbers as Python's."""
     if isinstance(values, tuple):
         return list(values)
     tolist = getattr(values, "tolist", None)

@@ -21,7 +21,8 @@ _ENDINGS = (
 
 
 def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:
-    """All files below `folder` that end so, relative to it, sorted; symbolic links are followed.
+    """Return all files below `folder` that end so, relative to it, sorted; symbolic links are
+    followed.
 
     Raises `StoreError` if a folder cannot be listed.
     """
@@ -55,7 +56,7 @@ def match_files(
     *,
     endings: tuple[str, ...] = (),
 ) -> dict[str, str]:
-    """The one file of each item, by the item's name; `noun` says what the files are.
+    """Return the one file of each item, by the item's name; `noun` says what the files are.
 
     `endings` may end the files' stems beside those that data sets are known to add. Raises
     `StoreError` if items have no file, or more than one, or share one.
@@ -84,7 +85,9 @@ def match_some(
 
 
 def required_names(path: str | Path, names: Sequence[str] | None, noun: str) -> tuple[str, ...]:
-    """The names of items, checked, by which files are matched; `StoreError` if they have none."""
+    """Return the names of items, checked, by which files are matched; `StoreError` if they have
+    none.
+    """
     if names is None:
         whose = "frames" if noun == "prediction" else "predictions"
         raise StoreError(
@@ -97,7 +100,7 @@ def required_names(path: str | Path, names: Sequence[str] | None, noun: str) -> 
 def unused(
     path: str | Path, files: Sequence[str], used_files: dict[str, str], noun: str
 ) -> list[str]:
-    """A warning of files that no item has chosen, if there are any."""
+    """Return a warning of files that no item has chosen, if there are any."""
     unused_files = sorted(set(files) - set(used_files.values()))
     if not unused_files:
         return []
@@ -105,7 +108,7 @@ def unused(
 
 
 def plain_name(name: str) -> str:
-    """An item's name, folders and all, less a file's suffix and what data sets add to it."""
+    """Return an item's name, folders and all, less a file's suffix and what data sets add to it."""
     return _without(_without_suffix(name), _ENDINGS)
 
 
@@ -116,7 +119,7 @@ def _matches(
     noun: str,
     endings: tuple[str, ...] = (),
 ) -> dict[str, str]:
-    """The files of the items that have one."""
+    """Return the files of the items that have one."""
     by_stem = stems(files, endings)
     files_of_names: dict[str, str] = {}
     for name in names:
@@ -127,7 +130,7 @@ def _matches(
 
 
 def stems(files: Sequence[str], endings: tuple[str, ...] = ()) -> dict[str, list[str]]:
-    """Files by their stems, less `endings` and what data sets add: where `file_of` looks."""
+    """Return files by their stems, less `endings` and what data sets add: where `file_of` looks."""
     by_stem: dict[str, list[str]] = defaultdict(list)
     for file in files:
         stem = PurePosixPath(file).stem
@@ -153,7 +156,7 @@ def _without_suffix(name: str) -> str:
 
 
 def file_of(name: str, by_stem: dict[str, list[str]], path: str | Path, noun: str) -> str | None:
-    """The one file of an item, None if there is none; raises `StoreError` for two.
+    """Return the one file of an item, None if there is none; raises `StoreError` for two.
 
     Names are compared with files, never opened as paths."""
     plain = _without_suffix(name)
@@ -179,7 +182,9 @@ def file_of(name: str, by_stem: dict[str, list[str]], path: str | Path, noun: st
 
 
 def _same_end(file: tuple[str, ...], name: tuple[str, ...]) -> bool:
-    """Whether all folders that file and name both have, from the last one up, are the same."""
+    """Return whether all folders that file and name both have, from the last one up, are
+    the same.
+    """
     folders = list(zip(reversed(file[:-1]), reversed(name[:-1]), strict=False))
     return bool(folders) and all(first == second for first, second in folders)
 

@@ -13,7 +13,7 @@ from uqeval.errors import StoreError, cut, listed, quoted
 
 
 def read_names_file(path: str | Path) -> tuple[str, ...]:
-    """Item names from a JSON list of strings, or a text file with one name a line.
+    """Return item names from a JSON list of strings, or a text file with one name a line.
 
     Raises `StoreError` if the file cannot be read, is something else, or repeats a name.
     """
@@ -75,7 +75,7 @@ def refuse_reordered(names: Sequence[str], stored_names: Sequence[str] | None, w
 
 
 def natural(name: str) -> tuple[object, ...]:
-    """A key that sorts names as people count: frame_9 before frame_10."""
+    """Return a key that sorts names as people count: frame_9 before frame_10."""
     parts = re.split("([0-9]+)", name)
     # Digits alternate with text; of two numbers the one with more digits is larger.
     parts[1::2] = [digits.lstrip("0") for digits in parts[1::2]]

@@ -34,7 +34,7 @@ class NewStore:
     _arrays: dict[Path, Any] = field(default_factory=dict, init=False, repr=False)
 
     def create(self, attributes: Mapping[str, Any]) -> None:
-        """Makes the group at the root. Raises `OutputError`."""
+        """Make the group at the root. Raises `OutputError`."""
         names = {"names": list(self.names)} if self.names is not None else {}
         zw.create_group(self.root, {**attributes, **names})
         if not self.dense:
@@ -50,7 +50,7 @@ class NewStore:
         axes: tuple[str, ...],
         attributes: Mapping[str, Any] | None = None,
     ) -> tuple[int, ...]:
-        """Opens or creates the array that holds the `kind` of an item; gives its chunks.
+        """Open or creates the array that holds the `kind` of an item; gives its chunks.
 
         `shape`, `chunks` and `axes` are those of one item; the chunks that are given back too, and
         may be others where the array was there. Raises `OutputError`, and `DataError` where the
@@ -84,7 +84,7 @@ class NewStore:
         values: NDArray[Any],
         attributes: Mapping[str, Any] | None = None,
     ) -> None:
-        """Writes a whole map [y, x] (or [class, y, x]) of an item, in an array made to fit.
+        """Write a whole map [y, x] (or [class, y, x]) of an item, in an array made to fit.
 
         Raises `OutputError`, and `DataError` as `array` does.
         """
@@ -96,7 +96,7 @@ class NewStore:
         self.write(index, kind, values)
 
     def write(self, index: int, kind: str, values: NDArray[Any], *start: int) -> None:
-        """Writes `values` from `start` (0 on the axes left out) on into an opened array of an item.
+        """Write `values` from `start` (0 on the axes left out) on into an opened array of an item.
 
         Raises `OutputError`.
         """
@@ -108,7 +108,7 @@ class NewStore:
         zw.write(self._arrays[folder], at, values, folder)
 
     def label(self, index: int) -> str:
-        """An item as messages name it."""
+        """Return an item as messages name it."""
         return repr(self.names[index]) if self.names is not None else str(index)
 
     def _folder(self, index: int, kind: str) -> Path:

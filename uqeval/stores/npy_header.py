@@ -27,7 +27,7 @@ class Header:
 
     @property
     def expected(self) -> int:
-        """Bytes of the header and of the values that it announces."""
+        """Return bytes of the header and of the values that it announces."""
         return len(self.data) + math.prod(self.shape) * self.dtype.itemsize
 
     def __str__(self) -> str:
@@ -36,7 +36,7 @@ class Header:
     def values(
         self, file: str | IO[bytes], where: str, offset: int, stamp: tuple[int, ...] = ()
     ) -> FileValues:
-        """The values behind the header."""
+        """Return the values behind the header."""
         return FileValues(file, where, self.shape, self.dtype, self.fortran, offset, stamp)
 
 

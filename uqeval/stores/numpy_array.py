@@ -73,7 +73,8 @@ class NumpyArray(StoredArray):
         self._lock = threading.Lock()
 
     def read(self, region: Region) -> NDArray[Any]:
-        """The values of `region`, C-contiguous and in native byte order; see `StoredArray.read`.
+        """Return the values of `region`, C-contiguous and in native byte order; see
+        `StoredArray.read`.
 
         Raises `StoreError` if the file cannot be read or unpacked.
         """
@@ -86,7 +87,9 @@ class NumpyArray(StoredArray):
         self.chunks = _chunks_for(axes, self.shape, self.dtype.itemsize)
 
     def reshaped(self, shape: tuple[int, ...]) -> NumpyArray:
-        """The same numbers in another shape, in the order of rows; still read region by region."""
+        """Return the same numbers in another shape, in the order of rows; still read region by
+        region.
+        """
 
         def load() -> FileValues | NDArray[Any]:
             values = self._found()
@@ -103,11 +106,11 @@ class NumpyArray(StoredArray):
         return array
 
     def stored_bytes(self) -> int:
-        """The size of the values, unpacked."""
+        """Return the size of the values, unpacked."""
         return math.prod(self.shape) * self.dtype.itemsize
 
     def fingerprint(self) -> str:
-        """SHA-256 of the header, the size, and 64 blocks of 4 KiB spread over the values.
+        """Return SHA-256 of the header, the size, and 64 blocks of 4 KiB spread over the values.
 
         Of a member of an .npz its stored checksum in place of the blocks. Raises `StoreError` if
         the file cannot be read.
@@ -177,14 +180,14 @@ def _keep_open(array: NumpyArray) -> None:
 
 
 def in_memory(values: NDArray[Any], where: str = "array in memory") -> NumpyArray:
-    """An array that is in memory; raises `StoreError` for objects."""
+    """Return an array that is in memory; raises `StoreError` for objects."""
     array = NumpyArray(where, values.shape, values.dtype, lambda: np.asarray(values))
     array.attributes = dict(SOURCE) if is_coarse(values) else {}
     return array
 
 
 def open_npy(path: str) -> NumpyArray:
-    """A `.npy` file, of which regions are read.
+    """Return a `.npy` file, of which regions are read.
 
     Raises `StoreError` if it is not one, holds pickled objects, or is cut short.
     """
@@ -208,7 +211,7 @@ def open_npy(path: str) -> NumpyArray:
 
 
 def open_npz(path: str) -> dict[str, NumpyArray]:
-    """The members of a `.npz` file by name.
+    """Return the members of a `.npz` file by name.
 
     Stored members are read where they lie; compressed ones are unpacked, when they are first
     read, into a temporary file that goes away with the array. Raises `StoreError` if the file is
@@ -303,7 +306,7 @@ def _data_offset(path: str, info: zipfile.ZipInfo, where: str) -> int:
 
 
 def _chunks_for(axes: tuple[str, ...], shape: tuple[int, ...], itemsize: int) -> tuple[int, ...]:
-    """Bands of rows of one item with all its samples and classes, wherever these axes are.
+    """Return bands of rows of one item with all its samples and classes, wherever these axes are.
 
     Items without rows (image classification) come many at a time.
     """

@@ -71,7 +71,9 @@ class Marks:
 
 
 def _tag(meta: Mapping[str, Any]) -> str:
-    """The ETag of an object, else its time of change; empty where the server tells neither."""
+    """Return the ETag of an object, else its time of change; empty where the server tells
+    neither.
+    """
     if tag := meta.get("e_tag"):
         return str(tag)
     time = meta.get("last_modified")

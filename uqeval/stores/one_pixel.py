@@ -35,15 +35,15 @@ class OnePixel(StoredArray):
         self.anywhere = array.anywhere
 
     def read(self, region: Region) -> NDArray[Any]:
-        """The values of `region`, whose last two slices are those of y and x."""
+        """Return the values of `region`, whose last two slices are those of y and x."""
         return self._array.read(region[:-2])[..., None, None]
 
     def missing(self) -> list[tuple[int, ...]]:
-        """Grid positions of the chunks that the store does not hold."""
+        """Return grid positions of the chunks that the store does not hold."""
         return [(*place, 0, 0) for place in self._array.missing()]
 
     def stored_bytes(self) -> int:
-        """How many bytes the array takes on disk."""
+        """Return how many bytes the array takes on disk."""
         return self._array.stored_bytes()
 
     def fingerprint(self) -> str:
@@ -64,7 +64,7 @@ class OnePixel(StoredArray):
 
 
 def with_pixel(array: StoredArray, kind: str, *, is_single: bool = False) -> StoredArray:
-    """The array, as `OnePixel` where its axes are those of image classification.
+    """Return the array, as `OnePixel` where its axes are those of image classification.
 
     `is_single`: it is of one item, without an item axis. Raises `StoreError` for unknown axes.
     """

@@ -63,13 +63,13 @@ class PfmArray(FileArray):
         self._stored = np.dtype("<f4" if scale < 0 else ">f4")
 
     def read(self, region: Region) -> NDArray[Any]:
-        """The numbers in `region`. Raises `StoreError` if the file cannot be read."""
+        """Return the numbers in `region`. Raises `StoreError` if the file cannot be read."""
         values = self._numbers(self._stored, self._start, self._file_shape)
         upright = values[::-1][tuple(map(slice, self.shape))]
         return np.ascontiguousarray(upright[region], self.dtype)
 
     def fingerprint(self) -> str:
-        """SHA-256 of the file."""
+        """Return SHA-256 of the file."""
         return hashlib.sha256(bytes_of(self._path)).hexdigest()
 
 
@@ -89,5 +89,5 @@ class PfmFlow(PfmArray):
         self.shape = self.chunks = (*self.shape, 2)
 
     def fingerprint(self) -> str:
-        """SHA-256 of the file's name, size and time of change."""
+        """Return SHA-256 of the file's name, size and time of change."""
         return file_digest(self._path)

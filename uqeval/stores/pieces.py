@@ -43,7 +43,7 @@ class Pieces:
 
     @property
     def items(self) -> int:
-        """How many items there are; flow lies between them."""
+        """Return how many items there are; flow lies between them."""
         return max(len(pieces) for pieces in self.kinds.values())
 
 
@@ -55,7 +55,7 @@ def find_pieces(
     key: str | None,
     fill_missing: bool = False,
 ) -> Pieces:
-    """What is at `source`; see `uqeval.stores.convert.convert` for the rest.
+    """Return what is at `source`; see `uqeval.stores.convert.convert` for the rest.
 
     Raises `StoreError` for what cannot be read, `UsageError` where something must be said.
     """
@@ -98,7 +98,7 @@ def _of_store(store: Store) -> Pieces:
 
 
 def item_axes(kind: str, axes: Sequence[str]) -> tuple[str, ...]:
-    """The axes of one item's `kind` in the order in which they are stored."""
+    """Return the axes of one item's `kind` in the order in which they are stored."""
     present = set(axes) - {"item"}
     forms = [form[1:] for form in KINDS.get(kind, (("item", "y", "x"),))]
     return next(form for form in forms if set(form) == present)
@@ -114,7 +114,9 @@ def _needs_key(kind: str | None, axes: str | None) -> None:
 
 
 def _zarr_array(source: str, key: str | None, fill_missing: bool) -> StoredArray | None:
-    """The Zarr array at `source`, or called `key` in the group there; None for a whole group."""
+    """Return the Zarr array at `source`, or called `key` in the group there; None for a whole
+    group.
+    """
     from uqeval.stores.zarr_array import ZarrArray
     from uqeval.stores.zarr_group import open_zarr
 
@@ -146,7 +148,7 @@ def _member(source: str, members: dict[str, Any], key: str | None) -> StoredArra
 
 
 def _resolved(array: StoredArray, kind: str | None, axes: str | None) -> tuple[StoredArray, str]:
-    """The array with its axes set, and its kind; nothing but rank and dtype decide."""
+    """Return the array with its axes set, and its kind; nothing but rank and dtype decide."""
     Declared(kind, axes).name_axes(array)
     if kind is None:
         axis_names = array.dimension_names

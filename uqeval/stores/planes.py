@@ -28,21 +28,21 @@ class Planes:
 
     @property
     def arrays(self) -> list[StoredArray]:
-        """The distinct arrays that hold the planes."""
+        """Return the distinct arrays that hold the planes."""
         return list({id(p.array): p.array for p in self.parts}.values())
 
     def size(self, item: int) -> tuple[int, int]:
-        """Height and width of an item's plane."""
+        """Return height and width of an item's plane."""
         item_array = self.parts[item]
         axes = item_array.array.axes
         return item_array.array.shape[axes.index("y")], item_array.array.shape[axes.index("x")]
 
     def where(self, item: int) -> str:
-        """The array that holds an item's plane, as messages call it."""
+        """Return the array that holds an item's plane, as messages call it."""
         return self.parts[item].array.where
 
     def kept_bytes(self) -> int:
-        """Bytes of decoded chunks that may be kept for later items."""
+        """Return bytes of decoded chunks that may be kept for later items."""
         array = self.parts[0].array
         if self.parts[0].index is None:
             return 0
@@ -53,18 +53,18 @@ class Planes:
         return _KEPT * n * int(np.prod(other_sizes)) * array.dtype.itemsize
 
     def chunk_bytes(self) -> int:
-        """Bytes of the largest chunk as it is decoded, past the array's edge too."""
+        """Return bytes of the largest chunk as it is decoded, past the array's edge too."""
         return max((array.chunk_bytes for array in self.arrays), default=0)
 
     def fingerprint(self) -> str:
-        """SHA-256 of the arrays' own fingerprints."""
+        """Return SHA-256 of the arrays' own fingerprints."""
         digest = hashlib.sha256()
         for array in self.arrays:
             digest.update(array.fingerprint().encode())
         return digest.hexdigest()
 
     def read(self, item: int) -> NDArray[Any]:
-        """The plane [y, x] of an item (with channels [class, y, x])."""
+        """Return the plane [y, x] of an item (with channels [class, y, x])."""
         item_array = self.parts[item]
         axes = item_array.array.axes
         if item_array.index is None:
@@ -109,19 +109,19 @@ class VideoPlanes:
 
     @property
     def arrays(self) -> Sequence[StoredArray]:
-        """The distinct arrays that hold the planes; their chunks may be missing."""
+        """Return the distinct arrays that hold the planes; their chunks may be missing."""
         return self._planes.arrays
 
     def size(self, i: int) -> tuple[int, int]:
-        """Height and width of plane `i`."""
+        """Return height and width of plane `i`."""
         return self._planes.size(i)
 
     def kept_bytes(self) -> int:
-        """Bytes of decoded chunks that may be kept for later planes."""
+        """Return bytes of decoded chunks that may be kept for later planes."""
         return self._planes.kept_bytes()
 
     def stamp(self, i: int) -> str | None:
-        """Changes when plane `i` does; None where that cannot be told."""
+        """Return changes when plane `i` does; None where that cannot be told."""
         return self.parts[i].stamp()
 
     def states(self, i: int) -> dict[str, str]:
@@ -129,5 +129,5 @@ class VideoPlanes:
         return self.parts[i].states()
 
     def fingerprint(self) -> str:
-        """Digest of the arrays' own fingerprints."""
+        """Return digest of the arrays' own fingerprints."""
         return self._planes.fingerprint()

@@ -33,7 +33,7 @@ _UNDEFINED = -1
 
 
 def label_table(label_map: str | None) -> NDArray[np.int16] | None:
-    """The table that a label map's name stands for, −1 where it defines nothing.
+    """Return the table that a label map's name stands for, −1 where it defines nothing.
 
     Raises `StoreError` for a name that nobody knows.
     """
@@ -76,7 +76,7 @@ class PngArray(FileArray):
         self._table = table
 
     def read(self, region: Region) -> NDArray[Any]:
-        """The class ids in `region`.
+        """Return the class ids in `region`.
 
         Raises `StoreError` if the file is damaged, `DataError` for an id that the label map does
         not define.
@@ -84,7 +84,7 @@ class PngArray(FileArray):
         return np.ascontiguousarray(self._decode()[region])
 
     def fingerprint(self) -> str:
-        """SHA-256 of the file: label files are small."""
+        """Return SHA-256 of the file: label files are small."""
         return self._digest
 
     def stamp(self, index: int | None) -> str | None:
@@ -133,7 +133,7 @@ class PngArray(FileArray):
 
 
 def png_header(path: Path) -> PngHeader:
-    """The header of a PNG file; raises `StoreError` if it is none, or claims to be huge."""
+    """Return the header of a PNG file; raises `StoreError` if it is none, or claims to be huge."""
     head, size = head_of(path, 33)
     if len(head) < 33 or head[:8] != _SIGNATURE or head[12:16] != b"IHDR":
         problem = "cut short" if _SIGNATURE.startswith(head[:8]) else "not a PNG file"

@@ -22,17 +22,17 @@ class SampleBuffer:
         return index in self._items
 
     def there(self, index: int) -> set[int]:
-        """The samples of an item that wait."""
+        """Return the samples of an item that wait."""
         return self._items[index][1] if index in self._items else set()
 
     def full(self) -> bool:
-        """Whether there is no room for another item."""
+        """Return whether there is no room for another item."""
         return len(self._items) >= self.most
 
     def add(
         self, index: int, sample: int, values: NDArray[Any], description: str
     ) -> NDArray[Any] | None:
-        """Takes one sample [1, class, y, x]; gives [sample, class, y, x] once it is the last.
+        """Take one sample [1, class, y, x]; gives [sample, class, y, x] once it is the last.
 
         Raises `DataError`, saying `description` it is, for another shape than the item's other
         samples.

@@ -57,7 +57,7 @@ class Sequences:
 
 
 def sequences_of(names: Sequence[str] | None, count: int, where: str) -> Sequences:
-    """The sequences and pairs of `count` frames that are called `names`.
+    """Return the sequences and pairs of `count` frames that are called `names`.
 
     The last digits of a name are its number, its folder and all the rest its sequence. Frames
     without names are one sequence, called "", in their order. `where` begins messages. Raises
@@ -92,7 +92,7 @@ def sequences_of(names: Sequence[str] | None, count: int, where: str) -> Sequenc
 
 
 def _numbered(names: Sequence[str], where: str) -> dict[str, list[tuple[int, int]]]:
-    """Number and index of the frames of each sequence."""
+    """Return number and index of the frames of each sequence."""
     numbered: dict[str, list[tuple[int, int]]] = defaultdict(list)
     owners: dict[tuple[str, int], str] = {}
     unnumbered: list[str] = []
@@ -118,7 +118,7 @@ def _numbered(names: Sequence[str], where: str) -> dict[str, list[tuple[int, int
 
 
 def split_name(name: str) -> tuple[str, int] | None:
-    """The sequence and the number that a frame's name stands for; None without a number."""
+    """Return the sequence and the number that a frame's name stands for; None without a number."""
     path = PurePosixPath(plain_name(name))
     digit_groups = list(_DIGITS.finditer(path.name))
     if not digit_groups:
@@ -141,7 +141,8 @@ class Neighbours:
         self._steps: Counter[int] = Counter()
 
     def next(self, name: str, where: str) -> tuple[str, str | None]:
-        """The frame's sequence, and why it is no neighbour of the frame before; None if it is one.
+        """Return the frame's sequence, and why it is no neighbour of the frame before; None if it
+        is one.
 
         Raises `StoreError` for a name without a number.
         """
@@ -172,7 +173,7 @@ def _step(numbers: Sequence[int]) -> int | None:
 
 
 def _most_common(steps: Counter[int]) -> int | None:
-    """The most common difference, the smallest where several are."""
+    """Return the most common difference, the smallest where several are."""
     return min(steps, key=lambda step: (-steps[step], step), default=None)
 
 

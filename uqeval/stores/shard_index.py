@@ -27,7 +27,8 @@ class ShardIndices:
         self._known: dict[str, NDArray[np.uint64] | None] = {}
 
     def of(self, key: str, shards: Shards, where: str) -> NDArray[np.uint64] | None:
-        """Offset and size of every chunk in the shard at `key`; None if there is no such shard.
+        """Return offset and size of every chunk in the shard at `key`; None if there is no such
+        shard.
 
         Raises `StoreError` that begins with `where`.
         """

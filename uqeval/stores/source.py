@@ -19,12 +19,12 @@ _ZARR_FILES = ("zarr.json", ".zgroup", ".zattrs", ".zarray")
 
 
 def is_url(path: str) -> bool:
-    """Whether `path` is a URL and not a local path."""
+    """Return whether `path` is a URL and not a local path."""
     return _URL.match(path) is not None
 
 
 def is_zarr(path: str) -> bool:
-    """Whether `path` is a local Zarr store: a folder with metadata, or a zip file."""
+    """Return whether `path` is a local Zarr store: a folder with metadata, or a zip file."""
     local = Path(path)
     if local.is_dir():
         return any((local / name).is_file() for name in _ZARR_FILES)
@@ -59,7 +59,8 @@ class Source(ABC):
     def get(
         self, key: str, start: int = 0, length: int | None = None, most: int = MOST_BYTES
     ) -> Buffer | None:
-        """`length` bytes from `start` (negative: from the end), or None if there is no such key.
+        """Return `length` bytes from `start` (negative: from the end), or None if there is no such
+        key.
 
         Fewer bytes where the object ends earlier. Raises `TooLong`, before anything is read, for
         more than `most`.
@@ -67,7 +68,7 @@ class Source(ABC):
 
     @abstractmethod
     def children(self, prefix: str) -> list[str]:
-        """Sorted names directly below `prefix` that have something below themselves."""
+        """Return sorted names directly below `prefix` that have something below themselves."""
 
     @abstractmethod
     def entries(self, prefix: str) -> dict[str, Entry]:
@@ -75,7 +76,7 @@ class Source(ABC):
 
     @abstractmethod
     def stamp(self, key: str, entry: Entry) -> str | None:
-        """Changes when the object at a key does, of which `entry` is known; see `stamps`."""
+        """Return changes when the object at a key does, of which `entry` is known; see `stamps`."""
 
     def states(self, key: str) -> dict[str, str]:
         """Return the file that the object at a key is read from, and its state now."""

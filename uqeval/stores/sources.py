@@ -24,7 +24,7 @@ _BUFFERS = BufferPool()
 
 
 def open_source(path: str) -> Source:
-    """The source at a local path or URL; raises `StoreError` if there is none."""
+    """Return the source at a local path or URL; raises `StoreError` if there is none."""
     if is_url(path):
         return ObjectSource(path)
     if Path(path).is_dir():
@@ -160,7 +160,7 @@ class ZipSource(Source):
 
     @cached_property
     def _stamp(self) -> str | None:
-        """The file's, taken once: it waits for the disk."""
+        """Return the file's, taken once: it waits for the disk."""
         return file_stamp(self.path)
 
     def states(self, key: str) -> dict[str, str]:
@@ -168,7 +168,7 @@ class ZipSource(Source):
 
 
 def open_zip(path: str, problem: str) -> zipfile.ZipFile:
-    """The archive at `path`, its file closed with it. Raises `StoreError` that begins so."""
+    """Return the archive at `path`, its file closed with it. Raises `StoreError` that begins so."""
     try:
         file = open_file(path)
         try:

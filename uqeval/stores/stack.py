@@ -35,7 +35,7 @@ class Box:
 
     @property
     def pixels(self) -> int:
-        """How many pixels lie in the box."""
+        """Return how many pixels lie in the box."""
         return (self.y1 - self.y0) * (self.x1 - self.x0)
 
 
@@ -59,11 +59,11 @@ class Part:
     axes: tuple[str, ...]
 
     def size(self, axis: str) -> int:
-        """Length of `axis`, 1 for a sample axis that is not stored."""
+        """Return length of `axis`, 1 for a sample axis that is not stored."""
         return self.source.array.shape[self.axes.index(axis)] if axis in self.axes else 1
 
     def chunk(self, axis: str) -> int:
-        """Length of a chunk along `axis`."""
+        """Return length of a chunk along `axis`."""
         return self.source.array.chunks[self.axes.index(axis)] if axis in self.axes else 1
 
 
@@ -134,12 +134,12 @@ class Stack:
         return counts[0]
 
     def size(self, item: int) -> tuple[int, int]:
-        """Height and width of an item."""
+        """Return height and width of an item."""
         part = self.members[0][item]
         return part.size("y"), part.size("x")
 
     def scale(self, array: StoredArray) -> float:
-        """The probability that one unit of an integer array stands for.
+        """Return the probability that one unit of an integer array stands for.
 
         Raises `StoreError` where an integer array says no `scale`.
         """
@@ -156,11 +156,11 @@ class Stack:
 
     @cached_property
     def uniform(self) -> bool:
-        """Whether all arrays have one dtype and one scale."""
+        """Return whether all arrays have one dtype and one scale."""
         return len({(a.dtype, self.scale(a)) for a in self.arrays}) == 1
 
     def batches(self) -> list[range]:
-        """Items that have to be read together because chunks hold several of them."""
+        """Return items that have to be read together because chunks hold several of them."""
         first = (self.members[0][0].source.index or 0) if self.items else 0
         step = 1
         for member in self.members:
@@ -172,7 +172,7 @@ class Stack:
         return [range(a, b) for a, b in pairwise(bounds)]
 
     def boxes(self, item: int) -> list[Box]:
-        """The smallest rectangles made of whole chunks of every member, in row order."""
+        """Return the smallest rectangles made of whole chunks of every member, in row order."""
         height, width = self.size(item)
         steps = []
         for axis, size in (("y", height), ("x", width)):
@@ -187,7 +187,7 @@ class Stack:
         ]
 
     def whole(self, item: int) -> bool:
-        """Whether each box of an item comes as one tile with all samples and classes."""
+        """Return whether each box of an item comes as one tile with all samples and classes."""
         part = self.members[0][item]
         return len(self.members) == 1 and self._steps(part) == (
             part.size("sample"),
@@ -195,11 +195,11 @@ class Stack:
         )
 
     def splits_classes(self, item: int) -> bool:
-        """Whether the classes of one sample come in several tiles."""
+        """Return whether the classes of one sample come in several tiles."""
         return any(self._steps(m[item])[1] < m[item].size("class") for m in self.members)
 
     def _steps(self, part: Part) -> tuple[int, int]:
-        """Samples and classes of a tile."""
+        """Return samples and classes of a tile."""
         classes = part.size("class")
         return (
             max(min(part.chunk("sample"), part.size("sample")), 1),
@@ -207,7 +207,7 @@ class Stack:
         )
 
     def tile_bytes(self, batch: range) -> int:
-        """Bytes of the largest tile of a batch, decoded, all its items together."""
+        """Return bytes of the largest tile of a batch, decoded, all its items together."""
         largest = 0
         for member in self.members:
             part = member[batch[0]]
@@ -219,7 +219,9 @@ class Stack:
         return largest
 
     def tiles(self, batch: range, box: Box) -> Iterator[Tile]:
-        """The tiles of a box: samples ascending, within them classes ascending, items innermost."""
+        """Yield the tiles of a box: samples ascending, within them classes ascending, items
+        innermost.
+        """
         before = 0
         for member in self.members:
             part = member[batch[0]]

@@ -49,12 +49,12 @@ DAMAGED = (
 
 
 def tally_key(parameters: Mapping[str, Any]) -> str:
-    """A tally's parameters as text, the same for the same tally."""
+    """Return a tally's parameters as text, the same for the same tally."""
     return json.dumps(dict(parameters), sort_keys=True)
 
 
 def digest_of(key: str) -> str:
-    """A tally's key as the name of an entry."""
+    """Return a tally's key as the name of an entry."""
     return hashlib.sha256(key.encode()).hexdigest()[:32]
 
 
@@ -107,11 +107,11 @@ class SavedStates:
             raise StoreError(f"{cut(path)}: is no states file: a tally's parameters are no object.")
 
     def holds(self, parameters: Mapping[str, Any]) -> bool:
-        """Whether there are states of a tally of these parameters."""
+        """Return whether there are states of a tally of these parameters."""
         return tally_key(parameters) in self._numbers
 
     def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
-        """The packed states of a tally, in the order of items. Raises `StoreError`."""
+        """Yield the packed states of a tally, in the order of items. Raises `StoreError`."""
         number = self._numbers.get(tally_key(parameters))
         if number is None:
             raise StoreError(
@@ -128,18 +128,18 @@ class SavedStates:
                 ) from None
 
     def state(self, key: str, item: int) -> bytes:
-        """The packed state of the tally of a key (`tally_key`) for one item, by any thread.
+        """Return the packed state of the tally of a key (`tally_key`) for one item, by any thread.
 
         Raises what `zipfile` does, and `KeyError` or `ValueError`, where it is damaged.
         """
         return self._read(f"{self._numbers[key]}/{item}")
 
     def total(self, key: str) -> bytes:
-        """The packed state of all items together of the tally of a key, as `state`."""
+        """Return the packed state of all items together of the tally of a key, as `state`."""
         return self._read(f"{_TOTALS}/{digest_of(key)}")
 
     def parameters(self) -> list[dict[str, Any]]:
-        """Id and parameters of every tally that has states by item."""
+        """Return id and parameters of every tally that has states by item."""
         return list(self._known)
 
     def _read(self, name: str) -> bytes:

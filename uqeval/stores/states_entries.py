@@ -57,7 +57,7 @@ def check_seal(file: BinaryIO, path: Path) -> str | None:
 
 
 def _digest_of(file: BinaryIO, size: int) -> str:
-    """The SHA-256 of the first `size` bytes, the last two, a comment's length, as zeros."""
+    """Return the SHA-256 of the first `size` bytes, the last two, a comment's length, as zeros."""
     digest = hashlib.sha256()
     file.seek(0)
     remaining = max(size - 2, 0)
@@ -69,7 +69,7 @@ def _digest_of(file: BinaryIO, size: int) -> str:
 
 
 def entries_of(path: Path) -> Iterator[tuple[str, bytes]]:
-    """The whole entries of a zip that may have been cut short; the rest is left out."""
+    """Yield the whole entries of a zip that may have been cut short; the rest is left out."""
     try:
         with open_file(path) as file:
             while len(head := file.read(LOCAL.size)) == LOCAL.size:

@@ -35,7 +35,7 @@ _TOTALS = "totals"
 
 
 def partial_path(path: str | Path) -> Path:
-    """Where the states of a run lie that is not done yet."""
+    """Return where the states of a run lie that is not done yet."""
     final = Path(path)
     return final.with_name(f".{final.name}.partial")
 
@@ -121,14 +121,14 @@ class StatesWriter:
             self._keep(f"{_TOTALS}/{digest_of(tally_key(parameters))}", data)
 
     def total(self, parameters: Mapping[str, Any]) -> bytes | None:
-        """The state of all items together, if it is known."""
+        """Return the state of all items together, if it is known."""
         key = tally_key(parameters)
         own = self._totals.get(digest_of(key))
         return own if own is not None or self._before is None else self._before.total(key)
 
     @property
     def unchanged(self) -> bool:
-        """Whether an earlier run was of the very same items."""
+        """Return whether an earlier run was of the very same items."""
         return self._before is not None and self._before.unchanged
 
     def _keep(self, name: str, data: bytes) -> None:

@@ -30,11 +30,11 @@ class StoredFrames(VideoPlanes):
             _check(array)
 
     def read(self, i: int) -> NDArray[np.uint8]:
-        """Frame `i` as [y, x, 3]; a chunk that holds several frames is decoded once."""
+        """Return frame `i` as [y, x, 3]; a chunk that holds several frames is decoded once."""
         return np.ascontiguousarray(self._planes.read(i).transpose(1, 2, 0))
 
     def where_of(self, i: int) -> str:
-        """The array, and the frame's name or number."""
+        """Return the array, and the frame's name or number."""
         return f"{self._planes.where(i)}, frame {self.names[i] if self.names else i}"
 
 

@@ -35,7 +35,7 @@ class KittiPng(PngArray):
         self.dtype = np.dtype(np.float32)
 
     def read(self, region: Region) -> NDArray[Any]:
-        """The numbers in `region`, NaN where they are invalid. Raises `StoreError`."""
+        """Return the numbers in `region`, NaN where they are invalid. Raises `StoreError`."""
         stored = np.ascontiguousarray(self._decode()[region])
         values = stored.astype(np.float32) / np.float32(256)
         values[stored == 0] = np.nan
@@ -46,12 +46,12 @@ class KittiPng(PngArray):
 
 
 def target_files(folder: str | Path) -> list[str]:
-    """All files below `folder` that may be targets, relative to it, sorted."""
+    """Return all files below `folder` that may be targets, relative to it, sorted."""
     return files_below(folder, SUFFIXES)
 
 
 def open_target_folder(path: str | Path, names: Sequence[str] | None) -> Store:
-    """The targets below `path` for the items called `names`, in their order.
+    """Return the targets below `path` for the items called `names`, in their order.
 
     Raises `StoreError` if the items have no names, if some have no target or more than one, and for
     files that are not targets.

@@ -84,7 +84,7 @@ class UnfinishedStore:
         self.kept = {i for i in range(len(names)) if self._all_of(i, self._earlier)}
 
     def once(self, part: str, description: str, write: Callable[[], None]) -> bool:
-        """Writes a part; False if it is there and repeated parts are skipped.
+        """Write a part; False if it is there and repeated parts are skipped.
 
         Raises `DataError` saying `description` was there, and whatever `write` raises; the part is
         then free again.
@@ -95,21 +95,21 @@ class UnfinishedStore:
         return True
 
     def labels(self, index: int, description: str, write: Callable[[], None]) -> bool:
-        """Writes an item's labels as `once` does; False too if an earlier job has."""
+        """Write an item's labels as `once` does; False too if an earlier job has."""
         part = f"{index}.labels"
         if self.finished or part in self._earlier:
             return False
         return self.once(part, description, write)
 
     def claim(self, part: str, description: str) -> bool:
-        """WriteLock a part that `write` comes to later; see `once`."""
+        """Return WriteLock a part that `write` comes to later; see `once`."""
         if part in self._earlier:  # of an item that an earlier job did not end: written again
             self._earlier.discard(part)
             self._claims.release(part)
         return self._claims.take(part) or self.repeated(description)
 
     def write(self, part: str, write: Callable[[], None]) -> None:
-        """Writes a claimed part. Raises what `write` raises; the part is then free again."""
+        """Write a claimed part. Raises what `write` raises; the part is then free again."""
         try:
             write()
         except BaseException:  # an interrupt, too
@@ -127,7 +127,7 @@ class UnfinishedStore:
         )
 
     def done(self, index: int, sample: int | None) -> bool:
-        """Whether an item, or one sample of it, is written."""
+        """Return whether an item, or one sample of it, is written."""
         is_written = self._claims.is_written
         samples = range(self._samples) if sample is None else (sample,)
         return (
@@ -137,7 +137,9 @@ class UnfinishedStore:
         )
 
     def missing(self) -> list[str]:
-        """The items whose samples (or labels, once one item has some) are not all written."""
+        """Return the items whose samples (or labels, once one item has some) are not all
+        written.
+        """
         try:
             parts = self._claims.written()
         except FileNotFoundError:  # another process has found it complete
@@ -150,7 +152,7 @@ class UnfinishedStore:
         ]
 
     def close(self) -> None:
-        """Marks the store complete if all is there, and puts it where it belongs.
+        """Mark the store complete if all is there, and puts it where it belongs.
 
         Raises `OutputError` if items are missing that no other process will write.
         """
@@ -171,7 +173,7 @@ class UnfinishedStore:
             self._claims.leave(clean=clean)
 
     def abandon(self) -> None:
-        """Leaves the store unfinished, for a later job to resume."""
+        """Leave the store unfinished, for a later job to resume."""
         if self.open:
             self.open = False
             self._claims.leave(clean=False)
@@ -186,7 +188,9 @@ class UnfinishedStore:
 
     @staticmethod
     def _is_unfinished(root: Path) -> bool:
-        """Whether writers work on the store at `root`, or have left it before it was in place."""
+        """Return whether writers work on the store at `root`, or have left it before it was in
+        place.
+        """
         return (root / zw.HIDDEN).is_dir()
 
     def _all_of(self, index: int, parts: set[str]) -> bool:

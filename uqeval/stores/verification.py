@@ -54,7 +54,7 @@ def damaged_parts(
 
 
 def _readable_group(source: FolderSource, root: Path, place: str) -> ZarrGroup | None:
-    """The group at `place` with its readable arrays; what cannot be read is removed."""
+    """Return the group at `place` with its readable arrays; what cannot be read is removed."""
     folder = root / place
     try:
         group = open_zarr_group(source, place)
@@ -74,7 +74,7 @@ def _readable_group(source: FolderSource, root: Path, place: str) -> ZarrGroup |
 def _damaged_of(
     array: ZarrArray | None, kind: str, index: int, parts: Collection[str], dense: bool
 ) -> set[str]:
-    """The parts of an item that chunks of one array belong to and that are not whole."""
+    """Return the parts of an item that chunks of one array belong to and that are not whole."""
     labels = f"{index}.labels"
     if array is None:
         return {labels} if kind == "labels" else set(parts) - {labels}

@@ -70,26 +70,26 @@ class VideoFile:
         return self._count
 
     def size(self, i: int) -> tuple[int, int]:
-        """Height and width, which all frames have."""
+        """Return height and width, which all frames have."""
         return self._size
 
     def read(self, i: int) -> NDArray[np.uint8]:
-        """Frame `i` as [y, x, 3]. Raises `StoreError` if the file ends before it."""
+        """Return frame `i` as [y, x, 3]. Raises `StoreError` if the file ends before it."""
         with self._lock:
             if self._last is None or self._last[0] != i:
                 self._last = i, self._decoded(i)
             return self._last[1]
 
     def kept_bytes(self) -> int:
-        """Bytes of the last frame."""
+        """Return bytes of the last frame."""
         return 3 * self._size[0] * self._size[1]
 
     def where_of(self, i: int) -> str:
-        """The file and the frame's number."""
+        """Return the file and the frame's number."""
         return f"{self.where}, frame {i}"
 
     def fingerprint(self) -> str:
-        """SHA-256 of the file's name, size and time of change, and of its frames' number."""
+        """Return SHA-256 of the file's name, size and time of change, and of its frames' number."""
         return file_digest(self._path, self._count, self._size)
 
     def stamp(self, i: int) -> str | None:
@@ -100,7 +100,7 @@ class VideoFile:
 
     @cached_property
     def _stamp(self) -> str | None:
-        """The file's, taken once: it waits for the disk."""
+        """Return the file's, taken once: it waits for the disk."""
         return file_stamp(self._path)
 
     def states(self, i: int) -> dict[str, str]:
@@ -135,7 +135,8 @@ class VideoFile:
 
 
 def stream(source: str) -> Iterator[NDArray[np.uint8]]:
-    """The frames [y, x, 3] of a video file, a URL (rtsp, http) or a camera's number, uint8 RGB.
+    """Return the frames [y, x, 3] of a video file, a URL (rtsp, http) or a camera's number, uint8
+    RGB.
 
     Ends when no frame comes. Raises `StoreError` at once if the source cannot be opened.
     """
@@ -186,7 +187,7 @@ def _open_capture(source: str | int) -> cv2.VideoCapture:
 
 
 def _next(capture: cv2.VideoCapture) -> NDArray[np.uint8] | None:
-    """The next frame as RGB; None if there is none."""
+    """Return the next frame as RGB; None if there is none."""
     import cv2
 
     success, frame = capture.read()

@@ -42,7 +42,7 @@ def begin(
     restart: bool,
     damaged: Callable[[set[str]], set[str]],
 ) -> tuple[WriteLock, set[str]]:
-    """Creates the store at `root`, or joins those who write it; with the parts that are written.
+    """Create the store at `root`, or joins those who write it; with the parts that are written.
 
     `create` makes the groups of an empty store in a folder. Of several processes one creates it;
     it appears at once. See `WriteLock.join` for the rest. Raises `OutputError`.
@@ -92,7 +92,7 @@ class WriteLock:
         self._lock: int | None = None
 
     def create(self, settings: Mapping[str, Any]) -> None:
-        """Begins a store: makes the hidden folder, and joins it. Raises `OutputError`."""
+        """Begin a store: makes the hidden folder, and joins it. Raises `OutputError`."""
         with writing(self.folder):
             for name in ("parts", "writers", "new"):
                 (self.folder / name).mkdir(parents=True)
@@ -108,7 +108,7 @@ class WriteLock:
         self, settings: Mapping[str, Any], *, shared: bool, resume: bool, restart: bool,
         damaged: Callable[[set[str]], set[str]],
     ) -> set[str] | None:  # fmt: skip
-        """Joins the writers of an unfinished store; gives the parts that are written already.
+        """Join the writers of an unfinished store; gives the parts that are written already.
 
         `shared`: other processes are expected. `resume`: what a dead writer claimed and did not
         write is free again, and so are written parts that are `damaged`. `restart`: a store that
@@ -149,7 +149,9 @@ class WriteLock:
             return None
 
     def take(self, part: str) -> bool:
-        """WriteLock a part for this writer; False if somebody has it, or the store is complete."""
+        """Return WriteLock a part for this writer; False if somebody has it, or the store is
+        complete.
+        """
         with writing(self.folder):
             try:
                 flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
@@ -166,38 +168,40 @@ class WriteLock:
         return True
 
     def release(self, part: str) -> None:
-        """Gives a part back that could not be written, or is to be written again."""
+        """Give a part back that could not be written, or is to be written again."""
         self._part(part).unlink(missing_ok=True)
 
     def finish(self, part: str) -> None:
-        """Says that a part is written. Raises `OutputError`."""
+        """Say that a part is written. Raises `OutputError`."""
         with writing(self.folder), self._part(part).open("ab") as file:
             file.write(b"+")
 
     def written(self) -> set[str]:
-        """All parts that are written, by anybody. Raises `FileNotFoundError` once it is over."""
+        """Return all parts that are written, by anybody. Raises `FileNotFoundError` once it is
+        over.
+        """
         with os.scandir(self.folder / "parts") as entries:
             return {entry.name for entry in entries if entry.stat().st_size > _ID_BYTES}
 
     def is_written(self, part: str) -> bool:
-        """Whether a part is written, by anybody."""
+        """Return whether a part is written, by anybody."""
         try:
             return self._part(part).stat().st_size > _ID_BYTES
         except FileNotFoundError:
             return False
 
     def over(self) -> bool:
-        """Whether the store has been completed."""
+        """Return whether the store has been completed."""
         return not self.folder.exists()
 
     def alone(self) -> bool:
-        """Whether no other living process writes into the store."""
+        """Return whether no other living process writes into the store."""
         with suppress(FileNotFoundError), self._exclusively():
             return not self._writers()[0] - {self._id}
         return True
 
     def leave(self, *, clean: bool) -> None:
-        """Ends this writer's work; unless `clean`, it counts as dead."""
+        """End this writer's work; unless `clean`, it counts as dead."""
         if self._lock is None:
             return
         path = self.folder / "writers" / self._id
@@ -270,7 +274,7 @@ class WriteLock:
                 )
 
     def _writers(self) -> tuple[set[str], set[str]]:
-        """The ids of the living and of the dead."""
+        """Return the ids of the living and of the dead."""
         living: set[str] = set()
         abandoned: set[str] = set()
         for path in (self.folder / "writers").iterdir():
@@ -319,7 +323,9 @@ def _writing_if_present(path: Path) -> Iterator[None]:
 
 
 def _try_lock(file: int) -> bool:
-    """Whether the lock could be had; where there are no locks, everybody counts as living."""
+    """Return whether the lock could be had; where there are no locks, everybody counts as
+    living.
+    """
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

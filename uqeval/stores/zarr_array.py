@@ -59,11 +59,12 @@ class ZarrArray(StoredArray):
 
     @property
     def text(self) -> bool:
-        """Whether the array holds strings."""
+        """Return whether the array holds strings."""
         return self._layout.text
 
     def read(self, region: Region) -> NDArray[Any]:
-        """The values of `region`, C-contiguous and in native byte order; see `StoredArray.read`.
+        """Return the values of `region`, C-contiguous and in native byte order; see
+        `StoredArray.read`.
 
         Raises `StoreError` for a chunk that is damaged, cut short or (without `fill_missing`)
         absent.
@@ -112,7 +113,7 @@ class ZarrArray(StoredArray):
             )
 
     def missing(self) -> list[Position]:
-        """Grid positions, in units of `chunks`, of the chunks that the store does not hold.
+        """Return grid positions, in units of `chunks`, of the chunks that the store does not hold.
 
         Empty where the source cannot be listed (a web server): `read` refuses what is missing in
         any case. Raises `StoreError` where a shard's index is damaged, and where so many are
@@ -151,15 +152,16 @@ class ZarrArray(StoredArray):
         return [tuple(map(int, position)) for position in np.argwhere(absent)]
 
     def positions(self, first: int | None = None) -> Iterator[Position]:
-        """All grid positions of chunks, or those with `first` on the first axis."""
+        """Return all grid positions of chunks, or those with `first` on the first axis."""
         grid = [range(count) for count in self._grid(self.chunks)]
         if first is not None:
             grid[0] = range(first, first + 1)
         return itertools.product(*grid)
 
     def is_whole(self, position: Position) -> bool:
-        """Whether the chunk at a position of an array without shards is there and undamaged, as
-        far as its checksum tells, or where it has none, its decoder."""
+        """Return whether the chunk at a position of an array without shards is there and undamaged,
+        as far as its checksum tells, or where it has none, its decoder.
+        """
         codec = self._layout.codec
         try:
             data = self._fetch(self._layout.key(position))
@@ -171,7 +173,7 @@ class ZarrArray(StoredArray):
         return True
 
     def wrong_lengths(self) -> list[str]:
-        """The keys of stored chunks whose length cannot be right, each with what is wrong.
+        """Return the keys of stored chunks whose length cannot be right, each with what is wrong.
 
         Raises `StoreError` where a shard's index is damaged.
         """
@@ -195,11 +197,14 @@ class ZarrArray(StoredArray):
         return messages
 
     def stored_bytes(self) -> int:
-        """The size of all chunks together, as stored; raises `StoreError` if listing fails."""
+        """Return the size of all chunks together, as stored; raises `StoreError` if listing
+        fails.
+        """
         return sum(entry.size for entry in self._entries().values())
 
     def fingerprint(self) -> str:
-        """SHA-256 of the metadata and of every chunk's key, size and stored checksum or ETag.
+        """Return SHA-256 of the metadata and of every chunk's key, size and stored checksum or
+        ETag.
 
         Raises `StoreError` if the chunks cannot be listed.
         """
@@ -266,7 +271,7 @@ class ZarrArray(StoredArray):
         return f"{self._name}/{key}" if self._name else key
 
     def _entries(self) -> dict[Position, Entry]:
-        """What is stored, listed once; keys outside the grid are no part of the array."""
+        """Return what is stored, listed once; keys outside the grid are no part of the array."""
         with self._lock:
             if self._listed is None:
                 grid = self._grid(self._layout.files)
@@ -278,7 +283,7 @@ class ZarrArray(StoredArray):
             return self._listed
 
     def _chunk(self, position: Position) -> NDArray[Any]:
-        """The whole chunk at a grid position, past the array's edge too."""
+        """Return the whole chunk at a grid position, past the array's edge too."""
         shards = self._layout.shards
         key = self._layout.key(position)
         try:
@@ -328,7 +333,7 @@ class ZarrArray(StoredArray):
         return data
 
     def _index(self, shard: Position) -> NDArray[np.uint64] | None:
-        """Offset and size of every chunk in a shard, or None if there is no such shard."""
+        """Return offset and size of every chunk in a shard, or None if there is no such shard."""
         shards, key = self._layout.shards, self._layout.key(shard)
         assert shards is not None
         return self._indices.of(self._path(key), shards, f"{self.where}: shard {key}")
@@ -343,5 +348,5 @@ class ZarrArray(StoredArray):
 
 
 def array_place(source: Source, name: str) -> str:
-    """How an array or group called `name` in `source` is named in messages."""
+    """Return how an array or group called `name` in `source` is named in messages."""
     return cut(f"{source.path.rstrip('/')}/{name}" if name else source.path)

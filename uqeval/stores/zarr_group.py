@@ -31,7 +31,8 @@ class ZarrGroup:
 def open_zarr(
     source: Source | str, name: str = "", *, fill_missing: bool = False
 ) -> ZarrArray | ZarrGroup | None:
-    """The array or group called `name` (empty: the root) in `source`; None if there is neither.
+    """Return the array or group called `name` (empty: the root) in `source`; None if there is
+    neither.
 
     Raises `StoreError` if the source cannot be opened, or its metadata are damaged or ask for
     what is not supported.
@@ -48,7 +49,7 @@ def open_zarr(
 def open_zarr_group(
     source: Source, name: str = "", *, fill_missing: bool = False
 ) -> ZarrGroup | None:
-    """The group called `name` (empty: the root) in `source`; None if there is none.
+    """Return the group called `name` (empty: the root) in `source`; None if there is none.
 
     Raises `StoreError` if the group's own metadata are damaged.
     """
@@ -92,6 +93,6 @@ def _group(
 
 
 def _consolidated(document: dict[str, Any]) -> set[str]:
-    """The names below a group so far as its own metadata tell them."""
+    """Return the names below a group so far as its own metadata tell them."""
     below = (document.get("consolidated_metadata") or {}).get("metadata") or {}
     return {str(key).split("/", 1)[0] for key in below}

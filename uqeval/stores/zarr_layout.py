@@ -47,7 +47,7 @@ class Shards:
 
     @property
     def index_bytes(self) -> int:
-        """The size of the index: offset and size of every chunk, and perhaps a checksum."""
+        """Return the size of the index: offset and size of every chunk, and perhaps a checksum."""
         return 16 * math.prod(self.per_shard) + 4 * self.index_checked
 
 
@@ -73,23 +73,25 @@ class Layout:
 
     @property
     def text(self) -> bool:
-        """Whether the array holds strings and not numbers."""
+        """Return whether the array holds strings and not numbers."""
         return self.codec.text or self.dtype.kind == "U"
 
     @property
     def files(self) -> tuple[int, ...]:
-        """The shape of what is one stored object: a shard, or else a chunk."""
+        """Return the shape of what is one stored object: a shard, or else a chunk."""
         return self.shards.shape if self.shards else self.chunks
 
     def key(self, position: tuple[int, ...]) -> str:
-        """The key of the chunk or shard at a position on the grid of stored objects."""
+        """Return the key of the chunk or shard at a position on the grid of stored objects."""
         numbers = [str(index) for index in position]
         if self.prefix:
             return self.separator.join([self.prefix, *numbers])
         return self.separator.join(numbers) or "0"
 
     def position(self, key: str) -> tuple[int, ...] | None:
-        """The grid position that `key` stands for, or None if it is not a chunk of this array."""
+        """Return the grid position that `key` stands for, or None if it is not a chunk of this
+        array.
+        """
         parts = key.split(self.separator) if key else []
         if self.prefix:
             if not parts or parts[0] != self.prefix:
@@ -313,7 +315,9 @@ def _dtype_v3(spelled: Any, where: str) -> tuple[np.dtype[Any], bool]:
 
 
 def _fill(value: Any, dtype: np.dtype[Any], coarse: bool = False) -> Any:
-    """The fill value; only ever used where missing chunks are allowed, so None stands for zero."""
+    """Return the fill value; only ever used where missing chunks are allowed, so None stands for
+    zero.
+    """
     if dtype.kind in "OU":
         return value if isinstance(value, str) else ""
     if coarse:

@@ -44,7 +44,7 @@ _UNSAFE = re.compile(r"[%/\\:\x00-\x1f\x7f]|^\.|^__")
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """Turns what the system refuses while `path` is written into `OutputError`."""
+    """Turn what the system refuses while `path` is written into `OutputError`."""
     try:
         yield
     except OSError as error:
@@ -59,7 +59,7 @@ def writing(path: str | Path) -> Iterator[None]:
 
 
 def item_folder(name: str) -> str:
-    """The folder below `items/` of an item: its name, what a folder's may not hold quoted.
+    """Return the folder below `items/` of an item: its name, what a folder's may not hold quoted.
 
     Different names have different folders, and none leads out of `items/`.
     """
@@ -67,13 +67,16 @@ def item_folder(name: str) -> str:
 
 
 def fill_value(dtype: DTypeLike) -> float | int:
-    """The fill value of arrays of `dtype`, one that does not occur in them: NaN, or the largest."""
+    """Return the fill value of arrays of `dtype`, one that does not occur in them: NaN, or the
+    largest.
+    """
     kind = np.dtype(dtype)
     return math.nan if kind.kind == "f" else int(np.iinfo(kind).max) if kind.kind in "iu" else 0
 
 
 def pixel_chunks(pixel_bytes: int, height: int, width: int) -> tuple[int, int]:
-    """Rows and columns of a chunk of about `CHUNK_BYTES` where one pixel takes `pixel_bytes`.
+    """Return rows and columns of a chunk of about `CHUNK_BYTES` where one pixel takes
+    `pixel_bytes`.
 
     Whole rows unless a single one is too much, and all chunks about equally high: what lies beyond
     the edge of the last one is stored as well.
@@ -89,7 +92,9 @@ def _even(size: int, most: int) -> int:
 
 
 def group_attributes(form: str, *, complete: bool = False, **details: Any) -> dict[str, Any]:
-    """The attribute `uqeval` of a store of the given form, with what else is `details` of it."""
+    """Return the attribute `uqeval` of a store of the given form, with what else is `details` of
+    it.
+    """
     return {"uqeval": {"format": form, "version": VERSION, "complete": complete} | details}
 
 
@@ -122,7 +127,7 @@ def create_array(
     compression: Compression = "lz4",
     attributes: Mapping[str, Any] | None = None,
 ) -> Any:
-    """A new Zarr array at `folder`, its dimensions called `axes`, open for `write`.
+    """Return a new Zarr array at `folder`, its dimensions called `axes`, open for `write`.
 
     `lz4` reads three to four times as fast as `zstd`, which stores a tenth less; `none` is for data
     that stay in memory or on very fast disks. Raises `OutputError` if it cannot be created.
@@ -154,7 +159,7 @@ def _codecs(compression: Compression) -> list[Any]:
 
 
 def open_array(folder: Path) -> Any:
-    """The array that `create_array` made at `folder`, for writing. Raises `OutputError`."""
+    """Return the array that `create_array` made at `folder`, for writing. Raises `OutputError`."""
     import zarr
 
     with writing(folder):
@@ -164,14 +169,15 @@ def open_array(folder: Path) -> Any:
 
 
 def write(array: Any, index: tuple[int | slice, ...], values: NDArray[Any], where: Path) -> None:
-    """Writes `values` at `index` of an array; whole chunks, each renamed into place when it is all
-    there. Raises `OutputError` naming `where` if the disk refuses."""
+    """Write `values` at `index` of an array; whole chunks, each renamed into place when it is all
+    there. Raises `OutputError` naming `where` if the disk refuses.
+    """
     with writing(where):
         array[index] = values
 
 
 def put_in_place(temporary: Path, target: Path) -> bool:
-    """Moves the folder `temporary` to `target` at once; False, and it is gone, if one was there.
+    """Move the folder `temporary` to `target` at once; False, and it is gone, if one was there.
 
     Raises `OutputError` if neither is possible.
     """
@@ -187,12 +193,12 @@ def put_in_place(temporary: Path, target: Path) -> bool:
 
 
 def is_taken(path: Path) -> bool:
-    """Whether there is something at `path`; an empty folder is nothing."""
+    """Return whether there is something at `path`; an empty folder is nothing."""
     return os.path.lexists(path) and not (path.is_dir() and not any(path.iterdir()))
 
 
 def check_replaceable(path: Path) -> None:
-    """Raises `OutputError` if what is at `path` is no Zarr store, and so is never overwritten.
+    """Raise `OutputError` if what is at `path` is no Zarr store, and so is never overwritten.
 
     A store that a killed process had moved aside is put back first.
     """
@@ -207,8 +213,9 @@ def check_replaceable(path: Path) -> None:
 
 
 def discard(new: Path) -> None:
-    """Removes an unfinished store; a chunk that was being written when an interrupt came may still
-    be put there for a moment."""
+    """Remove an unfinished store; a chunk that was being written when an interrupt came may still
+    be put there for a moment.
+    """
     for _ in range(_TRIES):
         if not new.exists():
             return
@@ -224,7 +231,7 @@ def publish(new: Path, path: Path) -> None:
 
 
 def is_complete(folder: Path) -> bool | None:
-    """Whether the store at `folder` is finished; None if no store of ours is there.
+    """Return whether the store at `folder` is finished; None if no store of ours is there.
 
     Raises `OutputError` where the system cannot read it.
     """

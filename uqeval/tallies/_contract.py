@@ -54,24 +54,27 @@ class Tally(ABC):
 
     @property
     def saved(self) -> bool:
-        """Whether each item's state is worth a place beside the report, to be read off again."""
+        """Return whether each item's state is worth a place beside the report, to be read off
+        again.
+        """
         return self.keeps_items
 
     @property
     def any_order(self) -> bool:
-        """Whether items add up to the same bits in any order, and only all of them together are
-        looked at, so that one state will do for many items."""
+        """Return whether items add up to the same bits in any order, and only all of them together
+        are looked at, so that one state will do for many items.
+        """
         return False
 
     @property
     @abstractmethod
     def inputs(self) -> tuple[str, ...]:
-        """The maps that `update` reads."""
+        """Return the maps that `update` reads."""
 
     @property
     @abstractmethod
     def fields(self) -> dict[str, Field]:
-        """The arrays of a state."""
+        """Return the arrays of a state."""
 
     @abstractmethod
     def update(self, state: State, maps: Maps) -> None:
@@ -126,8 +129,9 @@ class Tally(ABC):
         return self.view.inputs(self.inputs)
 
     def parameters(self) -> dict[str, Any]:
-        """Id and parameters, as JSON can hold them, with the version above the first: the name of
-        the tally's states in a file."""
+        """Return id and parameters, as JSON can hold them, with the version above the first: the
+        name of the tally's states in a file.
+        """
         version = {} if self.version == 1 else {"version": self.version}
         found = {"id": self.id, **version, **dataclasses.asdict(self)}
         del found["view"]
@@ -138,7 +142,7 @@ class Tally(ABC):
         return found
 
     def empty(self) -> State:
-        """The state of no items: the identity of `merge`."""
+        """Return the state of no items: the identity of `merge`."""
         import numpy as np
 
         return {
@@ -158,7 +162,7 @@ class Tally(ABC):
         return states
 
     def thin(self, state: State) -> Thin:
-        """A state without the numbers of large fields that are as in the empty state."""
+        """Return a state without the numbers of large fields that are as in the empty state."""
         import numpy as np
 
         entries: Thin = []
@@ -190,8 +194,8 @@ class Tally(ABC):
                 flat[indices] = join[field.merge](flat[indices], values)
 
     def state_of(self, maps: Maps, states_of_item: dict[Tally, State] | None = None) -> State:
-        """The state of one item. `states_of_item`: states of other tallies of the same item, which
-        may be read, and among which this one is put.
+        """Return the state of one item. `states_of_item`: states of other tallies of the same item,
+        which may be read, and among which this one is put.
         """
         if states_of_item is not None and self in states_of_item:
             return states_of_item[self]
@@ -202,11 +206,13 @@ class Tally(ABC):
         return state
 
     def thin_of(self, maps: Maps) -> Thin | None:
-        """What `thin` would give of an item's state, where that is made without the state."""
+        """Return what `thin` would give of an item's state, where that is made without the
+        state.
+        """
         return None
 
     def pack(self, state: State) -> bytes:
-        """A state as compressed bytes, the same bytes for the same state."""
+        """Return a state as compressed bytes, the same bytes for the same state."""
         import numpy as np
 
         buffer = io.BytesIO(self._mark())
@@ -219,7 +225,7 @@ class Tally(ABC):
         return zlib.compress(buffer.getvalue(), 1)
 
     def unpack(self, data: bytes) -> State:
-        """The state that `pack` saved. Raises `ValueError` for bytes of another tally."""
+        """Return the state that `pack` saved. Raises `ValueError` for bytes of another tally."""
         state = self.empty()
         for target, (indices, values) in zip(state.values(), self._entries(data), strict=True):
             target.reshape(-1)[slice(None) if indices is None else indices] = values

@@ -37,17 +37,17 @@ class Error:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The maps that it is made of."""
+        """Return the maps that it is made of."""
         return next(inputs[self.name] for inputs in INPUTS.values() if self.name in inputs)
 
     @property
     def squared(self) -> bool:
-        """Whether what `of` gives is squared before it is summed."""
+        """Return whether what `of` gives is squared before it is summed."""
         return self.name in ("rmse", "mse")
 
     @property
     def rooted(self) -> bool:
-        """Whether the root of the mean is taken."""
+        """Return whether the root of the mean is taken."""
         return self.name == "rmse"
 
     @property

@@ -41,7 +41,7 @@ def most_bytes(field: Field) -> int:
 
 
 def zeros(field: Field) -> NDArray[Any]:
-    """Zeros that take no memory until they are written to: states of ranks are mostly empty.
+    """Return zeros that take no memory until they are written to: states of ranks are mostly empty.
 
     Of large ones `numpy.zeros` would clear memory that was used before, or fault on every page.
     """

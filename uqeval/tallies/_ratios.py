@@ -22,7 +22,7 @@ class OfErrors(Tally):
         return ("label", "error", self.sigma)
 
     def flat(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
-        """ε, σ and `label`, pixels [i]."""
+        """Return ε, σ and `label`, pixels [i]."""
         return (
             maps["error"].reshape(-1),
             maps[self.sigma].reshape(-1),

@@ -31,7 +31,7 @@ def guess(sample: NDArray[Any], share: float) -> tuple[Any, Any]:
 
 
 def statistics(values: NDArray[Any], lower: int, upper: int) -> tuple[float, float]:
-    """The values of rank `lower` and of the same or the next, `upper`, from 0 on."""
+    """Return the values of rank `lower` and of the same or the next, `upper`, from 0 on."""
     import numpy as np
 
     # The next rank is the least of those above: to partition at both takes twice as long.

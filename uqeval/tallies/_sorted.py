@@ -26,8 +26,8 @@ def ties(
     bins: NDArray[Any] | None = None,
     squared: bool = False,
 ) -> Rungs | None:
-    """Ties of the non-void pixels [y, x] in some `bins` of their key's high bits (None: in all);
-    None where these are more than so many `pixels`.
+    """Return ties of the non-void pixels [y, x] in some `bins` of their key's high bits (None: in
+    all); None where these are more than so many `pixels`.
 
     `score` and `error` are float32, the error not negative. Errors of a tie are added in the order
     of their size.
@@ -57,7 +57,7 @@ def bins_with_ties(
     to_split: Callable[[NDArray[Any]], NDArray[Any]],
     split_bins: Callable[..., Rungs | None],
 ) -> Rungs:
-    """The bins of a state of `RankedErrors`, and ties in place of those that are `to_split`.
+    """Return the bins of a state of `RankedErrors`, and ties in place of those that are `to_split`.
 
     `to_split` is given the pixels up to the end of each bin; `split(pixels, bins)` gives the ties.
     """

@@ -28,7 +28,7 @@ class Uncertainty:
     log_base: float = math.e
 
     def of(self, maps: Maps) -> NDArray[Any]:
-        """The float32 uncertainties [y, x]; -0.0 is 0.0."""
+        """Return the float32 uncertainties [y, x]; -0.0 is 0.0."""
         import numpy as np
 
         values = maps[self.name]
@@ -46,7 +46,7 @@ class RawMap:
     name: str
 
     def of(self, maps: Maps) -> NDArray[Any]:
-        """The values [y, x]."""
+        """Return the values [y, x]."""
         return maps[self.name]
 
 

@@ -76,7 +76,7 @@ class GroupRanks:
         }  # fmt: skip
 
     def wanted(self) -> tuple[tuple[int, int], ...]:
-        """What `Digits` shall count next."""
+        """Return what `Digits` shall count next."""
         return tuple(sorted({(g, bits) for (g, _), (bits, _) in self._so_far.items()}))
 
     def refine(self, tally: Digits, counts: NDArray[Any]) -> None:
@@ -92,7 +92,7 @@ class GroupRanks:
             self._so_far[g, rank] = ((bits << DIGITS[tally.level]) | digit, remainder)
 
     def values(self) -> list[float | None]:
-        """The percentile of every group; None where it has no values."""
+        """Return the percentile of every group; None where it has no values."""
         return [
             None if ranks is None else between(
                 value_of(self._so_far[g, ranks[0]][0]), value_of(self._so_far[g, ranks[1]][0]),

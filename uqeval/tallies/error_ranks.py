@@ -32,7 +32,7 @@ class ErrorRanks(OfErrors, CountsByRank):
 
     @property
     def groups(self) -> int:
-        """λ and ε."""
+        """Return λ and ε."""
         return 2
 
     def parameters(self) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def place_of(target: NDArray[Any] | float, step: float) -> NDArray[np.float64]:
 
 
 def groups_of(intervals: Intervals | None, maps: Maps) -> NDArray[Any]:
-    """The interval of each pixel, or 0 where there are none."""
+    """Return the interval of each pixel, or 0 where there are none."""
     import numpy as np
 
     if intervals is not None:

@@ -34,7 +34,7 @@ class Cuts:
     ties: str = "averaged"
 
     def kept(self, n: int) -> list[int]:
-        """Pixels kept at fraction k/steps, k = 0 … steps - 1."""
+        """Return pixels kept at fraction k/steps, k = 0 … steps - 1."""
         import numpy as np
 
         counts: list[int] = self.kept_of(np.array([n], np.int64))[0].tolist()
@@ -54,7 +54,9 @@ class Cuts:
     def sums(
         self, cumulative: NDArray[Any], errors: NDArray[Any]
     ) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Pixels kept and their error sums at each step, from both up to the end of each tie."""
+        """Return pixels kept and their error sums at each step, from both up to the end of each
+        tie.
+        """
         import numpy as np
 
         retained = self.kept_of(np.array([cumulative[-1]], np.int64))[0]
@@ -131,7 +133,7 @@ class ItemCurves(Tally):
         return state
 
     def _opened(self, cumulative: NDArray[Any]) -> NDArray[Any]:
-        """The bins, of which each ends at so many pixels, whose order matters."""
+        """Return the bins, of which each ends at so many pixels, whose order matters."""
         import numpy as np
 
         if self.every_rank:

@@ -42,12 +42,12 @@ class Patches:
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The maps that patches are made of."""
+        """Return the maps that patches are made of."""
         right = "prediction" if self.top_k == 1 else "label_rank"
         return ("label", right, self.uncertainty.name)
 
     def padding(self, size: int) -> tuple[int, int]:
-        """Pixels of padding before and after an axis of `size` pixels."""
+        """Return pixels of padding before and after an axis of `size` pixels."""
         if self.border == "drop":
             return 0, 0
         last = -(-size // self.stride) - 1
@@ -228,12 +228,14 @@ class ItemPatchCounts(Tally):
 
 
 def curve_thresholds(least: float, most: float) -> list[float]:
-    """least + t·(most - least) for t = 0, 0.01 … 1 (Mukhoti & Gal 2018, eq. 4)."""
+    """Return least + t·(most - least) for t = 0, 0.01 … 1 (Mukhoti & Gal 2018, eq. 4)."""
     return [least + (i / (STEPS - 1)) * (most - least) for i in range(STEPS)]
 
 
 def counts_along(by_threshold: NDArray[Any]) -> NDArray[Any]:
-    """n_ac, n_au, n_ic, n_iu at each threshold of a curve, [t, 4], all categories together."""
+    """Return n_ac, n_au, n_ic, n_iu at each threshold of a curve, [t, 4], all categories
+    together.
+    """
     import numpy as np
 
     inaccurate, accurate = by_threshold.sum(axis=0)
@@ -242,7 +244,8 @@ def counts_along(by_threshold: NDArray[Any]) -> NDArray[Any]:
 
 
 def best_step(by_threshold: NDArray[Any]) -> int | None:
-    """The step of a curve with the largest Surplus, the lowest of several; None if it is undefined.
+    """Return the step of a curve with the largest Surplus, the lowest of several; None if it is
+    undefined.
 
     Along a curve the Surplus is Cov(accurate, certain) over a constant, and n²·Cov is an integer:
     ties are exact.

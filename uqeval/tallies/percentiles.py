@@ -17,7 +17,8 @@ _ZERO = 1 << 31
 
 
 def ranks_of(n: int, p: float, rule: str) -> tuple[int, int, float] | None:
-    """Ranks below and above the p-th percentile of n values, and the weight of the one above.
+    """Return ranks below and above the p-th percentile of n values, and the weight of the one
+    above.
 
     `rule`: linear and inverted_cdf are NumPy's; truncated is the last of the first ⌊n·p/100⌋.
     None without values, or where `truncated` keeps none.
@@ -38,7 +39,9 @@ def ranks_of(n: int, p: float, rule: str) -> tuple[int, int, float] | None:
 
 
 def between(a: float, b: float, weight: float) -> float:
-    """Linear interpolation between two order statistics, as NumPy rounds it; ∞ is no trouble."""
+    """Return linear interpolation between two order statistics, as NumPy rounds it; ∞ is no
+    trouble.
+    """
     if weight == 0 or a == b:
         return a
     if math.isinf(b):
@@ -47,14 +50,14 @@ def between(a: float, b: float, weight: float) -> float:
 
 
 def value_of(key: int) -> float:
-    """The float32 whose rank key this is (`uqeval.kernels.counting.rank_key`)."""
+    """Return the float32 whose rank key this is (`uqeval.kernels.counting.rank_key`)."""
     import numpy as np
 
     return float(values_of(np.array([key]))[0])
 
 
 def values_of(keys: NDArray[Any]) -> NDArray[Any]:
-    """The float32 numbers [i] of rank keys int64 [i]."""
+    """Return the float32 numbers [i] of rank keys int64 [i]."""
     import numpy as np
 
     bits = np.where(keys >= _ZERO, keys - _ZERO, -keys - 1)
@@ -92,7 +95,9 @@ class RequiredPercentiles:
         self.most = max((int(coarse[b]) for b in self.bins), default=0)
 
     def limit(self, p: float) -> float | None:
-        """Which non-negative values lie below the bins of the p-th percentile: those up to here."""
+        """Return which non-negative values lie below the bins of the p-th percentile: those up to
+        here.
+        """
         bins = self.bins_of(p)
         if not bins:
             return None
@@ -124,7 +129,7 @@ class RequiredPercentiles:
         return int(self._bin_of[self._ranks.index(rank)])
 
     def values(self, fine: NDArray[Any], where: str) -> Mapping[float, float | None]:
-        """Each percentile; None where there is none. `fine` [entry of bins, low bits].
+        """Return each percentile; None where there is none. `fine` [entry of bins, low bits].
 
         Raises `DataError` where these are not the values that were counted before; `where` they
         were read from.

@@ -48,12 +48,12 @@ class RankedErrors(Tally):
 
     @property
     def saved(self) -> bool:
-        """The counts of all pixels alone, in which ranks are found to 2⁻¹⁰ relative."""
+        """Return the counts of all pixels alone, in which ranks are found to 2⁻¹⁰ relative."""
         return self.skip == 0 and not self.by_class
 
     @property
     def any_order(self) -> bool:
-        """Whether the errors are counts, and no other tally looks at the items' states."""
+        """Return whether the errors are counts, and no other tally looks at the items' states."""
         return self.skip > 0 and self.error.dtype == "int64"
 
     @property
@@ -68,7 +68,7 @@ class RankedErrors(Tally):
 
     @property
     def rest(self) -> int:
-        """The low bits of a key that are not told apart."""
+        """Return the low bits of a key that are not told apart."""
         return KEY_BITS - self.skip - self.bits
 
     def flaw(self, state: State) -> str | None:
@@ -106,7 +106,9 @@ class RankedErrors(Tally):
         )  # fmt: skip
 
     def thin_of(self, maps: Maps) -> Thin | None:
-        """The ties in the bins, sorted: few pixels, and a dense state of all their low bits."""
+        """Return the ties in the bins, sorted: few pixels, and a dense state of all their
+        low bits.
+        """
         import numpy as np
 
         from uqeval.tallies._sorted import REST, ties
@@ -138,7 +140,7 @@ class RankedErrors(Tally):
                 add_at(target[name].reshape(-1), indices, values)
 
     def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Scores and errors [y, x]."""
+        """Return scores and errors [y, x]."""
         error = self.error.of(maps)
         return error if self.score == self.error else self.score.of(maps), error
 

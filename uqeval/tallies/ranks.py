@@ -38,11 +38,11 @@ class CountsByRank(Tally):
     @property
     @abstractmethod
     def groups(self) -> int:
-        """How many populations are ranked apart."""
+        """Return how many populations are ranked apart."""
 
     @property
     def saved(self) -> bool:
-        """The coarse counts alone, in which ranks are found to 2⁻¹⁰ relative."""
+        """Return the coarse counts alone, in which ranks are found to 2⁻¹⁰ relative."""
         return not self.bins
 
     @property
@@ -77,7 +77,7 @@ class Ranks(CountsByRank):
 
     @property
     def groups(self) -> int:
-        """How many populations are ranked apart."""
+        """Return how many populations are ranked apart."""
         return self.classes + 1 if self.by_category else 1
 
     @property
@@ -123,7 +123,7 @@ class Ranks(CountsByRank):
         count_all_ranks_finely(values, group, void, is_wanted, slot, state["fine"])
 
     def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any], int]:
-        """Values [i], their groups [i], and the group of what does not count."""
+        """Return values [i], their groups [i], and the group of what does not count."""
         import numpy as np
 
         void = void_of(self.classes)
@@ -135,7 +135,7 @@ class Ranks(CountsByRank):
 
 
 def bins_of(coarse: NDArray[Any], percentiles: tuple[float, ...]) -> tuple[tuple[int, int], ...]:
-    """The bins (group, coarse bin) that hold the ranks which `percentile` will ask for."""
+    """Return the bins (group, coarse bin) that hold the ranks which `percentile` will ask for."""
     bins = set()
     for group, counts in enumerate(coarse):
         n = int(counts.sum())
@@ -146,14 +146,14 @@ def bins_of(coarse: NDArray[Any], percentiles: tuple[float, ...]) -> tuple[tuple
 
 
 def bins_at(counts: NDArray[Any], ranks: Sequence[int]) -> list[int]:
-    """The coarse bins of one group, ascending, that hold the given ranks, counted from 0."""
+    """Return the coarse bins of one group, ascending, that hold the given ranks, counted from 0."""
     import numpy as np
 
     return sorted({int(b) for b in np.searchsorted(np.cumsum(counts), list(ranks), side="right")})
 
 
 def percentile(coarse: NDArray[Any], fine: dict[int, NDArray[Any]], p: float) -> float | None:
-    """The p-th percentile, linearly interpolated between two exact order statistics.
+    """Return the p-th percentile, linearly interpolated between two exact order statistics.
 
     `coarse` [bin] counts one group; `fine` maps its wanted bins to counts [low bits]. None without
     values. The same number as `numpy.percentile(values.astype(float64), p)`.
@@ -173,7 +173,7 @@ def _ranks(n: int, p: float) -> tuple[int, int, float]:
 
 
 def order_statistic(coarse: NDArray[Any], fine: dict[int, NDArray[Any]], rank: int) -> float:
-    """The value of a rank from 0 on; `coarse` and `fine` as of `percentile`."""
+    """Return the value of a rank from 0 on; `coarse` and `fine` as of `percentile`."""
     import numpy as np
 
     below = np.cumsum(coarse)

@@ -32,11 +32,11 @@ class Bins:
 
     @property
     def upper(self) -> bool:
-        """Whether a confidence on an edge lies in the bin above it."""
+        """Return whether a confidence on an edge lies in the bin above it."""
         return self.edge != "lower"
 
     def edges(self) -> NDArray[Any]:
-        """The edges k / count, float64 [count + 1]."""
+        """Return the edges k / count, float64 [count + 1]."""
         import numpy as np
 
         exact = np.arange(self.count + 1) / self.count
@@ -45,7 +45,7 @@ class Bins:
         return exact
 
     def fields(self) -> dict[str, Field]:
-        """Pixels, right ones, and the sum of their confidences, each [bin + 1]."""
+        """Return pixels, right ones, and the sum of their confidences, each [bin + 1]."""
         shape = (self.count + 1,)
         return {
             "count": Field(shape, "int64"),

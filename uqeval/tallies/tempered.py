@@ -52,7 +52,7 @@ class TemperatureSlopes(Tally):
         return {"slope": signed, "curvature": sums, "pixels": Field((2,), "int64")}
 
     def betas(self) -> list[float]:
-        """The β, ascending."""
+        """Return the β, ascending."""
         return Betas(self.lowest, self.step, self.count).values()
 
     def update(self, state: State, maps: Maps) -> None:
@@ -162,7 +162,7 @@ class SampleLikelihoods(Tally):
         return cls(classes, lowest, step, count, clip, view=view)
 
     def betas(self) -> list[float]:
-        """The β, ascending."""
+        """Return the β, ascending."""
         return Betas(self.lowest, self.step, self.count).values()
 
     @property
@@ -209,7 +209,7 @@ class Likelihoods(Tally):
         return {"nll": Field((self.count,), "float64"), "pixels": Field((2,), "int64")}
 
     def betas(self) -> list[float]:
-        """The β, ascending."""
+        """Return the β, ascending."""
         return Betas(self.lowest, self.step, self.count).values()
 
     def update(self, state: State, maps: Maps) -> None:
@@ -280,6 +280,6 @@ class TemperedSamples(_AtBeta):
 
 
 def _flat(maps: Maps) -> NDArray[Any]:
-    """p̄ as float32 [class, pixel]."""
+    """Return p̄ as float32 [class, pixel]."""
     probs = maps["mean_probs"]
     return probs.reshape(len(probs), -1)

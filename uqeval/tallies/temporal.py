@@ -115,7 +115,9 @@ class PairCounts(Tally):
 
     @property
     def _frames(self) -> tuple[str, str, str, str]:
-        """Ids and grey images of the frame that is warped onto, and of the one that is warped."""
+        """Return ids and grey images of the frame that is warped onto, and of the one that is
+        warped.
+        """
         ids = names.prediction(self.model), names.prediction_before(self.model)
         greys = names.GREY, names.GREY_BEFORE
         if self.mirror:
@@ -161,7 +163,7 @@ class FrameCounts(Tally):
 
 
 def _quantiles(flow: NDArray[Any]) -> tuple[float, float]:
-    """Median and 99th percentile of the known |w|; -inf of none.
+    """Return median and 99th percentile of the known |w|; -inf of none.
 
     Exact, without sorting: the bits of a non-negative float32 order like the number, so one pass
     counts their high bits, and a second the low bits in the few bins that hold the wanted ranks.

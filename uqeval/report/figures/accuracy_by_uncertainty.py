@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
-    """One heat map a line; none where lines of several reports are compared."""
+    """Yield one heat map a line; none where lines of several reports are compared."""
     if len({id(line.report) for line in lines}) > 1:
         return
     for n, line in enumerate(lines):
@@ -83,5 +83,5 @@ def _draw(line: Line, canvas: Canvas) -> None:
 
 
 def _percent(value: float) -> str:
-    """Percent without rounding up to 100."""
+    """Return percent without rounding up to 100."""
     return f"{100 * value:.0f}" if value in (0.0, 1.0) or value < 0.995 else ">99"

@@ -51,8 +51,8 @@ def _extremes(line: Line, field: str) -> str:
 
 
 def _named_alike(lines: Sequence[Line]) -> list[Line]:
-    """The lines, each row with how its class is `shown`: as `uqeval compare` pairs them, by name;
-    where a report has no names, by the name that the others have for the id.
+    """Return the lines, each row with how its class is `shown`: as `uqeval compare` pairs them, by
+    name; where a report has no names, by the name that the others have for the id.
     """
     names: dict[str, dict[str, None]] = {}
     for line in lines:

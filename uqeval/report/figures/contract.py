@@ -27,11 +27,11 @@ class Line:
     report: Report
 
     def interval(self, field: str) -> tuple[float, float] | None:
-        """The confidence interval of a field, where the report holds one."""
+        """Return the confidence interval of a field, where the report holds one."""
         return self._ends(field.split("."))
 
     def class_interval(self, row: Record, field: str) -> tuple[float, float] | None:
-        """The confidence interval of a field of a row of `per_class`."""
+        """Return the confidence interval of a field of a row of `per_class`."""
         return self._ends(["per_class", class_of(self.record["per_class"], row), field])
 
     def _ends(self, fields: list[str]) -> tuple[float, float] | None:
@@ -59,7 +59,9 @@ class Figure:
 
 
 def holding(lines: Iterable[Line], field: str) -> list[Line]:
-    """The lines whose records have something under `field`: those that a figure of it shows."""
+    """Return the lines whose records have something under `field`: those that a figure of
+    it shows.
+    """
     return [line for line in lines if line.record.get(field)]
 
 
@@ -68,7 +70,7 @@ Maker: TypeAlias = "Callable[[list[Line]], Iterable[Figure]]"
 
 
 def lines_of(reports: Mapping[str, Report]) -> dict[str, list[Line]]:
-    """Lines of all reports by family, in the order of the reports' results."""
+    """Return lines of all reports by family, in the order of the reports' results."""
     found: dict[str, list[Line]] = {}
     for name, report in reports.items():
         keys = list(report.results)
@@ -84,7 +86,7 @@ def lines_of(reports: Mapping[str, Report]) -> dict[str, list[Line]]:
 
 
 def _variant(key: str, report: Report) -> str:
-    """What a variant is called: what its key changes, or what the plain key stands for."""
+    """Return what a variant is called: what its key changes, or what the plain key stands for."""
     own_key = Key.parse(key)
     if own_key.region is not None:
         return " ".join(part for part in (own_key.variant, own_key.region) if part)

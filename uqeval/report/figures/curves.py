@@ -14,19 +14,19 @@ if TYPE_CHECKING:
 
 
 def numbers(values: Sequence[float | None]) -> list[float]:
-    """Values to draw: a gap where one is undefined."""
+    """Return values to draw: a gap where one is undefined."""
     return [float("nan") if value is None else value for value in values]
 
 
 def shown(value: Any) -> str:
-    """A number in words."""
+    """Return a number in words."""
     if value is None:
         return "undefined"
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
 def scores(lines: Sequence[Line], fields: Mapping[str, str]) -> str:
-    """What each line scores, in words; `fields` by what they are called."""
+    """Return what each line scores, in words; `fields` by what they are called."""
     return "; ".join(
         f"{line.label}: "
         + ", ".join(f"{name} {shown(line.record[field])}" for name, field in fields.items())
@@ -92,5 +92,5 @@ def draw_bars(
 
 
 def tall(names: int, lines: int) -> float:
-    """Inches that bars of so many names and lines take, with title and axis."""
+    """Return inches that bars of so many names and lines take, with title and axis."""
     return 1.1 + names * max(0.24, 0.12 * lines + 0.06)

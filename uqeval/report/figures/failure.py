@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
-    """Risk over coverage at the points that a report holds."""
+    """Yield risk over coverage at the points that a report holds."""
     drawn = [line for line in lines if len(points(line.record)) > 1]
     if not drawn:
         return
@@ -35,7 +35,7 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
 
 
 def points(record: dict[str, Any]) -> list[tuple[float, float]]:
-    """(coverage, risk), both fractions, by coverage; the last is that of all pixels."""
+    """Return (coverage, risk), both fractions, by coverage; the last is that of all pixels."""
     found = [
         (float(level) / 100, risk)
         for level, risk in record.get("risk_at_coverage", {}).items()

@@ -27,7 +27,7 @@ class FrameAxis:
 
     @property
     def parts(self) -> list[tuple[str, int, int]]:
-        """Each sequence, with the place of its first frame and of the one after its last."""
+        """Return each sequence, with the place of its first frame and of the one after its last."""
         found, first = [], 0
         for name, own in groupby(self.sequences):
             last = first + len(list(own))
@@ -37,8 +37,9 @@ class FrameAxis:
 
     @property
     def ticks(self) -> dict[int, str]:
-        """Some places, evenly over each sequence and never too close, and what is written there:
-        the frame's name, less that of its sequence."""
+        """Return some places, evenly over each sequence and never too close, and what is written
+        there: the frame's name, less that of its sequence.
+        """
         shown = {place: self._number(place) for place in self._places()}
         width = max(map(len, shown.values()), default=0) + _SPACE
         apart = max(len(self.names) * width / _LETTERS, 1)

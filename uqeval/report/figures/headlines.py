@@ -18,7 +18,7 @@ _COLUMNS = 3
 
 
 def figure(families: Mapping[str, Sequence[Line]]) -> Figure | None:
-    """A panel a headline with a point a line; None where there is nothing to compare."""
+    """Return a panel a headline with a point a line; None where there is nothing to compare."""
     panels: list[tuple[Sequence[Line], str]] = []
     grid: list[tuple[Sequence[Line], str] | None] = []  # a family begins a new row
     for family, lines in families.items():

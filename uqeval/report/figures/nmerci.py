@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
-    """The curve, and the table by depth where there is one."""
+    """Yield the curve, and the table by depth where there is one."""
     drawn = holding(lines, "curve")
     said = "; ".join(
         f"{line.label}: n-MeRCI {shown(line.record['nmerci'])} at α = {line.record['alpha']:g}"

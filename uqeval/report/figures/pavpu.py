@@ -22,7 +22,7 @@ _PANELS = {
 
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
-    """The scores over the uncertainty threshold, and over the accuracy threshold."""
+    """Yield the scores over the uncertainty threshold, and over the accuracy threshold."""
     drawn = holding(lines, "curve")
     if drawn:
         said = "; ".join(
@@ -99,7 +99,7 @@ def _marks(panel: Axes, line: Line, i: int, field: str, curve: str) -> None:
 
 
 def _used(record: dict[str, Any]) -> float | None:
-    """Where the threshold in use lies between the ends of the curve."""
+    """Return where the threshold in use lies between the ends of the curve."""
     ends, used = record["curve"]["threshold"], record["uncertainty_threshold"]
     if used is None or ends[0] is None or ends[0] == ends[-1]:
         return None

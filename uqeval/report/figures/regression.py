@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
-    """Observed coverage over nominal coverage."""
+    """Yield observed coverage over nominal coverage."""
     drawn = holding(lines, "calibration")
     if not drawn:
         return

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
-    """One diagram: bars with their gaps for one line, curves for several."""
+    """Yield one diagram: bars with their gaps for one line, curves for several."""
     drawn = holding(lines, "reliability")
     if not drawn:
         return

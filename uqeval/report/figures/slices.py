@@ -22,7 +22,9 @@ _COLUMNS = 3
 
 
 def figure(families: Mapping[str, Sequence[Line]], slices: Mapping[str, Any]) -> Figure | None:
-    """A panel a headline with a point a slice and line; None where there is nothing to draw."""
+    """Return a panel a headline with a point a slice and line; None where there is nothing
+    to draw.
+    """
     slices = {name: own for name, own in slices.items() if own.get("results")}
     if not 0 < len(slices) <= MOST:
         return None

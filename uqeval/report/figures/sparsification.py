@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
-    """The curves and their oracles."""
+    """Yield the curves and their oracles."""
     drawn = holding(lines, "curve")
     if not drawn:
         return

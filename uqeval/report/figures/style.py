@@ -43,12 +43,12 @@ _RC: Any = {
 
 
 def colour(i: int) -> str:
-    """The colour of the i-th line; after the last one they begin anew with other dashes."""
+    """Return the colour of the i-th line; after the last one they begin anew with other dashes."""
     return SERIES[i % len(SERIES)]
 
 
 def dashes(i: int) -> str:
-    """The dashes of the i-th line."""
+    """Return the dashes of the i-th line."""
     return DASHES[i // len(SERIES) % len(DASHES)]
 
 
@@ -65,13 +65,13 @@ def _longest(labels: list[str]) -> int:
 
 
 def short(text: str, most: int = 24) -> str:
-    """A name that fits beside an axis."""
+    """Return a name that fits beside an axis."""
     text = printable(text)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def render(figure: Figure, form: str) -> bytes:
-    """The figure as a file: `svg`, `png` or `pdf`, on white; the same bits each time."""
+    """Return the figure as a file: `svg`, `png` or `pdf`, on white; the same bits each time."""
     import matplotlib as mpl
     from matplotlib.backend_bases import get_registered_canvas_class
     from matplotlib.figure import Figure as Canvas
@@ -96,7 +96,7 @@ def render(figure: Figure, form: str) -> bytes:
 
 
 def inline_svg(figure: Figure, targets: Collection[str] = ()) -> str:
-    """The figure as an <svg> for a page: its colours and its font are those of the page.
+    """Return the figure as an <svg> for a page: its colours and its font are those of the page.
 
     Its links lead to those of the page's `targets` that they name, or else to "worst", or are left
     out. They are for a mouse: beside the figure, the page has the same for the keyboard.
@@ -128,7 +128,7 @@ def _link(target: str, mark: str, targets: Collection[str]) -> str:
 
 
 def ramp() -> list[tuple[int, int, int]]:
-    """256 colours from dark to bright, for maps; even for the colour-blind."""
+    """Return 256 colours from dark to bright, for maps; even for the colour-blind."""
     from matplotlib import colormaps
 
     return [tuple(map(round, rgba[:3])) for rgba in (255 * colormaps["inferno"](range(256)))]

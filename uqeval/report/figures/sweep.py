@@ -17,7 +17,7 @@ _COLUMNS = 3
 
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
-    """One panel a metric that has a better direction."""
+    """Yield one panel a metric that has a better direction."""
     names = [
         name
         for name in dict.fromkeys(name for line in lines for name in line.record)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def figures(lines: list[Line]) -> Iterator[Figure]:
-    """TC_t and mIoU_t over time, and one against the other."""
+    """Yield TC_t and mIoU_t over time, and one against the other."""
     drawn = [line for line in lines if _scores(line)]
     if not drawn:
         return
@@ -61,7 +61,9 @@ def _pairs(line: Line) -> list[tuple[float, float]]:
 
 
 def _runs(line: Line, field: str) -> tuple[list[float], list[float]]:
-    """Places and values of a score, with a hole where a pair does not go on from the one before."""
+    """Return places and values of a score, with a hole where a pair does not go on from the one
+    before.
+    """
     scores = _scores(line)
     names = [item.get("name") for item in line.report.items]
     x, y = [], []
@@ -78,7 +80,7 @@ def _runs(line: Line, field: str) -> tuple[list[float], list[float]]:
 
 
 def _alone(values: Sequence[float]) -> list[int]:
-    """Places of values that no line joins to another."""
+    """Return places of values that no line joins to another."""
     known = [False, *map(math.isfinite, values), False]
     return [i for i in range(len(values)) if known[i : i + 3] == [False, True, False]]
 
