@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from uqeval.disk.leftovers import clear, hold, own_name
+from uqeval.disk.leftovers import OWNER, clear, hold, own_name, temporary
 from uqeval.errors import OutputError
+from uqeval.report.files import write
 from uqeval.stores.states_writer import StatesWriter
 
 #: Copies states beside their place for ever.
@@ -77,3 +78,24 @@ def test_a_file_of_another_machine_is_locked(tmp_path: Path, gone: int) -> None:
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     clear(tmp_path / "none" / ".r.partial")
+
+
+def test_an_output_removes_what_a_killed_run_left_beside_it(tmp_path: Path, gone: int) -> None:
+    for name in (f".a.csv.{gone}-3", f".b.csv.{gone}-3", f".a.csv.{os.getpid()}-3"):
+        (tmp_path / name).touch()
+    write(tmp_path / "a.csv", "new")
+    left = {f".b.csv.{gone}-3", f".a.csv.{os.getpid()}-3", "a.csv"}
+    assert {own.name for own in tmp_path.iterdir()} == left
+
+
+def test_temporary_folders_of_killed_runs_go(
+    tmp_path: Path, gone: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    for name in (f"uqeval-{gone}-whole", f"uqeval-{gone}-half-removed", f"uqeval-{os.getpid()}-x"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "states").touch()
+    (tmp_path / f"uqeval-{gone}-whole" / OWNER).touch()
+    with temporary() as folder:
+        assert {own.name for own in tmp_path.iterdir()} == {folder.name, f"uqeval-{os.getpid()}-x"}
+    assert not folder.exists()

@@ -189,6 +189,19 @@ def test_a_demo_begins_again_where_one_was_killed(tmp_path: Path) -> None:
         _begin(home)
 
 
+def test_a_demo_that_could_not_evaluate_everything_may_begin_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import uqeval.usecases.demo.making as module
+
+    class Unfinished:
+        status = 2
+
+    monkeypatch.setattr(module, "run_config", lambda *_, **__: Unfinished())
+    for _ in range(2):  # the second one would be refused
+        module.demo(tmp_path / "demo", items=1, samples=1, size=(16, 16))
+
+
 def test_what_the_system_refuses_names_the_file(tmp_path: Path) -> None:
     from uqeval.errors import OutputError
 

@@ -256,7 +256,8 @@ class Bench:
             injection.outcome = {0: "survived", 2: "refused"}.get(status, f"status {status}")
         if injection.kind == "KILL" and counts[_FIRED] and status != -9:
             defects.append(f"status {status} though killed")
-        if status not in (0, 2, -9, 143):
+        failed_check = case.name == "selftest" and status == 3 and _WORDS["EIO"] in told
+        if status not in (0, 2, -9, 143) and not failed_check:
             defects.append(f"status {status}: {told[-300:]}")
         if "Traceback" in told + out:
             defects.append(f"traceback: {told[-600:]}")
@@ -265,7 +266,7 @@ class Bench:
                 defects.append(f"message without the errno's text: {told!r}")
             if not any(part in told for part in _names(place)):
                 defects.append(f"message names no file: {told!r}")
-        if status not in (-9,):
+        if status != -9 and (injection.operation, injection.kind) != ("unlink", "EIO"):
             left = [own.name for own in (place / "tmp").iterdir()]
             if left:
                 defects.append(f"temporary files left: {left}")
@@ -282,7 +283,7 @@ class Bench:
                 elif status == 0:
                     defects.append(f"{name}: status 0 and no output")
                 continue
-            if case.name == "demo" and status != 0:
+            if failed_check or (case.name == "demo" and status != 0):
                 continue
             if case.name == "writer" and status != 0 and is_complete(found) is False:
                 continue  # it says so, and the next run goes on with it
@@ -308,6 +309,8 @@ class Bench:
         wanted = {own.relative_to(reference) for own in (reference / "out").rglob("*")}
         left = {own.relative_to(place) for own in (place / "out").rglob("*")} - wanted
         left = {own for own in left if own.parts[1] not in ("maps", "flow")}
+        # Python itself tries whether the temporary folder can be written, with a file of any name.
+        left |= {own.relative_to(place) for own in (place / "tmp").glob("uqeval-*")}
         if left:
             defects.append(f"left after the next run: {sorted(map(str, left))[:4]}")
 

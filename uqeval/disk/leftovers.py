@@ -13,7 +13,8 @@ import os
 import re
 import shutil
 import tempfile
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 #: Bytes of a final name that a hidden name repeats: names are limited to 255 bytes.
@@ -59,12 +60,25 @@ def temporary_folder() -> tuple[Path, int]:
     home = Path(tempfile.gettempdir())
     for folder in home.glob("uqeval-*-*"):
         match = re.match("uqeval-([0-9]{1,19})-", folder.name)
-        if match and _is_left(folder / OWNER, int(match[1])):
+        owner_file = folder / OWNER
+        place = owner_file if owner_file.exists() else folder  # its removal failed half-way
+        if match and _is_left(place, int(match[1])):
             shutil.rmtree(folder, ignore_errors=True)
     folder_path = Path(tempfile.mkdtemp(prefix=f"uqeval-{os.getpid()}-"))
     owner = os.open(folder_path / OWNER, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
     hold(owner)
     return folder_path, owner
+
+
+@contextmanager
+def temporary() -> Iterator[Path]:
+    """Yield a `temporary_folder` that is removed at the end."""
+    folder, owner = temporary_folder()
+    try:
+        yield folder
+    finally:
+        os.close(owner)
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def started(process: int) -> float | None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from uqeval.disk.files import stream_of, write_stream
+from uqeval.disk.files import resolved, stream_of, write_stream
+from uqeval.disk.leftovers import clear_beside
 from uqeval.disk.publishing import write_file
 from uqeval.errors import OutputError, cut
 
@@ -49,6 +50,7 @@ def write(path: str | Path, content: str | bytes) -> None:
         elif target.exists() and not target.is_file():  # a named pipe, a device
             target.write_bytes(data)
         else:
+            clear_beside(resolved(target))  # what a killed process has left
             write_file(target, data)
     except OSError as error:
         raise OutputError(f"{cut(path)}: cannot be written: {error.strerror or error}.") from error

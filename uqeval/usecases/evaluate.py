@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from uqeval.disk.leftovers import temporary
 from uqeval.engine.options import Progress, ResumableOptions, RunOptions, Silent
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.inputs.effects import refuse_flow_without_effect
@@ -90,8 +90,8 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
 
     began = time.perf_counter()
     if options.cut is not None and options.states is None:
-        with tempfile.TemporaryDirectory(prefix="uqeval-") as folder:
-            kept = dataclasses.replace(options, states=Path(folder) / "run.states.zip")
+        with temporary() as folder:
+            kept = dataclasses.replace(options, states=folder / "run.states.zip")
             report = run(inputs, families, kept)
             return report.model_copy(update={"states": None, "states_digest": None})
     if options.cut is not None:

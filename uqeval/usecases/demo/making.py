@@ -70,8 +70,9 @@ def demo(
     outcome = run_config(
         home / "uqeval.yaml", workers=workers, progress=progress, listener=listener or Listener()
     )
-    with refusals(home):
-        (home / _UNFINISHED).unlink()
+    if outcome.status != 2:  # everything was evaluated
+        with refusals(home):
+            (home / _UNFINISHED).unlink()
     return outcome
 
 

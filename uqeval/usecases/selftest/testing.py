@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import tempfile
 import time
 import warnings
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from uqeval.disk.leftovers import temporary
 from uqeval.usecases.selftest.record import Checks, Selftest
 
 #: The modules of the groups, in order, and what each checks.
@@ -37,7 +37,7 @@ def selftest(
     began = time.perf_counter()
     result = Selftest(versions=_versions(), platform=_platform())
     with (
-        tempfile.TemporaryDirectory(prefix="uqeval-selftest-") as folder,
+        temporary() as folder,
         warnings.catch_warnings(),
     ):
         warnings.simplefilter("ignore")
