@@ -1,7 +1,7 @@
-"""Every error that a user can cause.
+"""Errors that a user can cause.
 
-A message says what is wrong with the actual value, name and store, what was expected, and what to
-do. `uqeval.cli` turns any `UqevalError` into that message and exit status 2; all else is a bug.
+A message names the wrong value, name or store, says what was expected, and what to do. `uqeval.cli`
+prints the message of a `UqevalError` and exits with status 2. Any other exception is a bug.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-#: More of what a file or a user said is not repeated in a message.
+#: Longest text from a file or a user that a message repeats.
 _MOST = 200
 #: Control characters, those that turn the direction of what follows, and halves of characters,
 #: which UTF-8 cannot say.
@@ -21,14 +21,14 @@ _CONTROLS = re.compile(
 
 
 def printable(text: str) -> str:
-    """Return a text with its control characters spelled out, so that it is one plain line."""
+    """Return a text on one line, with its control characters escaped."""
     return _CONTROLS.sub(lambda match: match[0].encode("unicode_escape").decode(), text)
 
 
 def cut(text: object, most: int = _MOST) -> str:
-    """Return a text for a message: with its two ends only if it is longer than `most` characters.
+    """Return a text for a message; shorten a text of more than `most` characters in its middle.
 
-    For names of files and messages of libraries; values are `quoted`.
+    For names of files and for messages of libraries. For values use `quoted`.
     """
     full_text = printable(str(text))
     if len(full_text) <= most:
@@ -38,14 +38,15 @@ def cut(text: object, most: int = _MOST) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return a value for a message: in quotes, control characters spelled out, cut if too long."""
+    """Return a value for a message: in quotes, control characters escaped, shortened if long."""
     return cut(repr(value))
 
 
 class UqevalError(Exception):
-    """Base of all errors that a user can cause and mend; no message acts on a terminal.
+    """Base of all errors that a user can cause and fix.
 
-    What a file or a user said is `quoted`, `listed` or `cut` where a message is made.
+    Messages hold no control characters. Text from files or users goes through `quoted`, `listed` or
+    `cut`.
     """
 
     def __init__(self, *arguments: object) -> None:
@@ -53,20 +54,20 @@ class UqevalError(Exception):
 
 
 class UsageError(UqevalError):
-    """An option or argument cannot be honoured as given."""
+    """Invalid option or argument."""
 
 
-#: Whole numbers beyond this are no sizes or counts, and would leave 32 bits on the way.
+#: Largest size or count: the largest number of 32 bits.
 _MOST_WHOLE = 2**31 - 1
 #: Options of any size that 64 bits hold: seeds; and of any number: values that stand in the data.
 _ANY_SIZE, _ANY_NUMBER = frozenset({"seed"}), frozenset({"invalid"})
 
 
 def number_flaw(name: str, value: object) -> str | None:
-    """Return what was expected of the number that an option is set to; None for a sensible one.
+    """Return what was expected of an option's number; None for a valid number.
 
-    Whole numbers fit into 32 bits, those of a seed into 64; others are finite. What is no number,
-    and lists, are looked through.
+    Whole numbers must fit into 32 bits, seeds into 64, and other numbers must be finite. Also
+    checks the values of lists and ignores all that is not a number.
     """
     if isinstance(value, list | tuple):
         return next(
@@ -81,22 +82,22 @@ def number_flaw(name: str, value: object) -> str | None:
 
 
 def check_numbers(options: Mapping[str, Any]) -> None:
-    """Raise `UsageError` for the first option that is set to a number which no option can mean."""
+    """Raise `UsageError` for the first option whose number is not valid."""
     for name, value in options.items():
         if (flaw := number_flaw(name, value)) is not None:
             raise UsageError(f"--{name.replace('_', '-')} {flaw}")
 
 
 class StoreError(UqevalError):
-    """A store is missing, unfinished, damaged, or not of the form it should have."""
+    """Missing, unfinished or damaged store, or a store with the wrong arrays."""
 
 
 class DataError(UqevalError):
-    """A store can be read, but the values in it cannot be evaluated."""
+    """Readable store whose values cannot be evaluated."""
 
 
 class NegativeSigma(DataError):
-    """A map that stands for σ is negative; `map` is its name."""
+    """Negative value in a map of standard deviations; `map` is its name."""
 
     def __init__(self, message: str, name: str) -> None:
         super().__init__(message)
@@ -104,15 +105,15 @@ class NegativeSigma(DataError):
 
 
 class OutputError(UqevalError):
-    """A result cannot be written where it should go."""
+    """Output that cannot be written."""
 
 
 def listed(names: Iterable[object], most: int = 5) -> str:
-    """Return the first few of `names` for a message, and that there are more; cut if too long."""
+    """Return the first few of `names` for a message, and the number of the others."""
     texts = [str(name) for name in names]
     return cut(", ".join(texts[:most])) + (" …" if len(texts) > most else "")
 
 
 def number_of(count: int, noun: str) -> str:
-    """`1 item`, `12 items`."""
+    """Return a count with its noun: `1 item`, `12 items`."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,6 +1,6 @@
 """Keys of a report's results: `family[variant]@region`, and `key/part` for a part of the results.
 
-A variant or a region may hold any text, paths too: keys are taken apart here alone.
+Only this module takes keys apart: a variant or a region may hold any text, also paths.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _KEY = re.compile(
 
 @dataclass(frozen=True)
 class Key:
-    """A key, taken apart: `pavpu`, `pavpu[window=7]`, `calibration@boundary:8`, `…/temperature`."""
+    """Parts of a key: `pavpu`, `pavpu[window=7]`, `calibration@boundary:8`, `…/temperature`."""
 
     family: str
     variant: str | None = None
@@ -28,7 +28,7 @@ class Key:
     @classmethod
     @lru_cache(4096)
     def parse(cls, text: str) -> Key:
-        """Read a key; text that is none is a family of that name."""
+        """Read a key; a text of another form becomes the family."""
         match = _KEY.fullmatch(text)
         if match is None:
             return cls(text)

@@ -24,16 +24,16 @@ _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 @dataclass(frozen=True)
 class Option:
-    """The declaration of one option, beside the name, type and default of its field.
+    """Declaration of one option; its field gives the name, type and default.
 
-    `help`: one sentence, which does not repeat the default; `shown`: the default in words, where
-    its value does not say it. `panel`: its heading in `--help`. `choices`: all texts that it may
-    be. Numbers lie from `least` to `most`, and above `above` and below `below`. `several`: whether
-    several values make variants. `common`: whether the short help shows it. `flags`: its names on
-    the command line, where they are not `--name`. `list_by`: how the command line gives a list:
-    by "repeat", or as one text with "commas". `path`: whether it names a file, a folder or a store;
-    in `uqeval.yaml` such a path starts at the file. `in_file`: whether `uqeval.yaml` may set it.
-    `data`: the only kind of data that it is for: "classes", "regression" or "video".
+    `help`: one sentence, without the default. `shown`: the default in words, if its value does not
+    explain it. `panel`: its heading in `--help`. `choices`: all allowed texts. `least`, `most`,
+    `above` and `below`: the allowed range of numbers. `several`: whether several values make
+    variants. `common`: whether the short help shows it. `flags`: its names on the command line, if
+    they are not `--name`. `list_by`: how the command line gives a list: by "repeat", or as one text
+    with "commas". `path`: whether it names a file, a folder or a store; such a path in
+    `uqeval.yaml` is relative to the file. `in_file`: whether `uqeval.yaml` may set it. `data`: the
+    only kind of data that it applies to: "classes", "regression" or "video".
     """
 
     help: str
@@ -54,7 +54,7 @@ class Option:
     data: str = ""
 
     def allows(self, number: float) -> bool:
-        """Whether a number lies in its range."""
+        """Return whether a number is in the allowed range."""
         return not (
             math.isnan(number)
             or (self.least is not None and number < self.least)
@@ -64,13 +64,13 @@ class Option:
         )
 
     def in_words(self, default: Any) -> str:
-        """Its default; nothing where there is none."""
+        """Return the default in words; empty without a default."""
         if self.shown or default in (None, ()):
             return self.shown
         return ("yes" if default else "no") if isinstance(default, bool) else str(default)
 
     def help_text(self, default: Any) -> str:
-        """Its help with its default; that a flag is off goes without saying."""
+        """Return the help with the default, except for flags that are off."""
         default_text = "" if default is False else self.in_words(default)
         return (
             f"{self.help.removesuffix('.')} (default: {default_text})."
@@ -79,7 +79,7 @@ class Option:
         )
 
     def range(self) -> str:
-        """The numbers that it may be, in words: "from 1 to 10"."""
+        """Return the allowed range in words: "from 1 to 10"."""
         if self.least is not None and self.most is not None:
             return f"from {self.least:g} to {self.most:g}"
         if self.least is not None and self.below is not None:
@@ -91,12 +91,12 @@ class Option:
 
 
 def option(default: Any, help: str, **properties: Any) -> Any:
-    """A field of settings: its default, and what `Option` takes."""
+    """Return a field of settings with its default and the properties of its `Option`."""
     return dataclasses.field(default=default, metadata={"option": Option(help, **properties)})
 
 
 def definition_of(definitions: Mapping[str, Any]) -> Any:
-    """The field of settings that says whose definition they are of."""
+    """Return the field of settings that chooses among published definitions."""
     return option(
         "paper",
         "Use the definition of this paper or code: sets the other options. Repeat for variants.",
@@ -106,7 +106,7 @@ def definition_of(definitions: Mapping[str, Any]) -> Any:
 
 
 def documented(declared: type[S]) -> type[S]:
-    """A class of settings, with each option in its docstring."""
+    """Return a class of settings with all options in its docstring."""
     lines = [
         f"`{name}`: {option.help_text(default_of(declared, name))}"
         for name, option in options_of(declared).items()
@@ -116,9 +116,9 @@ def documented(declared: type[S]) -> type[S]:
 
 
 def takes(*declared: Any) -> Callable[[F], F]:
-    """Make the options of these settings keywords of a function, which gets them as `**options`.
+    """Make the options of these settings keywords of a function with `**options`.
 
-    Its signature and its docstring name them; `made` turns them into settings.
+    The signature and the docstring list them. `make_settings` turns them into settings.
     """
 
     def decorate(function: F) -> F:
@@ -145,10 +145,10 @@ def takes(*declared: Any) -> Callable[[F], F]:
 def make_settings(
     values: Mapping[str, Any], *declared: type, function: Callable[..., Any] | None = None
 ) -> tuple[Any, ...]:
-    """Return settings of each class, of the options `values` by name.
+    """Return settings of each class from option `values` by name.
 
-    Raises `UsageError` for a name that no class has; `function`: what they were given to, which has
-    keywords of its own.
+    Raises `UsageError` for a name that no class has. `function`: the function that got the values;
+    its other keywords are suggested too.
     """
     fields = {
         settings: {field.name for field in dataclasses.fields(settings)} for settings in declared
@@ -177,12 +177,13 @@ def make_settings(
 
 
 class Settings:
-    """The base of all settings, frozen dataclasses whose fields are made by `option`.
+    """Base of all settings: frozen dataclasses whose fields are made by `option`.
 
-    Raises `UsageError` for a value that its option does not allow, named as on the command line.
+    Raises `UsageError` for a value that its option does not allow; the message names the option as
+    on the command line.
     """
 
-    #: What each definition in use changes of the defaults, by its name.
+    #: Changes to the defaults by definition.
     definitions: ClassVar[Mapping[str, Mapping[str, Any]]] = {"paper": {}}
 
     def __post_init__(self) -> None:
@@ -190,7 +191,7 @@ class Settings:
 
     @classmethod
     def of(cls, **values: Any) -> Self:
-        """Settings of a definition, with what is `values` in place of its choices."""
+        """Return settings of a definition, with `values` in place of its values."""
         definition = values.get("definition", "paper")
         if definition not in cls.definitions:
             names = ", ".join(cls.definitions)
@@ -199,24 +200,24 @@ class Settings:
 
 
 def default_of(settings: Any, name: str) -> Any:
-    """The default of an option."""
+    """Return the default of an option."""
     return settings.__dataclass_fields__[name].default
 
 
 def shared_option(default: Any, help: str, **properties: Any) -> Any:
-    """A field of settings that has one value in a run, which no variant changes."""
+    """Return a field of settings that has one value per run and makes no variants."""
     return option(default, help, several=False, **properties)
 
 
 def same_option(settings: Any, name: str, default: Any = ..., **changes: Any) -> Any:
-    """A field with the option of other settings, with another default or other words."""
+    """Return a field with the option of other settings, changed as given."""
     changed = dataclasses.replace(options_of(settings)[name], **changes)
     default = default_of(settings, name) if default is ... else default
     return dataclasses.field(default=default, metadata={"option": changed})
 
 
 def options_of(settings: Any) -> dict[str, Option]:
-    """The options of a class of settings by name, those with nothing to choose left out."""
+    """Return the options of a class of settings by name, without those of only one choice."""
     return {
         field.name: field.metadata["option"]
         for field in dataclasses.fields(settings)
@@ -226,7 +227,7 @@ def options_of(settings: Any) -> dict[str, Option]:
 
 @cache
 def types_of(settings: Any) -> dict[str, tuple[type, ...]]:
-    """The types of one value of each option: (float, None's type) for `float | None`."""
+    """Return the types of one value of each option: (float, NoneType) for `float | None`."""
     hints = get_type_hints(settings)
     return {
         field.name: getattr(hints[field.name], "__args__", (hints[field.name],))
@@ -235,13 +236,13 @@ def types_of(settings: Any) -> dict[str, tuple[type, ...]]:
 
 
 def plain_type(option: Option, types: tuple[type, ...]) -> type:
-    """The type of one value as the command line reads it: a text, unless only a number fits."""
+    """Return the type that the command line reads a value as: text, unless only numbers fit."""
     numbers = [kind for kind in types if kind in (bool, int, float)]
     return str if option.choices or str in types or not numbers else numbers[0]
 
 
 def option_name(name: str) -> str:
-    """The option of a command that sets `name`."""
+    """Return the command line's name of an option."""
     return f"--{name.replace('_', '-')}"
 
 
@@ -249,7 +250,7 @@ def check(settings: Any) -> None:
     """Raise `UsageError` for the first setting that its option does not allow."""
     for field in dataclasses.fields(settings):
         value, option = getattr(settings, field.name), field.metadata.get("option")
-        # A default that is no choice leaves it to the data; a class checks its lists itself.
+        # A default outside the choices means: depends on the data. Classes check lists themselves.
         if option is None or option.list_by:
             continue
         if type(value) is not type(field.default) or value != field.default:
@@ -257,7 +258,7 @@ def check(settings: Any) -> None:
 
 
 def check_value(settings: Any, name: str, value: Any) -> None:
-    """Raise `UsageError` for a value that an option of a class of settings does not allow."""
+    """Raise `UsageError` for a value that an option does not allow."""
     option = settings.__dataclass_fields__[name].metadata["option"]
     types = types_of(settings)[name]
     if (expected := _expected(option, types, value)) is not None:
@@ -265,7 +266,7 @@ def check_value(settings: Any, name: str, value: Any) -> None:
 
 
 def _expected(option: Option, types: tuple[type, ...], value: Any) -> str | None:
-    """What a value would have to be; None for one that is it."""
+    """Return what was expected of a value; None for an allowed value."""
     if option.choices:
         return None if value in option.choices else f"one of {', '.join(option.choices)}"
     if bool in types:

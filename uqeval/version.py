@@ -1,3 +1,3 @@
-"""The version of uqeval: the only place that says it."""
+"""The version of uqeval, defined only here."""
 
 VERSION = "0.1.0"

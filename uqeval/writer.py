@@ -1,4 +1,4 @@
-"""`PredictionWriter`: from a training or test loop to a store, a sample or a batch at a time."""
+"""`PredictionWriter`: writes predictions to a store from a training or test loop."""
 
 from __future__ import annotations
 
@@ -23,25 +23,27 @@ from uqeval.stores.unfinished_store import UnfinishedStore
 
 
 class PredictionWriter:
-    """Writes class probabilities of T samples of N items into a Zarr store.
+    """Writer of class probabilities of T samples of N items into a Zarr store.
 
-    `names`: the N items in the order that the store will have; they may come in any order, and from
-    several processes. `samples` is T, `classes` C, `size` (H, W) or None where images differ in
-    size; `kind` is `probs` or `logits`.
+    `names`: the N items in the order of the store. They may arrive in any order, and from several
+    processes. `samples` is T, `classes` C. `size` is (H, W), or None if images differ in size.
+    `kind` is `probs` or `logits`.
 
-    `keep="samples"` stores the stack, as float16 unless `dtype` says otherwise. `keep="maps"`
-    stores the per-pixel maps that the metrics need (with `mean_probs`, the mean probabilities too),
-    computed from `dtype` (float32): all samples of an item, or batch, must come before the next.
+    `keep="samples"` stores the stack, as float16 unless `dtype` is another type. `keep="maps"`
+    stores the per-pixel maps that the metrics need (with `mean_probs`, also the mean
+    probabilities), computed in `dtype` (float32). All samples of an item or batch must then arrive
+    before the next.
 
-    `repeated`: "error", or "skip" what is there already, as distributed samplers' padding needs.
-    `ranks`: how many processes write into this store, all with the same settings (default: the size
-    of the initialised group of `torch.distributed`, else the environment's WORLD_SIZE, else 1).
-    `resume` goes on where an earlier job ended: items that are whole on disk are kept (see
-    `done`), others are written again; a finished store stays as it is, and `complete` is true at
-    once. `overwrite` writes beside an older store, and replaces it once complete. Both together
-    resume an unfinished store; a finished one is replaced.
+    `repeated`: "error", or "skip" samples that are already stored; padding of distributed samplers
+    needs this. `ranks`: number of processes that write into this store, all with the same settings
+    (default: the size of the initialised group of `torch.distributed`, else the environment's
+    WORLD_SIZE, else 1). `resume` continues an earlier job: complete items on disk stay (see
+    `done`), others are written again. A finished store stays as it is, and `complete` is true at
+    once. `overwrite` writes next to an older store, and replaces it when complete. Both together
+    resume an unfinished store and replace a finished one.
 
-    Raises `UsageError` for settings that make no sense, `OutputError` where nothing can be written.
+    Raises `UsageError` for settings that contradict each other, `OutputError` if nothing can be
+    written.
     """
 
     def __init__(
@@ -128,18 +130,22 @@ class PredictionWriter:
             self._draft.abandon()
 
     def add(self, name: str, values: Any, *, sample: int | None = None) -> bool:
-        """Writes one `sample` [class, y, x] of the item `name`, or all [sample, class, y, x].
+        """Write one `sample` [class, y, x] of the item `name`, or all [sample, class, y, x].
 
-        With T = 1, `sample` may be left out. False if it was there and is kept. Raises `DataError`
-        naming item and sample for values of a wrong shape, that are no probabilities (or finite
-        logits), or that were written already; `OutputError` if the disk refuses.
+        With T = 1, `sample` may be left out. Returns False if the sample is already in the store;
+        it stays unchanged. Raises `DataError` with item and sample for a wrong shape, for values
+        that are no probabilities (or no finite logits), and for samples that were written before;
+        `OutputError` if the disk fails.
         """
         index = self._place(name)
         return self._add(index, as_array(values, f"item {quoted(name)}"), sample)
 
     def add_batch(self, names: Sequence[str], values: Any, *, sample: int | None = None) -> int:
-        """Writes one `sample` of several items [item, class, y, x], or all of theirs [item, sample,
-        class, y, x]. Gives how many items it wrote; raises as `add` does."""
+        """Write one or all samples of several items; return the number of items written.
+
+        Shapes: [item, class, y, x] for one sample, [item, sample, class, y, x] for all. Raises as
+        `add`.
+        """
         indices = [self._place(name) for name in names]
         batch = as_array(values, f"batch from item {quoted(names[0])} on" if indices else "batch")
         if batch.ndim not in (4, 5) or len(batch) != len(indices):
@@ -151,9 +157,9 @@ class PredictionWriter:
         return sum(self._add(at, item, sample) for at, item in zip(indices, batch, strict=True))
 
     def add_labels(self, name: str, labels: Any) -> bool:
-        """Writes the class ids [y, x] of an item; once one item has labels, all must have them.
+        """Write the class ids [y, x] of an item; once one item has labels, all must have them.
 
-        False if they were there and are kept; raises as `add` does.
+        Returns False if the labels are already in the store; they stay unchanged. Raises as `add`.
         """
         index, description = self._place(name), f"labels of item {quoted(name)}"
         ids = as_array(labels, description)
@@ -166,21 +172,23 @@ class PredictionWriter:
         )
 
     def done(self, name: str, sample: int | None = None) -> bool:
-        """Whether all samples of an item, or one of them, are written, by whichever process."""
+        """Return whether all samples of an item, or one of them, are written by any process."""
         return self._draft.done(self._place(name), sample)
 
     @property
     def complete(self) -> bool:
-        """Whether the store was finished already when it was opened with `resume`; every `add`
-        then returns False."""
+        """Return whether the store was finished when it was opened with `resume`.
+
+        Every `add` then returns False.
+        """
         return self._draft.finished
 
     def missing(self) -> list[str]:
-        """The items whose samples (or labels, once one item has some) are not all written."""
+        """Return the items that lack samples (or labels, once one item has some)."""
         return self._draft.missing()
 
     def close(self) -> None:
-        """Marks the store complete if all of it is there, whoever wrote it.
+        """Mark the store as complete if all items are written, by any process.
 
         Raises `OutputError` if items are missing that no other process will write. The store is
         then unfinished, and no command reads it.
@@ -214,7 +222,7 @@ class PredictionWriter:
                 f"{self.samples} samples came at once, and its chunks hold them all. Give every "
                 "item's samples at once, or begin with single ones."
             )
-        # A list, so that every sample is written whatever became of the others.
+        # A list, so that all samples are written even if one was there already.
         new_samples = [
             self._draft.once(
                 f"{index}.{t}",

@@ -1,4 +1,4 @@
-"""The command line: one file a command; entry.py turns errors into messages and exit statuses."""
+"""The command line: one file per command. entry.py turns errors into messages and exit statuses."""
 
 from uqeval.cli.entry import COMMANDS, app, main
 

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _WHAT, _OUT, _HOW = "Scores", "Output", "Intervals"
 _REPLICATES = "--replicates"
-#: Between the paths of one --replicates; no path can hold it.
+#: Separates the paths of one --replicates; no path contains it.
 _BETWEEN = "\0"
 _FORMATS = ("table", "json", "csv", "markdown", "latex")
 _ENDINGS = {".csv": "csv", ".md": "markdown", ".tex": "latex"}
@@ -68,8 +68,7 @@ class CompareOptions(Settings):
     # fmt: on
 
     def check_typed(self, typed: frozenset[str]) -> None:
-        """Raise `UsageError` for options that have no effect beside others; `typed`: their names
-        on the command line."""
+        """Raise `UsageError` for options without effect; `typed`: names on the command line."""
         of_intervals = [name for name in ("ci", "draws", "seed") if name in typed]
         if not self.intervals and of_intervals:
             options = ", ".join(f"--{name}" for name in of_intervals)
@@ -80,7 +79,7 @@ class CompareOptions(Settings):
             raise UsageError(f"-o - prints JSON; give --format {self.format} alone, or -o FILE.")
 
     def choice(self) -> Choice:
-        """Return what is compared, and how."""
+        """Return which scores to compare, and how."""
         from uqeval.compare import Choice
 
         level = self.ci if self.intervals else None
@@ -91,15 +90,15 @@ class CompareOptions(Settings):
 
 
 class Command(parsing.Command):
-    """Takes `--replicates A B C`: all that stands up to the next option."""
+    """Reader of `--replicates A B C`, which takes all values up to the next option."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments, those of each --replicates as one."""
+        """Read the arguments; the values of each --replicates become one value."""
         return super().parse_args(ctx, gathered(args))
 
 
 def gathered(args: list[str]) -> list[str]:
-    """The arguments with the values of each --replicates joined to one."""
+    """Return the arguments with the values of each --replicates joined."""
     end = args.index("--") if "--" in args else len(args)
     paths: list[str] = []
     open_ = False
@@ -192,7 +191,7 @@ def _show(comparison: Comparison) -> None:
 
 
 def _waiting(quiet: bool) -> AbstractContextManager[object]:
-    """A sign of life on a terminal."""
+    """Return a status line for a terminal; nothing elsewhere."""
     if quiet or not sys.stderr.isatty():
         return nullcontext()
     from rich.console import Console

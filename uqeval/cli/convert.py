@@ -1,4 +1,4 @@
-"""`uqeval convert`: `.npy`, `.npz`, folders of arrays or PNGs, other Zarr stores → a store."""
+"""`uqeval convert`: arrays, folders of arrays or PNGs, and other Zarr stores to a checked store."""
 
 from __future__ import annotations
 

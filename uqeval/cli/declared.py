@@ -14,18 +14,19 @@ from uqeval.cli.shared import Shared, given, shared_options
 from uqeval.settings import Option, default_of, option_name, options_of, plain_type, types_of
 
 Command: TypeAlias = Callable[..., None]
-#: Order and defaults are for help alone; values come by name.
+#: Values come by name; order and defaults matter only for help.
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY
 
 
 def with_options(
     *shared: str, of: Any = None, form: Literal["object", "values", "given"] = "object"
 ) -> Callable[..., Command]:
-    """Add to a command the options of the settings `of`, then the shared ones named.
+    """Add to a command the options of the settings `of`, then the `shared` options.
 
-    The command gets a `Shared` as `shared`, if it has that parameter, and `settings`: an object of
-    the class `of`; or a dict for settings of which `uqeval.yaml` may say a part: of all values
-    ("values"), or of those on the command line ("given").
+    The command gets a `Shared` as `shared`, if it has that parameter, and `settings`. `form` of
+    `settings`: "object" is an object of the class `of`, "values" a dict of all values, and "given"
+    a dict of the values on the command line. The dicts serve commands that take other values from
+    `uqeval.yaml`.
     """
 
     def decorate(declared: Command) -> Command:
@@ -68,7 +69,7 @@ def _settings(of: Any, values: dict[str, Any], form: str) -> Any:
 
 
 def _plain(settings: Any, name: str, value: Any) -> Any:
-    """The value of an option as its settings take it: choices by their text, lists as such."""
+    """Return an option's value as its settings take it: choices as text, lists as lists."""
     option = options_of(settings)[name]
     if value is None or (value == [] and option.list_by):
         return default_of(settings, name)
@@ -77,14 +78,16 @@ def _plain(settings: Any, name: str, value: Any) -> Any:
 
 
 def _absent(settings: Any, name: str) -> Any:
-    """The value of an option that was not given: None, or False of a flag without an opposite."""
+    """Return the value of an option that is not given: None, or False for a plain flag."""
     flag = bool in types_of(settings)[name] and default_of(settings, name) is False
     return False if flag else None
 
 
 def _parameter(settings: Any, name: str, absent: bool = False) -> inspect.Parameter:
-    """Return the parameter of a command that Typer reads as the option; `absent`: with None in
-    place of its default, to tell whether it was given."""
+    """Return the parameter of a command from which Typer makes the option.
+
+    `absent`: with the default None, which shows whether the option was given.
+    """
     option, types = options_of(settings)[name], types_of(settings)[name]
     declared = default_of(settings, name)
     kind: Any = _enum(name, option.choices) if option.choices else plain_type(option, types)
@@ -105,7 +108,7 @@ def _enum(name: str, choices: Iterable[str]) -> Any:
 
 
 def _flags(name: str, option: Option, kind: Any, declared: Any) -> list[str]:
-    """The names of an option on the command line; none where Typer makes the right one."""
+    """Return an option's names on the command line; none if Typer derives the right name."""
     if option.flags:
         return list(option.flags)
     flag = option_name(name)
@@ -115,8 +118,8 @@ def _flags(name: str, option: Option, kind: Any, declared: Any) -> list[str]:
 
 
 def _signed(function: Command, like: Command, parameters: list[inspect.Parameter]) -> Command:
-    """The function with these `parameters`, and with the name and the text of another."""
-    # Typer reads both: parameters and their defaults here, what they mean from the annotations.
+    """Return the function with these `parameters`, and the name and docstring of `like`."""
+    # Typer reads names and defaults from the signature, and options from the annotations.
     function.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     function.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     function.__name__, function.__doc__ = like.__name__, like.__doc__
@@ -124,7 +127,7 @@ def _signed(function: Command, like: Command, parameters: list[inspect.Parameter
 
 
 def _parameters_of(function: Command) -> dict[str, inspect.Parameter]:
-    """The parameters of a function by name, with what their annotations mean."""
+    """Return the parameters of a function by name, with evaluated annotations."""
     hints = get_type_hints(function, include_extras=True)
     parameters = inspect.signature(function).parameters
     return {

@@ -1,4 +1,4 @@
-"""`uqeval demo`: make small stores, run everything on them, leave the reports."""
+"""`uqeval demo`: create small stores, evaluate them, and write reports."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The command line: its commands, errors as messages, and exit statuses.
 
-0 done; 1 a gate failed, and nothing else; 2 could not do it; 3 a bug, with its traceback;
-130 interrupted; 141 the reader of stdout went away before all was written; 143 terminated.
+0 done; 1 only the gate failed; 2 an error that the user can fix; 3 a bug, with its traceback;
+130 interrupted; 141 the reader of stdout closed it too early; 143 terminated.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from uqeval.disk.locks import release_all
 from uqeval.errors import UqevalError, cut, quoted
 from uqeval.version import VERSION
 
-#: In the order in which help lists them, with the first line of their help, so that the list loads
-#: none. Each is in the module of its name; where there is none, it is a family's, which
-#: `evaluating.command_of` makes.
+#: Commands in the order of help, with the first line of their help, so that the list loads no
+#: command. A command is in the module of its name. Without such a module it belongs to a metric
+#: family, and `evaluating.command_of` makes it.
 COMMANDS = {
     "run": "Evaluate everything, with one read per store: reports, one page, and the gate's "
     "verdict.",
@@ -67,13 +67,13 @@ COMMANDS = {
 }
 
 
-#: What Typer raises for wrong arguments; newer versions hold a copy of click, older ones use it.
+#: Typer's error for wrong arguments: newer versions contain a copy of click, older ones import it.
 _Mistake: Any = typer.BadParameter.__mro__[1]
 
 
 @contextmanager
 def _short_mistakes() -> Iterator[None]:
-    """Shorten what a message of Typer repeats of the command line."""
+    """Shorten the text of the command line that Typer's messages repeat."""
     try:
         yield
     except _Mistake as error:
@@ -82,25 +82,25 @@ def _short_mistakes() -> Iterator[None]:
 
 
 def _command(name: str) -> tuple[Callable[..., None], Any]:
-    """The function of a command, and what reads its arguments."""
+    """Return the function of a command, and the class that reads its arguments."""
     if find_spec(f"uqeval.cli.{name}") is None:
         from uqeval.cli.evaluating import command_of
 
         return command_of(name), Command
     module = import_module(f"uqeval.cli.{name}")
-    # A module has a `Command` where arguments are not read as in all others.
+    # A module with another way of reading arguments has its own `Command`.
     return getattr(module, name), getattr(module, "Command", Command)
 
 
 class _Commands(TyperGroup):
-    """The commands; a module is loaded when its command is asked for, so that each starts soon."""
+    """Group of commands; it loads a module only for its command, so that each starts fast."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """Their names."""
+        """Return the names of the commands."""
         return list(COMMANDS)
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """One of them, or None."""
+        """Return a command by name; None for an unknown name."""
         if cmd_name in COMMANDS and cmd_name not in self.commands:
             single_app = typer.Typer(add_completion=False)
             function, read_by = _command(cmd_name)
@@ -109,7 +109,7 @@ class _Commands(TyperGroup):
         return self.commands.get(cmd_name)
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The one that is asked for; of one that is not there, what may be meant."""
+        """Return the requested command; suggest a similar name for an unknown one."""
         args = replace_command(args)
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             from difflib import get_close_matches
@@ -119,17 +119,17 @@ class _Commands(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def make_context(self, *arguments: Any, **options: Any) -> Any:
-        """Read the arguments before the command; a mistake is told as all messages are."""
+        """Read the arguments before the command; shorten messages about them."""
         with _short_mistakes():
             return super().make_context(*arguments, **options)
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; a mistake in its arguments is told as all messages are."""
+        """Run the command; shorten messages about its arguments."""
         with _short_mistakes():
             return super().invoke(ctx)
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """The list of them."""
+        """Write the list of commands."""
         loaded = self.commands
         self.commands = {name: TyperCommand(name, help=line) for name, line in COMMANDS.items()}
         try:
@@ -164,8 +164,8 @@ def _root(
 
 
 def main() -> None:
-    """Run the command line; the process ends with one of the statuses above."""
-    # Threads are uqeval's own: those of NumPy's library beside them only wait for each other.
+    """Run the command line, and end the process with one of the statuses above."""
+    # uqeval has its own threads; additional threads of NumPy's library would compete with them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     ended: list[int] = []
     atexit.register(_leave, ended)  # the first to be registered is the last to be called
@@ -240,14 +240,14 @@ def _run() -> None:
 
 
 def _came_of(error: BaseException | None, kind: type[BaseException]) -> bool:
-    """Whether `error` is a `kind`, or was raised because of one."""
+    """Return whether `error` is a `kind`, or was raised because of one."""
     while error is not None and not isinstance(error, kind):
         error = error.__cause__ or error.__context__
     return error is not None
 
 
 def _end_without_output(leaving: SystemExit) -> None:
-    """Exit with an error where some output has not arrived and the work has no error of its own."""
+    """Exit with an error status if output was lost and the work itself succeeded."""
     broken = _came_of(leaving, BrokenPipeError)  # then the status is that of Typer or Rich
     if leaving.code and not broken:
         return
@@ -259,16 +259,17 @@ def _end_without_output(leaving: SystemExit) -> None:
 
 
 def _notes(error: BaseException | None) -> str:
-    """What was noted on an error, or on one that it was raised because of."""
+    """Return the notes of an error, or of the error that caused it."""
     while error is not None and not getattr(error, "__notes__", ()):
         error = error.__cause__ or error.__context__
     return "".join(f" {note}" for note in getattr(error, "__notes__", ()))
 
 
 def _deliver_again(ignored: Any) -> None:
-    """Send a signal again that came in a destructor, where Python prints its exception and goes on.
+    """Send a signal again if its exception was raised in a destructor.
 
-    From another thread and a little later: this is still inside of the destructor.
+    Python prints exceptions of destructors and continues. The signal comes from another thread and
+    a little later, because the destructor is still running here.
     """
     error = ignored.exc_value
     code = error.code if isinstance(error, SystemExit) else 128 + signal.SIGINT
@@ -282,5 +283,5 @@ def _deliver_again(ignored: Any) -> None:
 
 
 def _terminated(number: int, frame: FrameType | None) -> None:
-    # As an exception, so that temporary files are removed on the way out.
+    # An exception lets all callers remove their temporary files.
     raise SystemExit(128 + number)

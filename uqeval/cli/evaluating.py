@@ -1,4 +1,4 @@
-"""The commands of families: paths, the family's options, shared options, one call of `evaluate`."""
+"""Commands of metric families: paths, the family's and shared options, one `evaluate` call."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ALL = (*o.OUTPUTS, "store", *o.INPUTS, *o.CUTS, "resume", *o.RUNNING)
 
 
 def shared_by(*kinds: str) -> list[str]:
-    """The shared options of what evaluates data of these `kinds`."""
+    """Return the shared options of commands that evaluate data of these `kinds`."""
     only = {name: option.data for name, option in options_of(InputOptions).items() if option.data}
     return [name for name in _ALL if only.get(name, kinds[0]) in kinds]
 
@@ -56,10 +56,11 @@ def of_family(name: str, *shared: str) -> Callable[..., Callable[..., None]]:
 def evaluated(
     command: str, shared: Shared, data: dict[str, Any], settings: dict[str, Any], needs: str
 ) -> None:
-    """Evaluate one family and deliver the report: what all commands of families end with.
+    """Evaluate one family and deliver the report; the last step of each family's command.
 
-    `data` and `settings` are what was given, by the names that `uqeval.evaluate` and the family
-    have for it; without data, those of `uqeval.yaml`, else an error of what the command `needs`.
+    `data` and `settings`: the given values, named as in `uqeval.evaluate` and in the family's
+    settings. Without data, the values of `uqeval.yaml` apply. `needs`: the arguments that the error
+    message asks for if there is no such file.
     """
     from uqeval.cli.finish import deliver, states_path
     from uqeval.cli.progress import progress_for
@@ -78,9 +79,10 @@ def completed(
     command: str, shared: Shared, data: dict[str, Any], settings: dict[str, Any], needs: str,
     *outputs: str | None,
 ) -> tuple[dict[str, Any], dict[str, Any]]:  # fmt: skip
-    """Data with the shared options, and settings; of `uqeval.yaml` where no data are given.
+    """Return data with the shared options, and settings; without data, those of `uqeval.yaml`.
 
-    Fails now, not after the work, where `outputs`, or those of the shared options, cannot be.
+    Raises `UsageError` now, not after the work, if `outputs` or the shared outputs cannot be
+    written.
     """
     from uqeval.cli.finish import check_outputs, refuse_other_format
     from uqeval.cli.from_file import from_file, over
@@ -109,5 +111,5 @@ def completed(
 
 
 def read_by(request: dict[str, Any]) -> list[Any]:
-    """Return all that is read: paths, and lists of paths."""
+    """Return all paths and lists of paths that a request reads."""
     return [request[name] for name in _PATHS if request.get(name) is not None]

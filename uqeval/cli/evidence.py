@@ -1,4 +1,4 @@
-"""`uqeval evidence`: the files that a safety case needs."""
+"""`uqeval evidence`: collect the files for a safety case."""
 
 from __future__ import annotations
 

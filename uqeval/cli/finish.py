@@ -1,4 +1,4 @@
-"""What every evaluating command does with its report."""
+"""Steps that every evaluating command does with its report."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
 
 def states_path(shared: Shared) -> str | None:
-    """Where the per-item tallies go; says so if an interrupted run has left some that are lost.
+    """Return the path of the per-item tallies; warn about lost tallies of an interrupted run.
 
-    Raises `UsageError` where there is no report to lie beside.
+    Raises `UsageError` without a report file to put them next to.
     """
     path = _path_of_states(shared.output, shared.states)
     if shared.resume and path is None:
@@ -49,12 +49,12 @@ def _path_of_states(output: str | None, states: bool | None) -> str | None:
 
 
 def _lies_beside(path: Path) -> bool:
-    """Whether a file can lie beside an output: not beside /dev/stdout, or a named pipe."""
+    """Return whether a file can lie next to an output: not next to /dev/stdout or a named pipe."""
     return stream_of(path) is None and (path.is_file() or not path.exists())
 
 
 def refuse_other_format(shared: Shared) -> None:
-    """Raise `UsageError` for a --format that cannot be printed where an output takes stdout."""
+    """Raise `UsageError` for a --format that conflicts with an output on stdout."""
     for option, path, printed in (("-o", shared.output, "json"), ("--csv", shared.csv, "csv")):
         if path == "-" and "format" in shared.typed and shared.format != printed:
             raise UsageError(
@@ -91,7 +91,7 @@ def check_outputs(*paths: str | None, inputs: Sequence[Any] = ()) -> None:
 
 
 def tell_reused(report: Report) -> None:
-    """Say how many items an earlier run had counted."""
+    """Print how many items come from the results of an earlier run."""
     if reused := report.timing.get("items_reused"):
         tell(
             f"uqeval: {reused} of {len(report.items)} items are as they were when an earlier run "
@@ -100,7 +100,7 @@ def tell_reused(report: Report) -> None:
 
 
 def _write_report(output: str, report: Report) -> None:
-    """Write a report whose states are in place; if that fails, put the older states back.
+    """Write a report after its states; if that fails, restore the older states.
 
     Raises `OutputError`.
     """
@@ -118,7 +118,7 @@ def _write_report(output: str, report: Report) -> None:
 
 
 def deliver(report: Report, shared: Shared) -> None:
-    """Write the files, print what was asked for, and warn on stderr."""
+    """Write the files, print the requested output, and warn on stderr."""
     from rich.console import Console
 
     from uqeval.report import csv as csv_writer

@@ -1,4 +1,4 @@
-"""What `uqeval.yaml` in the working folder says to a command that is given no paths."""
+"""Requests from `uqeval.yaml` in the working folder, for commands without paths."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from uqeval.statistics.options import CutOptions
 if TYPE_CHECKING:
     from uqeval.config import Config, Store
 
-#: The kinds of data of commands that are no family's.
+#: Kinds of data of commands that belong to no metric family.
 _OF_OTHERS = {"sweep": ("classes", "regression"), "reduce": ("classes",)}
-#: Commands that read a store's reference, and those that are nothing without.
+#: Commands that read a store's reference, and those that require it.
 _COMPARE, _NEED_REFERENCE = ("divergence", "sweep"), ("divergence",)
 
 
 @dataclass(frozen=True)
 class StoreRequest:
-    """What the file says of a store, by the names that `uqeval.evaluate` has for it.
+    """Request of the file for one store, with the names of `uqeval.evaluate`.
 
-    `data`: the store and how it is read; `settings`: the options of the command; `everywhere`:
-    those that hold for all stores.
+    `data`: the store and how to read it; `settings`: the options of the command; `everywhere`: the
+    options for all stores.
     """
 
     data: dict[str, Any]
@@ -37,9 +37,9 @@ class StoreRequest:
 def over(
     file_options: Mapping[str, Any], options: Mapping[str, Any], typed: Set[str]
 ) -> dict[str, Any]:
-    """Options of the file, and over them those that were typed; defaults give way to both."""
+    """Return defaults, replaced by options of the file, replaced by options on the command line."""
     merged = dict(file_options)
-    if "slices" in typed:  # its columns are not those of the file's table
+    if "slices" in typed:  # another table, whose columns differ
         merged.pop("slice_by", None)
         merged.pop("group_by", None)
     return {**options, **merged, **{name: options[name] for name in options.keys() & typed}}
@@ -48,10 +48,11 @@ def over(
 def from_file(
     command: str, needs: str, store_name: str | None, quiet: bool = False
 ) -> StoreRequest:
-    """What the file says to `command`.
+    """Return the request of the file for `command`.
 
-    Of the store `store_name`, else of the only one that asks for the command, or that it can
-    evaluate. Raises `UsageError`, without a file with what the command `needs`.
+    Takes the store `store_name`, else the only store that requests the command, else the only store
+    that it can evaluate. Raises `UsageError`; without a file, the message asks for what the command
+    `needs`.
     """
     from uqeval.config import FILE
 
@@ -84,8 +85,9 @@ def from_file(
 
 
 def looked_at(needs: str, store_names: Sequence[str]) -> tuple[dict[str, StoreRequest], list[str]]:
-    """What the file says of its stores to look at (of those `store_names`, else of all), by name;
-    and the names of the others, which are videos. Raises `UsageError` where none is left.
+    """Return the requests for stores to inspect, and the names of stores that are videos.
+
+    Inspects `store_names`, or all stores. Raises `UsageError` if no store remains.
     """
     from uqeval.config import FILE
 
@@ -107,7 +109,7 @@ def looked_at(needs: str, store_names: Sequence[str]) -> tuple[dict[str, StoreRe
 
 
 def _config(needs: str, store_names: Sequence[str], quiet: bool = False) -> Config:
-    """The file, which has the stores `store_names`. Raises `UsageError`."""
+    """Load the file and check that it has the stores `store_names`. Raises `UsageError`."""
     from uqeval.config import FILE, load_config
 
     if not Path(FILE).is_file():
@@ -124,21 +126,21 @@ def _config(needs: str, store_names: Sequence[str], quiet: bool = False) -> Conf
 
 
 def _kinds(command: str) -> tuple[str, ...]:
-    """The kinds of data that a command evaluates."""
+    """Return the kinds of data that a command evaluates."""
     from uqeval.metrics import FAMILIES
 
     return _OF_OTHERS.get(command) or FAMILIES[command].kinds
 
 
 def _fits(command: str, store: Store) -> bool:
-    """Whether a command can evaluate a store that does not ask for it."""
+    """Return whether a command can evaluate a store that does not request it."""
     if command in _NEED_REFERENCE and store.reference is None:
         return False
     return _kind(store) in _kinds(command)
 
 
 def _kind(store: Store) -> str:
-    """The kind of a store's data, from the file or from what the store holds."""
+    """Return the kind of a store's data, from the file or from the store itself."""
     if store.data is not None:
         return store.data
     from uqeval.inputs.common import open_predictions
@@ -151,6 +153,6 @@ def _kind(store: Store) -> str:
 
 
 def _everywhere(config: Config) -> dict[str, Any]:
-    """The options of the file that hold for all stores."""
+    """Return the options of the file for all stores."""
     options: dict[str, Any] = config.settings_from_file(CutOptions)
     return options | config.settings_from_file(MachineOptions)

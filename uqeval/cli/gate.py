@@ -1,4 +1,4 @@
-"""`uqeval gate`: verdicts on reports, and an exit status for CI."""
+"""`uqeval gate`: check reports against rules, with an exit status for CI."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _OUT, _CI = "Output", "Continuous integration"
 
-#: GitHub drops a job summary that is larger.
+#: Largest job summary that GitHub accepts, in bytes.
 _MOST_SUMMARY = 1 << 20
 
 
@@ -119,7 +119,7 @@ def gate(
 
 
 def _deliver(texts: _Texts, settings: GateOptions) -> None:
-    """Write the files, and print what was asked for."""
+    """Write the files, and print the requested output."""
     outputs = (
         (settings.output, texts.json), (settings.junit, texts.junit),
         (settings.markdown, texts.markdown),
@@ -133,7 +133,7 @@ def _deliver(texts: _Texts, settings: GateOptions) -> None:
 
 
 def tell_not_evaluated(judgement: Judgement) -> None:
-    """Print, also where all else is quiet, which rules could not be judged and why."""
+    """Print which rules could not be judged and why, even with -q."""
     for lost in judgement.not_evaluated:
         place = f"{lost.rule.file}:{lost.rule.line}: {lost.address}"
         tell(f"uqeval: {place}: not evaluated: {lost.why}")
@@ -175,7 +175,7 @@ def _write(outputs: _Outputs) -> None:
 
 
 def _print(texts: _Texts, outputs: _Outputs, settings: GateOptions) -> None:
-    """Print what goes to stdout: an output, else the format."""
+    """Print the output of -o -, else the verdicts in the requested format."""
     to_stdout = [text for path, text in outputs if path == "-"]
     forms = {"json": texts.json, "markdown": texts.markdown}
     if to_stdout or settings.format in forms:
@@ -185,7 +185,7 @@ def _print(texts: _Texts, outputs: _Outputs, settings: GateOptions) -> None:
 
 
 def _default_rules() -> str:
-    """The rules of the working folder."""
+    """Return the rules file of the working folder."""
     from uqeval.config import FILE
 
     if not Path(FILE).is_file():

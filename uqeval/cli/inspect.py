@@ -1,4 +1,4 @@
-"""`uqeval inspect`: what is in a store, whether it is sound, what it would cost to evaluate."""
+"""`uqeval inspect`: check a store before it is evaluated, and estimate the cost."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uqeval.usecases.inspect import Inspection
 
 
-#: Names of classes that are shown; JSON has all.
+#: Number of class names in the table; JSON has all.
 _CLASSES = 40
 
 
@@ -87,7 +87,7 @@ def inspect(
 def _of_file(
     options: dict[str, Any], full: bool, shared: Shared, store_names: Sequence[str]
 ) -> dict[str, Inspection]:
-    """What is found of the stores of uqeval.yaml; one that cannot be opened hides no other."""
+    """Return the inspections of the stores of uqeval.yaml, and the errors of the others."""
     from uqeval.cli.from_file import looked_at, over
     from uqeval.usecases.inspect import Inspection
 
@@ -115,7 +115,7 @@ def _looked(request: dict[str, Any], full: bool, shared: Shared) -> Inspection:
 
 
 def _first(names: Sequence[object], most: int) -> str:
-    """Return the first of many names, each cut if too long, and that there are more."""
+    """Return the first few of many names, each shortened, and the number of the others."""
     return ", ".join(map(cut, names[:most])) + (" …" if len(names) > most else "")
 
 

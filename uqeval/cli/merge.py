@@ -1,4 +1,4 @@
-"""`uqeval merge`: saved states of parts of a run, or of several runs, to one report."""
+"""`uqeval merge`: join the saved states of shards or of several runs into one report."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def merge(
 
 
 def _files(parts: list[str]) -> list[Path]:
-    """Return what is read: of a folder its reports and states, of a report its states too."""
+    """Return all files that are read: reports and their states, also those of folders."""
     from uqeval.usecases.merge import SUFFIX
 
     paths: list[Path] = []

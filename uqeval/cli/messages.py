@@ -1,4 +1,4 @@
-"""Messages to the user: lines on stderr."""
+"""Messages to the user on stderr."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from uqeval.errors import printable
 
 
 def tell(text: str) -> None:
-    """Print one line on stderr, which cannot act on the terminal."""
+    """Print one line on stderr, without control characters."""
     typer.echo(printable(text), err=True)
 
 
 def silence() -> None:
-    """Keep Python, NumPy, Zarr and OpenCV from writing to stderr, which is for messages of uqeval.
+    """Keep Python, NumPy, Zarr and OpenCV from writing to stderr.
 
-    `python -W …` and PYTHONWARNINGS are obeyed: who gives them wants to see warnings.
+    `python -W …` and PYTHONWARNINGS still show warnings.
     """
     import logging
     import os
@@ -33,7 +33,7 @@ def silence() -> None:
 
 
 def warn(texts: Iterable[str], quiet: bool) -> None:
-    """Print what one should know of what was done, unless all is to be quiet."""
+    """Print warnings, unless `quiet`."""
     if not quiet:
         for text in texts:
             tell(f"warning: {text}")

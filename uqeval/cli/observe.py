@@ -1,4 +1,4 @@
-"""`uqeval observe`: temporal consistency online, one JSON line a frame."""
+"""`uqeval observe`: temporal consistency online, one JSON line per frame."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class ObserveOptions(Settings):
         )
 
     def alarm_below(self) -> float | None:
-        """Return the TC below which a frame raises an alarm: given, or from a report."""
+        """Return the TC below which a frame raises an alarm: a number, or from a report."""
         if self.alarm_from is None:
             return self.alarm
         from uqeval.report.schema import Report
@@ -145,7 +145,7 @@ def observe(
 def _observed(
     live: Live, settings: TemporalSettings, alarm: float | None, limit: int | None
 ) -> Iterator[dict[str, Any]]:
-    """The line of each frame, as it comes."""
+    """Yield the JSON line of each new frame."""
     from uqeval.maps.names import void_of
     from uqeval.usecases.observe import TemporalObserver
 
@@ -169,13 +169,13 @@ def _observed(
 
 @contextmanager
 def _lines(output: str | None) -> Iterator[list[IO[str]]]:
-    """Where the lines go: stdout, and the file that is asked for."""
+    """Yield the outputs for the lines: stdout, and the file of -o."""
     if output is None or output == "-":
         yield [sys.stdout]
         return
     stream = stream_of(output)
     try:
-        # A descriptor of its own: what is there already stays, as after >>.
+        # Append to an existing output, as the shell's >> does.
         descriptor = output if stream is None else os.dup(stream)
         file = open(descriptor, "w", encoding="utf-8")  # noqa: SIM115, PTH123 - closed below
     except OSError as error:
@@ -196,7 +196,7 @@ def _print(text: str, streams: list[IO[str]]) -> None:
 
 @contextmanager
 def _writing(destination: object) -> Iterator[None]:
-    """Turn an `OSError` into an `OutputError` that says where; not of a reader that has gone."""
+    """Turn an `OSError` into an `OutputError` that names the output, except a closed pipe."""
     try:
         yield
     except BrokenPipeError:
@@ -205,12 +205,12 @@ def _writing(destination: object) -> Iterator[None]:
         raise OutputError(f"{destination}: cannot be written: {error.strerror}.") from error
 
 
-#: The interval of the summary is of the last pairs, this many or up to twice as many.
+#: The interval of the summary covers the last pairs: between this number and twice as many.
 _MOST_PAIRS = 1 << 17
 
 
 class _Summary:
-    """What all lines say together; keeps a bounded number of values."""
+    """Summary of all lines, from a bounded number of values."""
 
     def __init__(self, alarm: float | None) -> None:
         self._alarm = alarm
@@ -237,7 +237,7 @@ class _Summary:
 
     @contextmanager
     def printed(self, quiet: bool) -> Iterator[None]:
-        """Tell it at the end, however it comes; not where the reader of the lines has gone."""
+        """Print the summary at the end, also after an error; not if stdout was closed."""
         try:
             yield
         except BrokenPipeError:

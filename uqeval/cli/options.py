@@ -39,23 +39,23 @@ TargetPaths = Annotated[
 ]
 
 
-#: Where a report goes, and what is printed.
+#: Outputs and their format.
 OUTPUTS = ("output", "csv", "format", "states", "quiet")
-#: Which inputs are read and how, for data of every kind but video.
+#: How inputs other than video are read.
 INPUTS = tuple(n for n, option in options_of(InputOptions).items() if option.data != "video")
-#: The same without what concerns items and targets: how any store is read.
+#: The same without options of items and targets.
 READING = tuple(
     n for n in INPUTS
     if n not in ("class_names", "nan_samples", "invalid", "limit", "part", "region", "map_cache")
 )  # fmt: skip
-#: What is computed from the states.
+#: Intervals and slices, which are computed from the states.
 CUTS = tuple(options_of(CutOptions))
-#: How the machine is used.
+#: Threads, memory and resuming.
 RUNNING = tuple(options_of(MachineOptions))
 
 
 def data_of(paths: list[str] | None) -> dict[str, Any]:
-    """Predictions and labels as `uqeval.evaluate` takes them; nothing where there are no paths."""
+    """Return predictions and labels as `uqeval.evaluate` takes them; empty without paths."""
     if not paths:
         return {}
     predictions, labels = split_paths(paths)
@@ -127,7 +127,7 @@ def _predictions_of(stores: Sequence[Contents]) -> bool:
 
 
 def _how_to_pack(stores: Sequence[Contents]) -> str:
-    """A hint for mean and standard deviation in files of their own, or for a lost item axis."""
+    """Return a hint for separate files of mean and standard deviation, or a lost item axis."""
     loose = [store for store in stores if _noun(store) == "targets" and _is_loose(store.path)]
     if not loose:
         return ""
@@ -149,7 +149,7 @@ def _how_to_pack(stores: Sequence[Contents]) -> str:
 
 
 def _is_loose(path: str) -> bool:
-    """Whether a path is a .npy file, or a folder of such."""
+    """Return whether a path is a .npy file, or a folder of such files."""
     from pathlib import Path
 
     return path.endswith(".npy") or any(Path(path).glob("*.npy"))

@@ -1,4 +1,4 @@
-"""What is shown of a run over stores: each as it is done, then the verdict and the files."""
+"""Output of a run over stores: each store's headline scores, the verdict, and the files."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from uqeval.usecases.run import Listener, Outcome
 
 
 class OutcomePrinter(Listener):
-    """Prints the headlines of each store to stdout; what went wrong to stderr."""
+    """Printer of each store's headline scores on stdout, and of errors on stderr."""
 
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet
 
     def done(self, name: str, report: Report) -> None:
-        """Print what it cost and its scores."""
+        """Print the cost of a store and its scores."""
         from rich.console import Console
 
         from uqeval.report.headline_tables import headline_table
@@ -35,22 +35,22 @@ class OutcomePrinter(Listener):
             print_table(table, console())
 
     def failed(self, name: str, reason: str) -> None:
-        """Print why, also where all else is quiet."""
+        """Print the error of a store, even with -q."""
         tell(f"uqeval: {name}: {reason}")
 
     def warned(self, text: str) -> None:
-        """Print which rule cannot be judged, also where all else is quiet."""
+        """Print which rule cannot be judged, even with -q."""
         tell(f"uqeval: {text}")
 
 
 def _read_off(report: Report) -> str:
-    """What reading off the states took beside the run."""
+    """Return the times of intervals and slices in words."""
     parts = {step: report.timing.get(f"{step}_seconds") for step in ("intervals", "slices")}
     return "".join(f", {step} {took:.1f} s" for step, took in parts.items() if took is not None)
 
 
 def finish(outcome: Outcome, quiet: bool) -> None:
-    """Print the verdict, what went wrong, and in the last line which files were left."""
+    """Print the verdict, the errors, and in the last line the written files."""
     if outcome.judgement is not None and not quiet:
         from uqeval.cli.gate import show
 

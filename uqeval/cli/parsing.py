@@ -1,7 +1,7 @@
-"""How a command reads its arguments and shows its help.
+"""Reading of a command's arguments, and its help.
 
-As Typer does, but mistakes say the value that was given, and the help of a command of many options
-shows those that matter; `--help-all` shows the rest.
+Works as Typer, with two differences. Messages repeat the wrong value. The help of a command with
+many options shows the common ones; `--help-all` shows all.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from uqeval.cli.messages import tell
 from uqeval.disk.json import content_of
 from uqeval.errors import number_flaw, quoted
 
-#: What asks for all options.
+#: Option that shows the help of all options.
 _HELP_ALL = "--help-all"
-#: A command of more options than this shows these of its own, and the common ones of its family.
+#: With more options than this, the short help shows only the common ones.
 _MANY = 20
 _COMMON = frozenset({
     "output", "csv", "ci", "slices", "memory", "baseline", "against", "gallery", "gate", "labels",
@@ -27,12 +27,12 @@ _COMMON = frozenset({
 
 
 class Command(TyperCommand):
-    """A command whose messages of wrong values are those of the rest of uqeval."""
+    """Typer command with the messages and the help of uqeval."""
 
     _shows_all = False
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
-        """Show the help, without the options that few need unless all are asked for."""
+        """Write the help; without --help-all, leave out rare options."""
         rare = [] if self._shows_all else self._rare_options()
         for parameter in rare:
             parameter.hidden = True
@@ -46,7 +46,7 @@ class Command(TyperCommand):
                 parameter.hidden = False
 
     def _rare_options(self) -> list[Any]:
-        """The options that the short help leaves out."""
+        """Return the options that the short help leaves out."""
         from uqeval.metrics import FAMILIES
         from uqeval.settings import options_of
 
@@ -65,7 +65,7 @@ class Command(TyperCommand):
         ]
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; reports and states may hold anything."""
+        """Run the command; allow any content in the reports and states that it reads."""
         if (parameter := _READ_REPORTS.get(self.name or "")) is None:
             return super().invoke(ctx)
         path = ctx.params.get(parameter)
@@ -97,7 +97,7 @@ _READ_REPORTS = {
 
 
 def _check_numbers(command: TyperCommand, ctx: Any) -> None:
-    """Raise `typer.BadParameter` for a number that no option can mean."""
+    """Raise `typer.BadParameter` for a number that no option allows."""
     for parameter in command.params:
         flaw = number_flaw(parameter.name or "", ctx.params.get(parameter.name))
         if flaw is not None:
@@ -105,7 +105,7 @@ def _check_numbers(command: TyperCommand, ctx: Any) -> None:
 
 
 def _check_table(command: TyperCommand, ctx: Any) -> None:
-    """Raise `typer.BadParameter` for --format table where the table is not printed."""
+    """Raise `typer.BadParameter` for --format table if no table is printed."""
     by_name = {parameter.name: parameter for parameter in command.params}
     if "format" not in typed_options(ctx) or ctx.params["format"] != "table":
         return
@@ -119,13 +119,13 @@ def _check_table(command: TyperCommand, ctx: Any) -> None:
 
 
 def typed_options(context: Any) -> frozenset[str]:
-    """Return the names of the options that the command line gives."""
+    """Return the names of the options on the command line."""
     sources = {name: context.get_parameter_source(name) for name in context.params}
     return frozenset(n for n, source in sources.items() if source and source.name == "COMMANDLINE")
 
 
 def _plain(error: typer.BadParameter) -> str:
-    """Its message without the words of pydantic, which is its cause where a value is wrong."""
+    """Return an error's message without the words of pydantic."""
     text = error.message.removeprefix("Value error, ")
     expected = text.removeprefix("Input should be ")
     details = getattr(error.__cause__, "errors", None)

@@ -1,4 +1,4 @@
-"""Progress on stderr: items done, bytes a second, time left; only on a terminal."""
+"""Progress bar on stderr: items done, bytes per second, time left; only on a terminal."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from uqeval.engine.options import Progress, Silent
 
 
 def progress_for(quiet: bool) -> Progress:
-    """A bar on a terminal, nothing elsewhere."""
+    """Return a progress bar on a terminal, else a silent listener."""
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         return Silent()
     return _Bar()
@@ -51,7 +51,7 @@ class _Bar:
 
 
 def _rate_column() -> Any:
-    """A column that shows decoded bytes a second, which is what one waits for."""
+    """Return a column with the decoded bytes per second."""
     from rich import filesize
     from rich.progress import ProgressColumn, Task
     from rich.text import Text

@@ -1,4 +1,4 @@
-"""`uqeval reduce`: sample stacks to a maps store."""
+"""`uqeval reduce`: convert sample stacks to a maps store."""
 
 from __future__ import annotations
 

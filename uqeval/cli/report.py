@@ -1,4 +1,4 @@
-"""`uqeval report`: reports as one HTML page, and their figures as files."""
+"""`uqeval report`: write reports as one HTML page, and their figures as files."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class ReportOptions(Settings):
 
     @property
     def files(self) -> list[str | None]:
-        """What is read beside the reports."""
+        """Return the files that are read besides the reports."""
         return [
             self.verdicts, self.video, self.labels, self.images, self.names, *self.predictions
         ]  # fmt: skip
@@ -126,7 +126,7 @@ def report(
 
 
 def _figures(reports: dict[str, Report], folder: str | None, forms: Sequence[str]) -> list[str]:
-    """Write the figures that are asked for; return the messages about them."""
+    """Write the requested figures; return messages about them."""
     if folder is None:
         return []
     from uqeval.report.figures import write_figures
@@ -146,7 +146,7 @@ def _page(html: str, target: str) -> None:
 
 
 def _page_path(paths: list[str]) -> str:
-    """Where the page goes: beside the report, or into the first report's folder."""
+    """Return the path of the page: next to the report, or in the folder of the first report."""
     first = Path(paths[0])
     if len(paths) == 1 and not first.is_dir():
         return str(first.with_suffix(".html"))
@@ -154,7 +154,7 @@ def _page_path(paths: list[str]) -> str:
 
 
 def _by_name(loaded: list[tuple[Path, Report]]) -> dict[str, Report]:
-    """Reports by the name of their file; of the same names, by as much of the path as tells."""
+    """Return reports by file name, with as much of the path as makes the names unique."""
     stems = [path.stem for path, _ in loaded]
     by_name: dict[str, Report] = {}
     for path, report in loaded:
@@ -166,7 +166,7 @@ def _by_name(loaded: list[tuple[Path, Report]]) -> dict[str, Report]:
 
 
 def _differences(loaded: list[Named], names: list[str], quiet: bool) -> Comparison | None:
-    """How far the reports differ, where they can be held against each other."""
+    """Return the differences of the reports, if they can be compared."""
     from uqeval.compare import Choice, Model, compare
     from uqeval.compare.models import Training
 
@@ -184,7 +184,7 @@ def _differences(loaded: list[Named], names: list[str], quiet: bool) -> Comparis
 
 
 def _judgement(path: str, loaded: list[Named]) -> Judgement:
-    """The saved verdicts that are of the reports. Raises `UsageError` where there are none."""
+    """Return the saved verdicts on these reports. Raises `UsageError` if there are none."""
     from uqeval.gate.saved_verdicts import load_verdicts, of_stores
 
     verdicts = load_verdicts(path)
@@ -199,7 +199,7 @@ def _judgement(path: str, loaded: list[Named]) -> Judgement:
 
 
 def _behind(named_report: Named, quiet: bool) -> ItemsByCell | None:
-    """The items behind the cells of a report, where its states lie beside it."""
+    """Return the items behind the cells of a report, if its states are available."""
     if (
         named_report.report.states is None
         or not (named_report.path.parent / Path(named_report.report.states).name).is_file()
@@ -215,7 +215,7 @@ def _behind(named_report: Named, quiet: bool) -> ItemsByCell | None:
 
 
 def _gallery(reports: dict[str, Report], settings: ReportOptions) -> Gallery | None:
-    """The gallery that the options ask for. Raises `UsageError` for a part of it."""
+    """Return the gallery of the options. Raises `UsageError` for incomplete options."""
     predictions, video, model = settings.predictions, settings.video, settings.model
     names = settings.names
     if not settings.gallery:

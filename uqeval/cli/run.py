@@ -1,4 +1,4 @@
-"""`uqeval run`: everything that a file asks for, or all that applies to a store; one verdict."""
+"""`uqeval run`: evaluate all that a file requests, or all metrics that fit a store; one verdict."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def run(
     of_input = shared.values_of(
         *(name for name in (*o.INPUTS, "video") if name != "limit")
     ) | given(reference=reference)
-    for name in ("missing_chunks", "nan_samples"):  # their defaults are those of the file too
+    for name in ("missing_chunks", "nan_samples"):  # the file has the same defaults
         if of_input[name] == "error":
             del of_input[name]
     over_file = shared.values_of("limit", *o.CUTS, "workers")
@@ -74,7 +74,7 @@ def run(
 def _config(
     paths: list[str], of_input: dict[str, Any], stores: list[str]
 ) -> tuple[str | None, Config]:
-    """The file and what it says; or no file, and the store that the paths are of."""
+    """Return the path and content of the file; or None and the configuration of the given paths."""
     from uqeval.config import FILE, load_config
     from uqeval.usecases.run import config_of_store
 

@@ -1,4 +1,4 @@
-"""`uqeval select`: which frames or images to label next."""
+"""`uqeval select`: list the frames or images to label next."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`uqeval selftest`: does this installation compute what it should?"""
+"""`uqeval selftest`: check that this installation computes known answers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uqeval.cli.stdout import console, printing
 if TYPE_CHECKING:
     from uqeval.usecases.selftest import Selftest
 
-#: Failed checks that are shown; the JSON has all.
+#: Number of failed checks in the table; the JSON has all.
 _SHOWN = 20
 
 

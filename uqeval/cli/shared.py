@@ -1,4 +1,4 @@
-"""Options that several commands share, and their values in one of them."""
+"""Options that several commands share, and their values in one command."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ FORMATS = ("table", "json", "csv", "markdown")
 
 @dataclass(frozen=True)
 class OutputOptions(Settings):
-    """Where a report goes, what is printed, and which store of `uqeval.yaml` is meant."""
+    """Options of a report's output, and the store of `uqeval.yaml` to evaluate."""
 
     # fmt: off
     output: str | None = shared_option(
@@ -38,7 +38,7 @@ class OutputOptions(Settings):
 
 @cache
 def shared_options() -> dict[str, Any]:
-    """The options that several commands share, in the order of help, and the settings of each."""
+    """Return the settings that declare each shared option, in the order of help."""
     from uqeval.engine.options import ResumableOptions
     from uqeval.inputs.options import InputOptions
     from uqeval.statistics.options import CutOptions
@@ -48,14 +48,14 @@ def shared_options() -> dict[str, Any]:
 
 
 class Shared:
-    """The values of the shared options of a command; of those that it lacks, the defaults."""
+    """Values of a command's shared options; defaults for options that it lacks."""
 
     def __init__(self, values: Mapping[str, Any], typed: frozenset[str]) -> None:
-        """`values` of the command's shared options; `typed`: all options on the command line."""
+        """Keep `values` of the shared options; `typed`: all options on the command line."""
         self._values, self.typed = values, typed
 
     def __getattr__(self, name: str) -> Any:
-        """The value of an option."""
+        """Return the value of an option."""
         if name in self._values:
             return self._values[name]
         if (settings := shared_options().get(name)) is None:
@@ -64,16 +64,16 @@ class Shared:
 
     @property
     def taken(self) -> frozenset[str]:
-        """The shared options that the command has."""
+        """Return the shared options that the command has."""
         return frozenset(self._values)
 
     def values_of(self, *names: str) -> dict[str, Any]:
-        """Those of `names` that the command has and that have a value, for the library."""
+        """Return the given values among `names`, as the library takes them."""
         return given(**{name: self._values[name] for name in names if name in self._values})
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """The options that the user gave: not None, not an empty list; choices by their value."""
+    """Return the given options: not None, not an empty list; choices as text."""
     values = {}
     for name, value in options.items():
         if value is None or value in ([], ()):

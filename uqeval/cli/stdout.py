@@ -1,4 +1,4 @@
-"""The standard streams: whether what is printed arrives, and how wide stdout is."""
+"""The standard streams: detection of lost output, and the width of stdout."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BROKEN_PIPE = 141
 
 
 class _Stream:
-    """A text stream whose writes are looked after; all else is that of `inner`."""
+    """Text stream that detects failed writes and passes all else to `inner`."""
 
     def __init__(self, inner: TextIO) -> None:
         self._inner = inner
@@ -39,8 +39,11 @@ class _Stream:
 
 
 class _Stdout(_Stream):
-    """Stdout: raises `OutputError` where it cannot be written, `BrokenPipeError` where its reader
-    has gone; `lost` says which of them has happened."""
+    """Stdout that raises errors of writing.
+
+    Raises `OutputError` if it cannot be written, and `BrokenPipeError` if its reader closed it.
+    `lost` is the error.
+    """
 
     def __init__(self, inner: TextIO, closed_by_caller: bool) -> None:
         super().__init__(inner)
@@ -85,7 +88,7 @@ class _Stdout(_Stream):
 
 
 class _Stderr(_Stream):
-    """Stderr: what cannot be written is lost, and the exit status alone tells."""
+    """Stderr that drops text that cannot be written."""
 
     def write(self, text: str) -> int:
         """Write text."""
@@ -102,10 +105,10 @@ class _Stderr(_Stream):
 
 
 def guard_streams() -> None:
-    """Replace `sys.stdout` and `sys.stderr` by streams that are looked after.
+    """Replace `sys.stdout` and `sys.stderr` by streams that detect lost output.
 
-    Descriptors 0 to 2 that the caller has closed lead to /dev/null from now on: a file that was
-    opened with such a number would get what libraries print.
+    Opens /dev/null for descriptors 0 to 2 that the caller closed. Otherwise a file could get such a
+    number, and with it the output of libraries.
     """
     for number in range(3):
         try:
@@ -132,16 +135,16 @@ def _lead_nowhere(number: int) -> None:
 
 
 def lost_output() -> BrokenPipeError | OutputError | None:
-    """Return why some of what was printed to stdout has not arrived; None if all has."""
+    """Return the error that lost some output of stdout; None if all was written."""
     return getattr(sys.stdout, "lost", None)
 
 
 @contextmanager
 def printing() -> Iterator[None]:
-    """Print a result within it; the work goes on where its reader has gone or stdout is closed.
+    """Print results in this context; continue the work if the reader of stdout closed it.
 
-    The command line then ends with a status of its own (`lost_output`), unless the work's status is
-    an error already. Raises `OutputError` where stdout cannot be written for another reason.
+    The command then ends with the status of `lost_output`, unless the work itself failed. Raises
+    `OutputError` if stdout cannot be written for another reason.
     """
     try:
         yield
@@ -157,7 +160,7 @@ def printing() -> Iterator[None]:
 
 
 def console(width: int = 200) -> Console:
-    """Stdout for tables: as wide as the terminal, or `width`, as a pipe has none."""
+    """Return a console on stdout, as wide as the terminal, or `width` for pipes."""
     from rich.console import Console
 
     return Console(width=None if sys.stdout.isatty() else width)

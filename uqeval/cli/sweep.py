@@ -1,4 +1,4 @@
-"""`uqeval sweep`: the metrics as functions of the number of samples."""
+"""`uqeval sweep`: metrics as functions of the number of samples."""
 
 from __future__ import annotations
 

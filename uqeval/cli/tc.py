@@ -1,4 +1,4 @@
-"""`uqeval tc`: is a video's segmentation consistent over time?"""
+"""`uqeval tc`: measure whether a video's segmentation is consistent over time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`uqeval verify`: does a report follow from the predictions?"""
+"""`uqeval verify`: recompute a report from its predictions."""
 
 from __future__ import annotations
 
