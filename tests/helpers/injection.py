@@ -419,7 +419,7 @@ _TIME = re.compile(r"\d{4}-\d\d-\d\dT[\d:]+Z|[0-9a-f]{64}")
 #: Keys of JSON files whose values differ between two runs.
 _TIMES = {
     "timing", "states_digest", "latency_ms", "read", "uqeval_version", "sha256", "finished",
-    "seconds", "seconds_by_group", "timestamp", "serialNumber",
+    "seconds", "seconds_by_group", "timestamp", "serialNumber", "checksum",
 }  # fmt: skip
 
 
