@@ -6,6 +6,8 @@ import os
 from pathlib import Path
 
 from uqeval.errors import StoreError, cut
+from uqeval.stores.array import Store
+from uqeval.stores.assembled import Opening
 from uqeval.stores.contents import Contents
 from uqeval.stores.folder_store import FolderStore
 from uqeval.stores.foreign import how_to_convert
@@ -21,19 +23,32 @@ EXPECTED = (
 )
 
 
+class Unreadable(Contents):
+    """A path where nothing is, or a file of no known format.
+
+    `store` raises, not the constructor: outputs are checked and locked before inputs are opened.
+    """
+
+    @staticmethod
+    def recognises(path: str) -> bool:
+        return True
+
+    def store(self, how: Opening) -> Store:
+        path = self.path
+        if not Path(path).exists():
+            raise StoreError(
+                f"{cut(path)}: there is nothing here; expected {EXPECTED}. Check the path."
+            )
+        raise StoreError(
+            f"{cut(path)}: is a {cut(Path(path).suffix) or 'plain'} file; expected {EXPECTED}."
+            + how_to_convert(path)
+        )
+
+
 def contents_of(path: str | os.PathLike[str]) -> Contents:
-    """Open what lies at `path` with its format. Raises `StoreError` where no format reads it."""
+    """Open what lies at `path` with its format. Raises `StoreError` for a damaged file."""
     if isinstance(path, Contents):
         return path
     text = os.fspath(path)
-    for form in FORMATS:
-        if form.recognises(text):
-            return form(text)
-    if not Path(text).exists():
-        raise StoreError(
-            f"{cut(text)}: there is nothing here; expected {EXPECTED}. Check the path."
-        )
-    raise StoreError(
-        f"{cut(text)}: is a {cut(Path(text).suffix) or 'plain'} file; expected {EXPECTED}."
-        + how_to_convert(text)
-    )
+    formats: tuple[type[Contents], ...] = (*FORMATS, Unreadable)
+    return next(form for form in formats if form.recognises(text))(text)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Store
 from uqeval.stores.assembled import Opening, store_of_named, store_of_one
 from uqeval.stores.attributes import check_attributes
@@ -20,10 +19,6 @@ class Hdf5Store(Contents):
     def __init__(self, path: str) -> None:
         super().__init__(path)
         file, inside = hdf5_path(path) or (path, "/")
-        if not Path(file).exists():
-            raise StoreError(
-                f"{cut(file)}: there is nothing here; expected an HDF5 file. Check the path."
-            )
         self._shown = f"{file}::{inside}" if inside != "/" else file
         self._opened = open_hdf5(file, inside)
         if isinstance(self._opened, Hdf5Group):
@@ -34,7 +29,8 @@ class Hdf5Store(Contents):
 
     @staticmethod
     def recognises(path: str) -> bool:
-        return hdf5_path(path) is not None and not Path(path).is_dir()
+        place = hdf5_path(path)
+        return place is not None and Path(place[0]).exists() and not Path(path).is_dir()
 
     def store(self, how: Opening) -> Store:
         opened = self._opened
