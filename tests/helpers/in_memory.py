@@ -30,7 +30,7 @@ def _made(maps: dict[str, Any]) -> dict[str, Any]:
 def evaluated(evaluation: Evaluation[Any], items: Sequence[dict[str, Any]]) -> tuple[Section, int]:
     """Return the section of an evaluation of items of maps, and how many passes it took."""
     running, passes = Running({"": drive({"": evaluation})}), 0
-    while running.asked:
+    while running.requests:
         passes += 1
         running.send({tally: counted(tally, items) for tally in running.tallies})
     return running.results[""][""], passes

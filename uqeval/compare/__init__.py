@@ -1,4 +1,4 @@
-"""Comparison of models by their reports. Pure: what takes draws is asked of `uqeval.statistics`."""
+"""Comparison of models by their reports. Pure: `uqeval.statistics` does the resampling."""
 
 from uqeval.compare.comparison import Cell, Choice, Comparison, Difference, Rank, Row
 from uqeval.compare.models import Model, load_models

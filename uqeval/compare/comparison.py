@@ -1,4 +1,4 @@
-"""What is asked of a comparison, and what it found."""
+"""The choices and the results of a comparison."""
 
 from __future__ import annotations
 

@@ -28,10 +28,11 @@ def adjust(rows: Sequence[Row]) -> tuple[list[Row], int, int]:
     for parts in (False, True):
         places = [
             (i, m, cell.difference.p)
-            for i, row in enumerate(found) if _of_part(row) == parts
+            for i, row in enumerate(found)
+            if _of_part(row) == parts
             for m, cell in enumerate(row.cells)
             if cell.difference is not None and cell.difference.p is not None
-        ]  # fmt: skip
+        ]
         counts.append(len(places))
         for (i, m, _), value in zip(places, holm([p for _, _, p in places]), strict=True):
             cells = list(found[i].cells)

@@ -32,8 +32,8 @@ def load_models(
 ) -> list[Model]:
     """Return the models at `paths`, one each, then those trained several times, `replicates`.
 
-    A path is a report, or a folder of reports; one folder alone stands for the reports in it.
-    `names` of all models (none: the shortest part of each path that tells it from the others).
+    A path is a report, or a folder of reports; a single folder means the reports in it.
+    `names` of all models (none: the shortest distinctive part of each path).
     Raises `UsageError` and `StoreError`.
     """
     groups = [[training] for training in _trainings(paths, alone=not replicates)]
@@ -72,8 +72,9 @@ def common_stores(models: Sequence[Model]) -> tuple[list[str], list[str]]:
             + "; ".join(map(listed, held))
             + ". Reports are matched by the names of their files."
         )
-    others = [store for store in dict.fromkeys(s for own in held for s in own)
-              if store not in common]  # fmt: skip
+    others = [
+        store for store in dict.fromkeys(s for own in held for s in own) if store not in common
+    ]
     return common, [f"{store}: is left out, not all models have a report of it" for store in others]
 
 
@@ -89,7 +90,7 @@ def _trainings(paths: Sequence[str], alone: bool) -> list[Training]:
 
 
 def _short_names(paths: Sequence[Path]) -> list[str]:
-    """Return the shortest part of each path that tells it from the others. Raises `UsageError`."""
+    """Return the shortest distinctive part of each path. Raises `UsageError`."""
     whole = [Path(os.path.abspath(path)) for path in paths]  # noqa: PTH100 - no link is followed
     steps = [path.parts if path.is_dir() else path.with_suffix("").parts for path in whole]
     for path, own in zip(paths, whole, strict=True):

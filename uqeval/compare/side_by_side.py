@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 def compare(models: Sequence[Model], choice: Choice) -> Comparison:
     """Hold the models against each other, store by store.
 
-    Raises `UsageError` where they cannot be: no items in common, other settings of all that is
-    asked for, a score that none has; `StoreError` for damaged states.
+    Raises `UsageError` where they cannot be: no items in common, other settings of every
+    requested score, a score that none has; `StoreError` for damaged states.
     """
     names = [model.name for model in models]
     if choice.baseline is not None and choice.baseline not in names:
@@ -58,7 +58,7 @@ def compare(models: Sequence[Model], choice: Choice) -> Comparison:
 
 
 def _missed(text: str, models: Sequence[Model], warnings: Sequence[str]) -> str:
-    """Return why an address that was asked for is in no table."""
+    """Return why a requested address is in no table."""
     address = Address.parse(text)
     for warning in warnings:
         if address.key in warning.partition(": left out")[0].split(", "):
@@ -72,7 +72,7 @@ def _missed(text: str, models: Sequence[Model], warnings: Sequence[str]) -> str:
 class _OneStore:
     """The models' reports of one store, `rows` of them, and `warnings`.
 
-    `answered`: which of the addresses that were asked for have a row.
+    `answered`: which of the requested addresses have a row.
     """
 
     def __init__(self, store: str, models: Sequence[Model], base: int, choice: Choice) -> None:
@@ -117,8 +117,8 @@ class _OneStore:
     def _addresses(self) -> list[Address]:
         """Return what is compared, whichever model has it."""
         if self.choice.metrics:
-            asked = [Address.parse(text) for text in self.choice.metrics]
-            return [dataclasses.replace(own, store=None) for own in asked
+            requested = [Address.parse(text) for text in self.choice.metrics]
+            return [dataclasses.replace(own, store=None) for own in requested
                     if own.store in (None, self.store)]  # fmt: skip
         found: dict[Address, None] = {}
         for one in self._all:
@@ -184,8 +184,13 @@ class _OneStore:
         items = next(c.items for own in found for c in own if isinstance(c, Found))
         if not self.alike and together is not None:
             items = together.items
-        row = Row(address, str(known.get("unit") or ""), str(direction) if direction else None,
-                  items, tuple(cells))  # fmt: skip
+        row = Row(
+            address,
+            str(known.get("unit") or ""),
+            str(direction) if direction else None,
+            items,
+            tuple(cells),
+        )
         row = self._with_differences(row, together, drawn_models)
         complete = self.choice.level is not None and len(drawn_models) == len(self.models)
         return _with_ranks(row, together if complete else None)
@@ -218,7 +223,7 @@ class _OneStore:
     def _drawn(
         self, addresses: Sequence[Address]
     ) -> dict[object, tuple[PairedComparison, list[int]]]:
-        """By slice, the draws of the models that have states, and which these are."""
+        """Return, by slice, the draws of the models that have states, and these models."""
         models = [m for m, why in enumerate(self.stateless) if not why]
         if not addresses or self.base not in models or len(models) < 2:
             return {}
@@ -284,7 +289,7 @@ class _OneStore:
             if why or len(self.models) < 2:
                 raise UsageError(
                     f"{self._place}the reports share {number_of(len(self.names), 'item')} "
-                    f"of {counts}; scores over these are read off states: "
+                    f"of {counts}; scores over these need states: "
                     f"{why or 'replicates have to be alike'}. Evaluate again on the same items."
                 )
             self._warn(
@@ -301,7 +306,7 @@ class _OneStore:
 
 
 def _place(address: Address) -> tuple[bool, int]:
-    """Return where a score stands under its key: headlines first, classes last."""
+    """Return the sort key of a score: headlines first, classes last."""
     headlines = glossary.headlines(address.metric)
     field = ".".join(address.fields)
     place = headlines.index(field) if field in headlines else len(headlines)

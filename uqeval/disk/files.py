@@ -68,8 +68,8 @@ def read_into(descriptor: int, buffer: memoryview, begin: int) -> memoryview:
 
 
 def is_file(path: str | Path) -> bool:
-    """Return whether `path` is a regular file, or a link to one; False where that cannot be
-    told.
+    """Return whether `path` is a regular file, or a link to one; False if
+    unknown.
     """
     try:
         return stat.S_ISREG(Path(path).stat().st_mode)
@@ -129,7 +129,7 @@ def stream_of(path: str | Path) -> int | None:
 
 
 def write_stream(descriptor: int, data: bytes) -> None:
-    """Write all of `data` where a descriptor of this process stands. Raises `OSError`.
+    """Write all of `data` to a descriptor of this process, from its position on. Raises `OSError`.
 
     Opening /dev/stdout anew would begin at the start of the file that it is redirected to.
     """

@@ -38,7 +38,7 @@ def content_of(where: object) -> Iterator[None]:
         raise StoreError(
             f"{where}: the content is not as uqeval writes it ({type(error).__name__}: "
             f"{cut(error)}). "
-            "Evaluate again; if uqeval wrote it and nobody changed it, please report this."
+            "Evaluate again; if uqeval wrote it and it was not edited, please report this."
         ) from error
 
 

@@ -1,8 +1,8 @@
 """Files that a process writes beside their place, and that stay there if it is killed.
 
-Such a file has its process's id at the end of its name, and is locked while it lives. Only where
-both say so is it nobody's: ids are those of one machine, and locks not of every file system. A
-process of the same id that began after the file was written is another one.
+Such a file has the id of its process at the end of its name, and is locked while the process lives.
+It is removed only if the process is gone and the lock is free. Ids hold on one machine only, and
+some file systems have no locks. A process of the same id that began after the file is another one.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def clear_beside(path: Path) -> None:
 def temporary_folder() -> tuple[Path, int]:
     """Return a new temporary folder and the descriptor of a file in it that says who owns it.
 
-    Whoever makes the next one removes it once the descriptor is closed and its process is gone.
+    The next call removes it once the descriptor is closed and its process is gone.
     """
     home = Path(tempfile.gettempdir())
     for folder in home.glob("uqeval-*-*"):

@@ -79,7 +79,7 @@ def release(file: Path) -> None:
     """Release one lock, as `lock` returned it."""
     _, descriptor = _held.pop(file)
     with suppress(OSError):
-        file.unlink()  # while it is locked: nobody holds it by then
+        file.unlink()  # while it is locked, so that no process holds it
     with suppress(OSError):  # a forked process may have the file open, too
         fcntl.flock(descriptor, fcntl.LOCK_UN)
     os.close(descriptor)

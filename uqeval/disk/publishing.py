@@ -1,6 +1,6 @@
 """The only way in which a file or a folder comes to its final name: written beside, then renamed.
 
-Whoever looks at the final name sees the old content or the new one, whole. That also holds after a
+A reader of the final name sees the whole old content or the whole new one. That also holds after a
 crash or a power loss: content is synced to disk before the rename, and the folder after it.
 """
 

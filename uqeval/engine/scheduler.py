@@ -68,7 +68,7 @@ class Scheduler:
             scratch = stack.enter_context(
                 Scratch(memory, keeps_maps, self.cache, self._reads, watch)
             )
-            while requests := running.asked:
+            while requests := running.requests:
                 group = self._turn(requests)
                 over = len(group) == len(requests) and all(
                     type(request) is LastRequest for request in requests.values()

@@ -20,13 +20,13 @@ _FIELD = re.compile(rf'\.({_QUOTED}|[^".@]+)', re.DOTALL)
 _WHERE = re.compile(rf'[@,]({_QUOTED}|[^"=,@]+)=({_QUOTED}|[^"=,@]+)', re.DOTALL)
 _EXPECTED = (
     "expected store/metric[variant]@region.field@column=value, such as pavpu.pavpu or "
-    "city/calibration.ece; names with dots stand in quotes"
+    "city/calibration.ece; put names with dots in quotes"
 )
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a value stands: in which report, under which metric and field, for which slice.
+    """The address of a value: its report, metric, field and slice.
 
     `fields` lead from the metric's record to the value, ("per_class", "pedestrian", "pavpu").
     `region`: of which pixels, where they are not all.
@@ -106,8 +106,8 @@ class Address:
 
 
 def slice_key(where: Iterable[tuple[str, str]]) -> str:
-    """Return how a report keys the slice of these columns and values: as it stands in an
-    address.
+    """Return how a report keys the slice of these columns and values, as an
+    address does.
     """
     return ",".join(f"{_quoted(c, '=,@')}={_quoted(v, '=,@')}" for c, v in where)
 

@@ -49,8 +49,14 @@ class Case:
             return verdict
         undefined = verdict.reason is not None and verdict.status != "inconclusive"
         status: Any = verdict.status
-        use = use_of(waiver, self.kind, status, verdict.counts_as,
-                     None if undefined else verdict.value, self.today)  # fmt: skip
+        use = use_of(
+            waiver,
+            self.kind,
+            status,
+            verdict.counts_as,
+            None if undefined else verdict.value,
+            self.today,
+        )
         if use.outcome == "waived":
             return replace(verdict, waiver=use, status="waived", counts_as="pass")
         return replace(verdict, waiver=use)
@@ -58,7 +64,7 @@ class Case:
     def _unwaived(self) -> Verdict:
         found, limits = self.found, self.rule.limits
         base = self._base() if self._of_change else None
-        told: dict[str, Any] = {
+        record: dict[str, Any] = {
             "rule": self.rule, "address": found.address.at(self.named.name), "kind": self.kind,
             "limit": self.limit, "value": found.value,
             "baseline": None if base is None else base.value, "notes": tuple(self._notes()),
@@ -67,31 +73,35 @@ class Case:
         measured, why = self._measured(base)
         if measured is None:
             counts = limits.undefined
-            return Verdict(**told, status=counts, counts_as=counts, reason=why)
+            return Verdict(**record, status=counts, counts_as=counts, reason=why)
         if self._of_change:
-            told["change"] = float(-measured if "drop" in self.kind else measured)
+            record["change"] = float(-measured if "drop" in self.kind else measured)
         interval, status = None, self._status(measured, measured)
         if limits.confidence is not None:
             try:
                 interval = self._interval(limits.confidence)
             except NoInterval as error:
-                return Verdict(**told, status="inconclusive", counts_as=limits.inconclusive,
-                               reason=str(error))  # fmt: skip
-            told["notes"] = (*told["notes"], *notes_on(interval.units))
+                return Verdict(
+                    **record,
+                    status="inconclusive",
+                    counts_as=limits.inconclusive,
+                    reason=str(error),
+                )
+            record["notes"] = (*record["notes"], *notes_on(interval.units))
             status = self._status(_exact(interval.low), _exact(interval.high))
-            told["units"] = interval.units
-            told["interval"] = interval.negated if "drop" in self.kind else interval
+            record["units"] = interval.units
+            record["interval"] = interval.negated if "drop" in self.kind else interval
         if status == "pass":
-            return Verdict(**told, status=status, counts_as="pass")
+            return Verdict(**record, status=status, counts_as="pass")
         if status == "inconclusive" and interval is not None:
-            told["more_units"] = more_units(interval, measured, _exact(self.limit), found.items)
+            record["more_units"] = more_units(interval, measured, _exact(self.limit), found.items)
         moved: dict[str, Any] = moved_by(
             self.named, found, None if base is None else self._other, base,
             highest=self.kind not in ("min", "max_drop", "max_drop_relative"),
             resampler=self.resampler,
         )  # fmt: skip
         counts = "fail" if status == "fail" else limits.inconclusive
-        return Verdict(**told, status=status, counts_as=counts, **moved)
+        return Verdict(**record, status=status, counts_as=counts, **moved)
 
     def _units(self) -> Units:
         """Return the units of the value; of a class, they are counted from the states."""
@@ -199,7 +209,7 @@ class Case:
 
     @property
     def _other_slice(self) -> str:
-        """That the baseline's slice of this name is of other items; empty where it is not."""
+        """Return how the items of the baseline's slice differ; empty if they do not."""
         address, mine, theirs = self.found.address, set(), set()
         for key in address.slice_keys if address.where else ():
             mine |= _names(self.named.report.slices.get(key))

@@ -14,7 +14,7 @@ KEY = "checksum"
 def checksum_of(record: Mapping[str, Any]) -> str:
     """Return the SHA-256 of a JSON record without its checksum, whatever its layout.
 
-    It finds edits, not forgery: whoever edits a record on purpose can write another checksum. Sign
+    It finds edits, not forgery: who edits a record on purpose can also replace its checksum. Sign
     the evidence against that.
     """
     content = {key: value for key, value in record.items() if key != KEY}

@@ -29,9 +29,11 @@ def contradiction(verdict: Verdict) -> str | None:
     margins = sorted(_margin(verdict, end) for end in ends)
     rounding = 1e-9 * max(1.0, abs(verdict.limit))
     wrong = {
-        "pass": margins[0] < -rounding, "fail": margins[1] > rounding,
-        "inconclusive": margins[0] > rounding or margins[1] < -rounding, "waived": False,
-    }[status]  # fmt: skip
+        "pass": margins[0] < -rounding,
+        "fail": margins[1] > rounding,
+        "inconclusive": margins[0] > rounding or margins[1] < -rounding,
+        "waived": False,
+    }[status]
     if not wrong:
         return None
     numbers = f"the interval [{ends[0]:g}, {ends[1]:g}]" if verdict.interval else f"{measured:g}"

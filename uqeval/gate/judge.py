@@ -33,7 +33,7 @@ def judge(
     """Return the verdict of every limit on every report that it holds for, waived ones first.
 
     `baseline`: the reports that changes are measured against, matched by name, or one against one.
-    `resampler` is asked for what the reports do not hold. `today`: the day that waivers are held
+    `resampler` computes values that the reports do not hold. `today`: the day that waivers are held
     against (None: today in UTC). What rules demand of stores that `failed`, and rules that cannot
     be judged, are listed as not evaluated. Raises `UsageError` or `StoreError` where nothing can be
     judged, `StoreError` for partial reports.
@@ -125,19 +125,19 @@ def _answers(
     Raises `UsageError` where it names nothing, unless `optional`.
     """
     address = rule.address
-    asked = [named for named in reports if address.store in (None, named.name)]
-    if optional and not any(address.key in named.report.results for named in asked):
+    candidates = [named for named in reports if address.store in (None, named.name)]
+    if optional and not any(address.key in named.report.results for named in candidates):
         return
-    if not asked:
+    if not candidates:
         names = ", ".join(named.name for named in reports)
         raise UsageError(
             f"{rule.place}: there is no report {quoted(address.store)}; there are {names}."
         )
-    answers = [(named, _find(named, address)) for named in asked]
+    answers = [(named, _find(named, address)) for named in candidates]
     held = [named for named, answer in answers if isinstance(answer, Found)]
     if not held:
         damaged = next((own for _, own in answers if isinstance(own, StoreError)), None)
-        raise damaged or _names_nothing(rule, asked, [own for _, own in answers])
+        raise damaged or _names_nothing(rule, candidates, [own for _, own in answers])
     for named, answer in answers:
         if isinstance(answer, Found | StoreError):
             yield named, answer
@@ -161,12 +161,12 @@ def _find(named: Named, address: Address) -> Found | Absent | StoreError:
 
 
 def _names_nothing(
-    rule: Rule, asked: Sequence[Named], answers: Sequence[Found | Absent | StoreError]
+    rule: Rule, candidates: Sequence[Named], answers: Sequence[Found | Absent | StoreError]
 ) -> UsageError:
     nearest = max(
         (answer for answer in answers if isinstance(answer, Absent)),
         key=lambda answer: answer.depth,
     )
-    near = suggestion((named.report for named in asked), rule.address)
+    near = suggestion((named.report for named in candidates), rule.address)
     hint = f" Did you mean {near}?" if near else ""
     return UsageError(f"{rule.place}: names nothing in the reports: {nearest.why}.{hint}")

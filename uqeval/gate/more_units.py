@@ -43,8 +43,8 @@ def more_units(
     quantiles of Student's t at (1 + level)/2 and 85 %, with units − 1 degrees of freedom, since the
     standard error of few units is itself uncertain. n counts the units of the interval; of a video,
     whose units are batches, pairs (`items`). A share without events needs as many units as move its
-    exact bound to the limit. Of an interval without a standard error, as older reports have them,
-    its width tells it.
+    exact bound to the limit. Of an interval without a standard error, as in older reports,
+    the error is estimated from its width.
     """
     from scipy.special import stdtrit
 

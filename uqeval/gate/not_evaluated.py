@@ -9,11 +9,12 @@ from uqeval.errors import StoreError
 from uqeval.gate.addresses import Address
 from uqeval.gate.rules import Rule
 from uqeval.report.folder import Named
+from uqeval.report.schema import Report
 
 
 @dataclass(frozen=True)
 class FailedStore:
-    """Why a store has no scores, and which metrics were asked of it; None: it may be any."""
+    """Why a store has no scores, and which metrics the run requested; None: unknown."""
 
     why: str
     metrics: frozenset[str] | None = None
@@ -32,8 +33,8 @@ def not_evaluated(rule: Rule, failed: Mapping[str, FailedStore]) -> Iterator[Not
     """Yield what a rule demands of the stores that failed."""
     address = rule.address
     for name, store in failed.items():
-        asked = store.metrics is None or address.metric in store.metrics
-        if asked and address.store in (None, name):
+        is_requested = store.metrics is None or address.metric in store.metrics
+        if is_requested and address.store in (None, name):
             yield NotEvaluated(rule, address.at(name), store.why)
 
 
@@ -41,14 +42,22 @@ def refuse_partial(reports: Sequence[Named]) -> None:
     """Raise `StoreError` for a report of which not all items were evaluated."""
     for named in reports:
         if named.report.partial:
-            part = named.report.inputs.get("part")
-            raise StoreError(
-                f"{named.path}: is part {part['number']} of {part['of']}: not all items were "
-                "evaluated. Join the parts with `uqeval merge`; a gate does not judge by one."
-                if part else
-                f"{named.path}: was merged of parts of which some are missing. Merge all of them; "
-                "a gate does not judge by some."
-                if named.report.inputs.get("missing_parts") else
-                f"{named.path}: is partial (--limit): not all items were evaluated. "
-                "Evaluate all of them; a gate does not judge by a part."
-            )  # fmt: skip
+            raise StoreError(f"{named.path}: {_why_partial(named.report)}")
+
+
+def _why_partial(report: Report) -> str:
+    """Return why a report is partial, and what to do."""
+    if part := report.inputs.get("part"):
+        return (
+            f"is part {part['number']} of {part['of']}: not all items were evaluated. Join the "
+            "parts with `uqeval merge`; a gate does not judge by one."
+        )
+    if report.inputs.get("missing_parts"):
+        return (
+            "was merged of parts of which some are missing. Merge all of them; a gate does not "
+            "judge by some."
+        )
+    return (
+        "is partial (--limit): not all items were evaluated. Evaluate all of them; a gate does not "
+        "judge by a part."
+    )

@@ -27,9 +27,12 @@ def notes_on(units: Units) -> Iterator[str]:
         lag1 = "" if units.lag1 is None else f" (lag-1 autocorrelation {units.lag1:.2f})"
         yield (
             f"the interval rests on about {units.effective:.0f} independent pairs{lag1}; below "
-            + (f"{FEW_EFFECTIVE} it says little: evaluate longer or more sequences" if few else
-               f"{FEW} it may be too narrow")
-        )  # fmt: skip
+            + (
+                f"{FEW_EFFECTIVE} it says little: evaluate longer or more sequences"
+                if few
+                else f"{FEW} it may be too narrow"
+            )
+        )
     elif units.name == "batch":
         yield f"the interval rests on {units.defined} batches of neighbouring pairs"
     elif 0 < (units.defined or 0) < FEW:

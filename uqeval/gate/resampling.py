@@ -1,4 +1,4 @@
-"""What a gate asks of saved tallies, and what it is told: it computes nothing of that itself."""
+"""Questions of a gate about saved tallies, and the answers, which `uqeval.statistics` computes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from uqeval.gate.addresses import Address
 class Units:
     """What a value is computed from: items, groups, pairs, sequences or batches of a video.
 
-    `drawn`: how many there are; `defined`: those in which the value is defined, None where nobody
-    has counted them. Of a video, `lag1` is the autocorrelation of neighbouring pairs and
+    `drawn`: how many there are; `defined`: those in which the value is defined, None where
+    they were not counted. Of a video, `lag1` is the autocorrelation of neighbouring pairs and
     `effective` the number of independent pairs that carry as much information.
     """
 

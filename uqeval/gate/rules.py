@@ -76,7 +76,7 @@ class Limits(BaseModel):
 
 @dataclass(frozen=True)
 class Rule:
-    """Limits for the value at an address; `file` and `line` are where the rule stands."""
+    """Limits for the value at an address; `file` and `line` locate the rule."""
 
     address: Address
     limits: Limits
@@ -105,6 +105,6 @@ def refuse_unused_day(today: date, rules: Sequence[Rule], file: object) -> None:
         raise UsageError(
             f"--today {today} has no effect: no rule of {cut(file)} carries a waiver (waive:). "
             "Leave it out."
-            if rules else
-            f"--today {today} is for the rules under gate: of a file; there are none."
-        )  # fmt: skip
+            if rules
+            else f"--today {today} is for the rules under gate: of a file; there are none."
+        )

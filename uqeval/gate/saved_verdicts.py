@@ -73,7 +73,7 @@ def judgement_of(record: dict[str, Any], path: str | Path) -> Judgement:
 
 
 def of_stores(judgement: Judgement, names: set[str]) -> Judgement:
-    """Those verdicts that are of some reports."""
+    """Return the verdicts of some reports."""
     kept = tuple(verdict for verdict in judgement.verdicts if verdict.address.store in names)
     unjudged = tuple(own for own in judgement.not_evaluated if own.address.store in names)
     return replace(judgement, verdicts=kept, not_evaluated=unjudged)

@@ -17,10 +17,12 @@ def recorded_units(record: Any) -> Units | None:
     if not isinstance(units, Mapping):
         return None
     return Units(
-        str(units.get("name", "item")), _count(units.get("drawn")) or 0,
-        _count(units.get("defined")), _number(record.get("lag1")),
+        str(units.get("name", "item")),
+        _count(units.get("drawn")) or 0,
+        _count(units.get("defined")),
+        _number(record.get("lag1")),
         _number(record.get("effective")),
-    )  # fmt: skip
+    )
 
 
 def units_of(report: Report, found: Found) -> Units:

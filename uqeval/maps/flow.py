@@ -42,8 +42,10 @@ class Estimator:
         of the sides. Raises `DataError` for images of two sizes or too small.
         """
         if previous.shape != next_.shape:
-            raise DataError(f"flow between {_size(previous)} and {_size(next_)} pixels; "
-                            "expected two images of one size.")  # fmt: skip
+            raise DataError(
+                f"flow between {_size(previous)} and {_size(next_)} pixels; "
+                "expected two images of one size."
+            )
         if self.method.scale == 1.0:
             return self._estimate(previous, next_)
         import cv2

@@ -156,9 +156,11 @@ class TrackRules:
         if self.min_length < 2:
             raise UsageError(f"tracks of length {self.min_length}; expected at least 2 frames.")
         for limit in (
-            self.round_trip_slope, self.round_trip_offset,
-            self.boundary_slope, self.boundary_offset,
-        ):  # fmt: skip
+            self.round_trip_slope,
+            self.round_trip_offset,
+            self.boundary_slope,
+            self.boundary_offset,
+        ):
             if not 0 <= limit < math.inf:
                 raise UsageError(f"a threshold of tracks is {limit}; expected 0 or more.")
 

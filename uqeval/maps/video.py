@@ -184,10 +184,14 @@ class VideoSource:
                     _, method = rules_of(name)
                     assert before.rgb is not None
                     maps[name] = tracker.step(
-                        before.ids, after.ids, before.rgb,
-                        flows[names_of.flow_forward(method)], flows[names_of.flow(method)],
-                        pair.first, pair.last,
-                    )  # fmt: skip
+                        before.ids,
+                        after.ids,
+                        before.rgb,
+                        flows[names_of.flow_forward(method)],
+                        flows[names_of.flow(method)],
+                        pair.first,
+                        pair.last,
+                    )
         return [maps]
 
     def skip(self, batch: range) -> None:

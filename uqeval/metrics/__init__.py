@@ -1,4 +1,4 @@
-"""What is concluded: formulas over tallies, with unit, direction, range and reference."""
+"""Metrics: formulas over tallies, with unit, direction, range and reference."""
 
 from uqeval.metrics import (
     calibration,

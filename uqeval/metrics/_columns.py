@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-#: Where a number stands in results: ("ece",), ("per_class", 3, "iou"), ("coverage", "90").
+#: The path of a number in results: ("ece",), ("per_class", 3, "iou"), ("coverage", "90").
 Place = tuple[Any, ...]
 
 

@@ -25,7 +25,7 @@ class Column:
     """A column of a table.
 
     `field`: of a record, with dots into its parts (`surplus_peak.value`). `coverage.*` is a column
-    for each entry of the part. `heading`: by default the heading of the metric; `{}` stands for the
+    for each entry of the part. `heading`: by default the heading of the metric; `{}` is the
     entry. `digits`: after the point; `form`: a format in place of them. `value` computes the value
     from the record and the report. Tables leave out a column whose field no record has.
     """
@@ -79,7 +79,7 @@ class RowTable:
 class Panel:
     """A panel of bars: a field of rows by class, its title, and a line to compare with.
 
-    `mark`: where the line is and what it stands for.
+    `mark`: where the line is and what it means.
     """
 
     field: str

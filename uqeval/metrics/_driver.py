@@ -1,6 +1,6 @@
 """The driver: it runs the passes of evaluations, and is the only code that sends into a generator.
 
-Whoever counts (the scheduler over data, or `replay` over saved states) sees only tallies to count.
+The counter (the scheduler over data, or `replay` over saved states) sees only tallies to count.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ class LastRequest(tuple["Tally", ...]):
 class Running(Generic[Key]):
     """Generators of passes that advance side by side.
 
-    `asked`: the tallies that each waits for; `results`: what each returned, once it is done.
+    `requests`: the tallies that each waits for; `results`: what each returned, once it is done.
     """
 
     def __init__(self, passes: Mapping[Key, Passes]) -> None:
         self._passes = dict(passes)
-        self.asked: dict[Key, tuple[Tally, ...]] = {}
+        self.requests: dict[Key, tuple[Tally, ...]] = {}
         self.results: dict[Key, Any] = {}
         for key in self._passes:
             self._advance(key, None)
@@ -35,21 +35,21 @@ class Running(Generic[Key]):
     @property
     def tallies(self) -> tuple[Tally, ...]:
         """Return all tallies that are waited for, each once."""
-        return tuple(dict.fromkeys(t for requests in self.asked.values() for t in requests))
+        return tuple(dict.fromkeys(t for tallies in self.requests.values() for t in tallies))
 
     def send(self, results: Mapping[Tally, TallyResult], keys: Iterable[Key] | None = None) -> None:
-        """Give the generators `keys` (None: all that wait) what they asked for."""
-        for key in list(self.asked) if keys is None else keys:
-            self._advance(key, {tally: results[tally] for tally in self.asked.pop(key)})
+        """Give the generators `keys` (None: all that wait) the results that they requested."""
+        for key in list(self.requests) if keys is None else keys:
+            self._advance(key, {tally: results[tally] for tally in self.requests.pop(key)})
 
     def close(self) -> None:
         """End all generators that still wait."""
-        for key in list(self.asked):
+        for key in list(self.requests):
             self._passes[key].close()
 
     def _advance(self, key: Key, results: dict[Tally, TallyResult] | None) -> None:
         try:
-            self.asked[key] = self._passes[key].send(results)  # type: ignore[arg-type]
+            self.requests[key] = self._passes[key].send(results)  # type: ignore[arg-type]
         except StopIteration as stop:
             self.results[key] = stop.value
 
@@ -100,15 +100,15 @@ def groups_of(evaluations: Mapping[str, Evaluation[Any]]) -> list[dict[str, Eval
 def run_jointly(*passes: Passes) -> Passes:
     """Run several generators in the same passes; return what each returns, in order."""
     running = Running(dict(enumerate(passes)))
-    while running.asked:
+    while running.requests:
         running.send((yield running.tallies))
     return [running.results[i] for i in range(len(passes))]
 
 
 def renamed(passes: Passes, name: Callable[[Tally], Tally]) -> Passes:
-    """Run a generator with other tallies in place of those that it asks for."""
+    """Run a generator with other tallies in place of those that it requests."""
     running = Running({"": passes})
-    while running.asked:
+    while running.requests:
         view_tallies = {tally: name(tally) for tally in running.tallies}
         results = yield tuple(view_tallies.values())
         running.send(
@@ -123,7 +123,7 @@ def replay(passes: Passes, count: Callable[[Tally], TallyResult | None]) -> tupl
     `count` returns a tally's states, None where none are saved.
     """
     running = Running({"": passes})
-    while running.asked:
+    while running.requests:
         results: dict[Tally, TallyResult] = {}
         for tally in running.tallies:
             result = count(tally)

@@ -46,7 +46,7 @@ class Section:
     """What an evaluation adds to a report.
 
     `items`: one record for each item; none from a part. `fitted`: what was fitted on the whole set,
-    as JSON can hold it. `flat`: the results of a part stand among those of the whole.
+    as JSON can hold it. `flat`: the results of a part are fields of the results of the whole.
     """
 
     results: dict[str, Any]
@@ -144,7 +144,7 @@ class Evaluation(ABC, Generic[Settings]):
 
     @property
     def flat(self) -> bool:
-        """Return whether the results of a part stand among those of the whole."""
+        """Return whether the results of a part are fields of the results of the whole."""
         return False
 
     @property
@@ -206,7 +206,7 @@ class Evaluation(ABC, Generic[Settings]):
         return None
 
     def refit(self, rule: str) -> Passes:
-        """Return what `fitted` is with the threshold `rule`, as far as saved states can tell.
+        """Return `fitted` for the threshold `rule`, as far as saved states allow.
 
         Raises `UsageError` for a threshold that the states do not hold.
         """
@@ -254,7 +254,7 @@ class Evaluation(ABC, Generic[Settings]):
 class Part(Evaluation[Settings]):
     """A part of the results of a family, with tallies of its own, counted in the same passes.
 
-    Its results stand in a record under its `name`, or with `flat` among those of the family. States
+    Its results are a record under its `name`, or with `flat` fields of the family's results. States
     of versions of uqeval without the part are `known` by what `fit` puts into `fitted`.
     """
 

@@ -17,7 +17,7 @@ _FEW_ZEROS = 0.01
 
 
 def sigma_map(uncertainty: str) -> str:
-    """Return the map that an uncertainty's name stands for: the predicted σ, or one of the store,
+    """Return the map that an uncertainty's name refers to: the predicted σ, or one of the store,
     which may not be negative."""
     return "sigma" if uncertainty in ("std", "sigma") else sigma_of(uncertainty)
 

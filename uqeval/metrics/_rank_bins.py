@@ -1,7 +1,7 @@
-"""Pixels and errors in the order of a score, as far as passes have told them apart.
+"""Pixels and errors in the order of a score, as far as passes have separated them.
 
 `RankBins` are read from `RankedErrors` states. Bins ascend by score. They are ties (all 32 bits of
-the key told apart) or bins, whose pixels are counted as a tie until a further pass splits them.
+the key known) or bins, whose pixels are counted as a tie until a further pass splits them.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ZERO_KEY = 1 << 31
 
 @dataclass(frozen=True)
 class RankBins:
-    """Bins [i], ascending: first key, low bits not told apart, pixels (never 0), errors."""
+    """Bins [i], ascending: first key, low bits not separated, pixels (never 0), errors."""
 
     key: NDArray[Any]
     low: NDArray[Any]

@@ -25,7 +25,7 @@ DEFINITIONS: dict[str, dict[str, Any]] = {
     **{name: {"estimator": name} for name in estimators.PUBLISHED},
 }
 
-#: More bins than pixels of a confidence can tell apart mean nothing, and each costs 64 kB an item.
+#: More bins than distinct confidences mean nothing, and each costs 64 kB for an item.
 MOST_BINS = 1000
 _BINS, _TEMPERATURE = "Bins", "Temperature"
 

@@ -3,7 +3,7 @@
 Three passes over the maps: which powers of two the uncertainties of each class lie in; pixels and
 wrong ones by the high 22 bits of their keys, by class; and all 32 bits where a rank is cut or where
 the bounds are widest. The first also counts all classes together by the high 19 bits, of each item:
-nothing here needs that, but the scores are read off it again.
+slices and intervals are computed from these counts.
 """
 
 from __future__ import annotations

@@ -61,7 +61,9 @@ def aupr_error(rank_bins: RankBins) -> Bounded:
 
 
 def aupr_success(rank_bins: RankBins) -> Bounded:
-    """As `aupr_error`, for right pixels found by certainty. Undefined without right pixels."""
+    """Return the same as `aupr_error`, for right pixels ranked by certainty. Undefined
+    without right pixels.
+    """
     e, c, _, _ = wrong_and_right(rank_bins)
     return _average_precision(c, e, rank_bins.open)
 

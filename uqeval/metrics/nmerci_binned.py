@@ -64,7 +64,9 @@ class Binned:
 
 
 def scores_of(settings: NmerciSettings, sums: State, ranks: State) -> dict[str, Any]:
-    """Return the results with percentiles read in bins; what the bins do not tell is left out."""
+    """Return the results with percentiles read in bins; scores that need more than bins are
+    left out.
+    """
     if settings.over == "kept":
         alpha_parts = _parts(settings, sums, ranks, {settings.alpha})[settings.alpha]
         record = {"alpha": settings.alpha} | ns.record(alpha_parts, settings.alpha, "all", "full")

@@ -37,7 +37,7 @@ def by_depth(settings: NmerciSettings, least: float, most: float) -> Passes:
         _total(sums), *(_ranks(name, settings, intervals) for name in names)
     )
     columns: dict[str, list[float | None]] = dict(zip(names, values, strict=True))
-    # Nothing lies below -1: that stands for a percentile that is infinite or is none.
+    # -1, below all values, means that the percentile is infinite or undefined.
     limits = [
         (v,) if v is not None and math.isfinite(v) else (-1.0,)
         for v in columns[settings.trimmed_by]

@@ -54,7 +54,7 @@ def pavpu(ac: int, au: int, ic: int, iu: int) -> float | None:
 
 
 def pavpu_chance(ac: int, au: int, ic: int, iu: int) -> float | None:
-    """Return a·c + (1 - a)(1 - c): the PAvPU of an uncertainty that knows nothing of the errors.
+    """Return a·c + (1 - a)(1 - c): the PAvPU of an uncertainty that is independent of the errors.
 
     Ma et al. 2024, §5.2. Undefined without patches.
     """
@@ -167,7 +167,7 @@ def peak(curve: Sequence[float | None]) -> float | None:
 
 
 _FIELD = {metric.field: metric for metric in METRICS}
-#: What is read off the curves over t, and of the patches of one class.
+#: Metrics of the curves over t, and of the patches of one class.
 OF_CURVES = (
     replace(
         _FIELD["pavpu"],

@@ -192,7 +192,7 @@ def columns_of(
 
 
 def _peaks(by_threshold: NDArray[Any]) -> dict[Place, NDArray[Any]]:
-    """Return the scores read off the curves over the uncertainty threshold, of many sets."""
+    """Return the scores of the curves over the uncertainty threshold, of many sets."""
     import numpy as np
 
     inaccurate, accurate = np.moveaxis(by_threshold.sum(axis=1), 1, 0)

@@ -118,7 +118,7 @@ class PavpuSettings(Settings):
     @classmethod
     def of(cls, **choices: Any) -> Self:
         """Return settings of a definition, with what is `choices` in place of its choices."""
-        if choices.get("stride") == 0:  # the default stands for the window
+        if choices.get("stride") == 0:  # the default: the window
             raise UsageError("--stride 0; expected a whole number of at least 1.")
         return super().of(**choices)
 

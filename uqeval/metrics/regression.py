@@ -57,7 +57,7 @@ class Regression(Evaluation[RegressionSettings]):
         return (TargetCounts(),)
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        """`exact`: Σ (y - ȳ)² from the states of single items, which keeps all digits."""
+        """Return the scores; `exact` is Σ (y - ȳ)² from single items, which keeps all digits."""
         sums, score_state, *interval_states = (states[tally] for tally in self.tallies())
         spread = _merged_spread(sums) if exact is None else exact
         return _record(self.settings, sums, score_state, interval_states, spread)
@@ -209,7 +209,7 @@ def _record(
         value = None if field.startswith("auce") and not n else metric.formula(*column_values)
         reason = metric.undefined
         if quantiles and field in ("auce_over", "auce_under"):
-            value, reason = None, "of quantiles the sign of a gap tells a bias, no confidence"
+            value, reason = None, "of quantiles the sign of a gap shows a bias, no confidence"
         if field == "nll" and zero:
             reason = f"σ = 0 at {zero} of {n} evaluated pixels: their likelihood is 0 or unbounded"
         set_value(record, field, value, reason)

@@ -14,9 +14,9 @@ from statistics import NormalDist
 from uqeval.metrics._advice import SCALE_SIGMA
 from uqeval.metrics._contract import Metric
 
-#: Levels of coverage that are always told.
+#: Levels of coverage that every report has.
 LEVELS = (0.5, 0.9, 0.95)
-#: What is made of the gaps between nominal and observed coverage.
+#: How an area is computed from gaps between nominal and observed coverage.
 AREAS = ("trapezoid", "crossing", "mean")
 
 

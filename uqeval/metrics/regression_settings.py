@@ -69,7 +69,9 @@ class RegressionSettings(Settings):
 
     @property
     def interval_levels(self) -> tuple[float, ...]:
-        """Return levels below 1 of intervals: plotted ones, and those always told, ascending."""
+        """Return levels below 1 of intervals: plotted ones, and those that every report
+        has, ascending.
+        """
         plotted = self.plotted if self.proportion == "interval" else ()
         return tuple(sorted({*(p for p in plotted if p < 1), *rs.LEVELS}))
 

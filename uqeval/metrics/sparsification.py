@@ -159,7 +159,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
 class Exact:
     """The exact curves of the set, or why there are none.
 
-    `ranked`: bins of uncertainties, in which ties at a cut and the zeros are told apart.
+    `ranked`: bins of uncertainties, in which ties at a cut and the zeros have bins of their own.
     `items`: the curves of each item, or why it has none; `pixels`: how many each evaluates.
     """
 

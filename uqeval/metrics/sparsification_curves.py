@@ -1,4 +1,4 @@
-"""Sparsification: the error of what is left when the least certain pixels are removed.
+"""Sparsification: the error that remains when the least certain pixels are removed.
 
 Ilg et al. 2018, §5; Gustafsson et al. 2020, §4.2. Curves over the fraction removed,
 against the oracle that removes the largest errors first.

@@ -134,7 +134,7 @@ class Temporal(Evaluation[TemporalSettings]):
         )
 
     def scores(self, states: Mapping[Tally, State], exact: Any = None) -> dict[str, Any]:
-        """Return the scores of counts; those that are means over pairs stand in `over_items`."""
+        """Return the scores of counts; means over pairs are in `over_items`."""
         counts, tracks = [states[self._pairs]], self._tracks
         record: dict[str, Any] = {"model": self.settings.model}
         put_all(record, pooled_scores(counts, [True], self.settings))

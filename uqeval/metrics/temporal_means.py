@@ -50,7 +50,7 @@ def mean_fields(settings: TemporalSettings) -> dict[str, str]:
     return means
 
 
-#: Scores of pooled counts where `average` says so: which counts, with occluded pixels or without.
+#: Scores of pooled counts if `average` is set: which counts, with occluded pixels or without.
 _POOLED: dict[str, tuple[str, bool | None]] = {
     "mtc": ("counts", None),
     "mtc_no_warp": ("still", None),

@@ -11,7 +11,7 @@ from uqeval.report.glossary import ARROWS, headlines, label
 from uqeval.report.schema import Report
 from uqeval.report.table import Cell
 
-#: Further variants on a card; all of them stand in the tables.
+#: Most further variants on a card; the tables have all.
 MOST_VARIANTS = 6
 
 

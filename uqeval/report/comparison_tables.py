@@ -88,7 +88,7 @@ def difference(cell: Cell) -> str:
 
 
 def differences(comparison: Comparison) -> Table:
-    """Every other model's scores less the baseline's."""
+    """Return the differences of every other model from the baseline."""
     base = comparison.baseline
     rows = _rows(comparison, difference, [m for m in range(len(comparison.models)) if m != base])
     choice = comparison.choice
@@ -103,7 +103,7 @@ def differences(comparison: Comparison) -> Table:
             f"{1 - (choice.level or 0):.3g}. Other trainings may differ more."
         )
         if any(own and own.approximate for own in some):
-            note += " ≈: read off bins."
+            note += " ≈: computed from bins."
         if any(own and own.exact for own in some):
             note += " †: no event in either model; from the exact bounds of both (Clopper-Pearson)."
     names = [name for m, name in enumerate(comparison.names) if m != base]
@@ -112,7 +112,7 @@ def differences(comparison: Comparison) -> Table:
 
 
 def _rest_on(intervals: list[Interval | None]) -> str:
-    """From how many units intervals are computed."""
+    """Return from how many units intervals are computed."""
     counts = list(dict.fromkeys(units(own.units) for own in intervals if own))
     return f", from {listed(counts, 3)}"
 
@@ -149,12 +149,17 @@ def _ranks(comparison: Comparison) -> Table:
             return "–"
         if cell.rank.best_share is None or cell.rank.kept_share is None:
             return str(cell.rank.place)
-        return f"{cell.rank.place} ({_percent(cell.rank.best_share)} | " \
-               f"{_percent(cell.rank.kept_share)})"  # fmt: skip
+        return (
+            f"{cell.rank.place} ({_percent(cell.rank.best_share)} | "
+            f"{_percent(cell.rank.kept_share)})"
+        )
 
     rows = _rows(comparison, place, list(range(len(comparison.models))))
-    ranked = [row for row, own in zip(rows, comparison.rows, strict=True)
-              if any(cell.rank for cell in own.cells)]  # fmt: skip
+    ranked = [
+        row
+        for row, own in zip(rows, comparison.rows, strict=True)
+        if any(cell.rank for cell in own.cells)
+    ]
     shares = any(c.rank and c.rank.best_share is not None for r in comparison.rows for c in r.cells)
     note = (
         "place (share of the draws in which no other model is better | in which the place is kept)."

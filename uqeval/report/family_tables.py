@@ -86,8 +86,7 @@ class _Maker:
         text = [i for i, own in enumerate(zip(*values, strict=True), 1) if _is_text(own)]
         fields = headings(self.family, [column.field for column in columns])
         heads = [column.heading or field for column, field in zip(columns, fields, strict=True)]
-        return Table(title, [declared.corner, *heads], made, declared.note,
-                     frozenset({0, *text}))  # fmt: skip
+        return Table(title, [declared.corner, *heads], made, declared.note, frozenset({0, *text}))
 
     def _value(self, column: Column, record: Record) -> Any:
         """Return the value in a column; `_ABSENT` where the record has no such field."""

@@ -28,7 +28,7 @@ class Named:
     def load(cls, path: Path) -> Named:
         """Load a report, and check that the states beside it, if any, are of the same run.
 
-        Only the digest that the states say they have is compared: whoever reads them checks all.
+        Only the digest that the states record is compared; readers of the states check all bytes.
         Raises `StoreError`.
         """
         named = cls(path.stem, path, Report.load(path))

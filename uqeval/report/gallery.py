@@ -9,7 +9,7 @@ from typing import Protocol
 @dataclass(frozen=True)
 class Picture:
     """One picture of an item as PNG bytes, with what it shows in words; those of one `group`, such
-    as a model, stand side by side."""
+    as a model, appear side by side."""
 
     title: str
     png: bytes

@@ -1,4 +1,4 @@
-"""What the fields of a report are called, and which come first: read off the list of metrics."""
+"""What the fields of a report are called, and which come first: from the records of metrics."""
 
 from __future__ import annotations
 
@@ -51,8 +51,10 @@ def display_of(family: str) -> Display:
     if known is None or known.display.tables:
         return known.display if known else Display()
     fields = tuple(metric.field for metric in known.metrics)
-    tables = (ScoreTable(known.label or family, fields),
-              RowTable("By class", "per_class", (*fields, "pixels")))  # fmt: skip
+    tables = (
+        ScoreTable(known.label or family, fields),
+        RowTable("By class", "per_class", (*fields, "pixels")),
+    )
     return replace(known.display, tables=tables)
 
 

@@ -13,11 +13,11 @@ from uqeval.report.score_tables import slices, whole_of
 from uqeval.report.setting_tables import resampling
 from uqeval.report.table import Table, format_number, text_table
 
-_ROUGH = "≈: approximate, read off bins."
+_ROUGH = "≈: approximate, computed from bins."
 
 
 def headline_table(report: Report, title: str) -> Table:
-    """Return the scores of a report that a reader asks for first, those of variants too."""
+    """Return the scores of a report that a reader needs first, with those of variants."""
     rows = []
     for key, record in report.results.items():
         family = family_of(key)

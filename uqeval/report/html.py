@@ -169,12 +169,15 @@ def _items(report: Report, behind: Collection[int]) -> dict[str, Any]:
                     column.title,
                     column.direction,
                     [
-                        (f"item-{i}", str(report.items[i]["name"]),
-                         cell(report.items[i][column.key], column.name))
+                        (
+                            f"item-{i}",
+                            str(report.items[i]["name"]),
+                            cell(report.items[i][column.key], column.name),
+                        )
                         for i in order[:MOST_WORST]
                     ],
                 )
-            )  # fmt: skip
+            )
     ranking = _ranking(columns)
     order = worst_first(report, ranking) if ranking else []
     place = {i: n for n, i in enumerate(order)}
@@ -245,5 +248,5 @@ def rendered(template: str, **values: Any) -> str:
 
 
 def _source(environment: Environment, name: str) -> str:
-    """Return a template's text as it stands on the page, of which the policy holds the hash."""
+    """Return a template's text exactly as in the page; the page's policy has its hash."""
     return environment.get_template(name).render()

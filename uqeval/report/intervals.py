@@ -1,4 +1,4 @@
-"""The confidence intervals of a report, by where their values stand."""
+"""The confidence intervals of a report, by the address of their values."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def class_of(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> str:
 
 
 def in_words(settings: Mapping[str, Any] | None) -> str:
-    """From how many units the intervals of a report are computed, as its settings say."""
+    """Return in words from how many units the intervals of a report are computed."""
     if not settings:
         return ""
     unit, units = settings.get("unit", "item"), settings.get("units")

@@ -55,13 +55,14 @@ def items(report: Report, order: Sequence[int], columns: Sequence[Column]) -> Ta
         Row(
             str(report.items[i]["name"]),
             [
-                cell(record, c.name) if isinstance(record := report.items[i].get(c.key), dict)
+                cell(record, c.name)
+                if isinstance(record := report.items[i].get(c.key), dict)
                 else Cell("")
                 for c in columns
             ],
             anchor=f"item-{i}",
         )
         for i in order
-    ]  # fmt: skip
+    ]
     titles = [f"{c.title} {ARROWS.get(c.direction, '')}".strip() for c in columns]
     return Table("Items", ["item", *titles], rows)

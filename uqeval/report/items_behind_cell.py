@@ -30,16 +30,18 @@ def anchor(report: Report, key: str, *cell: int) -> str:
 
 
 def cell_items(report: Report, behind: ItemsByCell) -> dict[str, list[CellItems]]:
-    """By the key of a result, the items of all its cells that hold any pixels."""
+    """Return the items of all cells with pixels, by the key of the result."""
     found = {}
     for key, cells in behind.items():
         found[key] = [
             CellItems(
-                anchor(report, key, *cell), title, _said(pixels, accuracy),
+                anchor(report, key, *cell),
+                title,
+                _said(pixels, accuracy),
                 [(i, str(report.items[i]["name"]), n) for i, n in cells.get(cell, ())],
             )
             for cell, title, pixels, accuracy in _cells(report.results[key])
-        ]  # fmt: skip
+        ]
     return found
 
 
@@ -59,7 +61,7 @@ def percentiles(table: Mapping[str, Any]) -> list[str]:
 
 
 def _cells(record: Mapping[str, Any]) -> Iterator[tuple[tuple[int, ...], str, int, float]]:
-    """Every cell with pixels: its place, its title, its pixels and their accuracy."""
+    """Yield every cell with pixels: its place, its title, its pixels and their accuracy."""
     if table := record.get("accuracy_by_uncertainty"):
         columns = percentiles(table)
         for y, row in enumerate(table["rows"]):

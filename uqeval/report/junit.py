@@ -70,16 +70,18 @@ def _case(suite: ElementTree.Element, store: str, verdict: Verdict) -> None:
 def _about(verdict: Verdict) -> dict[str, str]:
     """Return properties of a test case: what identifies the rule, the units, and the waiver."""
     limits = verdict.rule.limits
-    told = {"id": limits.id, "why": limits.why}
+    properties = {"id": limits.id, "why": limits.why}
     if (own := verdict.units) is not None:
         defined = None if own.defined is None else str(own.defined)
-        told |= {"units": own.name, "units_drawn": str(own.drawn), "units_defined": defined}
+        properties |= {"units": own.name, "units_drawn": str(own.drawn), "units_defined": defined}
         if own.effective is not None:
-            told["effective_pairs"] = f"{own.effective:.3g}"
+            properties["effective_pairs"] = f"{own.effective:.3g}"
     if limits.waive is not None:
         waive = limits.waive.of(verdict.kind).record()
-        told |= {f"waive_{key}": None if own is None else str(own) for key, own in waive.items()}
-    return {key: value for key, value in told.items() if value}
+        properties |= {
+            f"waive_{key}": None if own is None else str(own) for key, own in waive.items()
+        }
+    return {key: value for key, value in properties.items() if value}
 
 
 def _error(suite: ElementTree.Element, store: str, lost: NotEvaluated) -> None:
@@ -95,8 +97,12 @@ def _counts(verdicts: Sequence[Verdict], errors: int) -> dict[str, str]:
     failed = sum(verdict.counts_as == "fail" for verdict in verdicts)
     skipped = sum(v.status in _SKIPPED and v.counts_as == "pass" for v in verdicts)
     tests = len(verdicts) + errors
-    return {"tests": str(tests), "failures": str(failed), "errors": str(errors),
-            "skipped": str(skipped)}  # fmt: skip
+    return {
+        "tests": str(tests),
+        "failures": str(failed),
+        "errors": str(errors),
+        "skipped": str(skipped),
+    }
 
 
 def _legal(text: str) -> str:

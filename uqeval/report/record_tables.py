@@ -48,9 +48,13 @@ def tables(report: Report, key: str, targets: Collection[str] = ()) -> list[Tabl
 def _of_rows(
     title: str, rows: Sequence[Mapping[str, Any]], report: Report, key: str, place: str
 ) -> Table:
-    names = [n for n in dict.fromkeys(n for row in rows for n in row)
-             if not n.endswith(("_reason", "_bound")) and n not in ("class", "name")
-             and not isinstance(rows[0].get(n), list)]  # fmt: skip
+    names = [
+        n
+        for n in dict.fromkeys(n for row in rows for n in row)
+        if not n.endswith(("_reason", "_bound"))
+        and n not in ("class", "name")
+        and not isinstance(rows[0].get(n), list)
+    ]
     flat = [(row, {n: row.get(n) for n in names if isinstance(row.get(n), dict)}) for row in rows]
     names = [n for n in names if not any(n in nested for _, nested in flat)]
     head = names.pop(0) if "name" not in rows[0] and "lower" not in rows[0] else ""

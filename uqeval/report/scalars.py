@@ -1,4 +1,4 @@
-"""The single numbers of a report: where each stands, and which metric it is of."""
+"""The single numbers of a report: their addresses and their metrics."""
 
 from __future__ import annotations
 

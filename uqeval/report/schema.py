@@ -46,8 +46,11 @@ class Report(BaseModel):
     @field_validator("inputs")
     @classmethod
     def _inputs(cls, inputs: dict[str, Any]) -> dict[str, Any]:
-        for store in [*_list(inputs.get("predictions", [])), inputs.get("labels") or {},
-                      inputs.get("target") or {}]:  # fmt: skip
+        for store in [
+            *_list(inputs.get("predictions", [])),
+            inputs.get("labels") or {},
+            inputs.get("target") or {},
+        ]:
             if not isinstance(_record(store).get("fingerprint", ""), str):
                 raise ValueError("a fingerprint is a text")
         _record(inputs.get("part") or {})

@@ -34,18 +34,28 @@ def scores(reports: Mapping[str, Report], family: str) -> Table:
             (k for name, key in columns if (k := about(reports[name], key, address))), {}
         )  # fmt: skip
         cells = [
-            cell(own[address], address.rpartition(".")[2],
-                 interval_of(reports[name].intervals, key, address.split(".")))
-            if address in own else Cell("")
+            cell(
+                own[address],
+                address.rpartition(".")[2],
+                interval_of(reports[name].intervals, key, address.split(".")),
+            )
+            if address in own
+            else Cell("")
             for (name, key), own in zip(columns, held, strict=True)
-        ]  # fmt: skip
+        ]
         direction = known.get("direction") or ""
         advice = known.get("advice")
         hint = " · ".join(
-            text for text in (DIRECTIONS.get(direction, ""), unit_of(known),
-                              known.get("reference") or "", known.get("meaning") or "",
-                              f"If it is bad: {advice}" if advice else "") if text
-        )  # fmt: skip
+            text
+            for text in (
+                DIRECTIONS.get(direction, ""),
+                unit_of(known),
+                known.get("reference") or "",
+                known.get("meaning") or "",
+                f"If it is bad: {advice}" if advice else "",
+            )
+            if text
+        )
         title = f"{label(family, address)} {ARROWS.get(direction, '')}".strip()
         rows.append(Row(title, _marked(cells, regions, direction), hint))
     many = len(reports) > 1
@@ -102,10 +112,13 @@ def slices(report: Report) -> Table | None:
     rows = []
     for name, own in {"all items": whole, **held}.items():
         cells = [
-            cell(own["results"].get(key, {}), field,
-                 interval_of(own.get("intervals") or {}, key, [field]))
+            cell(
+                own["results"].get(key, {}),
+                field,
+                interval_of(own.get("intervals") or {}, key, [field]),
+            )
             for key, field in columns
-        ]  # fmt: skip
+        ]
         count = own.get("items", 0)
         hint = f"{count} item{'' if count == 1 else 's'}"
         units = units_of(own)

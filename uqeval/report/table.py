@@ -77,9 +77,12 @@ class Table:
 
 
 def text_table(
-    title: str, columns: list[str], rows: list[list[str]], note: str = "",
+    title: str,
+    columns: list[str],
+    rows: list[list[str]],
+    note: str = "",
     left: frozenset[int] = frozenset({0}),
-) -> Table:  # fmt: skip
+) -> Table:
     """Return a table of rows of text."""
     return Table(title, columns, [Row(own[0], [*map(Cell, own[1:])]) for own in rows], note, left)
 

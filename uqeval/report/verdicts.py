@@ -141,8 +141,14 @@ def table(judgement: Judgement) -> Table:
 def _cells(verdict: Verdict, ids: bool) -> list[str]:
     """Return the row of a verdict."""
     value = "undefined" if verdict.value is None else _apart(verdict.value, verdict.limit)
-    row = [str(verdict.address), demand(verdict), value, _range(verdict), units(verdict.units),
-           outcome(verdict)]  # fmt: skip
+    row = [
+        str(verdict.address),
+        demand(verdict),
+        value,
+        _range(verdict),
+        units(verdict.units),
+        outcome(verdict),
+    ]
     return [*([verdict.rule.limits.id or ""] if ids else []), *row]
 
 
@@ -159,20 +165,24 @@ def findings(judgement: Judgement) -> list[tuple[str, str]]:
 
     A note that several passing verdicts share is listed once, with their titles.
     """
-    told = [own for own in judgement.verdicts if own.status != "pass" or own.reason or own.waiver]
-    named = [(_named(verdict), message(verdict)) for verdict in sorted(told, key=_order)]
-    waived = sum(verdict.status == "waived" for verdict in told)
+    listed_verdicts = [
+        own for own in judgement.verdicts if own.status != "pass" or own.reason or own.waiver
+    ]
+    named = [(_named(verdict), message(verdict)) for verdict in sorted(listed_verdicts, key=_order)]
+    waived = sum(verdict.status == "waived" for verdict in listed_verdicts)
     lost = [(f"{unjudged_title(own)}: not evaluated:", own.why) for own in judgement.not_evaluated]
-    return [*named[:waived], *lost, *named[waived:], *_shared_notes(judgement, told)]
+    return [*named[:waived], *lost, *named[waived:], *_shared_notes(judgement, listed_verdicts)]
 
 
-def _shared_notes(judgement: Judgement, told: Sequence[Verdict]) -> list[tuple[str, str]]:
+def _shared_notes(
+    judgement: Judgement, listed_verdicts: Sequence[Verdict]
+) -> list[tuple[str, str]]:
     """Return the notes on passing verdicts that are not listed, those of the same verdicts
     together.
     """
     noted: dict[str, list[str]] = {}
     for verdict in judgement.verdicts:
-        for note in verdict.notes if verdict not in told else ():
+        for note in verdict.notes if verdict not in listed_verdicts else ():
             noted.setdefault(note, []).append(title(verdict))
     together: dict[str, list[str]] = {}
     for note, titles in noted.items():

@@ -1,4 +1,4 @@
-"""Where the numbers of results stand: by address, and how they are put there and taken."""
+"""Addresses of the numbers of results; reading and writing a number at an address."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from uqeval.gate.addresses import Address
 def addresses_of(
     results: Mapping[str, Mapping[str, Any]],
 ) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """Yield the addresses of a report's numbers, and where each stands; rows of classes by their
+    """Yield the address and the path of each number of a report; rows of classes by their
     name, or by their id where several have it.
     """
     for key, record in results.items():

@@ -15,7 +15,7 @@ _users = 0
 
 @contextmanager
 def one_blas_thread() -> Iterator[None]:
-    """Have products of matrices use the calling thread alone, in the whole process, meanwhile.
+    """Restrict matrix products of the process to the calling thread inside the context.
 
     Blocks of sets are scored by threads of our own: with more below each they wait for each other.
     Where several threads are inside, the last one to leave restores the number.

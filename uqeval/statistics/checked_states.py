@@ -31,8 +31,9 @@ class StatesSource(Protocol):
 
     @property
     def evaluated(self) -> dict[tuple[int, str], tuple[int, str]]:
-        """By item and view, how many pixels a tally has counted and which; filled while states are
-        read."""
+        """Return by item and view how many pixels which tally counted; filled as states are
+        read.
+        """
 
     def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
         """Return the packed states of a tally, in the order of items. Raises `StoreError`."""

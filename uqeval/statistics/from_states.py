@@ -1,4 +1,4 @@
-"""What a gate asks of the states beside reports: intervals, paired changes, who moved a value."""
+"""Intervals, paired changes and movers of values for a gate, from the states beside reports."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ _ROUNDING = 1e-12
 
 
 class FromStates:
-    """Answers from the states that lie beside reports, each file read and resampled once.
+    """Resampled values from the states beside reports; each file is read and resampled once.
 
     A report's own way of resampling (its groups, its seed, its method) is kept. `named`: scores
-    that are computed together, without store and slice; others are when they are asked for.
+    that are computed together, without store and slice; others are computed on request.
     """
 
     def __init__(self, named: Collection[str] = ()) -> None:
@@ -98,9 +98,15 @@ class FromStates:
             raise NoInterval(f"the change has no interval: {score_change.reason}")
         rough = is_approximate(scoring, address.within)
         of_units = units_of(samples.resampling, defined_in_both(samples, address.within))
-        return Interval(level, score_change.low, score_change.high, rough, score_change.method,
-        of_units,
-                        score_change.standard_error)  # fmt: skip
+        return Interval(
+            level,
+            score_change.low,
+            score_change.high,
+            rough,
+            score_change.method,
+            of_units,
+            score_change.standard_error,
+        )
 
     def movers(
         self, report: Path, baseline: Path | None, address: Address, count: int, sign: int

@@ -29,7 +29,7 @@ MOST = 5
 def behind(path: Path, report: Report) -> ItemsByCell:
     """Return the items that hold most wrong pixels of every cell and bin of the report at `path`.
 
-    Raises `StoreError` where its states do not lie beside it, or are damaged.
+    Raises `StoreError` if its states are not beside it or are damaged.
     """
     saved = states_of(path, report)
     items_by_key = {}
@@ -61,7 +61,7 @@ def _wrong(tally: Tally, state: State, settings: dict[str, Any]) -> NDArray[np.i
 def most(
     counts: Iterable[NDArray[np.int64]], count: int = MOST
 ) -> dict[tuple[int, ...], list[tuple[int, int]]]:
-    """By cell, the items with the greatest counts and these, the first of equals first; no zeros.
+    """Return by cell the items with the greatest counts, and these; the first of equals first.
 
     `counts` are one array an item, all of one shape; there is at least one.
     """

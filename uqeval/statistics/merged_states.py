@@ -11,7 +11,7 @@ from typing import Any
 from uqeval.errors import UsageError
 from uqeval.stores.states import SavedStates, tally_key
 
-#: What a run was told of its data that has to be the same, as options.
+#: Options about the data that have to be the same in all runs.
 _OPTIONS = ("label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize", "invalid")
 #: And what is known of the data.
 _FACTS = ("kind", "classes", "class_names", "samples", "reference")
@@ -47,15 +47,15 @@ class MergedStates:
             "fingerprint": _digest([index["fingerprint"] for index in indices]),
             "facts": _merged_info([index["facts"] for index in indices]),
             "inputs": _inputs([index["inputs"] for index in indices], self.missing)
-            if len(indices) > 1 else indices[0]["inputs"],
+            if len(indices) > 1
+            else indices[0]["inputs"],
             "settings": {k: v for k, v in indices[0]["settings"].items() if k != "intervals"},
             "fitted": _common([index["fitted"] for index in indices]),
             "numerics": _summed([index["numerics"] for index in indices]),
             "warnings": list(dict.fromkeys(w for index in indices for w in index["warnings"])),
-            "partial": bool(self.missing) or any(
-                index["partial"] and "part" not in index["inputs"] for index in indices
-            ),
-        }  # fmt: skip
+            "partial": bool(self.missing)
+            or any(index["partial"] and "part" not in index["inputs"] for index in indices),
+        }
 
     def holds(self, parameters: Mapping[str, Any]) -> bool:
         """Return whether all files have states of a tally of these parameters."""
@@ -71,8 +71,9 @@ class MergedStates:
 
     def differ(self, key: str) -> bool:
         """Return whether the files have other fitted numbers under a key."""
-        return any(f.index["fitted"].get(key) != self.files[0].index["fitted"].get(key)
-                   for f in self.files)  # fmt: skip
+        return any(
+            f.index["fitted"].get(key) != self.files[0].index["fitted"].get(key) for f in self.files
+        )
 
 
 def _stamps(index: Mapping[str, Any]) -> list[str | None]:
@@ -226,7 +227,7 @@ def _distinct(stores: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 
 def _common(fitted: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """By key, the fitted numbers; none where they are not the same everywhere."""
+    """Return the fitted numbers by key; none where they differ between files."""
     return {
         key: fitted_values
         if all(fitted_elsewhere.get(key) == fitted_values for fitted_elsewhere in fitted)

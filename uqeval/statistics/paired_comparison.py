@@ -35,12 +35,12 @@ class OpenedReport:
 
     @classmethod
     def of(cls, path: Path, report: Report) -> OpenedReport:
-        """Those beside a report. Raises `StoreError` where there are none of it."""
+        """Return the states beside a report. Raises `StoreError` if there are none."""
         scoring = scoring_of(path, report)
         return cls(path, scoring, resampling_of(path, report, scoring))
 
     def positions(self, names: Sequence[str]) -> list[int]:
-        """Return where items stand."""
+        """Return the places of items."""
         place = {name: i for i, name in enumerate(self.scoring.names)}
         return [place[name] for name in names]
 
@@ -49,7 +49,7 @@ class OpenedReport:
 class PairedComparison:
     """Scores of models over items that all have, resampled alike.
 
-    `models` are the reports of each, one for each training; `places` says where the items stand in
+    `models` are the reports of each, one for each training; `places` has the place of each item in
     each report; `addresses` are the scores that are compared.
     """
 
@@ -133,7 +133,8 @@ class PairedComparison:
     def ranks(
         self, address: str, direction: str, positions: Sequence[int]
     ) -> list[tuple[float, float]]:
-        """For each model the shares of draws in which none is better, and in which it has the rank
+        """Return for each model the shares of draws in which none is better, and in which it has
+        the rank
         `positions` says; none where too many draws are undefined."""
         if self.resampling.units < 2 or self.resampling.problem:
             return []

@@ -65,9 +65,13 @@ class RankedItems:
 
     @classmethod
     def _sorted(
-        cls, items: int, bins: NDArray[Any], item: NDArray[Any], column: NDArray[Any],
+        cls,
+        items: int,
+        bins: NDArray[Any],
+        item: NDArray[Any],
+        column: NDArray[Any],
         fields: Mapping[str, NDArray[Any]],
-    ) -> RankedItems:  # fmt: skip
+    ) -> RankedItems:
         order = np.argsort((column // TILE).astype(np.uint16), kind="stable")
         sorted_fields = {name: values[:, order] for name, values in fields.items()}
         return cls(items, bins, item[order].astype("i4"), column[order].astype("i4"), sorted_fields)

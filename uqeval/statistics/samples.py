@@ -28,10 +28,10 @@ Sets = Literal["whole", "without", "alone", "drawn"]
 
 @dataclass(frozen=True)
 class Samples:
-    """Items in the states of some runs: `places` says where they stand in each.
+    """Items in the states of some runs: `places` has their places in each.
 
     `resampling` is of these items, in their order. Scores of one variant are computed together when
-    the first of them is asked for: those that are `named` (None: all).
+    the first of them is read: those that are `named` (None: all).
     """
 
     runs: Sequence[Scoring]
@@ -99,12 +99,14 @@ class Samples:
     ) -> NDArray[np.float64]:
         """Return scores by blocks of weights [set, item]: [run, set, address]."""
         blocks = [
-            np.stack([
-                self._of_run(scoring, positions, block, addresses)
-                for scoring, positions in zip(self.runs, self.places, strict=True)
-            ])
+            np.stack(
+                [
+                    self._of_run(scoring, positions, block, addresses)
+                    for scoring, positions in zip(self.runs, self.places, strict=True)
+                ]
+            )
             for block in weights
-        ]  # fmt: skip
+        ]
         return np.concatenate(blocks, axis=1)
 
     def _of_run(

@@ -1,4 +1,4 @@
-"""Scores of any set of items, items taken several times too, read off saved states."""
+"""Scores of any set of items, with repeats, computed from saved states."""
 
 from __future__ import annotations
 
@@ -211,9 +211,12 @@ class Scoring:
         return self._stacks[tally]
 
     def _columns(
-        self, key: str, weights: NDArray[np.int64], states: Mapping[Tally, SetStates],
+        self,
+        key: str,
+        weights: NDArray[np.int64],
+        states: Mapping[Tally, SetStates],
         fields: Collection[str],
-    ) -> dict[tuple[Any, ...], NDArray[Any]]:  # fmt: skip
+    ) -> dict[tuple[Any, ...], NDArray[Any]]:
         """Return the numbers of a variant or part by their places, each [set]."""
         evaluation = self.evaluations[key]
         evaluation_states = {tally: states[tally] for tally in evaluation.tallies()}
@@ -223,7 +226,7 @@ class Scoring:
             evaluation_states |= {
                 tally: self.stacked(tally).sets(item_weights) for tally in over.kept_only
             }
-        with np.errstate(all="ignore"):  # 0/0 is undefined, and says so as NaN
+        with np.errstate(all="ignore"):  # 0/0 is undefined: NaN
             results = dict(evaluation.columns(evaluation_states, fields))
         means = self._means(weights, {key: evaluation}, fields)
         return results | {tuple(name.split(".")): values for (_, name), values in means.items()}
@@ -280,7 +283,7 @@ class Scoring:
         return means
 
     def _of_states(self, key: str, name: str) -> NDArray[np.float64]:
-        """Return what is read off the items' own states, [item, value]."""
+        """Return the values computed from the states of single items, [item, value]."""
         if (key, name) not in self._read:
             tally, read_values = self.evaluations[key].over_items().of_states[name]
             rows = [read_values(state) for _, state in checked_states(self._source, tally)]

@@ -48,8 +48,9 @@ def slice_items(table: ItemTable, keys: Sequence[Sequence[str]]) -> dict[str, li
 
 
 def default_cuts(table: ItemTable) -> list[tuple[str, ...]]:
-    """Every column by itself that has at least two values, and no more than half the items; as many
-    as make no more than 256 slices."""
+    """Return the columns to cut by: those with at least two values, and at most half the items.
+
+    Together they make at most 256 slices."""
     selected: list[tuple[str, ...]] = []
     remaining = _MOST
     for column, values in table.columns.items():

@@ -1,4 +1,4 @@
-"""A report with intervals and slices, read off its states."""
+"""A report with intervals and slices, computed from its states."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ class Stacked:
         )
 
     def state(self, folded: Sequence[NDArray[Any]], row: int) -> State:
-        """Return one set's state, as `metrics` take it; good until the next one is asked for."""
+        """Return the state of one set for `metrics`; valid until the next call."""
         state: State = {}
         indices_of_fields = dict(zip(self.names, self.places, strict=True))
         for (name, field), sums in zip(self.tally.fields.items(), folded, strict=True):
@@ -178,7 +178,7 @@ class Stacked:
         return state
 
     def _ranked_places(self, field: Field) -> NDArray[Any]:
-        """Return where the occupied bins of counts by rank stand in a flat state."""
+        """Return the indices of the occupied bins of counts by rank in a flat state."""
         rows = np.arange(int(np.prod(field.shape[:-1])))[:, None] * field.shape[-1]
         assert self.columns is not None
         return (rows + self.columns).reshape(-1)
@@ -277,7 +277,9 @@ class _Columns:
 
     @cached_property
     def _halves(self) -> list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
-        """Of each part the first half of the items less the second, and the sums of both."""
+        """Return for each part the first half of the items less the second, and the sums of
+        both.
+        """
         pairs = [np.split(values, 2) for _, values in self.parts]
         sums = [[half.sum(axis=0).astype(np.float64) for half in pair] for pair in pairs]
         return [
@@ -304,7 +306,9 @@ class _Columns:
 
 
 def _summable(values: NDArray[Any]) -> NDArray[Any]:
-    """As float64, which multiplies fast, where every sum over as many items is exact in it."""
+    """Return float64 values, which multiply fast, where every sum over as many items is
+    exact in it.
+    """
     if values.dtype.kind == "i" and np.abs(values).max(initial=0) * len(values) >= 2**53:
         return values
     return values.astype(np.float64)

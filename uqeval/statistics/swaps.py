@@ -56,7 +56,7 @@ def swap_tests(
 ) -> dict[str, SwapTest]:
     """Return the test of every address that both runs have, over the same items of both.
 
-    `positions` says where these items stand in each run. Scores whose tallies differ in shape, and
+    `positions` has the places of these items in each run. Scores whose tallies differ in shape, and
     undefined ones, have none.
     """
     if resampling.units < 2:
@@ -169,10 +169,12 @@ class _Pair:
         def second_states(tally: Tally, rows: slice) -> SetStates:
             return cache.pop((self._back[tally], rows.start))[1]
 
-        return np.stack([
-            self.ours.table(weights, addresses, first_states),
-            self.theirs.table(1 - weights, addresses, second_states),
-        ])  # fmt: skip
+        return np.stack(
+            [
+                self.ours.table(weights, addresses, first_states),
+                self.theirs.table(1 - weights, addresses, second_states),
+            ]
+        )
 
 
 def _partners(first: Scoring, second: Scoring) -> dict[Tally, Tally]:

@@ -79,7 +79,7 @@ def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
                 if None in row:
                     raise StoreError(
                         f"{cut(path)}: line {reader.line_num} has more values than columns; a "
-                        "value with a comma stands in quotes."
+                        "value with a comma needs quotes."
                     )
                 if row["name"] in rows:
                     raise StoreError(f"{cut(path)}: the item {quoted(row['name'])} has two rows.")

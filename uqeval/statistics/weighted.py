@@ -28,8 +28,10 @@ def correlation(
     """
     finite = np.isfinite(x) & np.isfinite(y)
     w = weights[:, finite].astype(np.float64)
-    a, b = (values[finite] - values[finite].mean() if finite.any() else values[finite]
-            for values in (x, y))  # fmt: skip
+    a, b = (
+        values[finite] - values[finite].mean() if finite.any() else values[finite]
+        for values in (x, y)
+    )
     n = w.sum(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):
         ma, mb = (w @ a) / n, (w @ b) / n
@@ -40,7 +42,7 @@ def correlation(
     for centred, variance in ((x[finite], va), (y[finite], vb)):
         least = np.where(w > 0, centred, np.inf).min(axis=1, initial=np.inf)
         most = np.where(w > 0, centred, -np.inf).max(axis=1, initial=-np.inf)
-        # As good as constant: what is left of the variance is rounding.
+        # Practically constant: the remaining variance is rounding.
         undefined |= (least >= most) | (variance <= 1e-12 * centred.var() if centred.size else True)
     r[undefined] = np.nan
     return np.clip(r, -1.0, 1.0)

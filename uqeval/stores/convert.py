@@ -106,9 +106,13 @@ def convert(
 
 
 def _refuse_without_effect(
-    source: str, kind: str | None, axes: str | None, key: str | None, fill_missing: bool,
+    source: str,
+    kind: str | None,
+    axes: str | None,
+    key: str | None,
+    fill_missing: bool,
     labels: str | os.PathLike[str] | None,
-) -> None:  # fmt: skip
+) -> None:
     """Raise `UsageError` for options that mean nothing to what is converted."""
     paths = [source, *([] if labels is None else [os.fspath(labels)])]
     if fill_missing and not any(is_url(path) or is_zarr(path) for path in paths):

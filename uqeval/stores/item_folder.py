@@ -103,9 +103,13 @@ def open_item_folder(path: str, opening: Opening) -> Store:
         warnings = unused(path, names, files_of_names, noun)
     arrays_by_kind = {kind: tuple(of[place] for place in addresses) for kind, of in parts.items()}
     return Store(
-        path, arrays_by_kind, order, {}, tuple(warnings),
+        path,
+        arrays_by_kind,
+        order,
+        {},
+        tuple(warnings),
         groups=tuple(groups[place] for place in addresses) if volumes else None,
-    )  # fmt: skip
+    )
 
 
 def _refuse_cut(

@@ -63,8 +63,9 @@ class MapCache:
         return [
             f"--map-cache {self.folder}: the maps of {len(items)} of {len(self._names)} items are "
             f"not kept: {reason}."
-            for items, reason in reasons if items
-        ]  # fmt: skip
+            for items, reason in reasons
+            if items
+        ]
 
     def _path(self, item: int, name: str) -> Path:
         key = [self._names[item], self._stamps[item], name]

@@ -15,9 +15,12 @@ _SUFFIXES = frozenset(
     {".png", ".jpg", ".jpeg", ".tif", ".tiff", ".bmp", ".webp", ".ppm", ".pfm", ".npy", ".npz"}
 )
 _ENDINGS = (
-    "_leftImg8bit", "_gtFine_labelIds", "_gtFine_labelTrainIds",
-    "_gtCoarse_labelIds", "_gtCoarse_labelTrainIds",
-)  # fmt: skip
+    "_leftImg8bit",
+    "_gtFine_labelIds",
+    "_gtFine_labelTrainIds",
+    "_gtCoarse_labelIds",
+    "_gtCoarse_labelTrainIds",
+)
 
 
 def files_below(folder: str | Path, suffixes: Sequence[str]) -> list[str]:

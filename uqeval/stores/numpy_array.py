@@ -205,9 +205,13 @@ def open_npy(path: str) -> NumpyArray:
             f"{head.expected}. Copy or save it again."
         )
     return NumpyArray(
-        path, head.shape, head.dtype, lambda: head.values(path, path, len(head.data), stamp),
-        head.data, path,
-    )  # fmt: skip
+        path,
+        head.shape,
+        head.dtype,
+        lambda: head.values(path, path, len(head.data), stamp),
+        head.data,
+        path,
+    )
 
 
 def open_npz(path: str) -> dict[str, NumpyArray]:

@@ -54,9 +54,12 @@ class StatesWriter:
     """
 
     def __init__(
-        self, path: str | Path, run: Mapping[str, Any] | None = None, resume: bool = False,
+        self,
+        path: str | Path,
+        run: Mapping[str, Any] | None = None,
+        resume: bool = False,
         before: EarlierStates | None = None,
-    ) -> None:  # fmt: skip
+    ) -> None:
         self.path = Path(path)
         self._before = before
         self.partial = partial_path(path)

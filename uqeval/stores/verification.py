@@ -93,9 +93,12 @@ def _damaged_of(
 
 
 def check_same_settings(
-    root: Path, attributes: Mapping[str, Any], names: Sequence[str], kinds: Collection[str],
+    root: Path,
+    attributes: Mapping[str, Any],
+    names: Sequence[str],
+    kinds: Collection[str],
     dense: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Reject a finished store at `root` that was written with other settings: `OutputError`."""
     try:
         group = open_zarr_group(FolderSource(str(root)))

@@ -97,7 +97,7 @@ class ZarrArray(StoredArray):
     def check_claims(self) -> None:
         """Raise `StoreError` for a shape of far more chunks than are stored.
 
-        A few missing chunks are for `missing` to tell; here nothing is built of the shape.
+        `missing` reports a few missing chunks; this check allocates nothing of the shape.
         """
         files = math.prod(self._grid(self._layout.files))
         empty = 0 in self.shape and max(self.shape) > 2**31
@@ -159,9 +159,7 @@ class ZarrArray(StoredArray):
         return itertools.product(*grid)
 
     def is_whole(self, position: Position) -> bool:
-        """Return whether the chunk at a position of an array without shards is there and undamaged,
-        as far as its checksum tells, or where it has none, its decoder.
-        """
+        """Return whether a chunk (no shards) exists and passes its checksum, or its decoder."""
         codec = self._layout.codec
         try:
             data = self._fetch(self._layout.key(position))
@@ -197,9 +195,7 @@ class ZarrArray(StoredArray):
         return messages
 
     def stored_bytes(self) -> int:
-        """Return the size of all chunks together, as stored; raises `StoreError` if listing
-        fails.
-        """
+        """Return the stored bytes of all chunks. Raises `StoreError` if listing fails."""
         return sum(entry.size for entry in self._entries().values())
 
     def fingerprint(self) -> str:
@@ -221,9 +217,9 @@ class ZarrArray(StoredArray):
         return digest.hexdigest()
 
     def stamp(self, index: int | None) -> str | None:
-        """Of the metadata, less how many items there are, and of every chunk that holds the item.
+        """Return a stamp of the metadata without the item count, and of every chunk of the item.
 
-        None for web servers, which do not tell what they hold.
+        None for web servers, which cannot list their content.
         """
         if not self._source.listable:
             return None

@@ -41,7 +41,7 @@ def ties(
     keys = np.empty(pixels, np.uint64)
     n = pack_keys(
         score.reshape(-1), error.reshape(-1), label.reshape(-1), void, is_wanted, REST, keys
-    )  # fmt: skip
+    )
     if n > pixels:
         return None
     keys, buffer = keys[:n], np.empty(n, np.uint64)

@@ -120,9 +120,13 @@ class ItemCurves(Tally):
             if not coarse["pixels"].any():
                 break
             split_bins = partial(
-                ties, error if ranking == self.error else ranking.of(maps), error, maps["label"],
-                void_of(self.classes), squared=self.error.squared,
-            )  # fmt: skip
+                ties,
+                error if ranking == self.error else ranking.of(maps),
+                error,
+                maps["label"],
+                void_of(self.classes),
+                squared=self.error.squared,
+            )
             _, pixels, errors = bins_with_ties(coarse, self._opened, split_bins)
             cumulative, sums = np.cumsum(pixels), np.cumsum(errors)
             retained, cumulative_errors = self.cuts.sums(cumulative, sums)

@@ -147,7 +147,9 @@ class RequiredPercentiles:
         found: dict[float, float | None] = {}
         for p in self.percentiles:
             ranks = ranks_of(self.n, p, self.rule)
-            found[p] = None if ranks is None else between(
-                statistic[ranks[0]], statistic[ranks[1]], ranks[2]
-            )  # fmt: skip
+            found[p] = (
+                None
+                if ranks is None
+                else between(statistic[ranks[0]], statistic[ranks[1]], ranks[2])
+            )
         return found

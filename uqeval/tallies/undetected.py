@@ -49,6 +49,10 @@ class Undetected(Tally):
         from uqeval.kernels.ranked import count_undetected
 
         count_undetected(
-            self.uncertainty.of(maps), maps["prediction"], maps["label"], void_of(self.classes),
-            np.float32(np.nan if self.threshold is None else self.threshold), state["counts"],
-        )  # fmt: skip
+            self.uncertainty.of(maps),
+            maps["prediction"],
+            maps["label"],
+            void_of(self.classes),
+            np.float32(np.nan if self.threshold is None else self.threshold),
+            state["counts"],
+        )

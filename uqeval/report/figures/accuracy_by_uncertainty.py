@@ -25,8 +25,12 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
         if not table or not table["rows"] or len(table["rows"]) > MOST:
             continue
         rows = table["rows"]
-        known = [(a, row["name"], i) for row in rows for i, a in enumerate(row["accuracy"])
-                 if a is not None]  # fmt: skip
+        known = [
+            (a, row["name"], i)
+            for row in rows
+            for i, a in enumerate(row["accuracy"])
+            if a is not None
+        ]
         worst = min(known, default=None)
         said = (
             f" Least: {worst[1]} in the interval {worst[2] + 1} of {len(rows[0]['accuracy'])}, "

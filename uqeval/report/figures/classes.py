@@ -64,9 +64,9 @@ def _named_alike(lines: Sequence[Line]) -> list[Line]:
         held = {str(row["name"]) for row in line.record["per_class"]}
         rows = []
         for row in line.record["per_class"]:
-            shown, told = str(row["name"]), list(names.get(str(row["class"]), ()))
-            if shown == str(row["class"]) and len(told) == 1 and told[0] not in held:
-                shown = told[0]
+            shown, class_names = str(row["name"]), list(names.get(str(row["class"]), ()))
+            if shown == str(row["class"]) and len(class_names) == 1 and class_names[0] not in held:
+                shown = class_names[0]
             rows.append(row | {"shown": shown})
         alike.append(dataclasses.replace(line, record=line.record | {"per_class": rows}))
     return alike

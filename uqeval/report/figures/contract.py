@@ -86,7 +86,9 @@ def lines_of(reports: Mapping[str, Report]) -> dict[str, list[Line]]:
 
 
 def _variant(key: str, report: Report) -> str:
-    """Return what a variant is called: what its key changes, or what the plain key stands for."""
+    """Return what a variant is called: the change that its key names, or the default of the
+    plain key.
+    """
     own_key = Key.parse(key)
     if own_key.region is not None:
         return " ".join(part for part in (own_key.variant, own_key.region) if part)

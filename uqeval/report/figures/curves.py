@@ -35,7 +35,7 @@ def scores(lines: Sequence[Line], fields: Mapping[str, str]) -> str:
 
 
 def fractions(axes: Axes, x: bool = False, y: bool = True) -> None:
-    """Axes from 0 to 1, with room for lines that run along the ends."""
+    """Set axes from 0 to 1, with room for lines that run along the ends."""
     if x:
         axes.set_xlim(-0.01, 1.01)
     if y:
@@ -43,7 +43,7 @@ def fractions(axes: Axes, x: bool = False, y: bool = True) -> None:
 
 
 def reference(axes: Axes, y: float, text: str, colour: str = style.SOFT) -> None:
-    """A horizontal line to compare with, named at its right end."""
+    """Draw a horizontal reference line, named at its right end."""
     axes.axhline(y, color=colour, linewidth=1.0, linestyle=(0, (4, 3)), zorder=1)
     axes.annotate(
         text, (1, y), xycoords=("axes fraction", "data"), xytext=(-2, 3),
@@ -52,7 +52,7 @@ def reference(axes: Axes, y: float, text: str, colour: str = style.SOFT) -> None
 
 
 def counts(axes: Axes) -> None:
-    """A logarithmic y axis for counts, in words that need no formulas: 1, 100, 10k."""
+    """Set a logarithmic y axis for counts with plain tick labels: 1, 100, 10k."""
     from matplotlib.ticker import EngFormatter, NullFormatter
 
     axes.set_yscale("log")
@@ -65,7 +65,7 @@ def counts(axes: Axes) -> None:
 def draw_bars(
     axes: Axes, lines: Sequence[Line], names: Sequence[str], values: Any, ends: Any, title: str
 ) -> None:
-    """Horizontal bars of each name, one a line side by side, the first at the top.
+    """Draw horizontal bars for each name, one for each line, the first name at the top.
 
     `values(line)` gives a value or None for each name, `ends(line)` its interval or None.
     """

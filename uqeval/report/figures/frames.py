@@ -12,7 +12,7 @@ from uqeval.report.figures import style
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Letters that stand side by side below a figure, and the space that each name has beside it.
+#: Letters that fit side by side below a figure, and the space between two names.
 _LETTERS, _SPACE = 84, 4
 #: More ticks than this say no more.
 _MOST = 8
@@ -62,7 +62,9 @@ class FrameAxis:
         return style.short(own or name, 16)
 
     def draw(self, axes: Axes) -> None:
-        """Ticks, a line where a sequence begins, and the names of sequences above their parts."""
+        """Draw ticks, a line where a sequence begins, and the names of sequences above
+        their parts.
+        """
         axes.set_xticks(list(self.ticks), list(self.ticks.values()))
         parts = self.parts
         one = parts[0][0] if len(parts) == 1 else ""

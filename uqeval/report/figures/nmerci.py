@@ -57,8 +57,13 @@ def _over_alpha(canvas: Canvas, lines: Sequence[Line]) -> None:
     top = 2.0
     for i, line in enumerate(lines):
         r = line.record
-        axes.plot(r["curve"]["alpha"], numbers(r["curve"]["nmerci"]), style.dashes(i),
-                  color=style.colour(i), label=line.label)  # fmt: skip
+        axes.plot(
+            r["curve"]["alpha"],
+            numbers(r["curve"]["nmerci"]),
+            style.dashes(i),
+            color=style.colour(i),
+            label=line.label,
+        )
         values += [v for v in r["curve"]["nmerci"] if v is not None]
         if r["nmerci"] is not None:
             top = max(top, 1.5 * r["nmerci"])
@@ -85,8 +90,13 @@ def _by_depth(canvas: Canvas, lines: Sequence[Line]) -> None:
         points += zip(x, scores, [i] * len(x), strict=True)
         middle.plot(x, numbers([r["mae_trimmed"] for r in rows]), form, **look)
         edges = [rows[0]["lower"], *(r["upper"] for r in rows)]
-        lower.stairs([r["pixels"] for r in rows], edges, color=style.colour(i),
-                     fill=len(lines) == 1, alpha=0.6 if len(lines) == 1 else 1.0)  # fmt: skip
+        lower.stairs(
+            [r["pixels"] for r in rows],
+            edges,
+            color=style.colour(i),
+            fill=len(lines) == 1,
+            alpha=0.6 if len(lines) == 1 else 1.0,
+        )
     _cut(upper, points, [line.record["nmerci"] or 0.0 for line in lines])
     _ideals(upper)
     upper.set_ylabel("n-MeRCI")

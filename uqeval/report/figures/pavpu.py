@@ -75,8 +75,13 @@ def _panels(canvas: Canvas, lines: Sequence[Line], curve: str, over: str, label:
             x, y = record[over], numbers(record[field])
             panel.plot(x, y, style.dashes(i), color=style.colour(i), label=line.label)
             if field == "pavpu" and "pavpu_chance" in record:
-                panel.plot(x, numbers(record["pavpu_chance"]), linestyle=(0, (2, 2)),
-                           color=style.colour(i), linewidth=1.0)  # fmt: skip
+                panel.plot(
+                    x,
+                    numbers(record["pavpu_chance"]),
+                    linestyle=(0, (2, 2)),
+                    color=style.colour(i),
+                    linewidth=1.0,
+                )
             _marks(panel, line, i, field, curve)
         panel.set_title(title)
         fractions(panel, x=True, y=field != "surplus")
@@ -88,7 +93,7 @@ def _panels(canvas: Canvas, lines: Sequence[Line], curve: str, over: str, label:
 
 
 def _marks(panel: Axes, line: Line, i: int, field: str, curve: str) -> None:
-    """A dot where the threshold in use is, and a triangle at the peak of this curve."""
+    """Draw a dot at the threshold in use, and a triangle at the peak of this curve."""
     record = line.record
     x = _used(record) if curve == "curve" else record["accuracy_threshold"]
     if x is not None and record[field] is not None:

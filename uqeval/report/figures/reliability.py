@@ -66,7 +66,7 @@ def _draw(canvas: Canvas, lines: Sequence[Line]) -> None:
 
 
 def _bars(axes: Axes, line: Line) -> None:
-    """The bins, each with its gap to its mean confidence."""
+    """Draw the bins, each with its gap to its mean confidence."""
     r = line.record["reliability"]
     columns = zip(r["lower"], r["upper"], r["confidence"], r["accuracy"], strict=True)
     for i, (low, high, mean, accuracy) in enumerate(columns):

@@ -39,8 +39,9 @@ def figure(families: Mapping[str, Sequence[Line]], slices: Mapping[str, Any]) ->
     rows = len(grid) // _COLUMNS
     said = ""
     lines, field = panels[0]
-    ranked = [(v, name) for name, own in slices.items()
-              if (v := _value(own, lines[0], field)) is not None]  # fmt: skip
+    ranked = [
+        (v, name) for name, own in slices.items() if (v := _value(own, lines[0], field)) is not None
+    ]
     if ranked:
         (low, lowest), (high, highest) = min(ranked), max(ranked)
         said = (
@@ -112,6 +113,12 @@ def _points(
             continue
         if ends := interval(own.get("intervals") or {}, line.key, field.split(".")):
             panel.plot([ends["low"], ends["high"]], [y + shift] * 2, color=colour, linewidth=1.6)
-        panel.plot([value], [y + shift], "o", color=colour, markersize=5.5,
-                   markerfacecolor=style.PAPER if own.get("small") else colour)  # fmt: skip
+        panel.plot(
+            [value],
+            [y + shift],
+            "o",
+            color=colour,
+            markersize=5.5,
+            markerfacecolor=style.PAPER if own.get("small") else colour,
+        )
     panel.plot([], [], "o-", color=colour, label=line.label)

@@ -1,4 +1,4 @@
-"""Sparsification: the error of what is left when the most uncertain pixels are removed."""
+"""Sparsification: the error that remains when the most uncertain pixels are removed."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 #: Roles of colours, as they are on white; a page replaces each by the variable of that name.
 INK, SOFT, GRID, PAPER = "#1c2128", "#59636e", "#d5dae0", "#fefefe"
 GOOD, BAD = "#117733", "#b3261e"
-#: Okabe & Ito 2008, darkened where needed to stand on white; told apart by the colour-blind.
+#: Okabe & Ito 2008, darkened for a white background; safe for colour-blind readers.
 SERIES = ("#0067a5", "#c95100", "#008864", "#9c4f96", "#8a6d00", "#3b9ccb")
 DASHES = ("-", "--", "-.", ":")
 VARIABLES = {
@@ -53,7 +53,7 @@ def dashes(i: int) -> str:
 
 
 def legend(canvas: Canvas, axes: Axes, least: int = 2) -> None:
-    """One legend above all panels, for the labelled lines of one of them."""
+    """Draw one legend above all panels, for the labelled lines of one of them."""
     handles, labels = axes.get_legend_handles_labels()
     if len(handles) >= least:
         columns = max(1, min(len(labels), int(canvas.get_figwidth() * 13 / _longest(labels))))

@@ -63,8 +63,9 @@ def _draw(canvas: Canvas, lines: Sequence[Line], names: Sequence[str], rows: int
             low = [m - s for m, s in zip(mean, std, strict=True)]
             high = [m + s for m, s in zip(mean, std, strict=True)]
             panel.fill_between(r["m"], low, high, color=colour, alpha=0.2, linewidth=0)
-            panel.plot(r["m"], mean, f"o{style.dashes(i)}", color=colour, markersize=4,
-                       label=line.label)  # fmt: skip
+            panel.plot(
+                r["m"], mean, f"o{style.dashes(i)}", color=colour, markersize=4, label=line.label
+            )
             ms |= set(r["m"])
         direction = next(
             line.report.metrics[name]["direction"] for line in lines if name in line.report.metrics

@@ -41,7 +41,7 @@ def figures(lines: list[Line]) -> Iterator[Figure]:
             "temporal-correlation",
             "Temporal consistency against mIoU",
             f"TC and mIoU of each pair of frames. {found}.",
-            "How far temporal consistency, which needs no labels, stands for quality.",
+            "How well temporal consistency, which needs no labels, follows quality.",
             (5.0, 4.0),
             lambda canvas: _correlation(canvas, both),
         )
@@ -92,13 +92,23 @@ def _over_time(canvas: Canvas, lines: Sequence[Line]) -> None:
             if field == "tc" or _pairs(line):
                 x, y = _runs(line, field)
                 alone = _alone(y)
-                axes.plot(x, y, dashes, color=style.colour(i), linewidth=1.4, markevery=alone,
-                          marker="." if alone else "", label=f"{name}, {line.label}")  # fmt: skip
+                axes.plot(
+                    x,
+                    y,
+                    dashes,
+                    color=style.colour(i),
+                    linewidth=1.4,
+                    markevery=alone,
+                    marker="." if alone else "",
+                    label=f"{name}, {line.label}",
+                )
     over = {
-        (tuple(str(item.get("name")) for item in line.report.items),
-         tuple(str(score.get("sequence") or "") for score in _scores(line)))
+        (
+            tuple(str(item.get("name")) for item in line.report.items),
+            tuple(str(score.get("sequence") or "") for score in _scores(line)),
+        )
         for line in lines
-    }  # fmt: skip
+    }
     if len(over) == 1:
         FrameAxis(*over.pop()).draw(axes)
     else:
