@@ -237,7 +237,7 @@ def test_what_nothing_stamps_is_not_kept(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     report = run(cache, probs(ITEMS), {"pavpu": {}}, labels(ITEMS) % 5)
     assert files(cache) == []
-    assert f"{ITEMS} of {ITEMS} items are not kept: nothing tells" in report.warnings[-1]
+    assert f"{ITEMS} of {ITEMS} items are not kept: changes to them" in report.warnings[-1]
 
 
 def test_a_full_disk_keeps_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

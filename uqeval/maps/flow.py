@@ -23,7 +23,7 @@ class Estimator:
     """One `FlowMethod`, ready to be called, by several threads at once too.
 
     Its flow is the same bits for any number of OpenCV's threads. Raises `UsageError` where the
-    library that `tvl1` needs is not installed, and for `file`, which nobody estimates.
+    library that `tvl1` needs is not installed, and for `file`, which is not estimated.
     """
 
     def __init__(self, method: FlowMethod) -> None:
@@ -99,7 +99,7 @@ class Estimator:
         return flow
 
     def _dis(self, size: tuple[int, ...]) -> Any:
-        """This thread's DIS for images of this size: what it allocates it keeps for the next pair.
+        """Return this thread's DIS for images of this size, which reuses its buffers.
 
         It must not be shared between threads, and remembers what it once chose for a small image.
         """
@@ -118,7 +118,7 @@ def grey(rgb: NDArray[Any]) -> NDArray[np.uint8]:
 
 @contextmanager
 def single_threaded() -> Iterator[None]:
-    """OpenCV works on the calling thread alone, for threads that call it side by side.
+    """Restrict OpenCV to the calling thread, for threads that call it in parallel.
 
     The number of OpenCV's threads belongs to the process: enter this once, around all of them.
     """

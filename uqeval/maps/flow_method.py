@@ -82,8 +82,8 @@ class FlowMethod:
     """An optical flow and all that decides its values; made by `flow_method`.
 
     `parameters` is complete, defaults too. `scale`: the side of the images that the flow is
-    estimated on, as a part of the frames'; 1 is full resolution. `file` is estimated by nobody: it
-    stands for flow that was saved.
+    estimated on, as a part of the frames'; 1 is full resolution. `file` is
+    flow that was saved.
     """
 
     name: str

@@ -110,9 +110,7 @@ class Members:
         return max(found, key=lambda batches: len(batches[0]))
 
     def tile_bytes(self, batch: range) -> int:
-        """Return bytes of the largest tile, decoded, and of one member of it as the kernel takes
-        it.
-        """
+        """Return bytes of the largest decoded tile, and of a member of it for the kernel."""
         return 2 * max(s.tile_bytes(batch) for s in (self.means, self.spreads) if s)
 
     @property
@@ -147,7 +145,8 @@ class Members:
         mean: bool = True,
         exact: bool = True,
     ) -> list[Maps]:
-        """`mean` (if asked for), `error` and `sigma` of the items of a batch; 0 where `labels` are
+        """Return `mean` (if requested), `error` and `sigma` of the items of a batch; 0 where
+        `labels` are
         void, where `targets` are not looked at. `error` may be float32 unless it shall be `exact`.
 
         Raises `DataError` for what is not finite, or negative, where it is evaluated.
@@ -174,7 +173,7 @@ class Members:
         mean: bool,
         exact: bool,
     ) -> list[Maps]:
-        """`join` of a single member."""
+        """Return the maps of `join` for a single member."""
         from uqeval.kernels.members import set_errors, set_sigmas
 
         checks = [_Checks(label) for label in labels]

@@ -51,7 +51,7 @@ COMPUTED = (
 )
 #: Computed where labels are there.
 OF_LABELS = ("label", "label_probability", "label_rank", "brier")
-#: Maps that say which class a pixel has, or how wrong it is: nobody knows them beforehand.
+#: Maps of the true class or of the error: they are unknown at prediction time.
 NO_UNCERTAINTY = frozenset({"prediction", "predictions", "labels", "mean_probs", *OF_LABELS})
 
 
@@ -98,7 +98,7 @@ TARGET_COUNTS = "target_counts"
 
 
 def sigma_of(name: str) -> str:
-    """Return the name of the map of the store that stands for σ: `sigma:NAME`, never negative."""
+    """Return the name of the map of the store that is used as σ: `sigma:NAME`, never negative."""
     return f"sigma:{name}"
 
 
@@ -112,7 +112,7 @@ def is_lambda(name: str) -> bool:
     return name.split(":")[0] == "lambda"
 
 
-#: Classes that can be told apart with one more value for void.
+#: Most classes, with one more value for void.
 MOST_CLASSES = 65535
 
 

@@ -109,7 +109,7 @@ def _other_items(first: MapSource, second: MapSource) -> str:
         for nameless, with_names in ((second, first), (first, second)):
             if tuple(nameless.names) == tuple(map(str, range(nameless.items))):
                 return (
-                    f"{messages}, as far as can be told: {nameless.where} gives its items no "
+                    f"{messages}, as far as uqeval can check: {nameless.where} gives its items no "
                     f"names, while {with_names.where} does (the first is "
                     f"{quoted(with_names.names[0])}). Name them with --names FILE."
                 )

@@ -232,7 +232,7 @@ class RegressionSource:
         members: Members,
         heartbeat: Heartbeat,
     ) -> list[Maps]:
-        """Return the maps asked for: those `read_items`, and those of some members."""
+        """Return the requested maps: `read_items`, and those of some members."""
         needed = self._needed
         joined: list[Maps] = [{} for _ in batch]
         if needed & _OF_MEMBERS or any(map(is_lambda, needed)):
@@ -325,7 +325,7 @@ class RegressionSource:
         return ratio
 
     def _refuse_negative(self, values: NDArray[Any], name: str, item: int) -> None:
-        """Raise `NegativeSigma` where a map that stands for σ is negative."""
+        """Raise `NegativeSigma` if a map that is used as σ is negative."""
         where = self._place(self.extra[name], item)
         refuse_negative_sigma(values, name, where, self.where)
 

@@ -23,10 +23,10 @@ class Frame:
 
 
 class SharedFrames:
-    """Frames by index, each loaded by whoever asks first and dropped after its last use.
+    """Frames by index, each loaded at its first use and dropped after its last.
 
     `uses` says how often each frame will be taken, or skipped. With `sequential`, frames are loaded
-    in ascending order only: what lies before the one that is asked for is loaded and kept, if
+    in ascending order only: frames before the requested one are loaded and kept, if
     somebody will take it.
     """
 

@@ -24,7 +24,7 @@ class TemperedSamples(Source):
     """As `Source`, of p_t^β / Σ_c p_t^β, which is to scale the logits of each sample by β = 1 / T.
 
     `tempered_nll` float32 [β, y, x] has -ln mean_t p_ty^β / Σ_c p_tc^β of the label y at all
-    `betas`, infinite where p_ty = 0 in all samples, and stands alone; other maps are those of the
+    `betas`, infinite where p_ty = 0 in all samples, and is read alone; other maps are those of the
     lowest β. Probabilities are float32: those that are 0 there stay 0 at any β.
 
     A chunk's classes are read together, its samples one tile after the other, so memory does not
@@ -103,7 +103,7 @@ class TemperedSamples(Source):
         return replace(super()._form(), dtype=np.dtype(np.float32), unit=1.0, tolerance=_TOLERANCE)
 
     def _prepare(self, tile: Tile, form: Form) -> NDArray[Any]:
-        """Return a tile as the kernels take it, tempered unless its likelihoods are asked for."""
+        """Return a tile as the kernels take it, tempered unless its likelihoods are requested."""
         values = super()._prepare(tile, form)
         if not self._likelihoods:
             values = values.copy()

@@ -123,7 +123,7 @@ class StoredArray(ABC):
     def stamp(self, index: int | None) -> str | None:
         """Return changes when what is stored of an item does (None: of all there is), see `stamps`.
 
-        None where that cannot be told for certain without reading it.
+        None if that is uncertain without reading it.
         """
         return None
 
@@ -146,7 +146,7 @@ class ItemArray:
     index: int | None
 
     def stamp(self) -> str | None:
-        """Return changes when the part does; None where that cannot be told."""
+        """Return changes when the part does; None if unknown."""
         return self.array.stamp(self.index)
 
     def states(self) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""Memory of maps that nobody holds any more, for the maps of the next item."""
+"""Memory of maps that are no longer in use, for the maps of the next item."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ class BufferPool:
         self._free: dict[int, deque[memoryview]] = {}
 
     def empty(self, shape: tuple[int, ...], dtype: DTypeLike) -> NDArray[Any]:
-        """As `numpy.empty`."""
+        """Return an array as `numpy.empty` does."""
         kind, count = np.dtype(dtype), math.prod(shape)
         size = count * kind.itemsize
         if size < _SMALL:
             return np.empty(shape, kind)
-        # Images of about the same size share blocks: three bits of the size are told apart.
+        # Images of about the same size share blocks: sizes are rounded to three bits.
         step = 1 << (size.bit_length() - 4)
         capacity = -(-size // step) * step
         free = self._free.setdefault(capacity, deque(maxlen=_MOST))

@@ -94,7 +94,7 @@ def _bytes(values: NDArray[Any]) -> memoryview:
 
 
 def _checksum(path: Path, head: bytes, values: NDArray[Any]) -> bytes:
-    """Of the name too: a file in another's place is none."""
+    """Return the checksum of the name and the file, so that files cannot be exchanged."""
     parts = (path.name.encode(), head, _bytes(values))
     check = 0
     for data in parts:

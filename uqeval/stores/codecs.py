@@ -149,7 +149,9 @@ class ChunkCodec:
 
 
 def checked_crc32c(data: Buffer) -> memoryview:
-    """`data` less its trailing CRC-32C; raises `DamagedChunk` if they do not belong together."""
+    """Return `data` without its trailing CRC-32C. Raises `DamagedChunk` if they do not
+    belong together.
+    """
     import google_crc32c
 
     view = memoryview(data).cast("B")
@@ -183,8 +185,9 @@ def _decode_text(data: Buffer, expected: int) -> NDArray[Any]:
 
 
 def _decode_with_zarr(metadata: Mapping[str, Any], data: Buffer) -> NDArray[Any]:
-    """For codecs that only Zarr knows: the chunk as a one-chunk array in memory, its bytes checked
-    by the steps around it so far as these can."""
+    """Decode a chunk with a codec that only Zarr supports, as a one-chunk array in memory.
+
+    The other steps of the chunk's pipeline check its bytes as far as they can."""
     import zarr
     from zarr.core.buffer import default_buffer_prototype
     from zarr.storage import MemoryStore
@@ -198,7 +201,7 @@ def _decode_with_zarr(metadata: Mapping[str, Any], data: Buffer) -> NDArray[Any]
             read_only=True,
         )
         values: NDArray[Any] = np.asarray(zarr.open_array(store, mode="r")[...])
-    except Exception as error:  # whatever a codec that nobody here knows may raise
+    except Exception as error:  # an unknown codec may raise anything
         raise DamagedChunk(f"cannot be unpacked ({cut(error)})") from error
     return values.astype(values.dtype.newbyteorder("="), copy=False)
 
@@ -210,7 +213,7 @@ def codec_v2(
     text: bool,
     where: str,
 ) -> ChunkCodec:
-    """Return the decoder that a `.zarray` asks for; raises `StoreError` for a codec that is not
+    """Return the decoder that a `.zarray` names; raises `StoreError` for a codec that is not
     known.
     """
     configs = [dict(config) for config in document.get("filters") or ()]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Contents(ABC):
-    """Base of all formats: `FORMATS` in `formats.py` lists them. An instance stands for its path.
+    """Base of all formats: `FORMATS` in `formats.py` lists them. An instance is of one path.
 
     Whether it is ground truth is decided by names, axes and dtypes, never by values.
     """

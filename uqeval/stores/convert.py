@@ -262,7 +262,7 @@ def _read(item_array: ItemArray, form: _Form, batch: int, y: int, rows: int) -> 
 
 @dataclass(frozen=True)
 class _Checks:
-    """What values are held to. `classes` is None where no probabilities tell how many there are."""
+    """Checks of values. `classes` is None if no probabilities give their number."""
 
     classes: int | None
     ignore_index: int
@@ -276,7 +276,7 @@ class _Checks:
     def check(
         self, kind: str, values: NDArray[Any], attributes: dict[str, Any], where: str, row: int
     ) -> NDArray[Any]:
-        """`values` of an item from `row` on, as they are stored. Raises `DataError`."""
+        """Return `values` of an item from `row` on, as they are stored. Raises `DataError`."""
         if kind == "labels" and self.classes is not None:
             return checked_labels(values, self.classes, self.ignore_index, where, row)
         if kind not in ("probs", "logits", "mean_probs"):
@@ -294,7 +294,7 @@ class _Checks:
 
 
 def _check_scaled(values: NDArray[Any], scale: object, where: str, row: int) -> None:
-    """Integer probabilities [class, y, x]; raises as `_Checks.check` does."""
+    """Check integer probabilities [class, y, x]. Raises as `_Checks.check` does."""
     if not isinstance(scale, int | float) or not 0 < scale <= 1:
         raise StoreError(
             f"{where}: {values.dtype} with scale {quoted(scale)} in the attributes, expected the "

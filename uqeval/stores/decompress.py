@@ -60,7 +60,7 @@ def check_claim(claimed: int, size: int | None, most: int) -> None:
 
 
 def _check_blosc(data: Buffer, size: int | None, most: int) -> None:
-    """numcodecs' Blosc reads past the end of a chunk that was cut short: check its header first."""
+    """Check the header of a Blosc chunk: numcodecs reads past the end of truncated chunks."""
     view = memoryview(data).cast("B")
     if len(view) < 16:
         raise DamagedChunk(f"cut short: {len(view)} bytes, too few for a blosc header")
@@ -74,7 +74,7 @@ def _check_blosc(data: Buffer, size: int | None, most: int) -> None:
 
 
 def _unzstd(codec: Any, data: Buffer, size: int | None, most: int) -> Any:
-    """Unpack one zstd frame: its header tells the size; without, it must be known."""
+    """Unpack one zstd frame: the size is in its header or given."""
     claimed = zstd_size(memoryview(data).cast("B"))
     if claimed is not None:
         check_claim(claimed, size, most)
@@ -87,7 +87,9 @@ def _unzstd(codec: Any, data: Buffer, size: int | None, most: int) -> Any:
 
 
 def zstd_size(view: memoryview) -> int | None:
-    """Return the size of the content that the header of a zstd frame tells, RFC 8878 §3.1.1.1."""
+    """Return the size of the content that the header of a zstd frame declares, RFC 8878
+    §3.1.1.1.
+    """
     if len(view) < 6 or int.from_bytes(view[:4], "little") != _ZSTD_MAGIC:
         raise DamagedChunk("its zstd data cannot be unpacked (no zstd frame)")
     flags = view[4]

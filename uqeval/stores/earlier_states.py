@@ -13,7 +13,7 @@ class EarlierStates:
     """The states file of an earlier run, if there is one that can be read, and of which items its
     states are those of a run now.
 
-    Items are told by their names, whatever their order; `stamps` say which are as they were. Where
+    Items match by name, in any order; `stamps` say which are unchanged. Where
     there is no file, or none that can be read, nothing is known: its place is taken by the new one.
     """
 
@@ -61,7 +61,7 @@ class EarlierStates:
 
 class _States(Mapping[int, bytes]):
     """The states of one tally by item; `positions` says where an item was. One that is damaged is
-    not there when it is asked for.
+    not there when it is read.
     """
 
     def __init__(self, saved: SavedStates, key: str, positions: Mapping[int, int]) -> None:

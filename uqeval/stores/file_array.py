@@ -38,7 +38,7 @@ class FileArray(StoredArray):
         return file_digest(self._path)
 
     def stamp(self, index: int | None) -> str | None:
-        """Of the file."""
+        """Return a stamp of the file."""
         return file_stamp(self._path)
 
     def states(self, index: int | None) -> dict[str, str]:

@@ -63,7 +63,7 @@ class FileValues:
         return values.T if self.fortran else values
 
     def bytes_at(self, begin: int, count: int) -> bytes:
-        """`count` bytes of the values from byte `begin` on. Raises `StoreError`."""
+        """Return `count` bytes of the values from byte `begin` on. Raises `StoreError`."""
         with self._opened() as descriptor:
             return bytes(self._read(descriptor, memoryview(bytearray(count)), self.offset + begin))
 
@@ -138,7 +138,7 @@ class FileValues:
         bounds: Sequence[tuple[int, int]],
         step: int,
     ) -> None:
-        """As `_fill`, where runs are so short that whole blocks are read and cut."""
+        """Fill as `_fill` does, for short runs: read whole blocks and cut them."""
         low, high = bounds[0]
         rows = _BLOCK // max(step, 1)
         if not rows:

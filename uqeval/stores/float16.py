@@ -16,7 +16,9 @@ _SMALL = np.float32(2.0**-14)
 
 
 def to_half(values: NDArray[np.float32]) -> NDArray[np.float16]:
-    """`values`, of [0, 2), rounded to float16 as NumPy rounds them: to nearest, ties to even."""
+    """Return `values` in [0, 2) rounded to float16 as NumPy rounds them: to nearest, ties
+    to even.
+    """
     flat = np.ascontiguousarray(values).reshape(-1)
     float16_bits = np.empty(flat.size, np.uint16)
     bits, small_bits = np.empty((2, _BLOCK), np.uint32)
@@ -38,7 +40,7 @@ def to_half(values: NDArray[np.float32]) -> NDArray[np.float16]:
 
 
 def to_single(values: NDArray[np.float16]) -> NDArray[np.float32]:
-    """`values` as float32, which holds all of them."""
+    """Return `values` as float32, which holds all of them."""
     return _table()[np.ascontiguousarray(values).view(np.uint16)]
 
 

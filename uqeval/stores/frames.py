@@ -55,7 +55,7 @@ class Frames(Protocol):
         """
 
     def stamp(self, i: int) -> str | None:
-        """Return changes when frame `i` does, see `stamps`; None where that cannot be told."""
+        """Return changes when frame `i` does, see `stamps`; None if unknown."""
 
     def states(self, i: int) -> dict[str, str]:
         """Return the states of the files that frame `i` is read from, by path."""

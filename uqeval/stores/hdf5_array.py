@@ -72,7 +72,7 @@ class Hdf5Array(StoredArray):
         return self._grid() - int(self._dataset.id.get_num_chunks())
 
     def suit(self, axes: tuple[str, ...]) -> None:
-        """A dataset without chunks is read in any box: one item at a time."""
+        """Set the tile of a dataset without chunks: one item at a time."""
         if self._dataset.chunks is None and "item" in axes and len(axes) > 1:
             self.chunks = tuple(
                 1 if axis == "item" else n for axis, n in zip(axes, self.chunks, strict=True)
@@ -110,7 +110,7 @@ class Hdf5Array(StoredArray):
         return file_digest(Path(self._path), self._dataset.name, self.shape, str(self.dtype))
 
     def stamp(self, index: int | None) -> str | None:
-        """Of the whole file."""
+        """Return a stamp of the whole file."""
         return combined_stamp([file_stamp(self._path)], self.where, self.shape, self.axes, index)
 
     def states(self, index: int | None) -> dict[str, str]:

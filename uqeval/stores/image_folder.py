@@ -59,7 +59,7 @@ class ImageFolder:
         return len(self._files)
 
     def size(self, i: int) -> tuple[int, int]:
-        """Return height and width that the file's header tells. Raises `StoreError`."""
+        """Return height and width from the file's header. Raises `StoreError`."""
         with self._opened(i) as image:
             return image.height, image.width
 
@@ -83,7 +83,7 @@ class ImageFolder:
 
     @contextmanager
     def _opened(self, i: int) -> Iterator[Any]:
-        """The image of frame `i`, to be decoded inside; what goes wrong raises `StoreError`."""
+        """Open the image of frame `i` for decoding inside the context. Raises `StoreError`."""
         from PIL import Image
 
         try:
@@ -98,7 +98,7 @@ class ImageFolder:
             ) from error
 
     def kept_bytes(self) -> int:
-        """Nothing is kept."""
+        """Return 0: no bytes are cached."""
         return 0
 
     def where_of(self, i: int) -> str:
@@ -113,7 +113,7 @@ class ImageFolder:
         return digest.hexdigest()
 
     def stamp(self, i: int) -> str | None:
-        """Of the frame's file, and of what decodes it."""
+        """Return a stamp of the frame's file, and of what decodes it."""
         import PIL
 
         return combined_stamp([file_stamp(self._files[i])], PIL.__version__)

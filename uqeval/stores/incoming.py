@@ -16,7 +16,8 @@ TOLERANCE = {"float16": 2e-3, "float32": 1e-4, "float64": 1e-4}
 
 
 def as_array(values: Any, where: str) -> NDArray[Any]:
-    """`values` of NumPy, PyTorch, JAX or any other framework as a NumPy array, uncopied if may be.
+    """Return `values` of NumPy, PyTorch, JAX or others as a NumPy array, without a copy if
+    possible.
 
     Whatever has DLPack or `__array__` is taken: tensors that need gradients or lie on a GPU, and
     bfloat16 (which NumPy lacks) as float32, marked as `FromBfloat16`. Raises `DataError` naming
@@ -54,7 +55,7 @@ def as_stack(
     sample: int | None,
     where: str,
 ) -> NDArray[Any]:
-    """`values` as [sample, class, y, x]: all T samples, or where `sample` is its number one.
+    """Return `values` as [sample, class, y, x]: all T samples, or where `sample` is its number one.
 
     `counts` is (T, C), `size` (H, W) or None for any. Raises `DataError` for another shape.
     """

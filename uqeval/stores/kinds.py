@@ -24,7 +24,7 @@ SPREADS = {
     "log_b": "sqrt(2) * exp(log_b)",
 }
 
-#: The axes that each kind of array may have, in the order that its rank stands for.
+#: The axes that each kind of array may have, in the order for its rank.
 KINDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "probs": _PROBABILITIES,
     "logits": _PROBABILITIES,
@@ -69,7 +69,7 @@ def known_as(name: str, array: StoredArray) -> str:
 
 
 def axes_of(array: StoredArray, kind: str, *, is_single: bool = False) -> tuple[str, ...]:
-    """Return the canonical axes of `array`: those that it names, or else those its rank stands for.
+    """Return the canonical axes of `array`: those that it names, else those of its rank.
 
     `is_single`: the array is of one image, in `items/<name>/`. Raises `StoreError` if its rank or
     its axes are not those of a `kind`.

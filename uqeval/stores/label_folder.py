@@ -71,7 +71,7 @@ def open_predicted_ids(path: str | Path, names: Sequence[str] | None, declared: 
 def open_sparse_labels(
     path: str | Path, names: Sequence[str] | None, *, label_map: str | None = None
 ) -> SparseLabels:
-    """As `open_label_folder`, but some of the items may have no label: frames of a video.
+    """Open label files as `open_label_folder` does; some frames of a video may have none.
 
     Raises `StoreError` if none has, too.
     """

@@ -57,7 +57,7 @@ class MapCache:
     def warnings(self) -> list[str]:
         """Return what is not kept, and why."""
         reasons = (
-            (self.unstamped, "nothing tells whether they change, or they were changed just now"),
+            (self.unstamped, "changes to them cannot be detected, or they were changed just now"),
             (self.refused, "the disk is full (1 GiB is left free), or cannot be written"),
         )
         return [

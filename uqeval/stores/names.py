@@ -35,15 +35,17 @@ def read_names_file(path: str | Path) -> tuple[str, ...]:
 
 
 def checked_names(values: object, where: str, count: int | None = None) -> tuple[str, ...]:
-    """`values` as item names; raises `StoreError` unless they are `count` different texts."""
+    """Return `values` as item names. Raises `StoreError` unless they are `count` different
+    texts.
+    """
     if not isinstance(values, (list, tuple)) or not all(isinstance(v, str) for v in values):
-        raise StoreError(f"{where}: item names must be a list of texts, one an item.")
+        raise StoreError(f"{where}: item names must be a list of texts, one for each item.")
     names = tuple(str(value) for value in values)
     repeated = [name for name, times in Counter(names).items() if times > 1]
     if repeated:
         raise StoreError(
-            f"{where}: {listed(repeated)} stand there more than once as names of items. Give each "
-            "item a name of its own."
+            f"{where}: {listed(repeated)} appear more than once as item names. Give each item a "
+            "different name."
         )
     if "" in names:
         raise StoreError(f"{where}: an item name is empty. Give each item a name.")

@@ -83,7 +83,7 @@ class NumpyArray(StoredArray):
         return np.require(tile, self.dtype, ["C"] if self.anywhere else ["C", "A"])
 
     def suit(self, axes: tuple[str, ...]) -> None:
-        """Made-up chunks can be any: those of few rows of one item."""
+        """Set the chunks, which are arbitrary here, to few rows of one item."""
         self.chunks = _chunks_for(axes, self.shape, self.dtype.itemsize)
 
     def reshaped(self, shape: tuple[int, ...]) -> NumpyArray:
@@ -135,14 +135,16 @@ class NumpyArray(StoredArray):
         return digest.hexdigest()
 
     def stamp(self, index: int | None) -> str | None:
-        """Of the whole file: one that has grown was written anew. None for arrays in memory."""
+        """Return a stamp of the whole file: one that has grown was written anew. None for
+        arrays in memory.
+        """
         if self._file is None:
             return None
         return combined_stamp([self._file_stamp], self.where, self.shape, self.axes, index)
 
     @cached_property
     def _file_stamp(self) -> str | None:
-        """Taken once, before anything is read: it has the disk write all that was written."""
+        """Return the stamp of the file, computed once before any read; flushes the file to disk."""
         assert self._file is not None
         return file_stamp(self._file)
 

@@ -53,19 +53,19 @@ class Marks:
             return [key for key in self._read if key.startswith(start)]
 
     def warnings(self) -> list[str]:
-        """Return a warning if the server does not tell when objects change; else nothing."""
+        """Return a warning if the server reports no change times of objects; else nothing."""
         if not self._without:
             return []
         return [
             f"{self._url}: the server gives neither an ETag nor a time of change (of "
             f"{self._without}); a change during the run shows only in the sizes. Copy the store "
-            "to a local disk first if anybody may write to it."
+            "to a local disk first if another process may write to it."
         ]
 
     def _refuse(self, key: str) -> None:
         raise ChangedError(
             f"{self._url.rstrip('/')}/{key}: changed after this run had begun, so its results "
-            "would mix old and new data. Nothing was kept. Start again once nobody writes to it "
+            "would mix old and new data. Nothing was kept. Run again when no process writes to it "
             "any more."
         )
 

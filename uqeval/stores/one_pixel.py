@@ -47,15 +47,15 @@ class OnePixel(StoredArray):
         return self._array.stored_bytes()
 
     def fingerprint(self) -> str:
-        """That of the array itself."""
+        """Return that of the array itself."""
         return self._array.fingerprint()
 
     def stamp(self, index: int | None) -> str | None:
-        """That of the array itself."""
+        """Return that of the array itself."""
         return self._array.stamp(index)
 
     def states(self, index: int | None) -> dict[str, str]:
-        """Those of the array itself."""
+        """Return those of the array itself."""
         return self._array.states(index)
 
     def recheck(self) -> None:

@@ -44,7 +44,7 @@ def refuse_overlap(
 
 
 def local_path(value: Any) -> Path | None:
-    """Return the path of a local file or folder; None for whatever else stands for data."""
+    """Return the path of a local file or folder; None for other data."""
     if not isinstance(value, str | os.PathLike):
         return None
     text = os.fspath(value)
@@ -131,7 +131,7 @@ def _entries(folder: Path) -> Iterator[os.DirEntry[str]]:
                         waiting.append(entry.path)
                     else:
                         yield entry
-        except OSError:  # whoever reads it tells
+        except OSError:  # its reader reports the error
             continue
 
 

@@ -33,9 +33,9 @@ _UNDEFINED = -1
 
 
 def label_table(label_map: str | None) -> NDArray[np.int16] | None:
-    """Return the table that a label map's name stands for, −1 where it defines nothing.
+    """Return the table of a named label map, −1 where it defines nothing.
 
-    Raises `StoreError` for a name that nobody knows.
+    Raises `StoreError` for an unknown name.
     """
     if label_map is None:
         return None
@@ -88,7 +88,7 @@ class PngArray(FileArray):
         return self._digest
 
     def stamp(self, index: int | None) -> str | None:
-        """Of the file's content."""
+        """Return a stamp of the file's content."""
         return self._digest
 
     @cached_property

@@ -1,4 +1,4 @@
-"""Which frames make pairs: neighbours in one sequence, told by the numbers in their names."""
+"""Which frames make pairs: neighbours in one sequence, by the numbers in their names."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _numbered(names: Sequence[str], where: str) -> dict[str, list[tuple[int, int
 
 
 def split_name(name: str) -> tuple[str, int] | None:
-    """Return the sequence and the number that a frame's name stands for; None without a number."""
+    """Return the sequence and the number in a frame's name; None without a number."""
     path = PurePosixPath(plain_name(name))
     digit_groups = list(_DIGITS.finditer(path.name))
     if not digit_groups:
@@ -132,7 +132,7 @@ def split_name(name: str) -> tuple[str, int] | None:
 class Neighbours:
     """Tells frame by frame whether a frame is the neighbour of the one before it.
 
-    What `sequences_of` says of all names at once, so far as the names until now can tell: the step
+    What `sequences_of` says of all names at once, as far as the names until now show: the step
     is the most common difference so far.
     """
 

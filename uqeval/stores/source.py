@@ -33,7 +33,7 @@ def is_zarr(path: str) -> bool:
 
 @dataclass(frozen=True)
 class Entry:
-    """One stored object: its size, and whatever the store itself knows of its content."""
+    """One stored object: its size, and what the store itself records of its content."""
 
     size: int
     tag: str = ""
@@ -50,7 +50,7 @@ class Source(ABC):
     """
 
     path: str
-    #: Whether `children` and `entries` know anything; web servers do not tell what they hold.
+    #: Whether `children` and `entries` work; web servers cannot list their content.
     listable = True
     #: Whether a few bytes of an object are read as fast as the object is found.
     local = True
@@ -72,7 +72,7 @@ class Source(ABC):
 
     @abstractmethod
     def entries(self, prefix: str) -> dict[str, Entry]:
-        """Every object below `prefix`, by its key relative to it; none if not `listable`."""
+        """Return every object below `prefix`, by its key relative to it; none if not `listable`."""
 
     @abstractmethod
     def stamp(self, key: str, entry: Entry) -> str | None:
@@ -91,7 +91,7 @@ class Source(ABC):
 
 
 def clip(size: int, start: int, length: int | None, most: int, key: str) -> tuple[int, int]:
-    """Begin and count of the bytes asked for that are there. Raises `TooLong`."""
+    """Return begin and count of the requested bytes that exist. Raises `TooLong`."""
     begin = min(size, start) if start >= 0 else max(0, size + start)
     count = size - begin if length is None else min(length, size - begin)
     if count > most:

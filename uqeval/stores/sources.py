@@ -156,7 +156,7 @@ class ZipSource(Source):
         }
 
     def stamp(self, key: str, entry: Entry) -> str | None:
-        return combined_stamp([self._stamp], key)  # its checksums do not tell of damage
+        return combined_stamp([self._stamp], key)  # its checksums do not reveal damage
 
     @cached_property
     def _stamp(self) -> str | None:

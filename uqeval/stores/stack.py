@@ -139,7 +139,7 @@ class Stack:
         return part.size("y"), part.size("x")
 
     def scale(self, array: StoredArray) -> float:
-        """Return the probability that one unit of an integer array stands for.
+        """Return the probability of one unit of an integer array.
 
         Raises `StoreError` where an integer array says no `scale`.
         """

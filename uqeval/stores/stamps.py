@@ -1,6 +1,6 @@
 """Whether what an item was read from is still the same, found without reading it again.
 
-A stamp is text that changes when what it stands for does, from one run to the next. Where that
+A stamp is text that changes between runs when its file or array changes. Where that
 cannot be had for certain there is none, and the item is read again. A state is a weaker stamp, for
 one run: it is quick, and it is there for every file.
 """

@@ -110,7 +110,7 @@ def read_entry(file: int, info: zipfile.ZipInfo) -> bytes:
 
 
 class Kept(Mapping[_Key, bytes]):
-    """States by item or by tally that lie in a file, or `elsewhere`; read when asked for, by any
+    """States by item or by tally that lie in a file, or `elsewhere`; read on request, by any
     thread."""
 
     def __init__(self, file: int, elsewhere: Mapping[_Key, bytes] | None = None) -> None:

@@ -97,7 +97,7 @@ class StatesWriter:
             self._file.flush()
             self._ino = os.fstat(self._file.fileno()).st_ino
             lock_name.replace(self.partial)
-        except BaseException:  # an interrupt, too: nobody goes on from this name
+        except BaseException:  # an interrupt, too: no run continues from this file
             if hasattr(self, "_zip"):
                 self._let_go()
             elif self._lock is not None:

@@ -33,7 +33,7 @@ def open_store(
     """Return the store at `path`, its arrays with their axes resolved and cut into items.
 
     `path` may also be `Contents` that are open, an array in memory, or a mapping of arrays by name.
-    `role` says what a bare array stands for; `kind` and `axes` (letters of NTCHW) declare what it
+    `role` names the content of a bare array; `kind` and `axes` (letters of NTCHW) declare what it
     does not say. `names` override the store's own; for a folder of label images they say which
     items to look for. With `fill_missing`, chunks that a Zarr store does not hold read as the fill
     value. Raises `StoreError` for anything that is no sound store, `UsageError` for what is

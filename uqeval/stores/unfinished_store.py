@@ -1,4 +1,4 @@
-"""An unfinished store and how far it has come, whoever works on it."""
+"""An unfinished store, and how much of it is written."""
 
 from __future__ import annotations
 
@@ -118,7 +118,9 @@ class UnfinishedStore:
         self._claims.finish(part)
 
     def repeated(self, description: str) -> Literal[False]:
-        """False for a part that is skipped; raises `DataError` if repeated parts are errors."""
+        """Return False for a part that is skipped. Raises `DataError` if repeated parts are
+        errors.
+        """
         if self._skip:
             return False
         raise DataError(

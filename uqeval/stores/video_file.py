@@ -93,7 +93,7 @@ class VideoFile:
         return file_digest(self._path, self._count, self._size)
 
     def stamp(self, i: int) -> str | None:
-        """Of the whole file: one that has grown was written anew."""
+        """Return a stamp of the whole file: one that has grown was written anew."""
         import cv2
 
         return combined_stamp([self._stamp], i, cv2.__version__)
@@ -169,7 +169,7 @@ def _open_capture(source: str | int) -> cv2.VideoCapture:
 
     logging = cv2.utils.logging
     level = logging.getLogLevel()
-    logging.setLogLevel(logging.LOG_LEVEL_SILENT)  # it tells of every decoder that it tries
+    logging.setLogLevel(logging.LOG_LEVEL_SILENT)  # it logs every decoder that it tries
     try:
         capture = cv2.VideoCapture(source)
     except cv2.error as error:

@@ -146,6 +146,6 @@ def read_whole(part: Watched, description: str) -> Iterator[None]:
 def _error(path: str, item: str, is_missing: bool) -> ChangedError:
     return ChangedError(
         f"{cut(path)}{item}: {'was removed' if is_missing else 'changed'} after this run had "
-        "begun, so its results would mix old and new data. Nothing was kept. Start again once "
-        "nobody writes to it any more."
+        "begun, so its results would mix old and new data. Nothing was kept. Run again when "
+        "no process writes to it any more."
     )

@@ -2,7 +2,7 @@
 
 A claim is a file that only one process can create. It holds its writer's id, and one byte more
 once the part is written. Every writer keeps a lock on a file of its own, which the system takes
-away when the process dies: so a dead writer's claims can be told from those of one at work.
+away when the process dies: so the locks of dead and of living writers differ.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class WriteLock:
             self._register()
 
     def moved(self, root: Path) -> None:
-        """The store's folder has been renamed to `root`."""
+        """Follow the store's folder, which was renamed to `root`."""
         self.root, self.folder = root, root / HIDDEN
 
     def join(
@@ -124,7 +124,7 @@ class WriteLock:
                     raise OutputError(self._taken(living))
                 if restart and idle and not resume:
                     trash = hidden_path(self.root)
-                    self.root.rename(trash)  # at once, so that nobody joins half of it
+                    self.root.rename(trash)  # at once, so that no writer joins half of it
                     shutil.rmtree(trash, ignore_errors=True)
                     return None
                 if (abandoned or idle) and not resume:
@@ -217,7 +217,7 @@ class WriteLock:
 
     @contextmanager
     def ending(self) -> Iterator[None]:
-        """Within it nobody else joins or ends the store; afterwards the hidden folder is gone.
+        """Keep other writers from joining or ending the store; remove the hidden folder at the end.
 
         Raises `FileNotFoundError` if another process has ended it.
         """
@@ -237,7 +237,7 @@ class WriteLock:
             os.write(self._lock, str(os.getpid()).encode())
 
     def remove_partial_chunks(self) -> None:
-        """Remove what killed writers have left of chunks; nobody may be writing any."""
+        """Remove what killed writers have left of chunks; no writer may be active."""
         for leftover in self.root.rglob("*.partial"):
             with suppress(OSError):
                 leftover.unlink()
@@ -312,7 +312,9 @@ class WriteLock:
 
 @contextmanager
 def _writing_if_present(path: Path) -> Iterator[None]:
-    """As `writing`, but let `FileNotFoundError` through: another process has ended the store."""
+    """Lock as `writing` does, but let `FileNotFoundError` through: another process has
+    ended the store.
+    """
     try:
         yield
     except FileNotFoundError:

@@ -17,7 +17,7 @@ from uqeval.stores.zarr_layout import Document, load_json, load_layout, load_nod
 class ZarrGroup:
     """An opened Zarr group: its attributes, the arrays in it, and the names of its sub-groups.
 
-    `unreadable` holds why an array that is there cannot be read: it may be one that nobody needs.
+    `unreadable` holds why an array that is there cannot be read: the run may not need it.
     """
 
     source: Source
@@ -93,6 +93,6 @@ def _group(
 
 
 def _consolidated(document: dict[str, Any]) -> set[str]:
-    """Return the names below a group so far as its own metadata tell them."""
+    """Return the names below a group that its metadata lists."""
     below = (document.get("consolidated_metadata") or {}).get("metadata") or {}
     return {str(key).split("/", 1)[0] for key in below}

@@ -89,7 +89,7 @@ class Layout:
         return self.separator.join(numbers) or "0"
 
     def position(self, key: str) -> tuple[int, ...] | None:
-        """Return the grid position that `key` stands for, or None if it is not a chunk of this
+        """Return the grid position of the chunk `key`, or None if it is not a chunk of this
         array.
         """
         parts = key.split(self.separator) if key else []
@@ -247,7 +247,7 @@ def _v2(document: dict[str, Any], attributes: dict[str, Any], raw: bytes, where:
 
 
 def _separator(separator: Any, where: str) -> str:
-    """Return what stands between the numbers of a chunk's key."""
+    """Return the separator of the numbers of a chunk's key."""
     if separator not in ("/", ".") or not isinstance(separator, str):
         raise StoreError(
             f"{where}: the separator of chunk keys is {quoted(separator)}; expected '/' or '.'."

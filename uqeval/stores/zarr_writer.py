@@ -38,7 +38,7 @@ VERSION = 1
 HIDDEN = ".uqeval"
 
 _SPACE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-#: What may not stand in a folder's name, or means something there; `%` because it quotes.
+#: Characters that a folder's name may not contain, or that have a meaning there; `%` quotes.
 _UNSAFE = re.compile(r"[%/\\:\x00-\x1f\x7f]|^\.|^__")
 
 
@@ -99,7 +99,7 @@ def group_attributes(form: str, *, complete: bool = False, **details: Any) -> di
 
 
 def create_group(folder: Path, attributes: Mapping[str, Any]) -> None:
-    """A Zarr group at `folder` with these attributes; raises `OutputError` if that fails."""
+    """Create a Zarr group at `folder` with these attributes. Raises `OutputError`."""
     import zarr
 
     with writing(folder):

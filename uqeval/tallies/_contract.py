@@ -1,4 +1,4 @@
-"""What a tally is: declared fields, one `update`; empty, merge, save and load follow.
+"""The base of tallies: declared fields and one `update`; empty, merge, save and load follow.
 
 A tally is a frozen dataclass whose fields are its parameters. Its state is a dict of arrays of
 fixed shape and dtype, each merged by sum, minimum or maximum: nothing grows with the data.
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     #: Of each field of a state, in order: places of its flat array (None: all), and values there.
     Thin = list[tuple[NDArray[Any] | None, NDArray[Any]]]
 
-#: A count above this cannot be: sums of many would leave int64.
+#: Counts above this are invalid: sums of many would overflow int64.
 _MOST_COUNT = 1 << 53
 
 
@@ -85,12 +85,12 @@ class Tally(ABC):
         return None
 
     def pixels(self, state: State) -> int | None:
-        """Return how many pixels a state counts; None where it does not tell."""
+        """Return how many pixels a state counts; None if unknown."""
         return None
 
     def evaluated(self, state: State) -> int | None:
-        """Return how many pixels with a label or target a state counts, all of them; None where it
-        does not tell."""
+        """Return how many pixels with a label or target a state counts, all of them; None if
+        unknown."""
         return None
 
     def check(self, state: State) -> None:
@@ -309,6 +309,6 @@ class Tally(ABC):
         return raw, fields, len(mark)
 
     def _mark(self, fields: dict[str, Field] | None = None) -> bytes:
-        """Return four bytes that tell states of other fields apart: sparse ones may look alike."""
+        """Return four bytes that identify the fields of a state: sparse states may look alike."""
         fields = self.fields if fields is None else fields
         return zlib.crc32(repr((self.id, fields)).encode()).to_bytes(4, "little")

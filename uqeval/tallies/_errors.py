@@ -52,7 +52,7 @@ class Error:
 
     @property
     def dtype(self) -> str:
-        """Of sums: numbers of wrong pixels are counted."""
+        """Return the dtype of sums: integers for numbers of wrong pixels."""
         return "int64" if self.name == "zero-one" else "float64"
 
     def of(self, maps: Maps) -> NDArray[Any]:

@@ -16,7 +16,7 @@ _WIDTH = 4.0
 
 
 def guess(sample: NDArray[Any], share: float) -> tuple[Any, Any]:
-    """Between which two values the one lies that has this share of all below it, most likely."""
+    """Return two values that very likely enclose the value with this share of all below it."""
     import numpy as np
 
     n = sample.size

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     #: Keys of ties, scores ascending, or of bins; their pixels (never 0) and sums of errors.
     Rungs = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
 
-#: Low bits of a key that `RankedErrors` does not tell apart by default.
+#: Low bits of a key that `RankedErrors` ignores by default.
 REST = 13
 
 

@@ -36,7 +36,7 @@ class Digits(Tally):
 
     @property
     def any_order(self) -> bool:
-        """Always: these are counts."""
+        """Return True: these are counts."""
         return True
 
     @property
@@ -67,7 +67,7 @@ class GroupRanks:
     """The order statistics that one percentile of every group needs, found digit by digit."""
 
     def __init__(self, counts: NDArray[Any], percentile: float, rule: str) -> None:
-        """`counts` [group]: how many values each has."""
+        """Take `counts` [group], the number of values of each."""
         self.ranks = [ranks_of(int(n), percentile, rule) for n in counts]
         # By group and rank: the bits so far, and the rank among the keys that share them.
         self._so_far: dict[tuple[int, int], tuple[int, int]] = {

@@ -36,7 +36,7 @@ class ErrorRanks(OfErrors, CountsByRank):
         return 2
 
     def parameters(self) -> dict[str, Any]:
-        """Without `few` where it is not so: as states were named before there was a choice."""
+        """Return the parameters; without `few` if it is false, as in older states."""
         return {k: v for k, v in super().parameters().items() if k != "few" or v}
 
     @property

@@ -149,7 +149,7 @@ class ErrorSums(Tally):
             yield state
 
     def _sum_item(self, item_state: State, maps: Maps) -> None:
-        """All pixels as one group, into an empty state."""
+        """Add all pixels as one group to an empty state."""
         import numpy as np
 
         from uqeval.kernels.error_sums import BLOCK, sum_item, sum_powers_about

@@ -41,7 +41,7 @@ class Cuts:
         return counts
 
     def kept_of(self, n: NDArray[np.int64]) -> NDArray[np.int64]:
-        """As `kept`, of several numbers of pixels: [n, step]."""
+        """Return `kept` of several numbers of pixels: [n, step]."""
         import numpy as np
 
         k, n = np.arange(self.steps), n[:, None]

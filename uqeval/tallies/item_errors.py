@@ -61,8 +61,10 @@ class ItemErrors(OfErrors):
         return int(state["pixels"][0])
 
     def update(self, state: State, maps: Maps) -> None:
-        """One look: a sample says between which values the percentiles lie, and what lies there is
-        collected; where that was wrong, everything is, in a second look."""
+        """Add one item: collect the values in an interval around the percentiles.
+
+        A sample gives the interval. If it misses a percentile, a second pass collects all
+        values."""
         import numpy as np
 
         from uqeval.kernels.error_sums import BLOCK

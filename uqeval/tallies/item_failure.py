@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ItemFailure(Tally):
-    """What the scores of one item by itself are read from; ties are not told apart.
+    """Sums for the scores of single items; a tie counts as one bin.
 
     `counts`: pixels; wrong ones; right ones that are as uncertain as the 95 % of the wrong ones
     found first. `pairs`: pairs of a wrong and a right pixel, twice those in order plus the ties.

@@ -55,7 +55,7 @@ class Patches:
         return (0, missing) if self.border == "partial" else (missing // 2, missing - missing // 2)
 
     def table(self, maps: Maps) -> dict[str, NDArray[Any]]:
-        """`mean` (float32), `hits`, `valid` and `category` (int32) of all patches [i].
+        """Return `mean` (float32), `hits`, `valid` and `category` (int32) of all patches [i].
 
         A category is a class, `void_of(classes)` for mixed patches, or -1 without valid pixels.
         """
@@ -182,7 +182,7 @@ class ItemPatchCounts(Tally):
         return self._with(0.0, (0.0, 0.0)).fields | {"own": Field((3,), "float64", "max")}
 
     def parameters(self) -> dict[str, Any]:
-        """Without `half_steps` where there are none: as states were named before they existed."""
+        """Return the parameters; without `half_steps` if there are none, as in older states."""
         return {k: v for k, v in super().parameters().items() if k != "half_steps" or v}
 
     def flaw(self, state: State) -> str | None:

@@ -30,7 +30,7 @@ class RankedErrors(Tally):
     """Non-void pixels and the sums of their errors by score, of all or by class of label.
 
     `bins`: (group, the high `skip` bits of a key), each a row of the state, in which the next
-    `bits` bits of the key are told apart. The group is the label where `by_class`, else 0. By
+    `bits` bits of the key are distinguished. The group is the label where `by_class`, else 0. By
     default: all pixels by the high 19 bits (relative width 2⁻¹⁰).
     State: `pixels` and `errors` [row, bin].
     """
@@ -68,7 +68,7 @@ class RankedErrors(Tally):
 
     @property
     def rest(self) -> int:
-        """Return the low bits of a key that are not told apart."""
+        """Return how many low bits of a key are ignored."""
         return KEY_BITS - self.skip - self.bits
 
     def flaw(self, state: State) -> str | None:
@@ -145,7 +145,7 @@ class RankedErrors(Tally):
         return error if self.score == self.error else self.score.of(maps), error
 
     def _update_all(self, state: State, maps: Maps) -> None:
-        """`update` of all pixels as one group."""
+        """Add all pixels as one group."""
         import numpy as np
 
         from uqeval.kernels.ranked import count_all_ranked, count_all_ranked_finely

@@ -47,12 +47,12 @@ class CountsByRank(Tally):
 
     @property
     def any_order(self) -> bool:
-        """Always: these are counts."""
+        """Return True: these are counts."""
         return True
 
     @property
     def fine_dtype(self) -> str:
-        """Of counts by low bits."""
+        """Return the dtype of counts by low bits."""
         return "int64"
 
     @property
@@ -109,7 +109,7 @@ class Ranks(CountsByRank):
     def _update_all(
         self, state: State, values: NDArray[Any], group: NDArray[Any], void: int
     ) -> None:
-        """`update` of one population."""
+        """Add the pixels of one population."""
         import numpy as np
 
         from uqeval.kernels.counting import count_all_ranks, count_all_ranks_finely

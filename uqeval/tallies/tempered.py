@@ -1,6 +1,6 @@
 """Tempered probabilities p̄^β / Σ p̄^β, β = 1 / T: where their NLL is least, and scores there.
 
-Guo et al. 2017, §4.2, on the mean probabilities, whose logarithms stand for the logits; or on each
+Guo et al. 2017, §4.2, on the mean probabilities, whose logarithms replace the logits; or on each
 sample before they are averaged, mean_t p_t^β / Σ_c p_tc^β, which scales the samples' logits.
 """
 

@@ -23,7 +23,7 @@ class PairCounts(Tally):
 
     ŷ_t(p) = y_{t-1}(floor(p + w(p) + ½)), w the flow of `flow` on frame t's grid. `mirror` compares
     on frame t-1's grid instead: the roles of the frames and of both flows are swapped. `void` is
-    the id that is not counted; `occlusion` tells occluded pixels apart (it needs the flow both
+    the id that is not counted; `occlusion` counts occluded pixels separately (needs flow both
     ways); `clamp` takes what comes from outside of the frame from its border.
 
     A state has, as `kernels.warping.count_pair` says: `counts` [visible, occluded][here, warped,
@@ -85,7 +85,7 @@ class PairCounts(Tally):
     def update_by_rows(
         self, state: State, maps: Maps, bands: int, run: Callable[..., Iterable[None]]
     ) -> None:
-        """`update`, in so many bands of rows, which `run` maps side by side; the same bits."""
+        """Update in bands of rows, which `run` maps in parallel; the same bits as `update`."""
         import numpy as np
 
         from uqeval.kernels.warping import count_pair, fold_rows
