@@ -10,7 +10,7 @@ from uqeval.kernels.logarithm import log_64
 
 @kernel
 def bin_of(value, edges, upper):
-    """The bin of a float32 `value` between `edges` float64 [bin + 1] of about equal width.
+    """Return the bin of a float32 `value` between `edges` float64 [bin + 1] of about equal width.
 
     A value on an inner edge lies in the bin below it, or with `upper` in the one above. Values not
     below the last edge have a bin of their own after the others; values below the first edge lie in
@@ -36,7 +36,8 @@ def bin_of(value, edges, upper):
 
 @kernel
 def count_bins(value, hit, label, void, edges, upper, count, hits, total, special):
-    """Values [i] of non-void pixels into `count`, `hits` (of which right) and `total` (their sum).
+    """Count values [i] of non-void pixels into `count`, `hits` (of which right) and `total`
+    (their sum).
 
     All three [bin + 1], the last for values not below 1: see `bin_of`. `special` [3] counts values
     of exactly 1, on an inner edge, and those that are no probability: negative, or above 2.
@@ -94,7 +95,8 @@ def add_fine_gaps(value, hit, label, void, pixels, absolute, gaps):
 
 @kernel
 def count_intervals(value, hit, label, void, edges, count, hits, total):
-    """Values [i] of non-void pixels by how many of the ascending `edges` float32 lie below them.
+    """Count values [i] of non-void pixels by how many of the ascending `edges` float32 lie
+    below them.
 
     Into `count`, `hits` and `total`, all [edges + 1].
     """
@@ -116,7 +118,7 @@ def count_intervals(value, hit, label, void, edges, count, hits, total):
 
 @kernel
 def count_quantiles(mean, target, error, sigma, label, void, quantiles, counts):
-    """Evaluated pixels [i] by the first of the ascending quantiles with μ - y <= quantile·σ.
+    """Count evaluated pixels [i] by the first of the ascending quantiles with μ - y <= quantile·σ.
 
     μ - y is ±ε, with the sign of `mean` - `target`; compared in float64. Into `counts` [quantile,
     and none last].
@@ -139,7 +141,7 @@ def count_quantiles(mean, target, error, sigma, label, void, quantiles, counts):
 
 @kernel
 def sum_scores(probability, brier, label, void, clip, counts, sums):
-    """Proper scores of non-void pixels [i].
+    """Sum the proper scores of non-void pixels [i].
 
     `counts` [3]: pixels, those whose label's probability is below `clip`, and those where it is no
     probability (negative, or above 2); `sums` [2]: -ln max(p̄_y, clip), and the Brier scores.

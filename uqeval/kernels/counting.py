@@ -18,7 +18,7 @@ _STRIDE = 64
 
 @kernel
 def rank_key(value):
-    """An integer in [0, 2^32) that orders like the float32 `value` (not NaN)."""
+    """Return an integer in [0, 2^32) that orders like the float32 `value` (not NaN)."""
     bits = np.int64(bits_of_float32(value))
     if bits >= 0:
         return bits + np.int64(2147483648)
@@ -27,7 +27,9 @@ def rank_key(value):
 
 @kernel
 def count_classes(label, prediction, void, labelled, predicted, correct, ignored):
-    """Pixels [y, x] by label, by prediction, and right ones, into [class]; void ones into [1]."""
+    """Count pixels [y, x] by label, by prediction, and right ones, into [class]; void ones into
+    [1].
+    """
     height, width = label.shape
     for y in range(height):
         for x in range(width):
@@ -44,7 +46,7 @@ def count_classes(label, prediction, void, labelled, predicted, correct, ignored
 
 @kernel
 def measure(value, label, void, count, total, least, most):
-    """Count, sum, minimum and maximum of `value` [y, x] by label, into [class]."""
+    """Update the count, sum, minimum and maximum of `value` [y, x] by label, in [class]."""
     height, width = label.shape
     for y in range(height):
         for x in range(width):
@@ -59,21 +61,22 @@ def measure(value, label, void, count, total, least, most):
 
 @kernel
 def high_bits(values, labels, void, shift, high):
-    """The rank keys of a block of numbers [i] without their low `shift` bits, into `high` int32.
+    """Write the rank keys of a block of numbers [i] without their low `shift` bits, into `high`
+    int32.
 
     Of void ones 2^(32 - `shift`), which no key has. A loop without a branch or a look into memory:
     the compiler takes many numbers at a time.
     """
-    nobody = 1 << (32 - shift)
+    void_code = 1 << (32 - shift)
     for i in range(values.shape[0]):
         bits = bits_of_float32(values[i])
         ordered = (bits ^ ((bits >> 31) & np.int32(0x7FFFFFFF))) >> shift
-        high[i] = ordered + (nobody >> 1) if labels[i] != void else nobody
+        high[i] = ordered + (void_code >> 1) if labels[i] != void else void_code
 
 
 @kernel
 def gather(values, labels, void, shift, is_wanted, high, pixels):
-    """The `pixels` of those of a block of numbers [i] whose high bits are wanted; returns how many.
+    """Collect the `pixels` of a block of numbers [i] whose high bits are wanted; return how many.
 
     `is_wanted` uint8 [high bits, and one more for void numbers]; `high` as of `high_bits`. Without
     a branch: no processor guesses when one comes.
@@ -88,7 +91,9 @@ def gather(values, labels, void, shift, is_wanted, high, pixels):
 
 @kernel
 def count_all_ranks(value, label, void, coarse):
-    """Numbers [i] by the high bits of their keys, into [coarse bin]; void ones are not counted."""
+    """Count numbers [i] by the high bits of their keys, into [coarse bin]; void ones are not
+    counted.
+    """
     high = np.empty(BLOCK, np.int32)
     for start in range(0, value.shape[0], BLOCK):
         values, labels = value[start : start + BLOCK], label[start : start + BLOCK]
@@ -101,7 +106,8 @@ def count_all_ranks(value, label, void, coarse):
 
 @kernel
 def count_all_ranks_finely(value, label, void, is_wanted, slot, fine):
-    """Numbers [i] in the coarse bins that are `is_wanted`, as of `gather`, into [slot, low bits].
+    """Count numbers [i] in the coarse bins that are `is_wanted`, as of `gather`, into [slot,
+    low bits].
 
     `slot` [coarse bin] says which row has a bin.
     """
@@ -115,7 +121,7 @@ def count_all_ranks_finely(value, label, void, is_wanted, slot, fine):
 
 @kernel
 def find_ranks(counts, row, rank, place):
-    """Where in its `row` [k] of `counts` [row, i] the number of each `rank` [k] lies, into `place`.
+    """Find the place in its `row` [k] of `counts` [row, i] of each `rank` [k], into `place`.
 
     Ranks are those within the row, from 0 on; rows ascend, and so do the ranks of one row. Returns
     False where a row has too few numbers.
@@ -144,7 +150,7 @@ def find_ranks(counts, row, rank, place):
 
 @kernel
 def count_ranks(value, group, void, separate, coarse):
-    """Numbers [i] by the high bits of their keys, into [group, coarse bin].
+    """Count numbers [i] by the high bits of their keys, into [group, coarse bin].
 
     `group` [i] is `void` for what does not count; unless groups are kept `separate`, all are one.
     """
@@ -156,7 +162,7 @@ def count_ranks(value, group, void, separate, coarse):
 
 @kernel
 def count_ranks_finely(value, group, void, separate, slot, fine):
-    """Numbers [i] in the coarse bins that have a slot, into [slot, low bits].
+    """Count numbers [i] in the coarse bins that have a slot, into [slot, low bits].
 
     `slot` [group, coarse bin] is -1 where a bin is not wanted; else as `count_ranks`.
     """
@@ -171,7 +177,9 @@ def count_ranks_finely(value, group, void, separate, slot, fine):
 
 @kernel
 def count_by_uncertainty(value, label, prediction, void, edges, pixels, correct):
-    """Pixels [y, x] by prediction and number of `edges` below `value`, into [class, interval]."""
+    """Count pixels [y, x] by prediction and number of `edges` below `value`, into [class,
+    interval].
+    """
     height, width = label.shape
     for y in range(height):
         for x in range(width):
@@ -189,7 +197,7 @@ def count_by_uncertainty(value, label, prediction, void, edges, pixels, correct)
 
 @kernel
 def _above(edges, value, closed):
-    """How many ascending `edges` lie below `value` (`closed`: or on it)."""
+    """Return how many ascending `edges` lie below `value` (`closed`: or on it)."""
     low, high = 0, edges.shape[0]
     while low < high:
         middle = (low + high) // 2
@@ -205,7 +213,7 @@ def count_patches(
     mean, hits, valid, category, void, by_category, threshold, curve, accuracy_threshold, grid,
     accurate_closed, uncertain_closed, counts, by_threshold, by_accuracy, ties,
 ):  # fmt: skip
-    """Patches [i] by category, accuracy and uncertainty.
+    """Count patches [i] by category, accuracy and uncertainty.
 
     `threshold` float32 [group] and `curve` float32 [group, t] ascending: thresholds of uncertainty,
     one group, or one a category. `grid` float64 [a] ascending: thresholds of accuracy. `*_closed`:

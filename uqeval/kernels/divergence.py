@@ -17,14 +17,14 @@ _OF_RAISED = 54 * math.log(2.0)
 
 @kernel
 def _log(p):
-    """ln p for any float64 p > 0."""
+    """Return ln p for any float64 p > 0."""
     low = p < _NORMAL
     return log_64(p * _RAISED if low else p) - (_OF_RAISED if low else 0.0)
 
 
 @kernel
 def _add_masses(p, q, clip, mass_p, mass_q):
-    """Clipped probabilities of one class, each pixel's [x] to its own."""
+    """Add clipped probabilities of one class to each pixel [x]."""
     for x in range(p.shape[0]):
         mass_p[x] += max(np.float64(p[x]), clip)
         mass_q[x] += max(np.float64(q[x]), clip)
@@ -32,7 +32,7 @@ def _add_masses(p, q, clip, mass_p, mass_q):
 
 @kernel
 def _add_terms(p, q, clip, mass_p, mass_q, divergence, unbounded):
-    """p·ln(p/q) of one class, each pixel's [x] to its own. No branch: the compiler takes many."""
+    """Add p·ln(p/q) of one class to each pixel [x]. No branch: the compiler vectorizes it."""
     for x in range(p.shape[0]):
         a = max(np.float64(p[x]), clip) / mass_p[x]
         b = max(np.float64(q[x]), clip) / mass_q[x]
@@ -43,7 +43,7 @@ def _add_terms(p, q, clip, mass_p, mass_q, divergence, unbounded):
 
 @kernel
 def kl_categorical(p, q, clip, total, finite, infinite):
-    """Σ_c p·ln(p/q) over pixels of `p`, `q` float32 [class, y, x], into float64 and int64 [1].
+    """Sum Σ_c p·ln(p/q) over pixels of `p`, `q` float32 [class, y, x], into float64 and int64 [1].
 
     p = 0 adds 0; q = 0 < p makes the pixel infinite, which is counted and not summed. With `clip`
     above 0 both are raised to at least `clip` and renormalised first.
@@ -71,7 +71,7 @@ def kl_categorical(p, q, clip, total, finite, infinite):
 def kl_gaussian(
     label, mean, sigma, other_label, other_mean, other_sigma, void, total, finite, infinite
 ):  # fmt: skip
-    """ln(σ₂/σ₁) + (σ₁² + (μ₁ - μ₂)²)/(2σ₂²) - ½ over pixels [y, x], into float64 and int64 [1].
+    """Sum ln(σ₂/σ₁) + (σ₁² + (μ₁ - μ₂)²)/(2σ₂²) - ½ over pixels [y, x], into float64 and int64 [1].
 
     Pixels whose labels are `void` in either are left out. Infinite where just one of the deviations
     is 0, or both are and the means differ; 0 where both are 0 and the means agree.

@@ -38,7 +38,7 @@ def _widen(value, label, void, least, most):
 
 @kernel
 def count_known(label, void):
-    """How many pixels [i] are evaluated."""
+    """Return how many pixels [i] are evaluated."""
     count: Any = np.int32(0)
     for i in range(label.shape[0]):
         count += np.int32(label[i] != void)
@@ -47,7 +47,7 @@ def count_known(label, void):
 
 @kernel
 def count_zeros(sigma, label, void):
-    """How many evaluated pixels [i] have σ = 0."""
+    """Return how many evaluated pixels [i] have σ = 0."""
     count: Any = np.int32(0)
     for i in range(label.shape[0]):
         count += np.int32((label[i] != void) & (sigma[i] == 0))
@@ -56,7 +56,7 @@ def count_zeros(sigma, label, void):
 
 @kernel
 def count_infinite(error, sigma, label, void):
-    """How many evaluated pixels [i] have σ = 0 and an error: λ is infinite."""
+    """Return how many evaluated pixels [i] have σ = 0 and an error: λ is infinite."""
     count: Any = np.int32(0)
     for i in range(label.shape[0]):
         count += np.int32((label[i] != void) & (sigma[i] == 0) & (error[i] > 0))
@@ -65,7 +65,7 @@ def count_infinite(error, sigma, label, void):
 
 @kernel
 def sum_item(error, sigma, target, label, void, lanes, ends):
-    """Sums over the evaluated pixels [i] of (ε, ε², σ, σ², y), into `lanes` [sum, BLOCK].
+    """Add (ε, ε², σ, σ², y) of the evaluated pixels [i] to `lanes` [sum, BLOCK].
 
     The target's ends into `ends` [(least, most), BLOCK]. Returns how many pixels are evaluated, how
     many of them have σ = 0, and in how many of these λ is infinite.
@@ -107,7 +107,7 @@ def add_flagged(number, flag, flag_value, sums):
 
 @kernel
 def raise_flagged(number, flag, flag_value, most):
-    """The largest such number of each lane."""
+    """Raise each lane to the largest flagged number."""
     for i in range(number.shape[0]):
         v = np.float64(number[i]) if flag[i] == flag_value else -np.inf
         most[i] = v if v > most[i] else most[i]
@@ -115,7 +115,7 @@ def raise_flagged(number, flag, flag_value, most):
 
 @kernel
 def count_flagged(flag, flag_value):
-    """How many flags of a block are the `flag_value` one."""
+    """Return how many flags of a block equal `flag_value`."""
     count: Any = np.int32(0)
     for i in range(flag.shape[0]):
         count += np.int32(flag[i] == flag_value)
@@ -150,7 +150,7 @@ def sum_upto(value, limit, label, void, lanes):
 def sum_errors(
     error, sigma, target, label, void, group, count, sums, zero, least, most, within, remainders
 ):  # fmt: skip
-    """Sums of evaluated pixels [y, x] by `group` [y, x], into [group]; not evaluated ones of -1.
+    """Add sums of evaluated pixels [y, x] by `group` [y, x] to [group]; group -1 is not evaluated.
 
     `count`; `sums` [group, (ε, ε², σ, σ², y)]; `zero` [group, (σ = 0, λ infinite)]; the ends of the
     target, `least` and `most`; `within` and `remainders` [group], Σ (y - ȳ)² and Σ (y - ȳ) about
@@ -217,7 +217,9 @@ def sum_errors(
 
 @kernel
 def _limits_below(limits, g, value):
-    """How many of the ascending `limits` [group, limit] of group `g` lie below the `value`."""
+    """Return how many of the ascending `limits` [group, limit] of group `g` lie below the
+    `value`.
+    """
     low, high = 0, limits.shape[1]
     while high > 1:  # without a branch that depends on the value: it would be guessed wrong
         half = high // 2
@@ -228,7 +230,8 @@ def _limits_below(limits, g, value):
 
 @kernel
 def sum_below(value, error, sigma, label, void, group, limits, count, sums, most):
-    """Evaluated pixels by how many of their group's ascending `limits` lie below `value` [y, x].
+    """Count and sum evaluated pixels by how many ascending `limits` of their group lie below
+    `value` [y, x].
 
     `limits` float64 [group, limit]; values are compared as float32. Into [group, limits below]:
     `count`, `sums` of (ε, σ), `most` the largest ε; pixels above all limits are left out.
@@ -266,7 +269,7 @@ def sum_below(value, error, sigma, label, void, group, limits, count, sums, most
 
 @kernel
 def count_digits(key, label, void, group, digit, shift, entries, first, counts):
-    """Evaluated pixels by some bits of their rank keys [y, x], those above being as wanted.
+    """Count evaluated pixels by some bits of their rank keys [y, x], those above being as wanted.
 
     Entry k of `entries` [entry] asks for keys of one group whose bits above `shift + digit` equal
     it; the entries of group g are `first[g]` to `first[g + 1]`, ascending. The `digit` bits above

@@ -21,7 +21,8 @@ _ROUND_BITS = np.int64(0x4338000000000000)
 
 @kernel
 def exp_64(x):
-    """e^x for a float64 x <= 0, relative error below 3e-16; 0 below `LOWEST`, 1 exactly at 0.
+    """Return e^x for a float64 x <= 0, relative error below 3e-16; 0 below `LOWEST`, 1 exactly
+    at 0.
 
     e^x = 2^k · e^r with |r| <= ln 2 / 2, and Taylor's polynomial of degree 13 for e^r.
     """

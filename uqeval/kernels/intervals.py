@@ -39,14 +39,14 @@ _ERF, _DENSITY = _normal()
 
 @kernel
 def _take(number, label, void, is_new):
-    """Evaluated numbers of a block as float64; 0 for others."""
+    """Copy the evaluated numbers of a block as float64; 0 for others."""
     for i in range(label.shape[0]):
         is_new[i] = np.float64(number[i]) if label[i] != void else 0.0
 
 
 @kernel
 def _divide(e, s, unit, z):
-    """ε/(σ·`unit`) of a block, 0 where σ = 0."""
+    """Write ε/(σ·`unit`) of a block, 0 where σ = 0."""
     for i in range(e.shape[0]):
         z[i] = e[i] / (s[i] * unit) if s[i] > 0.0 else 0.0
 
@@ -64,7 +64,7 @@ def _multiply(s, mantissas, exponents):
 
 @kernel
 def _flush(mantissas):
-    """Σ ln of the lanes, which start anew."""
+    """Return Σ ln of the lanes, and reset them."""
     total = 0.0
     for i in range(mantissas.shape[0]):
         total += math.log(mantissas[i])
@@ -86,7 +86,7 @@ def _look_up(table, node, values):
 
 @kernel
 def _crps(z, erf, density):
-    """z·erf(z/√2) + 2φ(z) for z >= 0: less 1/√π the CRPS of N(0, 1).
+    """Return z·erf(z/√2) + 2φ(z) for z >= 0: less 1/√π the CRPS of N(0, 1).
 
     From `erf` and `density` at the node next to it, by Taylor: its derivative is erf(z/√2), and its
     second 2φ, whose own are Hermite polynomials times φ. Half a step is 2⁻⁷, the seventh power of
@@ -144,8 +144,8 @@ def _count_positive(s):
 
 @kernel
 def sum_scores(error, sigma, label, void, laplace, factors, shares, lanes):
-    """Sums over evaluated pixels [i] of (CRPS, and the interval score of each level), into `lanes`
-    [which, BLOCK]; returns the sum of the negative log likelihoods where σ > 0.
+    """Sum the CRPS and the interval score of each level over evaluated pixels [i], into `lanes`
+    [which, BLOCK]; return the sum of the negative log likelihoods where σ > 0.
 
     Of N(μ, σ²), or of the Laplace distribution of standard deviation σ. The central interval of
     level k is μ ± factors[k] σ, and shares[k] = 2 / (1 - p_k).
@@ -184,24 +184,26 @@ def sum_scores(error, sigma, label, void, laplace, factors, shares, lanes):
 
 
 @kernel
-def _codes(error, sigma, label, void, lowest, nobody, code):
-    """Bits of ε/σ of a block as float32 without the low `RATIO_BITS`, less `lowest`, at least 0 and
-    below `nobody`, which void ones have."""
+def _codes(error, sigma, label, void, lowest, void_code, code):
+    """Write the bits of ε/σ of a block as float32 without the low `RATIO_BITS`, less `lowest`,
+    from 0 to below `void_code`, which void pixels get.
+    """
     for i in range(label.shape[0]):
         e, s = error[i], sigma[i]
         at_zero = np.float32(np.inf) if e > 0 else np.float32(0.0)
         ratio: Any = np.float32(e / s if s > 0 else at_zero)
         c: Any = np.int32(np.int32(bits_of_float32(ratio) >> np.int32(RATIO_BITS)) - lowest)
         c = np.int32(0) if c < 0 else c
-        c = np.int32(nobody - np.int32(1)) if c >= nobody else c
-        code[i] = c if label[i] != void else nobody
+        c = np.int32(void_code - np.int32(1)) if c >= void_code else c
+        code[i] = c if label[i] != void else void_code
 
 
 @kernel
 def count_levels(
     error, sigma, label, void, factors, count, lowest, first, unsure, steps, levels, ties
 ):  # fmt: skip
-    """Evaluated pixels [i] by the first of the ascending levels whose interval holds the target.
+    """Count evaluated pixels [i] by the first of the ascending levels whose interval holds the
+    target.
 
     Interval k of `count` holds it when ε <= factors[k] σ, in float64. Into `levels` [level, and
     none last]; pixels with an ε on the end of an interval of σ > 0 into `ties` [1].
@@ -210,13 +212,13 @@ def count_levels(
     uint8 `unsure` whether it can be another, `steps` levels above it at most; so many infinite
     factors follow after the last.
     """
-    nobody = np.int32(first.shape[0])
+    void_code = np.int32(first.shape[0])
     by_code = np.zeros(first.shape[0] + 1, np.int64)
     code, pixels = np.empty(BLOCK, np.int32), np.empty(BLOCK, np.int32)
     for start in range(0, label.shape[0], BLOCK):
         stop = start + BLOCK
         labels, errors, sigmas = label[start:stop], error[start:stop], sigma[start:stop]
-        _codes(errors, sigmas, labels, void, np.int32(lowest), nobody, code)
+        _codes(errors, sigmas, labels, void, np.int32(lowest), void_code, code)
         n: Any = np.uint64(0)
         for i in range(labels.shape[0]):
             level = np.uint32(code[i])

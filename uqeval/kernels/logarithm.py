@@ -26,7 +26,7 @@ _HALF_ROOT_64 = np.int64(0x3FE6A09E667F3BCD)
 
 @kernel
 def p_log_p_32(p):
-    """p·ln p for a float32 p >= 0, error below 4.5e-8 for p <= 1 (Cephes `logf`)."""
+    """Return p·ln p for a float32 p >= 0, error below 4.5e-8 for p <= 1 (Cephes `logf`)."""
     bits = bits_of_float32(p)
     # NumPy's int32 arithmetic is widened to int64 by Numba; narrowing each step keeps 16 lanes.
     exponent = np.int32(np.int32(bits - _HALF_ROOT_32) >> np.int32(23))
@@ -51,7 +51,7 @@ def p_log_p_32(p):
 
 @kernel
 def log_64(p):
-    """ln p for a normal float64 p > 0, relative error below 3e-16 (fdlibm).
+    """Return ln p for a normal float64 p > 0, relative error below 3e-16 (fdlibm).
 
     Some finite number for those below 2^-1022, and for 0.
     """
@@ -78,5 +78,5 @@ def log_64(p):
 
 @kernel
 def p_log_p_64(p):
-    """p·ln p for a float64 p >= 0, relative error below 3e-16."""
+    """Return p·ln p for a float64 p >= 0, relative error below 3e-16."""
     return p * log_64(p)

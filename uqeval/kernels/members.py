@@ -52,7 +52,7 @@ def add_means(
     tile, label, void, y0, x0, member, skip_nan, several_members, count, shift, total, first,
     second, bad,
 ):  # fmt: skip
-    """One member's numbers `tile` [y, x] of the box from `y0`, `x0` on, into maps [y, x].
+    """Add one member's numbers `tile` [y, x] of the box from `y0`, `x0` on to maps [y, x].
 
     `count` and `total` of all members; if there are `several_members`, also `first` and `second`:
     sums of v - `shift` and of its square, `shift` being the first member's number. Not a number, or
@@ -82,7 +82,7 @@ def add_means(
 
 @kernel
 def add_spreads(tile, label, void, y0, x0, member, squared, spread, bad, negative):
-    """One member's σ (or σ², `squared`) of a box, as the sum of σ² into `spread` [y, x].
+    """Add one member's σ² of a box to `spread` [y, x], from σ or (`squared`) σ².
 
     `bad` and `negative` as in `add_means`.
     """
@@ -236,7 +236,7 @@ def copy_values(value, label, void, copied):
 
 @kernel
 def set_ratios(error, sigma, ratio):
-    """λ = ε/σ [y, x] in float32, ∞ or 0 where σ = 0; returns False if any σ is negative."""
+    """Set λ = ε/σ [y, x] in float32, ∞ or 0 where σ = 0; return False if any σ is negative."""
     good: Any = True
     for y in range(error.shape[0]):
         for x in range(error.shape[1]):

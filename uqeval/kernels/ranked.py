@@ -17,7 +17,7 @@ def add_at(target, indices, values):
 
 @kernel
 def count_all_ranked(score, error, label, void, squared, shift, pixels, errors):
-    """Pixels [i] and their errors (or squared ones) by `key >> shift`, into [bin]."""
+    """Count pixels [i] and their errors (or squared ones) by `key >> shift`, into [bin]."""
     high, bins = np.empty(BLOCK, np.int32), pixels.shape[0]
     for start in range(0, label.shape[0], BLOCK):
         stop = start + BLOCK
@@ -35,7 +35,8 @@ def count_all_ranked(score, error, label, void, squared, shift, pixels, errors):
 def count_all_ranked_finely(
     score, error, label, void, squared, skip_shift, shift, is_wanted, slot, pixels, errors
 ):  # fmt: skip
-    """As `count_all_ranked`, of keys whose high bits `key >> skip_shift` are `is_wanted`.
+    """Count as `count_all_ranked` does, for keys whose high bits `key >> skip_shift` are
+    `is_wanted`.
 
     `is_wanted` as of `counting.gather`. Into [`slot` [high bits], the bits that follow down to
     `shift`].
@@ -58,7 +59,7 @@ def count_ranked(
     score, error, label, void, by_class, squared, column, slot, prefix_shift, rest_shift, mask,
     pixels, errors,
 ):  # fmt: skip
-    """Pixels [y, x] and their errors (or squared ones) by rank key, into [row, bin].
+    """Count pixels [y, x] and their errors (or squared ones) by rank key, into [row, bin].
 
     A pixel's row is `slot` [group, `column` [high bits of its key]], its group the label where
     `by_class`, else 0; column 0 and row -1 are not counted. Its bin: the next bits of its key,
@@ -85,7 +86,9 @@ def count_ranked(
 
 @kernel
 def count_undetected(score, prediction, label, void, threshold, counts):
-    """Pixels, wrong ones and wrong ones not above the `threshold`, into [class of label, 3]."""
+    """Count pixels, wrong ones and wrong ones not above the `threshold`, into [class of label,
+    3].
+    """
     height, width = label.shape
     for y in range(height):
         for x in range(width):

@@ -52,7 +52,9 @@ def _count(high, coarse):
 
 @kernel
 def count_ratios(error, sigma, label, void, coarse):
-    """Evaluated pixels [i] by the high bits of the keys of λ and ε, into [(λ, ε), coarse bin]."""
+    """Count evaluated pixels [i] by the high bits of the keys of λ and ε, into [(λ, ε), coarse
+    bin].
+    """
     value, high = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32)
     for start in range(0, label.shape[0], BLOCK):
         stop = start + BLOCK
@@ -75,8 +77,9 @@ def _count_finely(values, labels, void, is_wanted, slot, high, indices, fine):
 
 @kernel
 def count_ratios_finely(error, sigma, label, void, is_wanted, slot, fine):
-    """The same of coarse bins that are `is_wanted` [(λ, ε), coarse bin, one for void], into
-    [`slot` [(λ, ε), coarse bin], low bits]."""
+    """Count as `count_ratios` does, in coarse bins that are `is_wanted` [(λ, ε), coarse bin,
+    one for void], into [`slot` [(λ, ε), coarse bin], low bits].
+    """
     value, high = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int32)
     indices = np.empty(BLOCK, np.int32)
     for start in range(0, label.shape[0], BLOCK):
@@ -108,7 +111,7 @@ def sum_finely(error, label, void, is_wanted, slot, sums):
 
 @kernel
 def _flag(value, label, void, low, high, flag):
-    """1 for evaluated values below `low`, 16 for those from it up to `high`, else 0."""
+    """Flag evaluated values: 1 below `low`, 16 from `low` up to `high`, else 0."""
     for i in range(value.shape[0]):
         v, is_valid = value[i], label[i] != void
         inside_flag = np.uint8(16) if v <= high else np.uint8(0)
@@ -118,9 +121,8 @@ def _flag(value, label, void, low, high, flag):
 
 @kernel
 def _collect(flag, is_flagged, value, start, collected, values, pixels):
-    """The values that are inside after the `collected` ones, and their places, of each as many as
-    there is room for; `flag` is 0 after the block, and `is_flagged` the same bytes, eight at a
-    time.
+    """Append the values inside the interval and their places after the `collected` ones, as far
+    as there is room. Reset `flag`; `is_flagged` is the same bytes, eight at a time.
     """
     for j in range(is_flagged.shape[0]):
         if is_flagged[j] & np.uint64(0x1010101010101010):
@@ -136,7 +138,9 @@ def _collect(flag, is_flagged, value, start, collected, values, pixels):
 
 @kernel
 def take_sample(error, sigma, label, void, step, sample):
-    """λ and ε of the evaluated ones of every `step`-th pixel [i], into [(λ, ε), n]; returns n."""
+    """Copy λ and ε of the evaluated ones of every `step`-th pixel [i], into [(λ, ε), n]; return
+    n.
+    """
     n = 0
     for i in range(0, label.shape[0], step):
         if label[i] != void:
@@ -150,7 +154,7 @@ def take_sample(error, sigma, label, void, step, sample):
 def look_at_item(
     error, sigma, label, void, limits, by_ratio, lanes, most, counts, own_ratios, own_errors, pixels
 ):  # fmt: skip
-    """All that n-MeRCI needs of one item's pixels [i], but what lies within `limits`.
+    """Compute all that n-MeRCI needs of one item's pixels [i], except values within `limits`.
 
     `limits` float32 [(λ, ε), (low, high)]. `lanes` [(Σε, Σσ, and both below), LANES]: "below" are
     evaluated pixels with ε, or `by_ratio` λ, under its low limit; `most` [LANES] is their largest

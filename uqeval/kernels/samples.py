@@ -30,21 +30,23 @@ _FLUSH = 64
 
 
 def probability(value, unit):
-    """The float32 probability that a stored number means; `unit` is the scale of integers."""
+    """Return the float32 probability that a stored number means; `unit` is the scale of
+    integers.
+    """
     if isinstance(value, np.int16):
         return half_to_float32(value)
     return np.float32(value * unit)
 
 
 def quantity(value):
-    """The stored number as it is summed: float16 in units of 2^-24, anything else as it is."""
+    """Return the stored number as it is summed: float16 in units of 2^-24, others unchanged."""
     if isinstance(value, np.int16):
         return np.int32(half_to_float32(value) * np.float32(2.0**24))
     return value
 
 
 def oddness(value, unit):
-    """Above 0 where a stored number is negative, not finite, or above 2: no probability (int32).
+    """Return a number above 0 for an invalid probability: negative, not finite, or above 2 (int32).
 
     So it is for -0.0 in some dtypes, which whoever looks closer then accepts.
     """
@@ -94,7 +96,7 @@ def _oddness(value, unit):
 def add_samples(
     tile, start, stop, at, t0, c0, unit, entropies, sums, totals, extremes, terms, plogp
 ):
-    """Σ_t p into `sums` [class, pixel], Σ_c p of each sample into `totals` [row, pixel].
+    """Add Σ_t p into `sums` [class, pixel], Σ_c p of each sample into `totals` [row, pixel].
 
     With `entropies`, Σ_t Σ_c p·ln p into `plogp` [pixel], in units of 2^-26; `terms` [pixel] is
     worked in. `extremes` [2] keeps the least and largest complete Σ_c p. Returns the largest
@@ -147,7 +149,7 @@ def add_samples(
 
 @kernel
 def add_votes(tile, start, stop, at, t0, c0, unit, best, vote, votes):
-    """Each sample's likeliest class (lowest id on ties) into `votes` [class, pixel].
+    """Add each sample's likeliest class (lowest id on ties) into `votes` [class, pixel].
 
     `best` (float32) and `vote` [row, pixel] hold the likeliest class so far of a sample.
     """
@@ -174,7 +176,7 @@ def add_votes(tile, start, stop, at, t0, c0, unit, best, vote, votes):
 
 @kernel
 def add_squares(tile, start, stop, at, t0, c0, first, squares):
-    """Σ_t (p_t - p_0)² into `squares`, and p_0 into `first`, float64 [class, pixel].
+    """Add Σ_t (p_t - p_0)² into `squares`, and p_0 into `first`, float64 [class, pixel].
 
     The shift by the first sample makes the variance of identical samples exactly 0.
     """
@@ -202,7 +204,9 @@ def add_squares(tile, start, stop, at, t0, c0, first, squares):
 
 @kernel
 def predict(at, n, samples, unit, sums, leader, prediction, confidence):
-    """prediction = argmax p̄ (lowest id on ties), confidence = max p̄; `leader` [pixel] as `sums`."""
+    """Write prediction = argmax p̄ (lowest id on ties) and confidence = max p̄; `leader`
+    [pixel] as `sums`.
+    """
     s = sums[0, at : at + n]
     for i in range(n):
         leader[i] = s[i]
@@ -219,7 +223,7 @@ def predict(at, n, samples, unit, sums, leader, prediction, confidence):
 
 @kernel
 def average(at, n, start, samples, unit, sums, mean_probs):
-    """p̄ as float32 into `mean_probs` [class, pixel], from pixel `start`."""
+    """Write p̄ as float32 into `mean_probs` [class, pixel], from pixel `start`."""
     for c in range(sums.shape[0]):
         s = sums[c, at : at + n]
         mean = mean_probs[c, start : start + n]
@@ -229,7 +233,9 @@ def average(at, n, start, samples, unit, sums, mean_probs):
 
 @kernel
 def entropy_of_mean(at, n, samples, unit, sums, wide, entropy):
-    """H(p̄) = -Σ_c p̄·ln p̄ (Mukhoti & Gal 2018, eq. 2); `wide` float64 [pixel] is worked in."""
+    """Write H(p̄) = -Σ_c p̄·ln p̄ (Mukhoti & Gal 2018, eq. 2); `wide` float64 [pixel] is
+    scratch.
+    """
     for i in range(n):
         wide[i] = 0.0
     for c in range(sums.shape[0]):
@@ -242,7 +248,7 @@ def entropy_of_mean(at, n, samples, unit, sums, wide, entropy):
 
 @kernel
 def information(at, n, samples, unit, sums, plogp, wide, expected_entropy, mutual_information):
-    """mean_t H(p_t), and H(p̄) - mean_t H(p_t) clipped at 0 (Mukhoti & Gal 2018, eq. 3).
+    """Write mean_t H(p_t), and H(p̄) - mean_t H(p_t) clipped at 0 (Mukhoti & Gal 2018, eq. 3).
 
     Both entropies of the mutual information are rounded alike, term by term in units of 2^-26, so
     that identical samples give exactly 0.
@@ -262,7 +268,7 @@ def information(at, n, samples, unit, sums, plogp, wide, expected_entropy, mutua
 
 @kernel
 def disagree(at, n, samples, votes, leader, variation_ratio):
-    """1 - the share of samples that vote for the modal class; `leader` [pixel] is worked in."""
+    """Write 1 - the share of samples that vote for the modal class; `leader` [pixel] is scratch."""
     for i in range(n):
         leader[i] = 0
     for c in range(votes.shape[0]):
@@ -275,7 +281,7 @@ def disagree(at, n, samples, votes, leader, variation_ratio):
 
 @kernel
 def deviate(at, n, samples, unit, sums, first, squares, prediction, std):
-    """Population standard deviation over the samples of the predicted class's probability.
+    """Write population standard deviation over the samples of the predicted class's probability.
 
     √(Σ_t (p_tc - p_0c)²/T - (p̄_c - p_0c)²) of c = `prediction` [i], into `std` [i]. `sums`, `first`
     and `squares` [class, at + i]: Σ_t p_tc, p_0c and Σ_t (p_tc - p_0c)², all in units of `unit`.
@@ -292,7 +298,7 @@ def score_labels(
     at, n, samples, unit, ignore, sums, label, prediction, wide,
     label_probability, label_rank, brier,
 ):  # fmt: skip
-    """What the labels of `n` pixels say of their p̄; void pixels get 0, 0 and 0.
+    """Score the labels of `n` pixels against their p̄; void pixels get 0, 0 and 0.
 
     label_probability = p̄_y; brier = Σ_c (p̄_c - y_c)² = Σ p̄² - 2·p̄_y + 1; label_rank = how many
     classes are likelier: 0 for the predicted class, else 1 + the other classes whose float32 p̄ is

@@ -49,9 +49,9 @@ def radix_sort(keys, buffer, counts):
 
 @kernel
 def pack_keys(score, error, label, void, is_wanted, rest_bits, keys):
-    """Non-void scores and non-negative errors, float32 [i], as keys [j] that order by score, then
-    by error: those whose rank key, without its low `rest_bits` bits, is `is_wanted`, as of
-    `gather`.
+    """Pack non-void scores and non-negative errors, float32 [i], into keys [j] that order by
+    score, then by error. Take those whose rank key, without its low `rest_bits` bits, is
+    `is_wanted`, as of `gather`.
 
     Returns how many there are; where `keys` holds fewer, those of the last blocks are left out.
     """
@@ -71,7 +71,8 @@ def pack_keys(score, error, label, void, is_wanted, rest_bits, keys):
 
 @kernel
 def sum_ties(keys, squared, count, sums):
-    """Pixels and errors of each tie of sorted keys, into [tie]; returns how many ties there are.
+    """Count pixels and sum errors of each tie of sorted keys, into [tie]; return how many ties
+    there are.
 
     The tie's rank key takes the place of its number among `keys`. With `squared`, errors are
     squared in float64 before they are added.

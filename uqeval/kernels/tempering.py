@@ -27,7 +27,7 @@ _NEVER = -1e6
 
 @kernel
 def _logs(probs, start, n, logs, lead):
-    """ℓ of the pixels from `start` on, into `logs` [class, pixel]; `lead` [pixel] is worked in."""
+    """Write ℓ of the pixels from `start` on to `logs` [class, pixel]; `lead` [pixel] is scratch."""
     for i in range(n):
         lead[i] = _NEVER
     for c in range(probs.shape[0]):
@@ -45,14 +45,14 @@ def _logs(probs, start, n, logs, lead):
 
 @kernel
 def _powers(log, n, beta, power):
-    """e^(βℓ) of one class into `power` [pixel]."""
+    """Write e^(βℓ) of one class into `power` [pixel]."""
     for i in range(n):
         power[i] = exp_64(beta * log[i])
 
 
 @kernel
 def _sum_powers(logs, n, beta, z):
-    """Σ_c e^(βℓ_c) into `z` [pixel]; 0 where all p̄ are 0."""
+    """Write Σ_c e^(βℓ_c) into `z` [pixel]; 0 where all p̄ are 0."""
     for i in range(n):
         z[i] = 0.0
     for c in range(logs.shape[0]):
@@ -63,7 +63,7 @@ def _sum_powers(logs, n, beta, z):
 
 @kernel
 def _label(logs, label, void, start, n, enters, label_term):
-    """1 into `enters` and ℓ_y into `label_term` where its class has a probability, else 0."""
+    """Write 1 to `enters` and ℓ_y to `label_term` where its class has a probability, else 0."""
     for i in range(n):
         y = label[start + i]
         enters[i] = 0.0
@@ -75,7 +75,7 @@ def _label(logs, label, void, start, n, enters, label_term):
 
 @kernel
 def add_slopes(probs, label, void, lowest, step, logs, work, step_sums, lanes, pixels):
-    """Derivatives of the summed NLL of p̄^β by β, at several β, over the non-void pixels.
+    """Add derivatives of the summed NLL of p̄^β by β, at several β, over the non-void pixels.
 
     Of one pixel they are E_β[ln p̄] - ln p̄_y and Var_β[ln p̄], the moments under p̄^β / Σ p̄^β.
     `probs` float32 [class, i]. The β are lowest, lowest + step …, or with a step of 0 lowest,
@@ -129,7 +129,7 @@ def add_slopes(probs, label, void, lowest, step, logs, work, step_sums, lanes, p
 
 @kernel
 def temper(probs, label, void, beta, logs, work, confidence, probability):
-    """max p̄^β / Σ p̄^β into `confidence`, p̄_y^β / Σ p̄^β into `probability`, both [i].
+    """Write max p̄^β / Σ p̄^β into `confidence`, p̄_y^β / Σ p̄^β into `probability`, both [i].
 
     `confidence` is float32, `probability` float64 (0 where the pixel is void); `logs` [class,
     BLOCK] and `work` [3, BLOCK] are worked in.
@@ -148,7 +148,7 @@ def temper(probs, label, void, beta, logs, work, confidence, probability):
 
 @kernel
 def temper_samples(probs, beta, logs, work):
-    """p^β / Σ p^β of each sample, in place: `probs` float32 [sample, class, i].
+    """Replace each sample by p^β / Σ p^β, in place: `probs` float32 [sample, class, i].
 
     `logs` [class, BLOCK] and `work` [BLOCK] are worked in. Samples without a probability above 0
     stay as they are.
@@ -208,7 +208,9 @@ def add_label_logs(probs, label, void, lowest, step, logs, work, z, top, sums):
 
 @kernel
 def finish_label_logs(samples, top, sums, nll):
-    """-ln of the mean over `samples` into `nll` float32 [β, i]; infinite where the sum is 0."""
+    """Write -ln of the mean over `samples` into `nll` float32 [β, i]; infinite where the sum is
+    0.
+    """
     for j in range(nll.shape[0]):
         for i in range(nll.shape[1]):
             divisor = sums[j, i]

@@ -19,7 +19,7 @@ _UNKNOWN = 1e9
 
 @kernel
 def _is_known_flow(u, v):
-    """Whether both components are those of a flow at all."""
+    """Return whether both components of a flow are valid numbers."""
     return abs(u) <= _UNKNOWN and abs(v) <= _UNKNOWN
 
 
@@ -27,7 +27,7 @@ def _is_known_flow(u, v):
 def find_unreliable(
     forward, backward, round_trip_slope, round_trip_offset, boundary_slope, boundary_offset, out
 ):
-    """Pixels whose flow is not to be followed (rule 5), into bool `out` [y, x].
+    """Mark pixels whose flow is not to be followed (rule 5), in bool `out` [y, x].
 
     `forward` w [y, x, (u, v)] in pixels, on the grid of the first frame, and `backward` ŵ on that
     of the second, both float32. True (a) where any of the four pixels around p + w is outside;
@@ -77,7 +77,9 @@ def find_unreliable(
 
 @kernel
 def structure_tensor(image, out):
-    """(Ix², IxIy, Iy²), summed over channels, of `image` [y, x, channel] to `out` [y, x, 3]."""
+    """Write (Ix², IxIy, Iy²), summed over channels, of `image` [y, x, channel] to `out` [y, x,
+    3].
+    """
     height, width, channels = image.shape
     for y in range(height):
         up, down = max(y - 1, 0), min(y + 1, height - 1)
@@ -97,7 +99,9 @@ def structure_tensor(image, out):
 
 @kernel
 def smaller_eigenvalue(tensor, out):
-    """Of each symmetric 2×2 matrix (xx, xy, yy) in `tensor` [y, x, 3], to `out` float64 [y, x]."""
+    """Compute the smaller eigenvalue of each symmetric 2×2 matrix (xx, xy, yy) in `tensor` [y,
+    x, 3], to `out` float64 [y, x].
+    """
     height, width = out.shape
     for y in range(height):
         for x in range(width):

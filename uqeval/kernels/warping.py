@@ -20,7 +20,8 @@ _FARTHEST = 1e18
 
 @kernel
 def count_labelled(prediction, label, void, counts):
-    """Pixels with a label by prediction, by label and by both, into int64 `counts` [3, class].
+    """Count pixels with a label by prediction, by label and by both, into int64 `counts` [3,
+    class].
 
     A void prediction counts for the label alone: a miss.
     """
@@ -44,7 +45,7 @@ def count_pair(
     current, before, grey, grey_before, flow, backward, occlusion, clamp, void, begin, end,
     counts, still, pixels, longest, sums,
 ):  # fmt: skip
-    """Counts of `current` against ŷ(p) = before[floor(p + w(p) + ½)], ids [y, x] both.
+    """Count `current` against ŷ(p) = before[floor(p + w(p) + ½)], ids [y, x] both.
 
     Over the rows from `begin` to before `end`. Into int64 `counts` [visible, occluded][now = c,
     ŷ = c, both][class], over the counted pixels; int64 `still` [3, class], the same of before(p)
@@ -151,7 +152,7 @@ def fold_rows(sums, squares, length):
 
 @kernel
 def _length(u, v):
-    """The float32 |w|, or -1, whose bits are a negative number, where w is unknown."""
+    """Return the float32 |w|, or -1, whose bits are a negative number, where w is unknown."""
     a, b = np.float64(u), np.float64(v)
     moved = a * a + b * b
     return np.float32(math.sqrt(moved) if moved <= _FARTHEST else -1.0)
@@ -159,7 +160,9 @@ def _length(u, v):
 
 @kernel
 def count_lengths(flow, coarse):
-    """Known |w| of `flow` [y, x, 2] as float32 by their high bits, into int64 `coarse` [bin]."""
+    """Count known |w| of `flow` [y, x, 2] as float32 by their high bits, into int64 `coarse`
+    [bin].
+    """
     height, width, _ = flow.shape
     for y in range(height):
         for x in range(width):
@@ -170,7 +173,9 @@ def count_lengths(flow, coarse):
 
 @kernel
 def count_lengths_finely(flow, slot, fine):
-    """Known |w| in the coarse bins that have a `slot` [bin] (else -1), into `fine` [slot, bin]."""
+    """Count known |w| in the coarse bins that have a `slot` [bin] (else -1), into `fine` [slot,
+    bin].
+    """
     height, width, _ = flow.shape
     for y in range(height):
         for x in range(width):

@@ -18,7 +18,7 @@ _KNOWN = np.int64(1 << 40)
 
 @kernel
 def _slide(total, width, window, stride, prefix, suffix, out):
-    """Sums of `window` neighbours of `total` [x], one every `stride`, into `out` [column]."""
+    """Write sums of `window` neighbours of `total` [x], one every `stride`, into `out` [column]."""
     for start in range(0, width, window):
         stop = min(start + window, width)
         running = total[start]
@@ -49,7 +49,7 @@ def patch_table(
     reals, counts, rows_real, rows_count, line_real, line_count, sum_real, sum_count,
     mean, hits, valid, category,
 ):  # fmt: skip
-    """Mean uncertainty, right and valid pixels, and category of every patch.
+    """Compute mean uncertainty, right and valid pixels, and category of every patch.
 
     `uncertainty` (float32), `label`, `right` (0 or 1) are [y, x]; `padded` [2] is the height and
     width after `top` rows and `left` columns of padding. `void_counts`: void pixels are valid and

@@ -39,5 +39,6 @@ def resume_warnings(items: Collection[int], of: int) -> list[str]:
     return [
         f"--resume: {len(items)} of {of} items were counted again: uqeval cannot detect "
         "whether their data have changed since the interrupted run (tmpfs, a web server, arrays in "
-        "memory, or files written within 20 ms before it). Keep the data on a disk to reuse all items."
+        "memory, or files written within 20 ms before it). Keep the data on a disk to reuse all "
+        "items."
     ]
