@@ -1,4 +1,4 @@
-"""Many comparisons at once: p-values adjusted so that a false finding stays unlikely among all."""
+"""p-values adjusted for many comparisons (Holm)."""
 
 from __future__ import annotations
 

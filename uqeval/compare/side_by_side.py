@@ -1,4 +1,4 @@
-"""The scores of several models side by side, how far they differ, and how sure their ranks are."""
+"""Scores of several models side by side, their differences, and the certainty of their ranks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One model's score from one training or several: the mean, and how sure it is."""
+"""The score of a model over its trainings: the mean and its interval."""
 
 from __future__ import annotations
 

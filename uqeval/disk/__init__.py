@@ -1,1 +1,1 @@
-"""Files: opened only where they are regular, read in bounds, published whole."""
+"""File access: regular files only, bounded reads, atomic writes."""

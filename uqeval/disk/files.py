@@ -1,4 +1,4 @@
-"""Opening input files: regular files only, never waiting, and never more bytes than expected."""
+"""Open input files: regular files only, without blocking, and with a limit of bytes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Read files that may hold anything: bounded JSON, and failures that name the file."""
+"""Read JSON of any origin within limits; errors name the file."""
 
 from __future__ import annotations
 

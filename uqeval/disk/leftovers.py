@@ -1,4 +1,4 @@
-"""Files that a process writes beside their place, and that stay there if it is killed.
+"""Temporary files beside an output, which remain if their process is killed.
 
 Such a file has the id of its process at the end of its name, and is locked while the process lives.
 It is removed only if the process is gone and the lock is free. Ids hold on one machine only, and

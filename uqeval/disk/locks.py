@@ -1,4 +1,4 @@
-"""One process at a time writes to an output; a second one is refused when it starts.
+"""Output locks: a second process that writes to the same output is refused at its start.
 
 The lock is a hidden file beside the output, locked for as long as its process lives: the system
 takes the lock away when the process ends, however it ends. The file says which process it is. Where

@@ -1,4 +1,4 @@
-"""The only way in which a file or a folder comes to its final name: written beside, then renamed.
+"""Atomic writes: a file or folder is written beside its final path, then renamed.
 
 A reader of the final name sees the whole old content or the whole new one. That also holds after a
 crash or a power loss: content is synced to disk before the rename, and the folder after it.

@@ -1,4 +1,4 @@
-"""Which report is compared with which, and whether the two can be compared."""
+"""The baseline of each report, and checks that the two are comparable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether a saved verdict follows from the numbers beside it: files of verdicts can be edited."""
+"""Check that a saved verdict follows from its numbers, because the file may be edited."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The value at an address of a report; where there is none, what the nearest address is."""
+"""The value at an address of a report, or the nearest address if there is none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How much more data a verdict would take, and how likely all rules pass again."""
+"""The data that a verdict still needs, and the chance that all rules pass again."""
 
 from __future__ import annotations
 

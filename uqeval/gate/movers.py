@@ -1,4 +1,4 @@
-"""Which items and classes moved a value the most: what to look at when a rule fails."""
+"""Items and classes that moved a value most, to inspect when a rule fails."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a gate does not judge: failed stores, whose rules never pass, and partial reports."""
+"""Cases that a gate cannot judge: failed stores, whose rules never pass, and partial reports."""
 
 from __future__ import annotations
 

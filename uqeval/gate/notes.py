@@ -1,4 +1,4 @@
-"""What a reader of a verdict has to know of its value and interval."""
+"""Notes on the value and the interval of a verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a rule demands of the value at its address."""
+"""Rules: limits of the value at an address."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Verdicts as they were saved as JSON, read back."""
+"""Verdicts loaded from JSON."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Items to maps: per-pixel reductions [y, x] of one item, which is all that tallies ever see."""
+"""Maps: per-pixel reductions [y, x] of one item, the only input of tallies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What makes numbers no probabilities, and where: checked on every pixel, never repaired."""
+"""Checks of probabilities on every pixel; invalid ones are reported, never repaired."""
 
 from __future__ import annotations
 

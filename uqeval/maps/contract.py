@@ -1,4 +1,4 @@
-"""What the engine and the metrics see of a source of maps, whatever data it is made of."""
+"""The interface of a source of maps for the engine and the metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Flow kept on disk, so that it is estimated once for many models, settings and processes."""
+"""Cache of flow on disk, shared by models, settings and processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which optical flow, as a user writes it: a name, perhaps a preset, perhaps changed parameters."""
+"""Methods of optical flow as users write them: a name, a preset, changed parameters."""
 
 from __future__ import annotations
 

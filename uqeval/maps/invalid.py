@@ -1,4 +1,4 @@
-"""Targets that are no measurement: what an array says of them, as numbers of its dtype."""
+"""Target values that mean "no measurement", as numbers of the array's dtype."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Letting threads through in the order of their items, for work that goes on from item to item."""
+"""A gate that lets threads pass in the order of their items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The names of maps, and which uncertainties they serve."""
+"""The names of maps, and the uncertainties among them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two sources side by side: predictions, and the reference that they are compared with."""
+"""Two joined sources: predictions, and the reference for comparison."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Frames that are decoded once each, though two pairs look at them."""
+"""Frames decoded once each, although two pairs use them."""
 
 from __future__ import annotations
 

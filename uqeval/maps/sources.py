@@ -1,4 +1,4 @@
-"""Where maps come from: reduced from sample stacks, or read from a maps store."""
+"""Sources of maps: reduced from sample stacks, or read from a maps store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Maps as a maps store holds them: read, and checked."""
+"""Maps read from a maps store, and their checks."""
 
 from __future__ import annotations
 

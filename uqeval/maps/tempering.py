@@ -1,4 +1,4 @@
-"""Maps of samples that are tempered, each by itself, before they are averaged."""
+"""Maps of samples, each tempered before they are averaged."""
 
 from __future__ import annotations
 

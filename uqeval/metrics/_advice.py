@@ -1,4 +1,4 @@
-"""What to do about a bad score, where several metrics have the same advice."""
+"""Advice for bad scores that several metrics share."""
 
 TEMPERATURE = "Fit a temperature on other images (--fit-on), or train with label smoothing."
 RANKING = "Compare other uncertainties (--uncertainty); a deeper ensemble ranks errors better."

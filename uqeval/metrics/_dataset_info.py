@@ -1,4 +1,4 @@
-"""What is known of the data before any of it is read."""
+"""Properties of the data that are known before any of it is read."""
 
 from __future__ import annotations
 

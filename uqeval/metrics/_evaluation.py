@@ -1,4 +1,4 @@
-"""What a family does with data: fit, count, and read its scores from the counts.
+"""The steps of a family: fit, count, and compute its scores from the counts.
 
 One evaluation is one variant of a family, or a part of its results. Everything that reads scores
 uses the same object: a run over the data, and slices, intervals, merged parts and comparisons,

@@ -1,4 +1,4 @@
-"""What the families over predicted numbers have in common: σ's map, and refusing empty targets."""
+"""Shared by families of predicted numbers: the map of σ, and checks of targets."""
 
 from __future__ import annotations
 

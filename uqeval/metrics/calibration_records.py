@@ -1,4 +1,4 @@
-"""What the counts of a calibration say of a set, of an item and of each class."""
+"""Calibration results from counts: of a set, of an item and of each class."""
 
 from __future__ import annotations
 

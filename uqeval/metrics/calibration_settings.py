@@ -1,4 +1,4 @@
-"""What can be chosen of a calibration error, and what definitions in use choose."""
+"""Settings of calibration errors, and the presets of published definitions."""
 
 from __future__ import annotations
 

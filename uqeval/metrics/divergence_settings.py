@@ -1,4 +1,4 @@
-"""What can be chosen of a divergence."""
+"""Settings of the divergence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be chosen of failure detection."""
+"""Settings of failure detection."""
 
 from __future__ import annotations
 

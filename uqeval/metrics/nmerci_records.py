@@ -1,4 +1,4 @@
-"""What n-MeRCI counts, and the record that its parts make."""
+"""The tallies of n-MeRCI, and its results."""
 
 from __future__ import annotations
 

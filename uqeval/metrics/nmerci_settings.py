@@ -1,4 +1,4 @@
-"""What can be chosen of an n-MeRCI, and what definitions in use choose."""
+"""Settings of n-MeRCI, and the presets of published definitions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What counted patches say: scores, rows of classes, curves and where they peak."""
+"""Results from counted patches: scores, rows of classes, curves and their peaks."""
 
 from __future__ import annotations
 

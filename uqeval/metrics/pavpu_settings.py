@@ -1,4 +1,4 @@
-"""What can be chosen of a PAvPU, and what definitions in use choose."""
+"""Settings of PAvPU, and the presets of published definitions."""
 
 from __future__ import annotations
 

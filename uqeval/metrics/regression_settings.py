@@ -1,4 +1,4 @@
-"""What can be chosen of the scores of a regression, and what definitions in use choose."""
+"""Settings of regression scores, and the presets of published definitions."""
 
 from __future__ import annotations
 

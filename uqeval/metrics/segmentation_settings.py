@@ -1,4 +1,4 @@
-"""There is one definition of the segmentation scores, and nothing to choose."""
+"""Settings of segmentation scores: none, as there is one definition."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choices behind a sparsification, their definitions in use, and the defaults by kind of data."""
+"""Settings of sparsification, published presets, and defaults by kind of data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What can be chosen of a temporal consistency, and what definitions in use choose."""
+"""Settings of temporal consistency, and the presets of published definitions."""
 
 from __future__ import annotations
 

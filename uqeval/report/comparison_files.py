@@ -1,4 +1,4 @@
-"""A comparison for a programme: JSON, and CSV of one row a score and model."""
+"""A comparison for programs: JSON, and CSV with a row for each score and model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A comparison for the eye: scores side by side, differences, ranks."""
+"""Tables of a comparison: scores side by side, differences, ranks."""
 
 from __future__ import annotations
 

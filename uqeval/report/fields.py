@@ -1,4 +1,4 @@
-"""What is known of the fields of a report: unit, direction, range and reference, in words."""
+"""Unit, direction, range and reference of a report's fields, in words."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When reports were finished, in words. Nothing else depends on it."""
+"""The finish time of reports, in words, for display only."""
 
 from __future__ import annotations
 

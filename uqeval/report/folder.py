@@ -1,4 +1,4 @@
-"""One report, or a folder of reports: wherever a command takes the one, it takes the other."""
+"""Load one report, or a folder of reports."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pictures of items: what a page shows of them, wherever they come from."""
+"""Pictures of items on a page, from any origin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the fields of a report are called, and which come first: from the records of metrics."""
+"""Labels and headlines of a report's fields, from the records of metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a record holds beside single values as tables of a page: its rows and its curves."""
+"""Rows and curves of a record as tables of a page."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a report was made with, as text of a page: its settings, inputs and resampling."""
+"""Settings, inputs and resampling of a report, as text of a page."""
 
 from __future__ import annotations
 

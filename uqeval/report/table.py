@@ -1,4 +1,4 @@
-"""Tables, which all writers take, and how they show a number."""
+"""Tables for all writers, and the format of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States of items as they are read back: each is checked before use, for it may be forged."""
+"""Saved states of items, each checked before use because files may be forged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals of scores over units that are resampled: the formula that each kind of score calls for.
+"""Intervals of scores by resampling units, with a formula for each kind of score.
 
 Shares have Korn–Graubard intervals; other bounded scores the jackknife with Student's t; unbounded
 ones, those cut at a rank and calibration errors expanded percentiles of draws; videos batch means.

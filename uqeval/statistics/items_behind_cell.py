@@ -1,4 +1,4 @@
-"""Which items hold the wrong pixels of a cell of a heat map, or of a bin, from saved states."""
+"""Items with the wrong pixels of a heat map's cell or a bin, from saved states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which metric a score of a report is of, and of which kind its interval is."""
+"""The metric of a report's score, and the kind of its interval."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Saved states of several runs as those of one: what has to agree, and the order of items."""
+"""Saved states of several runs merged as one: checks of agreement, and the order of items."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Intervals, slices and groups: every option of what is computed from saved states."""
+"""Options of intervals, slices and groups."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The mean of a score over neighbouring pairs of frames, as they come, with its interval."""
+"""The mean of a score over neighbouring pairs of frames, with its interval."""
 
 from __future__ import annotations
 

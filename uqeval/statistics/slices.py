@@ -1,4 +1,4 @@
-"""The same scores over the items of one weather, one city, one drive."""
+"""Slices: the same scores over the items of one weather, one city or one drive."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Do two models differ? They change places, unit by unit, and the difference is computed again.
+"""Permutation test of two models: swap them unit by unit and recompute the difference.
 
 If the models are equally good, each item could as well have come from the other one: the share of
 random swaps whose difference is at least the observed one is the p-value. No store is opened: the

@@ -1,4 +1,4 @@
-"""A table of the items: what weather, city or drive each is of."""
+"""A table of the items, with columns such as weather, city or drive."""
 
 from __future__ import annotations
 

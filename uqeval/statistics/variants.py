@@ -1,4 +1,4 @@
-"""The evaluations of a run, from what its saved states say of it."""
+"""The evaluations of a run, rebuilt from its saved states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Units of a video: neighbouring pairs of frames are alike, so whole stretches are resampled."""
+"""Units of a video: batches of neighbouring pairs, because these are correlated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What every format gives to the other packages: arrays that are read in whole chunks."""
+"""The interface of all formats: arrays that are read in whole chunks."""
 
 from __future__ import annotations
 

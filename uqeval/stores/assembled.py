@@ -1,4 +1,4 @@
-"""Opened arrays as a store: what each is, in which order its axes are, cut into items."""
+"""Opened arrays as a store: their kinds, axes and items."""
 
 from __future__ import annotations
 

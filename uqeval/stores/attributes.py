@@ -1,4 +1,4 @@
-"""The attributes of a group that uqeval knows."""
+"""The attributes of a group that uqeval reads."""
 
 from __future__ import annotations
 

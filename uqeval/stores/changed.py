@@ -1,4 +1,4 @@
-"""Data that are not as they were."""
+"""Errors for data that changed."""
 
 from __future__ import annotations
 

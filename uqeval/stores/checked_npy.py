@@ -1,4 +1,4 @@
-"""Arrays that are kept on disk from run to run: .npy files with a checksum behind.
+"""Arrays cached on disk between runs: .npy files with a trailing checksum.
 
 What is read is what was written under that name, by whomever; anything else reads as nothing.
 Several processes may share a folder.

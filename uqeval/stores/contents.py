@@ -1,4 +1,4 @@
-"""What lies at a path, opened once: whether it is ground truth, and its arrays as a store."""
+"""The content of a path, opened once: whether it is ground truth, and its arrays as a store."""
 
 from __future__ import annotations
 

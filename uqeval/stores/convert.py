@@ -1,4 +1,4 @@
-"""Other people's files to stores: read tile by tile, checked, and written as the writer would."""
+"""Conversion of foreign files to stores: tile by tile, checked, in the writer's format."""
 
 from __future__ import annotations
 

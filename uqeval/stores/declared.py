@@ -1,4 +1,4 @@
-"""What a user declares of arrays that carry no names: their kind, and the order of their axes."""
+"""Declarations for arrays without names: their kind, and the order of their axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""States that an earlier run has left at the same place, of items that are as they were."""
+"""States of unchanged items that an earlier run saved at the same path."""
 
 from __future__ import annotations
 

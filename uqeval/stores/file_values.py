@@ -1,4 +1,4 @@
-"""The values of an array that lies in a file as they are, read region by region with `pread`.
+"""Uncompressed values of an array in a file, read region by region with `pread`.
 
 Reading costs one copy that a memory map saves. A map of a file that shrinks ends the process with
 SIGBUS and without a message, and its pages count as memory in use. Measured on 12.6 million pixels

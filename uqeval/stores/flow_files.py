@@ -1,4 +1,4 @@
-"""Optical flow that was computed before: an array in a store, or one file a pair of frames."""
+"""Precomputed optical flow: an array in a store, or one file for each pair of frames."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Folders of files, one an item, as stores: `.npy`, `.npz`, label PNGs, targets."""
+"""Folders with one file for each item as stores: `.npy`, `.npz`, label PNGs, targets."""
 
 from __future__ import annotations
 

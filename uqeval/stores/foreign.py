@@ -1,4 +1,4 @@
-"""Files of other tools that are not read, and the line of Python that converts each."""
+"""Unsupported files of other tools, and a line of Python that converts each."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What comes in to be stored: arrays of any framework, checked before anything is written."""
+"""Arrays of any framework to store, checked before anything is written."""
 
 from __future__ import annotations
 

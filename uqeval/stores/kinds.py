@@ -1,4 +1,4 @@
-"""Which arrays a store may hold, and which axes each has."""
+"""The kinds of arrays in a store, and their axes."""
 
 from __future__ import annotations
 

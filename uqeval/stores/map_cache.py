@@ -1,4 +1,4 @@
-"""Maps kept on disk from run to run, so that what they are reduced from is read once."""
+"""Cache of maps on disk between runs, so that sample stacks are read once."""
 
 from __future__ import annotations
 

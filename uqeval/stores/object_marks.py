@@ -1,4 +1,4 @@
-"""Whether objects of a server are still what was read of them: by size, and ETag or time of change.
+"""Change detection for objects of a server: by size, and ETag or time of change.
 
 What is listed is compared with what is listed, and what is read with what is read: some servers
 write an ETag in one way here and in another there.

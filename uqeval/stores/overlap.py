@@ -1,4 +1,4 @@
-"""Outputs may not touch inputs: one check for every command and for Python, before any reading.
+"""Check that outputs do not overlap inputs, for every command, before any read.
 
 An output is refused where it is an input, lies in one, or contains one. Links are resolved, also
 those inside an input's folder, and a file is compared by its inode, so that hard links count too.

@@ -1,4 +1,4 @@
-"""What is to be converted, of whatever form: for each kind of array one piece an item."""
+"""Sources of a conversion: for each kind of array one piece for each item."""
 
 from __future__ import annotations
 

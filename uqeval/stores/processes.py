@@ -1,4 +1,4 @@
-"""How many processes write into one store."""
+"""The number of processes that write into one store."""
 
 from __future__ import annotations
 

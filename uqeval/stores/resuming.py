@@ -1,4 +1,4 @@
-"""What a run that goes on from an interrupted one takes over: only items that cannot have changed.
+"""Items that --resume reuses from an interrupted run: only those that cannot have changed.
 
 An item has a stamp (`stamps`) where a change of its data shows. Where an interrupted run had none,
 the data may have changed since: the states that are left of it are counted again.

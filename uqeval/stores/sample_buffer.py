@@ -1,4 +1,4 @@
-"""Samples that wait in memory until all of their item are there."""
+"""Samples buffered in memory until their item is complete."""
 
 from __future__ import annotations
 

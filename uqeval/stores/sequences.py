@@ -1,4 +1,4 @@
-"""Which frames make pairs: neighbours in one sequence, by the numbers in their names."""
+"""Pairs of frames: neighbours in one sequence, by the numbers in their names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the chunks of a shard lie in it: read from the index at its end or beginning."""
+"""The offsets of chunks in a shard, from the index at its end or beginning."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a source of bytes is: objects by key."""
+"""The interface of a source of bytes: objects by key."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the bytes of a Zarr hierarchy come from: a folder, a zip file, or an object store."""
+"""Sources of a Zarr hierarchy's bytes: a folder, a zip file, or an object store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether what an item was read from is still the same, found without reading it again.
+"""Stamps that detect changed inputs of an item without reading them again.
 
 A stamp is text that changes between runs when its file or array changes. Where that
 cannot be had for certain there is none, and the item is read again. A state is a weaker stamp, for

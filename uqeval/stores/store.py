@@ -1,4 +1,4 @@
-"""Open whatever a user gives as a store of predictions or labels."""
+"""Open a path, URL or array as a store of predictions or labels."""
 
 from __future__ import annotations
 

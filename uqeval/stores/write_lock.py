@@ -1,4 +1,4 @@
-"""Who writes which part of a store: agreed on between processes by files in the store's folder.
+"""Locks of a store's parts between writing processes, as files in the store's folder.
 
 A claim is a file that only one process can create. It holds its writer's id, and one byte more
 once the part is written. Every writer keeps a lock on a file of its own, which the system takes

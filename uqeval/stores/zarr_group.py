@@ -1,4 +1,4 @@
-"""Zarr groups, and whatever is at the root of a store."""
+"""Zarr groups, and the root of a store."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Zarr array's metadata say, versions 2 and 3, checked before anything is read or allocated.
+"""Metadata of Zarr arrays, versions 2 and 3, checked before anything is read or allocated.
 
 The documents are read here and not by zarr-python: the two generations of it that the supported
 Pythons allow differ in what they accept, warn about and hide, the format does not.

@@ -1,4 +1,4 @@
-"""What is counted: fixed-size, declared, mergeable, without an opinion."""
+"""Tallies: mergeable counts and sums of fixed size."""
 
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import Error

@@ -1,4 +1,4 @@
-"""What tallies of errors beside their predicted standard deviations have in common."""
+"""Shared by tallies of errors and their predicted standard deviations."""
 
 from __future__ import annotations
 

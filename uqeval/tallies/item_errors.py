@@ -1,4 +1,4 @@
-"""What n-MeRCI needs of each item: sums of errors, and percentiles of λ and ε in the item alone."""
+"""Sums and percentiles of single items for n-MeRCI."""
 
 from __future__ import annotations
 

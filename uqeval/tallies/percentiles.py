@@ -1,4 +1,4 @@
-"""Percentiles from exact order statistics: which ranks a rule needs, and what it makes of them."""
+"""Percentile rules: the ranks that each needs, and its value from them."""
 
 from __future__ import annotations
 

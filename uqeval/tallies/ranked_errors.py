@@ -1,4 +1,4 @@
-"""Errors by the rank of a score, without sorting: what sparsification and failure detection need.
+"""Errors by the rank of a score, without sorting, for sparsification and failure detection.
 
 As in `ranks`, the bits of a float order like the number: a pass counts pixels and sums errors by
 some bits of the score's key, the next does so by the bits that follow, where it matters.

@@ -1,4 +1,4 @@
-"""Confidence against accuracy by bin: what calibration errors and their diagrams are read from.
+"""Confidence and accuracy by bin, for calibration errors and reliability diagrams.
 
 Guo et al. 2017, "On Calibration of Modern Neural Networks", §2; Naeini et al. 2015.
 """

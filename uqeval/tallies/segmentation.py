@@ -1,4 +1,4 @@
-"""Pixels by class: what pixel accuracy and IoU are read from."""
+"""Pixels by class, for pixel accuracy and IoU."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many targets are evaluated, are 0 and are negative."""
+"""Counts of targets: evaluated, zero and negative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Errors that an uncertainty does not point out."""
+"""Errors that an uncertainty does not flag."""
 
 from __future__ import annotations
 

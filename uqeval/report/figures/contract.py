@@ -1,4 +1,4 @@
-"""What a figure is, before anything is drawn."""
+"""The parts of a figure before it is drawn."""
 
 from __future__ import annotations
 

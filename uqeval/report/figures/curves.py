@@ -1,4 +1,4 @@
-"""Small pieces that several figures are made of."""
+"""Helpers that several figures share."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How figures look, and how they become files and parts of a page."""
+"""The style of figures, and their rendering to files and pages."""
 
 from __future__ import annotations
 
