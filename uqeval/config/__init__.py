@@ -1,4 +1,4 @@
-"""`uqeval.yaml`: what is evaluated, where it goes, and what it has to hold."""
+"""`uqeval.yaml`: stores, metrics, outputs and rules of a run."""
 
 from uqeval.config.load import FILE, json_schema, load_config, load_rules
 from uqeval.config.model import Config, Store

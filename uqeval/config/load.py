@@ -1,4 +1,4 @@
-"""`uqeval.yaml` and files of rules, read and checked; mistakes are told with file, line and key."""
+"""Read and check `uqeval.yaml` and rules files; errors name the file, line and key."""
 
 from __future__ import annotations
 
@@ -24,14 +24,17 @@ FILE = "uqeval.yaml"
 
 
 def load_config(path: str | Path) -> Config:
-    """A whole `uqeval.yaml`, its paths from the working folder on. Raises `UsageError`."""
+    """Return the content of a `uqeval.yaml`, with paths relative to the working folder.
+
+    Raises `UsageError`.
+    """
     return _config(_mapping(read_yaml(path)))
 
 
 def load_rules(path: str | Path) -> list[Rule]:
-    """The rules of a `uqeval.yaml`, or of a file that is its gate part alone.
+    """Return the rules of a `uqeval.yaml`, or of a rules file.
 
-    Raises `UsageError`, also where there are none.
+    Raises `UsageError`, also for a file without rules.
     """
     document = _mapping(read_yaml(path))
     if str(document.data.get("schema")).startswith("uqeval.report/"):
@@ -57,7 +60,7 @@ def load_rules(path: str | Path) -> list[Rule]:
 
 
 def json_schema() -> dict[str, Any]:
-    """The JSON Schema of `uqeval.yaml`, for editors."""
+    """Return the JSON Schema of `uqeval.yaml`, for editors."""
     schema = Config.model_json_schema()
     null = {"type": "null"}
     options = {c: {"anyOf": [options_model(c).model_json_schema(), null]} for c in commands()}
@@ -66,7 +69,7 @@ def json_schema() -> dict[str, Any]:
     evaluate["patternProperties"] = {
         pattern: {"anyOf": [of_a_store, null]} for pattern in evaluate["patternProperties"]
     }
-    # What may be said shorter: a path for a table, a column for a list of one.
+    # Short forms: a path in place of a table, a column in place of a list of one column.
     slices, by_options = (
         schema["properties"]["slices"],
         schema["$defs"]["Slices"]["properties"]["by"],
@@ -108,7 +111,7 @@ def _rules(document: Document, limits: dict[str, Limits], above: Place) -> Itera
 
 
 def _check_keys(document: Document, data: dict[str, Any], above: Place) -> None:
-    """Texts that are no address cannot be rules: more likely a key of the file, misspelt."""
+    """Raise `UsageError` for a rule without an address that looks like a misspelt key."""
     for key in data:
         similar = difflib.get_close_matches(key, Config.model_fields, 1)
         if "." not in key and similar:
@@ -149,7 +152,7 @@ def _replace_aliases(document: Document) -> tuple[str, ...]:
 
 
 def _check_numbers(document: Document, value: Any, place: Place) -> None:
-    """Raise `UsageError` for the first number of the file that no key can mean."""
+    """Raise `UsageError` for the first number of the file that is not valid for its key."""
     if isinstance(value, dict):
         for key, number in value.items():
             _check_numbers(document, number, (*place, key))
@@ -178,14 +181,14 @@ def _check_stores(document: Document, config: Config) -> None:
 
 
 def _check_options(document: Document, place: Place, options: dict[str, Any]) -> None:
-    """Names, types and values of a command's options, which become those of its model."""
+    """Check names, types and values of a command's options, and convert them in place."""
     command = str(place[-1])
     if command not in commands():
         similar = _nearest(command, list(commands()))
         raise UsageError(f"{document.at(place)}: unknown command{similar}")
     try:
         checked = options_model(command).model_validate(options)
-        said = checked.model_dump(exclude_none=True)  # null is what is not said
+        said = checked.model_dump(exclude_none=True)  # null means: not given
         options.clear()
         options.update(said)
         check_values(command, options)
@@ -196,9 +199,9 @@ def _check_options(document: Document, place: Place, options: dict[str, Any]) ->
 
 
 def _anchored(document: Document, config: Config) -> Config:
-    """Return the same with every path from the working folder on.
+    """Return the configuration with all paths relative to the working folder.
 
-    Raises one `UsageError` for all paths that are none.
+    Raises one `UsageError` for all invalid paths.
     """
     bad: list[str] = []
 
@@ -234,13 +237,13 @@ def _anchored(document: Document, config: Config) -> Config:
 
 
 def _usage_error(document: Document, error: ValidationError, above: Place = ()) -> UsageError:
-    """The first of pydantic's errors in a line: file, line, key, what is wrong, what is near."""
+    """Return the first of pydantic's errors as one line: file, line, key, error, similar names."""
     errors: list[dict[str, Any]] = [
         {**detail, "loc": (*above, *detail["loc"])} for detail in error.errors()
     ]
-    # Of a choice between types, every one complains at its own place below the same key.
+    # For a value of several possible types, each type reports an error below the same key.
     first = errors[0]
-    if first["type"] == "missing":  # more likely misspelt than left out
+    if first["type"] == "missing":  # an unknown key next to it is probably this key, misspelt
         around = first["loc"][:-1]
         strange = (e for e in errors if e["type"] == "extra_forbidden" and e["loc"][:-1] == around)
         first = next(strange, first)
@@ -265,7 +268,7 @@ def _usage_error(document: Document, error: ValidationError, above: Place = ()) 
     return UsageError(f"{document.at(inner_place)}:{quoted_value} {expectation}.")
 
 
-#: What a value has to be, by the type of pydantic's error.
+#: Expected values by type of pydantic's error.
 _NOUNS = {
     "bool_type": "true or false", "dict_type": "keys with values", "float_type": "a number",
     "int_type": "a whole number", "list_type": "a list", "model_type": "keys with values",
@@ -280,7 +283,7 @@ _BOUNDS = {
 
 
 def _expected(error: dict[str, Any]) -> str:
-    """What would have been right, in words; a message of our own as it is."""
+    """Return in words what was expected; messages of uqeval stay unchanged."""
     kind, context = error["type"], error.get("ctx") or {}
     if kind == "literal_error":
         return "expected " + _BOUNDS[kind].format(**context).replace("'", "")
@@ -293,7 +296,7 @@ def _expected(error: dict[str, Any]) -> str:
 
 
 def _in_document(data: Any, place: Place) -> Place:
-    """The part of pydantic's place that the file holds: it adds the names of types."""
+    """Return the part of pydantic's place that the file contains, without names of types."""
     path_in_document: list[str | int] = []
     for step in place:
         if isinstance(data, dict) and step in data:
@@ -307,7 +310,7 @@ def _in_document(data: Any, place: Place) -> Place:
 
 
 def _known_keys(place: Place) -> list[str]:
-    """The keys that stand at the place of an unknown one."""
+    """Return the valid keys at the place of an unknown key."""
     match place[:-1]:
         case ():
             return list(Config.model_fields)

@@ -1,4 +1,4 @@
-"""What `uqeval.yaml` may hold."""
+"""Models of the content of `uqeval.yaml`."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from uqeval.statistics.options import CutOptions
 
 _STRICT = ConfigDict(extra="forbid", strict=True)
 Name = Annotated[str, StringConstraints(min_length=1, pattern=r"^[^/\\\x00-\x1f]+$")]
-#: A path from the file's folder on, or a URL.
+#: A path relative to the file's folder, or a URL.
 FilePath = Annotated[str, StringConstraints(min_length=1)]
 
 
 class _Data(BaseModel):
-    """The paths of one store."""
+    """Paths of one store."""
 
     model_config = _STRICT
 
@@ -62,7 +62,7 @@ def _with_options(base: type[BaseModel], *declared: Any) -> Any:
 
 
 def _kind(settings: Any, name: str) -> Any:
-    """The type of an option's value in a file, with its bounds."""
+    """Return the type of an option's value in a file, with its bounds."""
     option, types = options_of(settings)[name], types_of(settings)[name]
     if option.choices:
         return Literal[option.choices]
@@ -91,21 +91,21 @@ else:
 
 
 class Store(_StoreKeys):
-    """One store and how it is read: the paths, and the input options of the commands."""
+    """One store: its paths, and the input options to read it with."""
 
     @property
     def truth(self) -> str | None:
-        """The labels or the target, where they lie apart from the predictions."""
+        """Return the labels or the target, if they are separate from the predictions."""
         return self.labels if self.labels is not None else self.target
 
     @property
     def data(self) -> str | None:
-        """The kind of data, where the fields say it."""
+        """Return the kind of data, if the keys determine it."""
         kinds = {"video": "video", "labels": "classes", "target": "regression"}
         return next((kind for name, kind in kinds.items() if getattr(self, name)), None)
 
     def paths(self) -> list[str]:
-        """Everything that is read."""
+        """Return all paths of the store."""
         values = [getattr(self, name) for name in STORE_PATHS]
         lists = [
             value if isinstance(value, list) else [value] for value in values if value is not None
@@ -113,7 +113,7 @@ class Store(_StoreKeys):
         return [path for paths in lists for path in paths]
 
     def options(self) -> dict[str, Any]:
-        """The input options that are given, as `uqeval.evaluate` takes them."""
+        """Return the given input options, as `uqeval.evaluate` takes them."""
         return self.model_dump(exclude={*_Data.model_fields}, exclude_none=True)
 
 
@@ -133,10 +133,10 @@ def _one_or_more(kind: Any) -> Any:
 
 @cache
 def options_model(command: str) -> type[BaseModel]:
-    """The model of a command's options; made when it is asked for, as the gate needs none.
+    """Return the model of a command's options; made on demand, as the gate needs none.
 
-    What is of one type on the command line may be a list here: variants. What a value may be is
-    said to editors; the settings check it, with their own words.
+    Options of one value on the command line may be lists here, which make variants. The schema
+    tells editors the allowed values. The settings check them with their own messages.
     """
     declared = declared_options(command)
     fields: dict[str, Any] = {}
@@ -152,7 +152,7 @@ def options_model(command: str) -> type[BaseModel]:
 
 
 def _allowed(option: Option, kind: Any) -> dict[str, Any]:
-    """The JSON Schema of what an option may be; nothing where its type says it."""
+    """Return the JSON Schema of an option's allowed values; empty if the type is enough."""
     if option.choices:
         return {"enum": list(option.choices)}
     ends = {
@@ -164,12 +164,12 @@ def _allowed(option: Option, kind: Any) -> dict[str, Any]:
 
 
 def _listed(value: Any) -> Any:
-    """A column that stands alone is a list of one."""
+    """Return a single column as a list of one column."""
     return [value] if isinstance(value, str) else value
 
 
 def _tabled(value: Any) -> Any:
-    """A path that stands alone is that of the table."""
+    """Return a single path as the path of a slice table."""
     if isinstance(value, str):
         return {"table": value}
     if not isinstance(value, dict | Slices | None):
@@ -178,7 +178,7 @@ def _tabled(value: Any) -> Any:
 
 
 class Slices(BaseModel):
-    """Parts of the items that are scored apart."""
+    """Subsets of the items that are scored separately."""
 
     model_config = _STRICT
 
@@ -195,7 +195,7 @@ class Slices(BaseModel):
 
 
 class _Parts(BaseModel):
-    """The parts of `uqeval.yaml`."""
+    """Sections of `uqeval.yaml`."""
 
     model_config = _STRICT
 
@@ -220,7 +220,7 @@ else:
 
 
 class Config(_ConfigKeys):
-    """The whole of `uqeval.yaml`. Paths are those of the file until `load_config` anchors them."""
+    """Content of `uqeval.yaml`. `load_config` makes its paths relative to the working folder."""
 
     _at: Callable[[tuple[str | int, ...]], str] | None = PrivateAttr(None)
     _notes: tuple[str, ...] = PrivateAttr(())
@@ -231,7 +231,7 @@ class Config(_ConfigKeys):
         return self._notes
 
     def at(self, *place: str) -> str:
-        """What messages put before what is wrong at a place: file, line and key of a file."""
+        """Return the start of a message about a place: file, line and key."""
         return f"{self._at(place)}: " if self._at else ""
 
     def settings_from_file(self, settings: type[Settings]) -> dict[str, Any]:
@@ -246,7 +246,7 @@ class Config(_ConfigKeys):
         return options
 
     def metrics_of(self, store: str) -> dict[str, dict[str, Any]] | None:
-        """Commands and their options for a store; None where the file does not say."""
+        """Return commands and their options for a store; None if the file does not list them."""
         requested = self.evaluate.get(store)
         return (
             None

@@ -1,4 +1,4 @@
-"""The options of every command, by name and type: read off the metrics' own settings."""
+"""Options of every command by name and type, taken from the settings of the metrics."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from uqeval.settings import Settings, options_of, shared_option
 if TYPE_CHECKING:
     from uqeval.settings import Option
 
-# The metrics are loaded when a file sets their options, which a file of rules does not.
+# Metrics are imported only when needed: rules files do not set their options.
 
 #: Options whose value is a file or a store.
 PATHS = ("threshold_from", "fit_on", "reference", "flow_path")
@@ -22,7 +22,7 @@ PATHS = ("threshold_from", "fit_on", "reference", "flow_path")
 
 @dataclass(frozen=True)
 class SweepOptions(Settings):
-    """The options of `uqeval sweep`, which is no metric."""
+    """Options of `uqeval sweep`, which belongs to no metric."""
 
     # fmt: off
     metric: Sequence[str] = shared_option(
@@ -47,14 +47,14 @@ class SweepOptions(Settings):
 
 
 def settings_of(family: str) -> Any:
-    """The dataclass of a family's settings."""
+    """Return the dataclass of a family's settings."""
     from uqeval.metrics import FAMILIES
 
     return FAMILIES[family].settings_type
 
 
 def commands() -> dict[str, dict[str, Any]]:
-    """The options of each command that evaluates, by command, and the type of each."""
+    """Return the types of the options of each command that evaluates."""
     from uqeval.metrics import FAMILIES
 
     types_by_command = {name: _types(settings_of(name)) for name in FAMILIES}
@@ -78,7 +78,7 @@ def _types(settings: Any) -> dict[str, Any]:
 
 
 def check_values(command: str, options: Mapping[str, Any]) -> None:
-    """Raise `UsageError` for a value that no data could be evaluated with."""
+    """Raise `UsageError` for a value that the command's settings do not allow."""
     from uqeval.metrics import FAMILIES
 
     if command not in FAMILIES:

@@ -8,15 +8,15 @@ from uqeval.errors import quoted
 
 
 def is_url(path: str) -> bool:
-    """Return whether a path is a URL, which is taken as it stands."""
+    """Return whether a path is a URL, which stays as it is."""
     scheme, mark, _ = path.partition("://")
     return bool(mark) and scheme.isascii() and scheme.isalnum() and scheme.lower() != "file"
 
 
 def anchored(path: str, folder: Path) -> str:
-    """Return a path of a file in `folder` as seen from the working folder.
+    """Return a path of a file in `folder`, relative to the working folder.
 
-    Raises `ValueError` for what is no path of this machine.
+    Raises `ValueError` for an invalid path.
     """
     if is_url(path):
         return path

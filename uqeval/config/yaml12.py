@@ -1,6 +1,6 @@
-"""YAML as version 1.2 reads it, with the line of every key, and nothing that could surprise.
+"""A strict reader of YAML 1.2 that records the line of every key.
 
-`yes` is a text and 1e-3 a number. Refused: keys given twice, tags, aliases that grow, large files.
+`yes` is a text and 1e-3 a number. Rejects duplicate keys, tags, growing aliases and large files.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import yaml
 from uqeval.disk.files import read_bytes
 from uqeval.errors import UsageError, cut, quoted
 
-#: Where a value stands: keys and numbers from the top.
+#: Path of a value in the document: keys and indices from the top.
 Place = tuple[str | int, ...]
 
 MOST_BYTES = 1 << 20
@@ -58,20 +58,20 @@ for _name, (_pattern, _first) in _CORE.items():
 
 @dataclass(frozen=True)
 class Document:
-    """What a file holds, and the line of every key and value in it."""
+    """Content of a file, and the line of every key and value."""
 
     path: Path
     data: Any
     lines: dict[Place, int]
 
     def line(self, place: Place) -> int:
-        """The line of a place, or of the nearest above it that has one."""
+        """Return the line of a place, or of its nearest parent with a line."""
         while place and place not in self.lines:
             place = place[:-1]
         return self.lines.get(place, 1)
 
     def at(self, place: Place) -> str:
-        """What messages call a place: file, line and key."""
+        """Return a place for messages: file, line and key."""
         key = ".".join(map(str, place))
         return f"{self.path}:{self.line(place)}" + (f": {key}" if key else "")
 
@@ -103,7 +103,7 @@ def read_yaml(path: str | Path) -> Document:
 
 
 class _Reader:
-    """Nodes to values, each place with its line."""
+    """Converter of nodes to values that records the line of each place."""
 
     def __init__(self, lines: dict[Place, int]) -> None:
         self.lines = lines

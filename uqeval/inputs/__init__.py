@@ -1,4 +1,4 @@
-"""Open and check what the user gives: predictions, ground truth, names."""
+"""Open and check the user's inputs: predictions, ground truth, names."""
 
 from uqeval.inputs.opened import Given, Inputs
 from uqeval.inputs.opening import beside_reference, open_inputs

@@ -1,4 +1,4 @@
-"""Class probabilities or predicted ids, and their labels."""
+"""Open class probabilities or predicted ids, and their labels."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 def open_classes(opened: PredictionStores, labels: Given | None, options: InputOptions) -> Inputs:
-    """Predictions of classes with their labels. Raises `StoreError` or `UsageError`."""
+    """Open predictions of classes with their labels. Raises `StoreError` or `UsageError`."""
     from uqeval.maps.labels import check_size
     from uqeval.maps.sources import Labels, Source
     from uqeval.stores.planes import Planes
@@ -107,7 +107,7 @@ def open_classes(opened: PredictionStores, labels: Given | None, options: InputO
 
 
 def _kind(stores: Sequence[Store]) -> str | None:
-    """`probs` or `logits`, the same of all stores; None for a maps store."""
+    """Return `probs` or `logits`, equal for all stores; None for a maps store."""
     kinds: list[str | None] = []
     for store in stores:
         score_kinds = [k for k in ("probs", "logits") if k in store.arrays]
@@ -138,7 +138,7 @@ def _kind(stores: Sequence[Store]) -> str | None:
 def _labels(
     predictions: Store, labels: Given | None, names: tuple[str, ...] | None, options: InputOptions
 ) -> tuple[Store | None, tuple[ItemArray, ...] | None]:
-    """The label store, and its planes in the order of the predictions' items."""
+    """Return the label store, and its planes in the order of the predictions' items."""
     from uqeval.stores.store import open_store
 
     folder = labels is not None and is_folder_of_files(labels)
@@ -206,7 +206,7 @@ def _ours(store: Store) -> dict[str, Any]:
 
 
 def _unlike(members: Sequence[Store], kind: str | None) -> list[str]:
-    """A warning of an ensemble where a store without a sample axis is beside one that has it."""
+    """Return a warning if only some stores of an ensemble have a sample axis."""
     from uqeval.stores.stack import Stack
 
     if (
@@ -226,7 +226,7 @@ def _unlike(members: Sequence[Store], kind: str | None) -> list[str]:
 
 
 def _shared_names(names: Sequence[str], where: str) -> list[str]:
-    """A warning of names that several classes have: rows then differ by their id alone."""
+    """Return a warning if several classes have the same name: only their ids then differ."""
     ids: dict[str, list[int]] = defaultdict(list)
     for c, name in enumerate(names):
         ids[name].append(c)
@@ -244,7 +244,7 @@ def _shared_names(names: Sequence[str], where: str) -> list[str]:
 
 
 def class_names(store: Store, labels: Store | None, classes: int) -> tuple[str, ...]:
-    """What the first store that names so many classes calls them; else their ids."""
+    """Return the class names of the first store with names for all classes, else the ids."""
     for candidate in (store, labels):
         names = candidate.attributes.get("class_names") if candidate else None
         if names and len(names) == classes:

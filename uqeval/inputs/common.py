@@ -1,4 +1,4 @@
-"""What all kinds of data have in common: opening stores, names, records, missing chunks."""
+"""Steps for all kinds of data: open stores, match names, make records, find missing chunks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class PredictionStores:
-    """Stores of predictions as given and opened: one, or the members of an ensemble."""
+    """Opened stores of predictions: one store, or the members of an ensemble."""
 
     given: list[Any]
     stores: list[Store]
@@ -32,11 +32,11 @@ class PredictionStores:
 
     @property
     def where(self) -> str:
-        """What messages call them."""
+        """Return their name in messages."""
         return " + ".join(store.path for store in self.stores)
 
     def shown_names(self, count: int) -> tuple[str, ...]:
-        """The items' names, or their numbers."""
+        """Return the items' names, or their numbers."""
         return self.names or tuple(str(i) for i in range(count))
 
 
@@ -69,10 +69,9 @@ def open_predictions(
 
 
 def as_store(source: Any, keyword: str) -> Given:
-    """What stands for a store: a path, a URL, an array in memory, or a mapping of arrays by name.
+    """Return an input as a store: a path, a URL, an array in memory, or a mapping of arrays.
 
-    Arrays and tensors of any framework become arrays of NumPy. Raises `UsageError` for what is no
-    array either.
+    Converts arrays and tensors of any framework to NumPy. Raises `UsageError` for other inputs.
     """
     from uqeval.stores.incoming import as_array
 
@@ -87,7 +86,7 @@ def as_store(source: Any, keyword: str) -> Given:
 
 
 def _refuse_twice(sources: Sequence[Given]) -> None:
-    """Raise `UsageError` where a store is given twice: an ensemble would count it double."""
+    """Raise `UsageError` if a store is given twice: an ensemble would count it twice."""
     first_spellings: dict[Any, str] = {}
     for source in sources:
         key: Any = id(source)
@@ -133,7 +132,7 @@ def _item_names(stores: Sequence[Store]) -> tuple[str, ...] | None:
 
 
 def is_folder_of_files(path: Given) -> bool:
-    """Whether ground truth lies in files of their own, to be matched with items by name."""
+    """Return whether ground truth consists of separate files, matched with items by name."""
     from uqeval.stores.folder_store import FolderStore
     from uqeval.stores.formats import contents_of
 
@@ -147,9 +146,9 @@ def in_order_of(
     store: Store, parts: tuple[ItemArray, ...], predictions: Store, names: tuple[str, ...] | None,
     noun: str,
 ) -> tuple[ItemArray, ...]:  # fmt: skip
-    """The items' parts of a store of ground truth, in the order of the predictions' items.
+    """Return the items of a ground-truth store in the order of the predictions' items.
 
-    Matched by name where both give names, else by order. Raises `StoreError`.
+    Matches by name if both have names, else by position. Raises `StoreError`.
     """
     count = len(next(iter(predictions.arrays.values())))
     if store.names is not None and names is not None and store.names != names:
@@ -170,7 +169,7 @@ def in_order_of(
 
 
 def nameless(truth: Given, noun: str, predictions: Store) -> StoreError:
-    """What to raise where files of ground truth have no names of items to be matched with."""
+    """Return the error for ground-truth files if the items have no names to match them with."""
     count = len(next(iter(predictions.arrays.values())))
     return StoreError(
         f"{truth}: {noun} files are matched with items by name, but {predictions.path} gives its "
@@ -180,7 +179,7 @@ def nameless(truth: Given, noun: str, predictions: Store) -> StoreError:
 
 
 def record_of(store: Store, kinds: Sequence[str], source: Given) -> dict[str, Any]:
-    """What a report says of one store."""
+    """Return the record of one store in a report."""
     arrays: dict[str, Any] = {}
     digest = hashlib.sha256()
     for kind in kinds:
@@ -204,9 +203,9 @@ def watched(
     parts: Sequence[tuple[str, Sequence[ItemArray]]],
     options: InputOptions,
 ) -> Watch:
-    """Return a watch on what the items are read from, of which `parts` have one each, by kind.
+    """Return a watch for changes of the items' files; `parts`: one file per item, by kind.
 
-    To be called before fingerprints are taken: they are then of what is watched.
+    Call it before taking fingerprints, so that the watch covers what they describe.
     """
     kinds = WatchedText(" ".join(kind for kind, _ in parts))
     by_item = [
@@ -219,7 +218,7 @@ def watched(
 def watch_of(
     names: Sequence[str], parts: Sequence[Sequence[Watched]], options: InputOptions
 ) -> Watch:
-    """Return a watch on what each item is read from, and on the file of names."""
+    """Return a watch for changes of each item's files, and of the file of names."""
     watch = Watch(names, parts)
     if isinstance(options.names, str | Path):
         watch.add(str(options.names))
@@ -227,7 +226,7 @@ def watch_of(
 
 
 def refuse_missing(parts: Iterable[ItemArray], fill: bool) -> None:
-    """Raise `StoreError` for chunks that are not there: they would read as the fill value."""
+    """Raise `StoreError` for missing chunks, which would read as the fill value."""
     if fill:
         return
     arrays: dict[int, StoredArray] = {id(p.array): p.array for p in parts}

@@ -1,4 +1,4 @@
-"""Which input options change anything for the given data: others are refused, not ignored."""
+"""Find input options without effect on the given data, which are errors."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _has_chunks(inputs: Inputs) -> bool:
 
 
 def _has_bare_predictions(inputs: Inputs) -> bool:
-    # Other kinds of data check a declaration when they are opened.
+    # For other kinds of data, opening checks the declaration.
     if inputs.source.kind != "video":
         return True
     from uqeval.stores.label_folder import png_files
@@ -65,7 +65,7 @@ def _has_bare_predictions(inputs: Inputs) -> bool:
     return any(not Path(path).is_dir() or not png_files(path) for path in paths)
 
 
-#: What an option needs, in words, and whether opened inputs have it.
+#: The requirement of an option in words, and a function that checks it for opened inputs.
 _NEEDS: Mapping[str, tuple[str, Callable[[Inputs], bool]]] = {
     "missing_chunks": ("a Zarr store, which alone has chunks that may be missing", _has_chunks),
     "kind": ("predictions in a store, not in label PNGs", _has_bare_predictions),
@@ -78,7 +78,7 @@ _NEEDS: Mapping[str, tuple[str, Callable[[Inputs], bool]]] = {
 
 
 def refuse_without_effect(options: InputOptions, inputs: Inputs) -> None:
-    """Raise one `UsageError` for all options that change nothing for these inputs."""
+    """Raise one `UsageError` for all options that have no effect on these inputs."""
     messages = []
     for name, (needs, has_need) in _NEEDS.items():
         value: Any = getattr(options, name)
@@ -92,12 +92,12 @@ def refuse_without_effect(options: InputOptions, inputs: Inputs) -> None:
         )
 
 
-#: The options of saved and kept flow.
+#: Options of saved and cached flow.
 _OF_FLOW = ("flow_path", "flow_forward_path", "flow_cache")
 
 
 def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> None:
-    """Raise `UsageError` for saved flow, or a cache of flow, that none of the wanted maps reads."""
+    """Raise `UsageError` for saved or cached flow that none of the maps reads."""
     typed = {name for name in _OF_FLOW if inputs.options.get(name) is not None}
     if not typed:
         return
@@ -125,7 +125,7 @@ def refuse_flow_without_effect(inputs: Inputs, wanted_maps: Collection[str]) -> 
 
 
 def _flow_maps(wanted_maps: Collection[str]) -> set[str]:
-    """Return the maps of flow among the wanted ones, and those that tracks follow."""
+    """Return the flow maps among the requested maps, and those that tracks follow."""
     from uqeval.maps import video_names
     from uqeval.maps.names import rules_of
 

@@ -1,4 +1,4 @@
-"""Class ids of the frames of a video, opened: predictions of a model, or labels."""
+"""Open the class ids of a video's frames: predictions of a model, or labels."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from uqeval.maps.sources import Source
     from uqeval.stores.array import ItemArray, Store
 
-#: Ids that 8 bits hold beside void, where nobody says how many classes there are.
+#: Number of classes if unknown: all ids of 8 bits, without void.
 UNKNOWN_CLASSES = 255
 
 
 @dataclass(frozen=True)
 class Ids:
-    """Ids of the frames as opened: planes by frame, or a source of probabilities."""
+    """Opened ids of the frames: planes by frame, or a source of probabilities."""
 
     store: Store
     kinds: tuple[str, ...]
@@ -35,24 +35,24 @@ class Ids:
 
     @property
     def stored(self) -> list[ItemArray]:
-        """The arrays, or parts of them, that hold the ids or what they are reduced from."""
+        """Return the arrays, or parts of them, that the ids are read from."""
         if self.source is not None:
             return [item_array for kind in self.kinds for item_array in self.store.arrays[kind]]
         return [item_array for item_array in self.parts if item_array is not None]
 
     def has(self, frame: int) -> bool:
-        """Whether a frame has ids."""
+        """Return whether a frame has ids."""
         return self.source is not None or self.parts[frame] is not None
 
     def of_frame(self, frame: int) -> list[ItemArray]:
-        """What the ids of a frame are read from; nothing where it has none."""
+        """Return the files or arrays of a frame's ids; empty if it has none."""
         if self.source is not None:
             return [self.store.arrays[kind][self.places[frame]] for kind in self.kinds]
         item_array = self.parts[frame]
         return [] if item_array is None else [item_array]
 
     def record(self) -> dict[str, Any]:
-        """What a report says of them."""
+        """Return the record of these ids in a report."""
         return record_of(self.store, self.kinds, self.given)
 
 
@@ -63,7 +63,7 @@ def open_ids(
     noun: str,
     options: InputOptions,
 ) -> Ids:
-    """Ids of the frames, in their order, wherever they are stored; `count` None: all there are."""
+    """Open the ids of the frames in their order, in any format; `count` None: all frames."""
     from uqeval.stores.array import Store
     from uqeval.stores.label_folder import (
         open_label_folder,
@@ -116,7 +116,7 @@ def open_ids(
 def _positions_of_frames(
     store: Store, items: int, names: tuple[str, ...] | None, count: int | None, noun: str
 ) -> tuple[int, ...]:
-    """Which item of a store is each frame's: by name where both have names, else by order."""
+    """Return each frame's item of a store: by name if both have names, else by position."""
     from uqeval.stores.matching import match_files
 
     if store.names is not None and names is not None and store.names != names:
@@ -132,7 +132,7 @@ def _positions_of_frames(
 
 
 def classes_of(models: Sequence[Ids], options: InputOptions) -> tuple[int, tuple[str, ...], bool]:
-    """How many classes there are, what they are called, and whether anybody says so."""
+    """Return the number of classes, their names, and whether the number is declared."""
     counts = {}
     if options.classes is not None:
         counts["--classes"] = options.classes
@@ -171,7 +171,7 @@ def classes_of(models: Sequence[Ids], options: InputOptions) -> tuple[int, tuple
 
 
 def void_in(models: Sequence[Ids], options: InputOptions) -> int:
-    """The id that means void: the one asked for, else the first that a store names, or 255."""
+    """Return the void id: the given one, else the first that a store declares, else 255."""
     if options.ignore_index is not None:
         return options.ignore_index
     void_ids = [model.store.attributes.get("ignore_index") for model in models]
@@ -181,7 +181,7 @@ def void_in(models: Sequence[Ids], options: InputOptions) -> int:
 def frame_ids(
     ids: Ids, names: Sequence[str], classes: int, void: int, noun: str, resize: bool
 ) -> FrameIds:
-    """How the ids of each frame are read; `noun` says what they are, "labels" or "predictions"."""
+    """Return readers of each frame's ids; `noun` is "labels" or "predictions"."""
     from uqeval.maps.frame_ids import ReducedIds, StoredIds
     from uqeval.stores.planes import Planes
 

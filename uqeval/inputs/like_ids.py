@@ -1,4 +1,4 @@
-"""Frames that look like images of class ids, given by mistake."""
+"""Detect frames that look like images of class ids."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from uqeval.stores.frames import Frames
 
-#: An image of a camera has more different grey values than this; one of class ids, fewer classes.
+#: A camera image has more distinct grey values than this; an image of class ids has fewer.
 _FEW = 32
 
 
 def like_ids(frames: Frames, i: int, classes: int, void: int) -> str:
-    """A warning where frame `i` looks like an image of class ids; empty where it does not."""
+    """Return a warning if frame `i` looks like an image of class ids, else an empty text."""
     import numpy as np
 
     from uqeval.stores.image_folder import ImageFolder

@@ -1,4 +1,4 @@
-"""Frames and their predictions one by one, as they are there or still come."""
+"""Read frames and their predictions one by one, from finished or growing inputs."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LiveFrame:
-    """A frame uint8 [y, x, 3] RGB, and the ids [y, x] predicted for it, void as the largest value.
+    """A frame uint8 [y, x, 3] RGB and its predicted ids [y, x]; void is the largest value.
 
-    `alone`: why it cannot be compared with the frame before; None if it can.
+    `alone`: why it cannot be compared with the previous frame; None if it can.
     """
 
     name: str
@@ -32,15 +32,15 @@ class LiveFrame:
 
 
 class Live:
-    """The frames of `options.video`, and what is predicted for them, in their order.
+    """The frames of `options.video` with their predictions, in order.
 
-    `predictions`: a folder of PNGs or a store; by default those inside of the video. Frames of a
-    folder or a store are matched with predictions by name where both have names, else the k-th
-    with the k-th in natural order. `classes` is known once the first frame has come. `warn` is told
-    where the first two frames look like images of class ids.
+    `predictions`: a folder of PNGs or a store; by default those inside the video. Frames of a
+    folder or a store are matched with predictions by name if both have names, else by position in
+    natural order. `classes` is known after the first frame. `warn` gets a warning if the first two
+    frames look like images of class ids.
 
-    Raises `UsageError` at once, `StoreError` and `DataError` when a frame is read: for one that is
-    missing or damaged only where `patience` has come to its end.
+    Raises `UsageError` at once. Raises `StoreError` and `DataError` when it reads a frame: for a
+    missing or damaged frame only after `patience` has run out.
     """
 
     def __init__(
@@ -69,14 +69,14 @@ class Live:
 
     @property
     def classes(self) -> int:
-        """How many classes there are."""
+        """Return the number of classes."""
         return self._predictions.classes
 
     def __iter__(self) -> Iterator[LiveFrame]:
         from uqeval.stores.sequences import Neighbours
 
         neighbours = Neighbours()
-        # A stream waits for its frames itself, and what has ended does not go on.
+        # A stream waits for its frames itself, and an ended stream has no more frames.
         patience = Patience() if isinstance(self._shots, Stream) else self._patience
         looks: list[str] = []
         while (shot := patience.wait_for(self._shots.next)) is not None:

@@ -1,4 +1,4 @@
-"""Frames one after another: of a stream, or of a folder or store that may still grow."""
+"""Read frames one by one: from a stream, or from a folder or store that may grow."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _STREAMS = ("rtsp://", "rtsps://", "rtmp://", "rtp://", "udp://", "tcp://")
 
 @dataclass(frozen=True)
 class Shot:
-    """One frame that is there: its name or number, and how it is read."""
+    """One available frame: its name or number, and how to read it."""
 
     name: str
     number: int
@@ -44,7 +44,7 @@ class Stream:
         self._count = 0
 
     def next(self) -> Shot | None:
-        """The next frame; None at the end."""
+        """Return the next frame; None at the end."""
         frame = next(self._frames, None)
         if frame is None:
             if not self._count:
@@ -54,15 +54,15 @@ class Stream:
         return Shot(str(self._count - 1), self._count - 1, False, lambda: frame)
 
     def like_ids(self, shot: Shot, classes: int, void: int) -> str:
-        """No stream is of class ids."""
+        """Return no warning: streams contain no class ids."""
         return ""
 
     def done(self, shot: Shot) -> None:
-        """Nothing is kept."""
+        """Do nothing: a stream has no list of frames."""
 
 
 class Listed:
-    """Frames of a folder or a store, which is looked at again once all have been given."""
+    """Frames of a folder or a store, which is listed again after the last known frame."""
 
     def __init__(self, video: str, strict: bool, options: InputOptions, follow: bool) -> None:
         self.where = video
@@ -76,7 +76,7 @@ class Listed:
         self._count = 0
 
     def next(self) -> Shot | None:
-        """The next frame; None if there is no other yet."""
+        """Return the next frame; None if there is no new frame yet."""
         if not self._left:
             self._open()
             self._left.extend(name for name in self._place if name not in self._given)
@@ -87,15 +87,17 @@ class Listed:
         return Shot(name, self._count, has_names, lambda: self._read(name))
 
     def like_ids(self, shot: Shot, classes: int, void: int) -> str:
-        """A warning where the frame looks like an image of class ids; empty where it does not, or
-        has gone since it was read."""
+        """Return a warning if the frame looks like an image of class ids, else an empty text.
+
+        Also empty if the file was removed after it was read.
+        """
         try:
             return like_ids(self._frames or self._open(), self._place[shot.name], classes, void)
         except (StoreError, KeyError):
             return ""
 
     def done(self, shot: Shot) -> None:
-        """The frame has been given, and is not given again."""
+        """Mark the frame as returned, so that it does not come again."""
         self._left.popleft()
         self._given.add(shot.name)
         self._count += 1
@@ -130,7 +132,7 @@ class Listed:
 
 
 def is_stream(video: str) -> bool:
-    """Whether frames come one after another: a camera's number, a stream's URL, a video file."""
+    """Return whether frames come from a camera's number, a stream's URL or a video file."""
     if video.isdecimal() and not Path(video).exists():
         return True
     if video.startswith(("http://", "https://")):
@@ -143,14 +145,14 @@ def is_stream(video: str) -> bool:
 
 
 def plain_folder(path: str) -> bool:
-    """Whether a path is a local folder that is no Zarr store."""
+    """Return whether a path is a local folder that is not a Zarr store."""
     from uqeval.stores.source import is_zarr
 
     return "://" not in path and Path(path).is_dir() and not is_zarr(path)
 
 
 def check_growing(arrays: Any) -> None:
-    """Raise `UsageError` for chunks of several frames: nobody can tell when they are whole."""
+    """Raise `UsageError` for chunks of several frames, which may be incomplete."""
     checked: list[StoredArray] = list({id(array): array for array in arrays}.values())
     for array in checked:
         if "item" in array.axes and (n := array.chunks[array.axes.index("item")]) > 1:

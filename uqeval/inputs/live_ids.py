@@ -1,4 +1,4 @@
-"""Predicted ids of frames that are looked for one by one, as they come."""
+"""Find the predicted ids of frames one by one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Predictions:
     """Predicted ids of the frames: PNGs in a folder, or a store.
 
-    `classes` and `void` are those of a store once a frame has been read of it.
+    `classes` and `void` come from a store once a frame has been read.
     """
 
     def __init__(self, video: str, source: str | None, options: InputOptions, follow: bool) -> None:
@@ -42,7 +42,7 @@ class Predictions:
         ) = None
 
     def reading(self, shot: Shot, size: tuple[int, int]) -> Callable[[], NDArray[Any]]:
-        """How the ids of a frame of this height and width are read."""
+        """Return the reader of the ids of a frame of this height and width."""
         return lambda: self._read(shot, size)
 
     def _read(self, shot: Shot, size: tuple[int, int]) -> NDArray[Any]:

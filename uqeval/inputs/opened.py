@@ -1,4 +1,4 @@
-"""What the user gives as a store, and the record of opened inputs."""
+"""Opened inputs, and their record in a report."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
     from uqeval.stores.contents import Contents
 
-#: What stands for a store: a path, a URL, what was opened there, an array in memory, or a mapping
+#: Accepted as a store: a path, a URL, an opened store, an array in memory, or a mapping
 #: of arrays by name.
 Given: TypeAlias = "str | Path | Contents | NDArray[Any] | Mapping[str, Any]"
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """Opened inputs: where maps come from, and what a report says of them."""
+    """Opened inputs: the source of maps, and the record in a report."""
 
     source: MapSource
     class_names: tuple[str, ...]
@@ -40,23 +40,23 @@ class Inputs:
     video: VideoInfo | None = None
     #: The case (volume) of each item, where items are slices of cases.
     groups: tuple[str, ...] | None = None
-    #: Held while the items are read.
+    #: Resources that must stay open while the items are read.
     session: Callable[[], AbstractContextManager[Any]] = nullcontext
-    #: Whether maps are kept from pass to pass, rather than read anew.
+    #: Whether maps are kept between passes instead of being read again.
     keeps_maps: bool = True
-    #: What a report's timing says beside the run's own.
+    #: Additional entries of a report's timing.
     timing: Callable[[], dict[str, Any]] = dict
-    #: What the maps depend on beside the stores: of a video its flow, once maps are wanted.
+    #: What the maps depend on besides the stores: for a video, the flow.
     flows: Callable[[], dict[str, Any]] = dict
-    #: Folder in which maps are kept for other runs.
+    #: Folder with the cache of maps for other runs.
     map_cache: str | Path | None = None
-    #: What each item is read from, and whether that changes.
+    #: Watch for changes of each item's files.
     watch: Watch = field(default_factory=lambda: Watch((), ()))
-    #: Whether the user, or the target's array, says which targets are no measurement.
+    #: Whether the user, or the target's array, declares invalid targets.
     invalid: bool = False
 
     def info(self) -> DatasetInfo:
-        """What metrics may know of the data before any of it is read."""
+        """Return what metrics can know about the data before reading it."""
         from uqeval.metrics._dataset_info import DatasetInfo
 
         source, record = self.source, self.record
@@ -74,7 +74,7 @@ class Inputs:
         )  # fmt: skip
 
     def paths(self) -> list[str]:
-        """Where the stores lie, from the root on: names and times of files are those of a disk."""
+        """Return the absolute paths of the stores, if they are on a disk."""
         record = self.record
         stores = [record.get("labels"), record.get("target"), record.get("reference")]
         store_paths = [store["path"] for store in (*record["predictions"], *stores) if store]
@@ -82,7 +82,7 @@ class Inputs:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The paths of predictions and ground truth as they were given."""
+        """Return the paths of predictions and ground truth as given."""
         record = self.record
         truth = record.get("labels") or record.get("target")
         paths = [store["path"] for store in (*record["predictions"], *([truth] if truth else []))]
@@ -90,7 +90,7 @@ class Inputs:
 
     @property
     def fingerprint(self) -> str:
-        """One digest of all stores."""
+        """Return one digest of all stores."""
         truth = self.record.get("labels") or self.record.get("target") or {}
         stores = [*self.record["predictions"], truth]
         stores += [s for s in (self.record.get("frames"), *self.record.get("flow", ())) if s]

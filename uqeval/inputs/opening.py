@@ -1,4 +1,4 @@
-"""What the user gave, opened and checked against each other: predictions, ground truth, names."""
+"""Open the user's inputs and check them against each other: predictions, ground truth, names."""
 
 from __future__ import annotations
 
@@ -47,9 +47,8 @@ def open_inputs(
 ) -> Inputs:  # fmt: skip
     """Open and check everything that can be checked without reading data.
 
-    With `reference_follows`, options may have their effect on what `beside_reference` adds, which
-    checks them then. Raises as `_opened` does, and `UsageError` for options that have no effect on
-    such data.
+    With `reference_follows`, `beside_reference` checks later whether all options have an effect.
+    Raises as `_open` does, and `UsageError` for options without effect on such data.
     """
     from uqeval.inputs.effects import refuse_without_effect
 
@@ -64,10 +63,10 @@ def _open(
 ) -> Inputs:
     """Open and check everything that can be checked without reading data.
 
-    `predictions` say what kind of data they are: class probabilities or ids, whose `truth` are
-    labels; or a mean and a standard deviation or samples, whose `truth` is a target. With
-    `options.video` they are of its frames, and may lie in it. Raises
-    `StoreError` or `UsageError` saying which store, what it holds and what was expected.
+    The `predictions` determine the kind of data. Class probabilities or ids have labels as `truth`.
+    A mean with a standard deviation, or samples, have a target. With `options.video` the
+    predictions belong to its frames, and may be inside it. Raises `StoreError` or `UsageError` with
+    the store, its content and what was expected.
     """
     from uqeval.inputs.classes import open_classes
     from uqeval.inputs.common import as_store, open_predictions

@@ -64,7 +64,7 @@ class InputOptions(Settings):
         (), "Also compute all scores in this region: boundary:R, the pixels at most R pixels from "
         "another class, or interior:R, the others. Repeat for more.",
         metavar="REGION", panel=_IN, list_by="repeat", data="classes")
-    #: Whether shards end only between the sequences of a video.
+    #: Whether shards contain only whole sequences of a video.
     whole_sequences: bool = False
     video: str | Path | None = shared_option(
         None, "Frames: a folder, a store or a video file.", metavar="VIDEO", panel=_IN, path=True,
@@ -117,7 +117,7 @@ class InputOptions(Settings):
         return (self.region,) if isinstance(self.region, str) else tuple(self.region)
 
     def invalid_targets(self) -> tuple[float, ...]:
-        """Return the targets that are no measurement. Raises `UsageError` for no numbers."""
+        """Return the target values that mean "not measured". Raises `UsageError`."""
         entries = self.invalid
         listed = isinstance(entries, Iterable) and not isinstance(entries, str)
         values: list[Any] = list(entries) if listed else [entries]  # type: ignore[arg-type]
@@ -135,7 +135,7 @@ class InputOptions(Settings):
         return tuple(numbers)
 
     def refuse_invalid(self, where: str) -> None:
-        """Raise `UsageError` for `invalid` beside data that have no target."""
+        """Raise `UsageError` for `invalid` with data that have no target."""
         if self.invalid is not None:
             raise UsageError(
                 f"--invalid is for targets of a regression, which {where} has not. Leave it out; "
@@ -143,7 +143,7 @@ class InputOptions(Settings):
             )
 
     def paths(self) -> list[Any]:
-        """Return what is read beside predictions and labels."""
+        """Return the paths that are read besides predictions and labels."""
         input_paths = (
             self.names,
             self.video,
@@ -154,7 +154,7 @@ class InputOptions(Settings):
         return [path for path in input_paths if isinstance(path, str | Path)]
 
     def check_caches(self, *inputs: Any) -> None:
-        """Raise `UsageError` for a cache that is, contains or lies in one of the inputs."""
+        """Raise `UsageError` for a cache that is an input, contains one or lies in one."""
         from uqeval.stores.overlap import paths_in, refuse_overlap
 
         caches = (("--map-cache", self.map_cache), ("--flow-cache", self.flow_cache))
@@ -162,15 +162,17 @@ class InputOptions(Settings):
             refuse_overlap([folder], paths_in([*inputs, *self.paths()]), f"give another {option}")
 
     def refuse_video(self) -> None:
-        """Raises `UsageError` for an option that only a video has."""
+        """Raise `UsageError` for an option that applies only to videos."""
         for name in OF_VIDEO:
             value = getattr(self, name)
             if value is not None and not (isinstance(value, str) and value == "none"):
                 raise UsageError(f"{option_name(name)} is for a video (`uqeval tc`).")
 
     def record(self) -> dict[str, Any]:
-        """What a report says of them: all that results depend on but names, and what is of a video
-        only for one."""
+        """Return the record of the options that results depend on, except names.
+
+        Options of videos are included only for a video.
+        """
         hidden = {"names", "whole_sequences", "map_cache"}
         hidden |= set() if self.video is not None else {*OF_VIDEO}
         hidden |= set() if self.region else {"region"}
@@ -185,11 +187,11 @@ class InputOptions(Settings):
 
     @property
     def fill(self) -> bool:
-        """Whether chunks that are not there read as the fill value."""
+        """Return whether missing chunks read as the fill value."""
         return self.missing_chunks == "fill"
 
 
-#: Options that only a video has.
+#: Options that apply only to videos.
 OF_VIDEO = tuple(
     name for name, option in options_of(InputOptions).items() if option.data == "video"
 )

@@ -1,4 +1,4 @@
-"""Waiting for what is not there yet."""
+"""Wait for inputs that do not exist yet."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from uqeval.errors import StoreError
 
 T = TypeVar("T")
 
-#: Seconds of waiting for something that is damaged or missing before anybody is told.
+#: Seconds before a message about a damaged or missing input.
 _SILENT = 2.0
 
 
 @dataclass(frozen=True)
 class Patience:
-    """Whether and how long to wait for what is not there yet, in seconds.
+    """Settings of waiting, in seconds.
 
-    Looks every `poll`; gives up after `timeout`, None: never. `tell` is told what is waited for.
+    Looks every `poll` seconds; gives up after `timeout`, None: never. `tell` gets a message about
+    the missing input.
     """
 
     follow: bool = False
@@ -28,9 +29,9 @@ class Patience:
     tell: Callable[[str], None] = lambda _: None
 
     def wait_for(self, attempt: Callable[[], T | None]) -> T | None:
-        """What `attempt` gives, None if it gives nothing in time.
+        """Return the result of `attempt`; None if it returns nothing in time.
 
-        A `StoreError` that it raises is raised here once there is nothing to wait for.
+        Raises the `StoreError` of `attempt` once waiting is over.
         """
         began, warned = time.monotonic(), False
         while True:

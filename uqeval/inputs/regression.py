@@ -1,4 +1,4 @@
-"""A mean and its standard deviation, members or samples of them, and their target."""
+"""Open predicted numbers (mean and standard deviation, members or samples) and their target."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _PARTS = ("mean", *SPREADS, "samples")
 
 
 def is_regression(opened: PredictionStores) -> bool:
-    """Whether the stores hold `mean` or `samples`, and nothing of classes."""
+    """Return whether the stores contain `mean` or `samples`, and no classes."""
     kinds = {name for store in opened.stores for name in store.arrays}
     return not kinds & set(_CLASSES) and bool(kinds & {"mean", "samples"})
 
@@ -37,7 +37,7 @@ def is_regression(opened: PredictionStores) -> bool:
 def open_regression(
     opened: PredictionStores, target: Given | None, options: InputOptions
 ) -> Inputs:
-    """Predicted numbers with their target. Raises `StoreError` or `UsageError`."""
+    """Open predicted numbers with their target. Raises `StoreError` or `UsageError`."""
     from uqeval.maps.invalid import invalid_of
     from uqeval.maps.regression import RegressionSource
     from uqeval.stores.planes import Planes
@@ -130,7 +130,7 @@ def _refuse_class_options(opened: PredictionStores, options: InputOptions) -> No
 
 
 def _parts(stores: list[Store]) -> list[str]:
-    """The arrays that mean and σ are made of, the same of all members: `mean`, or `samples`."""
+    """Return the arrays for mean and σ, equal for all members: `mean`, or `samples`."""
     kinds = []
     for store in stores:
         held = [name for name in _PARTS if name in store.arrays]
@@ -173,7 +173,7 @@ def _how_to_remove(path: str, name: str) -> str:
 
 
 def conversion_of(kinds: Sequence[str]) -> dict[str, str]:
-    """Return how σ is made of a stored array that is no standard deviation; empty if it is one."""
+    """Return the conversion of a stored array to σ; empty if it is a standard deviation."""
     spread = next((name for name in kinds if name in SPREADS), "std")
     if spread == "std":
         return {}
@@ -182,7 +182,7 @@ def conversion_of(kinds: Sequence[str]) -> dict[str, str]:
 
 
 def _extra_maps(stores: list[Store]) -> dict[str, tuple[ItemArray, ...]]:
-    """Maps [N, H, W] of any other name: a σ of the user's own."""
+    """Return maps [N, H, W] of other names, which the user may choose as σ."""
     known_maps = {*_PARTS, "target", "valid", "labels"}
     return {
         name: parts
@@ -194,7 +194,7 @@ def _extra_maps(stores: list[Store]) -> dict[str, tuple[ItemArray, ...]]:
 def _target(
     predictions: Store, target: Given | None, names: tuple[str, ...] | None, options: InputOptions
 ) -> tuple[Store | None, tuple[ItemArray, ...] | None, list[tuple[ItemArray, ...]]]:
-    """The store of the target, its planes, and planes of what is valid (all have to agree)."""
+    """Return the store of the target, its planes, and its planes of valid pixels."""
     from uqeval.stores.store import open_store
 
     masks = [predictions.arrays["valid"]] if "valid" in predictions.arrays else []

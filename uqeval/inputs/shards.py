@@ -1,4 +1,4 @@
-"""Which items are evaluated: all, the first few, or one of several parts."""
+"""Choose the items to evaluate: all, the first few, or one of several shards."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Part:
-    """The `number`-th (from 1) of `of` contiguous parts."""
+    """The `number`-th (from 1) of `of` contiguous shards."""
 
     number: int
     of: int
 
     @classmethod
     def parse(cls, text: str) -> Part:
-        """Read "2/3". Raises `UsageError` for what is none."""
+        """Read "2/3". Raises `UsageError` for another form."""
         match = re.fullmatch(r"([0-9]{1,9})/([0-9]{1,9})", str(text).strip())
         number, of = (int(match[1]), int(match[2])) if match else (0, 0)
         if not 1 <= number <= of:
@@ -30,10 +30,10 @@ class Part:
         return cls(number, of)
 
     def of_items(self, count: int, ends: Sequence[int] | None = None) -> range:
-        """The places of its items among `count`, as many as the other parts have, or one less.
+        """Return the indices of its items among `count`; sizes of shards differ by at most one.
 
-        `ends`: where alone parts may end, each the number of items before it; the nearest is taken.
-        Raises `UsageError` for a part without items.
+        `ends`: the only allowed ends of shards, as numbers of items; takes the nearest. Raises
+        `UsageError` for a shard without items.
         """
         first, last = (k * count // self.of for k in (self.number - 1, self.number))
         if ends is not None:
@@ -47,17 +47,17 @@ class Part:
         return range(first, last)
 
     def record(self, item_range: range) -> dict[str, int]:
-        """What a report says of it."""
+        """Return the record of the shard in a report."""
         return {"number": self.number, "of": self.of, "first": item_range.start}
 
 
 def chosen_items(
     text: str | None, limit: int | None, count: int, ends: Sequence[int] | None = None
 ) -> tuple[range, dict[str, Any]]:
-    """The places of the items that are evaluated, and what a report says of them.
+    """Return the indices of the items to evaluate, and the record of the choice.
 
-    `text`: the part, such as "2/3"; `limit`: only so many. Raises `UsageError` for a part without
-    items.
+    `text`: the shard, such as "2/3"; `limit`: the largest number of items. Raises `UsageError` for
+    a shard without items.
     """
     if text is None:
         item_range = range(min(limit or count, count))
@@ -69,7 +69,7 @@ def chosen_items(
 
 
 def store_of(store: Store, item_range: range) -> Store:
-    """A store of the items at these places alone."""
+    """Return a store of only the items at these indices."""
     rows = slice(item_range.start, item_range.stop)
     names = None if store.names is None else store.names[rows]
     return replace(

@@ -1,4 +1,4 @@
-"""A video as pairs of neighbouring frames: where maps come from, and what is known of them."""
+"""Open a video as pairs of neighbouring frames."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def open_video(
     predictions: Given | Sequence[Given] | None, labels: Given | None, options: InputOptions
 ) -> Inputs:
-    """The pairs of neighbouring frames of a video, with the predictions of one model or several.
+    """Open the pairs of neighbouring frames of a video, with predictions of one or more models.
 
     Raises `StoreError` or `UsageError`.
     """
@@ -94,14 +94,14 @@ def open_video(
 
 
 def _pair_range(sequences: Sequences, options: InputOptions) -> tuple[range, dict[str, Any]]:
-    """Which pairs are evaluated, and what a report says of it."""
+    """Return the range of evaluated pairs, and its record in a report."""
     ends = [i + 1 for i, pair in enumerate(sequences.pairs) if pair.last]
     borders = ends if options.whole_sequences else None
     return chosen_items(options.part, options.limit, len(sequences.pairs), borders)
 
 
 def _refuse_missing(video_inputs: VideoInputs, options: InputOptions) -> None:
-    """Raise `StoreError` for chunks of any array that are not there."""
+    """Raise `StoreError` for missing chunks of any array."""
     from uqeval.stores.array import ItemArray
 
     parts = [item_array for model in video_inputs.ids for item_array in model.stored]
@@ -111,7 +111,7 @@ def _refuse_missing(video_inputs: VideoInputs, options: InputOptions) -> None:
 
 
 def _read_from(video_inputs: VideoInputs, pair: Pair, index: int) -> list[Watched]:
-    """Return all that a pair of frames is read from."""
+    """Return all files and arrays that a pair of frames is read from."""
     from uqeval.stores.frames import Frame
 
     watched_parts: list[Watched] = [WatchedText(f"{pair.first}")]
@@ -124,7 +124,7 @@ def _read_from(video_inputs: VideoInputs, pair: Pair, index: int) -> list[Watche
 
 
 def _rows(sequences: Sequences, pairs: Sequence[Any]) -> tuple[dict[str, Any], ...]:
-    """What is known of each sequence that has a pair, before anything is read."""
+    """Return the known facts of each sequence that has a pair, before reading data."""
     counts: dict[str, int] = {}
     for pair in pairs:
         counts[pair.sequence] = counts.get(pair.sequence, 0) + 1
@@ -142,7 +142,7 @@ def _rows(sequences: Sequences, pairs: Sequence[Any]) -> tuple[dict[str, Any], .
 
 
 def _model_names(models: Sequence[Ids]) -> tuple[str, ...]:
-    """What the models are called: the ends of their paths, as long as it takes to differ."""
+    """Return names of the models: the shortest ends of their paths that differ."""
     paths = [Path(model.store.path) for model in models]
     if len(set(paths)) < len(paths):
         twice = next(p for p in paths if paths.count(p) > 1)

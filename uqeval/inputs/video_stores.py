@@ -1,4 +1,4 @@
-"""What is given of a video, opened: its frames, models, labels, and flow that was saved."""
+"""Open the parts of a video: frames, models, labels and saved flow."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from uqeval.stores.frames import Frames
     from uqeval.stores.sequences import Sequences
 
-#: Where a folder that is a video keeps what belongs to it.
+#: Subfolders of a video folder.
 FRAMES, PREDICTIONS, LABELS = "frames", "predictions", "labels"
 
 
 @dataclass(frozen=True)
 class VideoInputs:
-    """A video with what belongs to it.
+    """Opened parts of a video.
 
-    `names` of its frames, their numbers where there are none; predictions of `models`, and what
-    they are compared with: `truth`, by its kind (`against`); saved `flows` by direction.
+    `names`: names of the frames, or their numbers. `models`: the predictions. `truth` by kind
+    (`against`): labels or pseudo-labels. `flows`: saved flow by direction.
     """
 
     path: str | Path
@@ -42,11 +42,11 @@ class VideoInputs:
 
     @property
     def ids(self) -> list[Ids]:
-        """All that holds class ids."""
+        """Return all inputs that contain class ids."""
         return [*self.models, *([self.truth] if self.truth else [])]
 
     def record(self) -> dict[str, Any]:
-        """What a report says of where it came from."""
+        """Return the record of the video in a report."""
         return {
             "frames": {
                 "path": str(self.path),
@@ -65,8 +65,11 @@ class VideoInputs:
 def open_video_inputs(
     predictions: Given | Sequence[Given] | None, labels: Given | None, options: InputOptions
 ) -> VideoInputs:
-    """Open what is given; the rest is looked for in the video: in its folders `predictions/` and
-    `labels/`, or in the arrays of its store. Raises `StoreError` or `UsageError`."""
+    """Open the given parts of a video, and find the others inside it.
+
+    They are in its folders `predictions/` and `labels/`, or in the arrays of its store. Raises
+    `StoreError` or `UsageError`.
+    """
     from uqeval.stores.frames import open_frames
     from uqeval.stores.names import read_names_file, refuse_reordered
     from uqeval.stores.sequences import sequences_of
@@ -94,7 +97,7 @@ def open_video_inputs(
 
 
 def inside(video: str | Path, name: str) -> Path | None:
-    """The folder of this name in a video that is a plain folder."""
+    """Return the subfolder of this name of a video that is a plain folder."""
     from uqeval.stores.source import is_zarr
 
     local = Path(video)
@@ -133,7 +136,7 @@ def _truth(
     count: int,
     options: InputOptions,
 ) -> tuple[Ids | None, str | None]:
-    """What predictions are compared with, and which of the two kinds it is."""
+    """Return the labels or pseudo-labels, and which of the two they are."""
     if labels is not None and options.pseudo_labels is not None:
         raise UsageError("--labels and --pseudo-labels: r is against one of them; give one.")
     if options.pseudo_labels is not None:
@@ -167,7 +170,7 @@ def _flows(
     count: int,
     options: InputOptions,
 ) -> dict[str, Flows]:
-    """Saved flow by direction, where it is given or the video's store holds it."""
+    """Return saved flow by direction, from the given paths or the video's store."""
     from uqeval.stores.flow_files import open_flows
     from uqeval.stores.source import is_zarr
     from uqeval.stores.store import open_store
