@@ -510,7 +510,7 @@ def test_members_that_do_not_belong_together(tmp_path: Path, stores: Path) -> No
     }
     says = {
         "named": ["name their items differently, first item 1: ('x',) and ('bonn',)"],
-        "kind": ["members of one ensemble are of one kind", "probs", "k.zarr: logits"],
+        "kind": ["members of one ensemble must have the same kind", "probs", "k.zarr: logits"],
     }
     for name, other in others.items():
         (tmp_path / name).mkdir()

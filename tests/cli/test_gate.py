@@ -214,7 +214,7 @@ def test_an_older_baseline(folder: Path) -> None:
         ("pavpu.pavpu: {max_drop: 0.1}", "needs a baseline"),
         ("pavpu.pavpu: {min: 0, waive: {by: A, why: B}}", "waive: lacks the key 'until'"),
         ("pavpu.pavpu: {min: 0}\npavpu.pavpu: {max: 1}", "given twice"),
-        ("stores: {a: {predictions: 'C:/x'}}\ngate: {pavpu.pavpu: {min: 0}}", "path of Windows"),
+        ("stores: {a: {predictions: 'C:/x'}}\ngate: {pavpu.pavpu: {min: 0}}", "Windows path"),
     ],
 )  # fmt: skip
 def test_bad_rules(folder: Path, rules: str, says: str) -> None:

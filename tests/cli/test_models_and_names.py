@@ -47,7 +47,7 @@ def test_an_alarm_is_learnt_from_one_model(folder: Path) -> None:
     strange = run_uqeval(*learn, "--alarm-model", "three", cwd=folder)
     refused(strange, "--alarm-model three", "it has one, two.")
     alone = run_uqeval("observe", "video", "--alarm-model", "one", cwd=folder)
-    refused(alone, "--alarm-model is for --alarm-from REPORT")
+    refused(alone, "--alarm-model has an effect only with --alarm-from REPORT")
 
 
 def test_a_page_shows_one_model(folder: Path) -> None:

@@ -406,7 +406,7 @@ def test_what_cannot_be(folder: Path) -> None:
         (["-o", "file"], "file: cannot be made a folder: File exists."),
         (["-o", "file/below"], "file/below: cannot be made a folder: Not a directory."),
         (["-o", "preds.zarr"], "preds.zarr is an input; give another folder with -o DIR."),
-        (["--ignore-index", "0"], "--ignore-index is said in the file"),
+        (["--ignore-index", "0"], "--ignore-index has no effect with a file"),
         (["uqeval.yaml", "preds.zarr"], "give it alone"),
         (["preds.zarr", "labels", "--store", "city"], "--store is for the stores of a file"),
         (["labels"], "labels holds labels; give the predictions before them."),
@@ -491,7 +491,7 @@ def test_a_divergence_takes_the_file(folder: Path) -> None:
     assert alone["results"] == report["results"]
 
     lacks = run_uqeval("divergence", "--store", "plain", cwd=folder)
-    refused(lacks, "uqeval.yaml:1: stores.plain: names no reference; give it there, or PREDS REFER")
+    refused(lacks, "uqeval.yaml:1: stores.plain: has no reference; add one, or give PREDS REFER")
     refused(run_uqeval("divergence", "preds.zarr", cwd=folder), "no REFERENCE given beside preds")
     # Where none asks for it, the only store that has a reference.
     write(folder, f"stores: {{{city}, plain: {{predictions: preds.zarr}}}}\n")
@@ -532,7 +532,7 @@ def test_a_sweep_takes_the_file(folder: Path) -> None:
 def test_a_reduction_takes_the_file(folder: Path) -> None:
     write(folder, STORES.replace("labels/}", "labels/, limit: 1}"), "ci: 0.9\n")
     done = run_well("reduce", "-o", "maps.zarr", cwd=folder)
-    assert "warning: the limit of uqeval.yaml is one of reports" in done.stderr
+    assert "warning: ignoring limit: of uqeval.yaml" in done.stderr
     run_well("reduce", "preds.zarr", "labels", "-o", "same.zarr", cwd=folder)
     reports = [run_well("pavpu", at, "--format", "json", cwd=folder).stdout
                for at in ("maps.zarr", "same.zarr")]  # fmt: skip

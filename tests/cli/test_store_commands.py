@@ -163,7 +163,7 @@ def test_inspect_the_stores_of_the_file(tmp_path: Path, complete: Path, stores: 
     for text in ("good: good.zarr", "apart: apart/preds.zarr"):
         assert text in outcome.stdout
     assert outcome.stdout.count("\nsound") == 2
-    assert outcome.stderr == "warning: film: is video data, which is not looked at.\n"
+    assert outcome.stderr == "warning: film: skipped, because inspect does not check video data.\n"
     one = json.loads(
         run_well("inspect", "--store", "apart", "--format", "json", cwd=tmp_path).stdout
     )

@@ -188,7 +188,7 @@ def test_all_bad_paths_are_told_at_once(tmp_path: Path) -> None:
         ("slices: {table: m.csv, by: 3}", "slices.by: 3; expected a list."),
         ("slices: 3", ":1: slices: 3; expected a path, or {table: PATH, by: [COLUMN, ...]}."),
         ("slices: [m.csv]", ":1: slices: expected a path, or {table: PATH, by: [COLUMN, ...]}."),
-        ("slices: 'C:\\m.csv'", "is a path of Windows"),
+        ("slices: 'C:\\m.csv'", "is a Windows path"),
         ("", "is empty"),
         ("- a", "holds a list"),
         ("3", "holds a int"),

@@ -61,7 +61,7 @@ BOMB = "\n".join(
         (BOMB, "more than 100,000 values, aliases written out"),
         ("a: &a [*a]", "nested more than 50 deep"), ("[" * 5000, "nested too deeply"),
         ("a: [1", ":1: "), ("a: *x", "undefined alias"), ("a: 1\n---\nb: 2", "another document"),
-        ("? [1]\n: 2", "a key that is a list or a mapping"), ("a: \x00", "is no YAML"),
+        ("? [1]\n: 2", "a key that is a list or a mapping"), ("a: \x00", "is not YAML"),
         ("a: " + "9" * 5000, "too many digits"), (b"a: \xff\xfe", "not text in UTF-8"),
         ("a: 1\n" + "#" * (1 << 20), "larger than 1 MiB"), ("a:\tb: c", ""),
     ],

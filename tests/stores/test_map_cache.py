@@ -288,7 +288,7 @@ def test_a_folder_that_cannot_be(tmp_path: Path) -> None:
     truth = save_label_folder(tmp_path / "labels", labels(ITEMS), names(ITEMS))
     with pytest.raises(UsageError, match="is an input"):
         run(truth, given, {"pavpu": {}}, truth)
-    with pytest.raises(UsageError, match="--map-cache is for predictions alone"):
+    with pytest.raises(UsageError, match="--map-cache has no effect for a video"):
         uqeval.evaluate(None, None, "tc", video=tmp_path, map_cache=tmp_path.parent / "c")
 
 
@@ -297,7 +297,7 @@ def test_the_command_says_so(tmp_path: Path) -> None:
     time.sleep(0.03)
     for family, known in (("pavpu", False), ("pavpu", True), ("failure", True)):
         done = run_well(family, given, "--map-cache", tmp_path / "cache")
-        text = "4 of 4 items are as they were when an earlier run read them"
+        text = "4 of 4 items unchanged; reusing their cached results"
         assert (text in " ".join(done.stderr.split())) == known
     refused(run_uqeval("pavpu", given, "--map-cache", given), "--map-cache", "is an input")
     out = tmp_path / "out"

@@ -364,7 +364,7 @@ def test_the_command_says_so(tmp_path: Path) -> None:
         command = (metric, given, *options, "-o", tmp_path / "r.json")
         command += ("--no-temperature",) if metric == "calibration" else ()
         assert "not read again" not in run_well(*command).stderr
-        assert "4 of 4 items are as they were" in " ".join(run_well(*command).stderr.split())
+        assert "4 of 4 items unchanged" in " ".join(run_well(*command).stderr.split())
         assert run_well(*command, "-q").stderr == ""
     report = json.loads((tmp_path / "r.json").read_text())
     assert report["timing"]["items_reused"] == ITEMS

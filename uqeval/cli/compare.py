@@ -72,9 +72,7 @@ class CompareOptions(Settings):
         of_intervals = [name for name in ("ci", "draws", "seed") if name in typed]
         if not self.intervals and of_intervals:
             options = ", ".join(f"--{name}" for name in of_intervals)
-            raise UsageError(
-                f"{options}: for intervals, which --no-intervals leaves out. Give one."
-            )
+            raise UsageError(f"{options} has no effect with --no-intervals; leave one of them out.")
         if self.output == "-" and self.format not in ("table", "json"):
             raise UsageError(f"-o - prints JSON; give --format {self.format} alone, or -o FILE.")
 

@@ -32,6 +32,6 @@ def divergence(
     Example: uqeval divergence mc.zarr ensemble.zarr
     """
     if predictions is not None and reference is None:
-        raise UsageError(f"no REFERENCE given beside {predictions}; give PREDS REFERENCE.")
+        raise UsageError(f"no REFERENCE given with {predictions}; give PREDS REFERENCE.")
     data = given(predictions=predictions, reference=reference)
     evaluated("divergence", shared, data, settings, "PREDS REFERENCE")

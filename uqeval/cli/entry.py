@@ -220,12 +220,12 @@ def _run() -> None:
         tell(f"uqeval: {error}")
         sys.exit(2)
     except RecursionError:  # only what is read can be nested
-        tell("uqeval: an input is nested too deeply for any file of uqeval; check it.")
+        tell("uqeval: an input file is nested too deeply; check whether it is damaged.")
         sys.exit(2)
     except OSError as error:  # the disk, or the working folder
         prefix = "" if error.filename is None else f"{cut(os.fsdecode(error.filename))}: "
         if not prefix and isinstance(error, FileNotFoundError):
-            prefix = "the working folder is gone, change to one that exists: "
+            prefix = "the working folder was removed; change to an existing folder: "
         tell(f"uqeval: {prefix}{error.strerror or cut(error)}.")
         sys.exit(2)
     except MemoryError:

@@ -30,10 +30,11 @@ def states_path(shared: Shared) -> str | None:
     """
     path = _path_of_states(shared.output, shared.states)
     if shared.resume and path is None:
-        raise UsageError("--resume goes on from the states beside the report; give -o FILE.")
+        raise UsageError("--resume needs the states that are saved with a report; give -o FILE.")
     if path is not None and not shared.resume and (partial := partial_path(path)).exists():
         tell(
-            f"uqeval: {partial}, left by an interrupted run, begins anew; --resume goes on from it."
+            f"uqeval: {partial}, left by an interrupted run, is replaced; --resume would continue "
+            "it."
         )
     return path
 
@@ -41,7 +42,7 @@ def states_path(shared: Shared) -> str | None:
 def _path_of_states(output: str | None, states: bool | None) -> str | None:
     has_neighbour = output not in (None, "", "-")
     if states and not has_neighbour:
-        raise UsageError("--states keeps the tallies beside the report; give -o FILE.")
+        raise UsageError("--states saves the tallies next to a report; give -o FILE.")
     path = Path(output or "")
     if not has_neighbour or states is False or (states is None and not _lies_beside(path)):
         return None
@@ -94,8 +95,8 @@ def tell_reused(report: Report) -> None:
     """Print how many items come from the results of an earlier run."""
     if reused := report.timing.get("items_reused"):
         tell(
-            f"uqeval: {reused} of {len(report.items)} items are as they were when an earlier run "
-            "read them; what it has kept of them is not read again."
+            f"uqeval: {reused} of {len(report.items)} items unchanged; "
+            "reusing their cached results."
         )
 
 

@@ -77,7 +77,7 @@ def from_file(
         kinds = " or ".join(_kinds(command))
         raise UsageError(f"{address}holds {store.data} data; {command} takes {kinds} only.")
     if command in _NEED_REFERENCE and store.reference is None:
-        raise UsageError(f"{address}names no reference; give it there, or {needs} here.")
+        raise UsageError(f"{address}has no reference; add one, or give {needs} here.")
     data = {"predictions": store.predictions, "labels": store.truth} | store.options()
     if command in _COMPARE:
         data["reference"] = store.reference

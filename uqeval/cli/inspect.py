@@ -92,7 +92,10 @@ def _of_file(
     from uqeval.usecases.inspect import Inspection
 
     stores, videos = looked_at("PREDS [LABELS]", store_names)
-    warn((f"{name}: is video data, which is not looked at." for name in videos), shared.quiet)
+    warn(
+        (f"{name}: skipped, because inspect does not check video data." for name in videos),
+        shared.quiet,
+    )
     inspections = {}
     for name, store in stores.items():
         everywhere = {n: v for n, v in store.everywhere.items() if n in shared.taken}

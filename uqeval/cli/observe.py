@@ -71,17 +71,21 @@ class ObserveOptions(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.poll != 0.2 and not self.follow:
-            raise UsageError("--poll is how often to look with --follow; give --follow too.")
+            raise UsageError("--poll has an effect only with --follow; give --follow too.")
         if self.poll <= 0 or (self.timeout is not None and self.timeout < 0):
             raise UsageError("--poll and --timeout; expected seconds, --poll more than 0.")
         if self.timeout is not None and not self.follow:
-            raise UsageError("--timeout is how long to wait with --follow; give --follow too.")
+            raise UsageError("--timeout has an effect only with --follow; give --follow too.")
         if self.alarm_from is not None and self.alarm is not None:
-            raise UsageError("--alarm and --alarm-from both say when to raise an alarm; give one.")
+            raise UsageError("--alarm and --alarm-from exclude each other; give one of them.")
         if self.alarm_from is None and self.alarm_model is not None:
-            raise UsageError("--alarm-model is for --alarm-from REPORT; give that too.")
+            raise UsageError(
+                "--alarm-model has an effect only with --alarm-from REPORT; give that too."
+            )
         if self.alarm_from is None and self.alarm_quantile != 0.05:
-            raise UsageError("--alarm-quantile is of --alarm-from REPORT; give that too.")
+            raise UsageError(
+                "--alarm-quantile has an effect only with --alarm-from REPORT; give that too."
+            )
 
     def temporal(self) -> TemporalSettings:
         """Return the settings of the flow and of the scores."""

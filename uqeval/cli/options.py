@@ -71,9 +71,8 @@ def refuse_draws_without_level(typed: Collection[str], ci: float | None) -> None
     typed_options = [option_name(name) for name in interval_options if name in typed]
     if typed_options and ci is None:
         raise UsageError(
-            f"{' and '.join(typed_options)}: intervals are drawn so, and there are none without a "
-            "level; give --ci LEVEL, such as --ci 0.95, or leave out "
-            f"{' and '.join(typed_options)}."
+            f"no effect without intervals: {' and '.join(typed_options)}; give --ci LEVEL, such as "
+            f"--ci 0.95, or leave out {' and '.join(typed_options)}."
         )
 
 

@@ -47,7 +47,11 @@ def reduce(
         lock(output)
     if request.pop("limit", None) is not None:
         warn(
-            ["the limit of uqeval.yaml is one of reports; the maps are of all items."], shared.quiet
+            [
+                "ignoring limit: of uqeval.yaml, which applies to reports; "
+                "writing the maps of all items."
+            ],
+            shared.quiet,
         )
     predictions, labels = request.pop("predictions"), request.pop("labels")
     options = RunOptions(

@@ -69,7 +69,9 @@ class ReportOptions(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.figure_format and self.figures is None:
-            raise UsageError("--figure-format is of the files of --figures DIR; give that too.")
+            raise UsageError(
+                "--figure-format has an effect only with --figures DIR; give that too."
+            )
 
     @property
     def files(self) -> list[str | None]:
@@ -227,7 +229,7 @@ def _gallery(reports: dict[str, Report], settings: ReportOptions) -> Gallery | N
             )
         return None
     if len(reports) > 1:
-        raise UsageError("--gallery is of one report; give one.")
+        raise UsageError("--gallery takes only one report; leave out the others.")
     (report,) = reports.values()
     if "video" in (report.inputs.get("options") or {}) and video is None:
         raise UsageError(

@@ -60,7 +60,7 @@ def run(
     warn(config.notes, shared.quiet)
     o.refuse_draws_without_level(shared.typed, config.ci if shared.ci is None else shared.ci)
     if settings.uncertainty and file is not None:
-        raise UsageError("--uncertainty is said in the file, under evaluate:, for each metric.")
+        raise UsageError("--uncertainty has no effect with a file; set it there, under evaluate:.")
     quiet = shared.quiet
     run_settings = replace(
         settings, shared=over_file, progress=progress_for(quiet), listener=OutcomePrinter(quiet)
@@ -87,11 +87,13 @@ def _config(
         return None, config_of_store([str(store) for store in predictions], labels, **of_input)
     if len(paths) > 1:
         raise UsageError(
-            f"{yaml_paths[0]} says what to evaluate; give it alone, or paths without it."
+            f"{yaml_paths[0]} already lists what to evaluate; give only the file, or only paths."
         )
     if of_input:
         option = next(iter(of_input)).replace("_", "-")
-        raise UsageError(f"--{option} is said in the file, under stores:, for each store.")
+        raise UsageError(
+            f"--{option} has no effect with a file; set it there, under stores:, for each store."
+        )
     file = yaml_paths[0] if yaml_paths else FILE
     if not yaml_paths and not Path(FILE).is_file():
         raise UsageError(

@@ -21,14 +21,14 @@ def anchored(path: str, folder: Path) -> str:
     if is_url(path):
         return path
     if "\0" in path:
-        raise ValueError(f"{quoted(path)} holds a zero character, which no path can")
+        raise ValueError(f"{quoted(path)} contains a zero character; expected a path")
     if "://" in path:
         plain = path.partition("://")[2]
         raise ValueError(
             f"{quoted(path)} is neither a path nor a URL that is read; write {quoted(plain)}"
         )
     if PureWindowsPath(path).drive:
-        raise ValueError(f"{quoted(path)} is a path of Windows; write it as this machine has it")
+        raise ValueError(f"{quoted(path)} is a Windows path; write the path on this machine")
     try:
         return str(folder / Path(path).expanduser())
     except RuntimeError:

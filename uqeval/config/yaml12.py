@@ -96,7 +96,9 @@ def read_yaml(path: str | Path) -> Document:
             f"{cut(path)}:{line or ' '}{cut(error.problem or error.context)}."
         ) from None
     except yaml.YAMLError as error:
-        raise UsageError(f"{cut(path)}: is no YAML: {cut(' '.join(str(error).split()))}.") from None
+        raise UsageError(
+            f"{cut(path)}: is not YAML: {cut(' '.join(str(error).split()))}."
+        ) from None
     except RecursionError:
         raise UsageError(f"{cut(path)}: is nested too deeply.") from None
     return Document(place, data, lines)

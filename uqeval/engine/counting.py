@@ -1,4 +1,7 @@
-"""What the workers of a pass count: most states item by item, large ones added up as they come."""
+"""Count the tallies of a pass in worker threads.
+
+Most tallies have a state per item; large ones are added up directly.
+"""
 
 from __future__ import annotations
 
@@ -14,15 +17,17 @@ if TYPE_CHECKING:
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State, Thin
 
-    #: The state of one tally for one item, and packed if it is kept.
+    #: The state of one tally for one item, and its packed form if it is retained.
     Found = tuple[Thin, bytes | None]
 
 
 class Counting:
-    """States of `tallies`; packed those that are `retained`; `cached` are those of an earlier run.
+    """Counter of the states of `tallies` in one pass.
 
-    Tallies that take items in any order and are not kept are counted `together`, in one state a
-    worker; those `apart` have a state for each item, whose order the caller sees to.
+    Packs the states of `retained` tallies, and uses the `cached` states of an earlier run. Tallies
+    that do not depend on the order of items and are not retained are counted `together`, in one
+    state per worker. The tallies `apart` have one state per item; the caller takes care of their
+    order.
     """
 
     def __init__(
@@ -39,7 +44,7 @@ class Counting:
         self._parts: list[dict[Tally, State]] = []
 
     def known_of(self, batch: range) -> list[list[Found]] | None:
-        """The known states of a batch; None where one is not known, or damaged after all."""
+        """Return the cached states of a batch; None if one is missing or damaged."""
         is_cached = (item in self._known.get(tally, ()) for tally in self.apart for item in batch)
         if self._together or not all(is_cached):
             return None
@@ -86,7 +91,7 @@ class Counting:
         return results
 
     def together(self) -> dict[Tally, State]:
-        """Totals of the tallies counted together, once all workers are done."""
+        """Return the totals of the tallies counted together, after all workers are done."""
         first, *other_parts = self._parts or [{tally: tally.empty() for tally in self._together}]
         for part_states in other_parts:
             for tally, state in part_states.items():
@@ -94,7 +99,7 @@ class Counting:
         return first
 
     def _worker(self) -> tuple[dict[Tally, State], dict[Tally, State]]:
-        """A worker's own states: of many items together, and empty ones to be used again."""
+        """Return a worker's states: totals of many items, and empty states for reuse."""
         if not hasattr(self._own, "states"):
             self._own.states = {tally: tally.empty() for tally in self._together}, {}
             self._parts.append(self._own.states[0])

@@ -1,20 +1,20 @@
-"""Freed memory that is kept for the next item, rather than given back and asked for again."""
+"""Keep freed memory for the next item instead of returning it to the system."""
 
 from __future__ import annotations
 
 import ctypes
 
-#: glibc's numbers of what `mallopt` sets, and a size beyond that of any image.
+#: Parameters of glibc's `mallopt`, and a size larger than any image.
 _TRIM_THRESHOLD, _MMAP_THRESHOLD, _ARENA_MAX = -1, -3, -8
 _LARGE = 1 << 30
 
 
 def keep_freed_memory() -> None:
-    """Let glibc's malloc keep what is freed; elsewhere nothing happens.
+    """Let glibc's malloc keep freed memory; does nothing on other systems.
 
-    Images and flow are megabytes, which would go back to the system after each pair and come again
-    page by page: a tenth of what optical flow costs. The peak stays what it is. This belongs to the
-    process: it is for commands, not for a library.
+    Images and flow take megabytes. Without this, their memory returns to the system after each pair
+    and comes back page by page, which takes a tenth of the time of optical flow. The peak stays the
+    same. The setting applies to the whole process, so it is for commands and not for a library.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

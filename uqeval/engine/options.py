@@ -1,4 +1,4 @@
-"""How a run uses the machine, and the listener to its progress."""
+"""Machine settings of a run, and the listener to its progress."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ _RUN = "Running"
 
 
 class Progress(Protocol):
-    """What is told of a run while it goes on."""
+    """Listener to the progress of a run."""
 
     def begin(self, activity: str, items: int) -> None:
-        """A pass over `items` items begins."""
+        """Start a pass over `items` items."""
 
     def advance(self, nbytes: int, items: int) -> None:
-        """Bytes were read, items are done; called from several threads."""
+        """Count bytes read and items done; several threads call it."""
 
     def end(self) -> None:
-        """The pass is over."""
+        """End the pass."""
 
 
 class Silent:
-    """Tells nobody."""
+    """Listener that does nothing."""
 
     def begin(self, activity: str, items: int) -> None: ...
 
@@ -64,7 +64,7 @@ class MachineOptions(Settings):
 @documented
 @dataclass(frozen=True)
 class ResumableOptions(MachineOptions):
-    """The same for a run that can be resumed."""
+    """Machine settings of a run that can be resumed."""
 
     # fmt: off
     resume: bool = shared_option(
@@ -79,7 +79,7 @@ class ResumableOptions(MachineOptions):
 
 @dataclass
 class RunOptions:
-    """How a run uses the machine, and what it leaves behind."""
+    """Machine settings of a run, and the outputs that it leaves."""
 
     workers: int | None = None
     memory: int = 512 * 10**6
@@ -98,7 +98,7 @@ class RunOptions:
 
 
 def usable_cpus() -> int:
-    """CPUs that this process may use."""
+    """Return the number of CPUs that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

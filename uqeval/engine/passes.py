@@ -1,7 +1,7 @@
-"""Passes over all items: read maps, tally them, fold the states in the order of items.
+"""Run passes over all items: read maps, count tallies, merge states in the order of items.
 
-Threads belong here. Work is handed out batch by batch and folded in order of items, never in order
-of arrival, so that the result has the same bits for any number of workers.
+Only this module starts threads. It hands out batches and merges their states in the order of items,
+not of arrival. So the result has the same bits for any number of workers.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Result = TypeVar("Result")
 
 
 class Stopped(Exception):
-    """Work was abandoned because the run ends early."""
+    """Signal to a worker that the run ends early."""
 
 
 @dataclass(frozen=True)
 class Resources:
-    """How many workers at most, and how many bytes of tiles and maps they may hold together."""
+    """Maximum number of workers, and of bytes for their tiles and maps."""
 
     workers: int
     memory: int
@@ -46,9 +46,9 @@ Progress = Callable[[int, int], None]
 
 
 def workers_within(source: MapSource, resources: Resources, scratch: Scratch | None = None) -> int:
-    """How many workers fit the memory, all reading the source, or what `scratch` has kept of it.
+    """Return how many workers fit the memory when they read the source or the `scratch`.
 
-    Raises `UsageError` with what one needs if none does.
+    Raises `UsageError` with the memory of one worker if none fits.
     """
     scratch = scratch or Scratch(0, enabled=False)
     need = max(scratch.batch_bytes(source, batch) for batch in source.batches())
@@ -65,9 +65,9 @@ def workers_within(source: MapSource, resources: Resources, scratch: Scratch | N
 def in_order(
     batches: Sequence[range], work: Callable[[range, Callable[[], None]], Result], workers: int
 ) -> Generator[tuple[range, Result], None, None]:
-    """The results of `work` on each batch, in the order of batches, computed by several threads.
+    """Yield the results of `work` on each batch in order, computed by several threads.
 
-    At most `workers + 1` results wait. `work` is given a check to call now and then, which raises
+    At most `workers + 1` results wait. `work` gets a function to call now and then, which raises
     once the iteration has ended early.
     """
     stopping = threading.Event()
@@ -103,16 +103,16 @@ def run_pass(
     retained: Collection[Tally] | None = None,
     cached: Mapping[Tally, Mapping[int, bytes]] | None = None,
 ) -> dict[Tally, State]:
-    """Count `tallies` over all items; returns totals.
+    """Count `tallies` over all items; return their totals.
 
-    Each item's state is given to `keep`, packed; of the `retained` tallies alone, if they are
-    named. `cached`: packed states by item that an earlier run has counted; a batch of which all are
-    known is not read; where a tally carries on from item to item, all batches are or none.
+    `keep` gets the packed state of each item, only of the `retained` tallies if given. `cached`:
+    packed states by item from an earlier run. Does not read a batch with all states cached. If the
+    state of an item depends on the items before, uses the cache for all batches or none.
     """
     retained = tallies if retained is None else retained
     cached = {} if cached is None else cached
 
-    #: Frames of a video that two pairs share are kept until both have had them.
+    #: Keeps a frame of a video until both of its pairs have used it.
     skip: Callable[[range], None] = getattr(source, "skip", lambda _: None)
 
     names = {name for tally in tallies for name in tally.reads}

@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
-#: Bytes of states that are counted together however little memory is given.
+#: Minimum bytes for states that are counted together.
 _STATES = 64 * 10**6
 
 
 class Scheduler:
-    """Counts for all evaluations together; knows the bytes read, the passes and the workers."""
+    """Scheduler of all evaluations of a run; counts bytes read, passes and workers."""
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class Scheduler:
 
     @property
     def items_reused(self) -> int:
-        """Items of which nothing was read: an earlier run has counted them, or kept their maps."""
+        """Return the number of items whose states or maps come from an earlier run."""
         return self.inputs.source.items - len(self._read_items)
 
     def run(self, passes: Mapping[str, Passes]) -> dict[str, Any]:
@@ -83,7 +83,7 @@ class Scheduler:
     def _turn(self, requests: Mapping[str, Sequence[Tally]]) -> list[str]:
         """Return the first evaluations whose states fit the memory, at least one.
 
-        Those of many subsets of the samples take turns; the maps are kept between them.
+        Evaluations of many subsets of the samples take turns, and the maps are kept between turns.
         """
         budget = max(self.options.memory // (1 + self.options.threads()), _STATES)
         names: list[str] = []
@@ -98,9 +98,9 @@ class Scheduler:
         return names
 
     def _check_states(self, keys: Sequence[str], tallies: Sequence[Tally]) -> None:
-        """Raise `UsageError`, before they are allocated, for counts that do not fit the memory.
+        """Raise `UsageError` before allocating counts that do not fit the memory.
 
-        There are those of all items, and those of the item that is counted.
+        Includes the totals of all items, and the counts of the current item.
         """
         need = 2 * sum(map(_state_bytes, tallies))
         if need > max(self.options.memory, 2 * _STATES):
@@ -112,10 +112,10 @@ class Scheduler:
         self._states = need // 2
 
     def _pass(self, tallies: Sequence[Tally], scratch: Scratch) -> dict[Tally, TallyResult]:
-        """Count some tallies over all items: all views of one source in one read of it.
+        """Count tallies over all items; one read of a source serves all its views.
 
-        A view with a source of its own reads it apart, and keeps no maps. What takes too much
-        memory is refused before any is read.
+        A view with a source of its own is read separately, and its maps are not kept. Checks the
+        memory of all reads before the first.
         """
         from uqeval.engine.scratch import Scratch
 
@@ -141,10 +141,10 @@ class Scheduler:
         return results
 
     def _workers(self, turns: Sequence[tuple[MapSource, Scratch]]) -> list[int]:
-        """How many read each source. Raises `UsageError` with what the largest needs."""
+        """Return the number of workers per source. Raises `UsageError` with the needed memory."""
         from uqeval.engine.passes import Resources, workers_within
 
-        # Each worker has counts of its own beside the total.
+        # Each worker has its own counts, in addition to the total.
         limit = max(self.options.memory, 2 * _STATES) // max(self._states, 1) - 1
         resources = Resources(max(min(self.options.threads(), limit), 1), self.options.memory)
 
@@ -203,7 +203,7 @@ class Scheduler:
         return {tally: TallyResult(totals[tally], items[tally]) for tally in tallies}
 
     def _known_items(self, tally: Tally) -> Mapping[int, bytes]:
-        """Packed states of a tally by item that an earlier run has counted."""
+        """Return cached packed states of a tally by item, from an earlier run."""
         from uqeval.stores.states import tally_key
 
         assert self.states is not None
@@ -218,7 +218,7 @@ class Scheduler:
         data = self.states.total(tally.parameters())
         try:
             return None if data is None else tally.load(data)
-        except ValueError:  # it is damaged after all
+        except ValueError:  # a damaged state is counted again
             return None
 
 

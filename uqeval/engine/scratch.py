@@ -1,4 +1,4 @@
-"""Maps kept between passes, so that a sample stack is read once however many passes there are."""
+"""Keep maps between passes, so that a sample stack is read only once."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ if TYPE_CHECKING:
     from uqeval.stores.map_cache import MapCache
 
 
-#: Bytes a pixel that a tally may take beside the maps: keys that are sorted, and their places.
+#: Bytes per pixel for a tally in addition to the maps: sorted keys and their positions.
 _COUNTING = 24
 
 
 class Scratch:
-    """Maps of the items read so far: in memory while they fit `memory` bytes, then in a temporary
-    folder while the disk has room; items that find no place are reduced again in the next pass.
+    """Store of the maps of items read so far.
 
-    Maps of a source that is `mapped`, which reads as fast as a copy of its maps is written, are
-    kept in memory if all of them fit; if not they are read again, in each pass those that it needs.
-    The folder is removed on exit. With a `cache` maps are kept there, and taken from there: those
-    of earlier runs too. `reads` is called with each batch that is read from the source, by several
-    threads. `watch` ends the run where what is read has changed.
+    Keeps maps in memory up to `memory` bytes, then in a temporary folder until the disk is full.
+    Other items are reduced again in the next pass. A `mapped` source reads as fast as a copy of its
+    maps. Its maps stay in memory only if all of them fit; else each pass reads the maps that it
+    needs. Removes the folder on exit. With a `cache`, maps are stored there, and maps of earlier
+    runs are read from there. Calls `reads` with each batch read from the source, from several
+    threads. `watch` ends the run if the files change.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Scratch:
         self._cache = cache
         self._reads = reads
         self._watch = watch or Watch((), ())
-        #: Whether maps that are read now are read again in a later pass.
+        #: Whether a later pass needs the maps that are read now.
         self.keeping = True
         self._held: dict[int, Maps] = {}
         self._files: dict[int, dict[str, tuple[str, tuple[int, ...]]]] = {}
@@ -70,7 +70,7 @@ class Scratch:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def reads_again(self, source: MapSource) -> TypeGuard[MappedSource]:
-        """Whether each pass reads the source itself, and so may leave out maps."""
+        """Return whether each pass reads the source, and so may leave out maps."""
         mapped = cast("MappedSource", source)
         if self._cache is not None or not getattr(source, "mapped", False):
             return False
@@ -90,8 +90,10 @@ class Scratch:
     def read(
         self, source: MapSource, batch: range, heartbeat: Heartbeat, names: Collection[str]
     ) -> list[Maps]:
-        """The maps of these `names` of a batch, perhaps more: kept from an earlier pass or run, or
-        read from the source."""
+        """Return maps `names` of a batch, perhaps also others.
+
+        Takes them from an earlier pass or run, or from the source.
+        """
         if self._has(batch):
             maps = [self._load(item, names) for item in batch]
             heartbeat(0)
@@ -139,7 +141,7 @@ class Scratch:
             with path.open("wb") as file:
                 for values in maps.values():
                     values.tofile(file)
-        except OSError:  # no room after all: the item is reduced again
+        except OSError:  # the disk is full: the item is reduced again
             path.unlink(missing_ok=True)
             return
         self._files[item] = {n: (v.dtype.str, v.shape) for n, v in maps.items()}

@@ -1,4 +1,4 @@
-"""Sizes in bytes, as people write them."""
+"""Read and write sizes in bytes, such as 512MB."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _UNITS = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12,
 
 
 def parse_memory(size: str | int) -> int:
-    """Bytes of a size such as 512MB, or of a number of bytes. Raises `UsageError`."""
+    """Return the bytes of a size such as 512MB, or of a number. Raises `UsageError`."""
     match = re.fullmatch(r"\s*([0-9]*\.?[0-9]+)\s*([A-Za-z]*)\s*", str(size))
     unit = _UNITS.get(match[2].upper()) if match else None
     if match is None or unit is None:
@@ -20,7 +20,7 @@ def parse_memory(size: str | int) -> int:
 
 
 def shown_size(n: int) -> str:
-    """`n` bytes as --memory takes them, rounded up where that adds less than a tenth."""
+    """Return `n` bytes as a size for --memory, rounded up if that adds less than a tenth."""
     for unit, name in ((10**6, "MB"), (10**3, "kB")):
         if n >= 10 * unit or (n and n % unit == 0):
             return f"{-(-n // unit)}{name}"

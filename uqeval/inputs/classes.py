@@ -119,7 +119,7 @@ def _kind(stores: Sequence[Store]) -> str | None:
             f"{s.path}: {k or 'maps'}" for s, k in zip(stores, kinds, strict=True)
         )
         raise StoreError(
-            f"members of one ensemble are of one kind, but these are {kinds_by_store}."
+            f"members of one ensemble must have the same kind, but these have {kinds_by_store}."
         )
     kind = kinds[0]
     if kind is None:
@@ -238,8 +238,7 @@ def _shared_names(names: Sequence[str], where: str) -> list[str]:
     if not shared:
         return []
     return [
-        f"{where}: class_names repeats {listed(shared)}; such classes are told apart "
-        "by their id only."
+        f"{where}: class_names repeats {listed(shared)}; only their ids tell such classes apart."
     ]
 
 

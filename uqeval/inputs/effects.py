@@ -67,7 +67,7 @@ def _has_bare_predictions(inputs: Inputs) -> bool:
 
 #: The requirement of an option in words, and a function that checks it for opened inputs.
 _NEEDS: Mapping[str, tuple[str, Callable[[Inputs], bool]]] = {
-    "missing_chunks": ("a Zarr store, which alone has chunks that may be missing", _has_chunks),
+    "missing_chunks": ("a Zarr store: only its chunks can be missing", _has_chunks),
     "kind": ("predictions in a store, not in label PNGs", _has_bare_predictions),
     "axes": ("predictions in a store, not in label PNGs", _has_bare_predictions),
     "nan_samples": ("`samples` of a regression", _has_samples),

@@ -157,8 +157,8 @@ def classes_of(models: Sequence[Ids], options: InputOptions) -> tuple[int, tuple
         ]
         if wide:
             raise UsageError(
-                f"{wide[0].store.path}: ids of more than 8 bits, and nobody says how many classes "
-                "there are; give --classes or --class-names."
+                f"{wide[0].store.path}: has ids of more than 8 bits, and the number of "
+                "classes is unknown; give --classes or --class-names."
             )
         classes = UNKNOWN_CLASSES
     if options.class_names is not None:

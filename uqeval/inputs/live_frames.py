@@ -48,7 +48,9 @@ class Stream:
         frame = next(self._frames, None)
         if frame is None:
             if not self._count:
-                raise StoreError(f"{self.where}: gives no frame. Check that it plays.")
+                raise StoreError(
+                    f"{self.where}: no frame can be read; check that a player can play it."
+                )
             return None
         self._count += 1
         return Shot(str(self._count - 1), self._count - 1, False, lambda: frame)

@@ -132,8 +132,8 @@ class Predictions:
         array = PngArray(Path(folder) / found)
         if array.dtype.itemsize > 1 and self._options.classes is None:
             raise UsageError(
-                f"{array.where}: ids of more than 8 bits, and nobody says how many classes there "
-                "are; give --classes."
+                f"{array.where}: has ids of more than 8 bits, and the number of classes is "
+                "unknown; give --classes."
             )
         item_array = ItemArray(array, None)
         ids = StoredIds(

@@ -76,7 +76,7 @@ def _open(
     truth = None if truth is None else as_store(truth, "labels or target")
     if options.video is not None:
         if options.map_cache is not None:
-            raise UsageError("--map-cache is for predictions alone; a video has --flow-cache.")
+            raise UsageError("--map-cache has no effect for a video; use --flow-cache.")
         from uqeval.inputs.video import open_video
 
         options.refuse_invalid(str(options.video))

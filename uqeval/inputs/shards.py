@@ -39,7 +39,7 @@ class Part:
         if ends is not None:
             first, last = (min((0, *ends), key=lambda end: abs(end - k)) for k in (first, last))
         if first == last or self.of > count:
-            unit = "items" if ends is None else "sequences, between which --tracks cuts,"
+            unit = "items" if ends is None else "sequences, which --tracks keeps whole,"
             raise UsageError(
                 f"--part {self.number}/{self.of}: there are not enough {unit} for {self.of} parts; "
                 "some would be empty."

@@ -138,7 +138,7 @@ def _truth(
 ) -> tuple[Ids | None, str | None]:
     """Return the labels or pseudo-labels, and which of the two they are."""
     if labels is not None and options.pseudo_labels is not None:
-        raise UsageError("--labels and --pseudo-labels: r is against one of them; give one.")
+        raise UsageError("--labels and --pseudo-labels exclude each other; give one of them.")
     if options.pseudo_labels is not None:
         for model in models:
             if _is_same_store(model.given, options.pseudo_labels):

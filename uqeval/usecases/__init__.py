@@ -1,1 +1,1 @@
-"""What users ask for: each module or package is one command's work."""
+"""Use cases: each module or package does the work of one command."""

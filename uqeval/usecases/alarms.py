@@ -1,4 +1,4 @@
-"""The TC below which a frame raises an alarm, learnt from a video that was good."""
+"""Compute the TC below which a frame raises an alarm from a report of a good video."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from uqeval.keys import family_of
 from uqeval.metrics.temporal_settings import TemporalSettings
 from uqeval.report.schema import Report
 
-#: Choices that TC_t of a pair depends on, beside the flow: the observer's are the paper's.
+#: Options that TC_t of a pair depends on besides the flow; the observer has the paper's values.
 _CHOICES = ("absent", "least_pixels", "grid", "out_of_frame")
 
 
 def alarm_from(
     report: Report, quantile: float, settings: TemporalSettings, model: str | None = None
 ) -> float:
-    """The `quantile` of the TC_t in a report of `uqeval tc`, between ranks linear; cuts left out.
+    """Return a quantile of the TC_t in a report of `uqeval tc`, without scene cuts.
 
-    `model`: which, where the report is of several. Raises `UsageError` for a report without a TC_t
-    by these `settings`: by another flow or another definition it is another number.
+    Interpolates linearly between ranks. `model`: name of a model, for a report with several. Raises
+    `UsageError` for a report without a TC_t of these `settings`: with another flow or definition,
+    TC_t differs.
     """
     import numpy as np
 
@@ -66,7 +67,7 @@ def alarm_from(
 
 
 def _key(settings: dict[str, Any]) -> tuple[Any, ...]:
-    """What makes two TC_t the same number: the flow as an id, and the choices."""
+    """Return the settings that TC depends on: the flow as an id, and the options."""
     from uqeval.maps.flow_method import flow_method
 
     method = flow_method(str(settings.get("flow")), float(settings.get("flow_scale", 1.0)))

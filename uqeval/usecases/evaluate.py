@@ -1,4 +1,4 @@
-"""The use case `evaluate`: stores and metrics to a report."""
+"""The use case `evaluate`: compute a report from stores and metrics."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def evaluate(
 def _check_states(
     states: str | Path | None, inputs: Sequence[Any], families: Mapping[str, Any]
 ) -> None:
-    """Raise `UsageError` where the states would be written over, or into, what is read."""
+    """Raise `UsageError` if the states would overwrite an input."""
     if states is None:
         return
     from uqeval.stores.overlap import paths_in, refuse_overlap
@@ -135,13 +135,16 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
 
 
 def cut_options(**given: Any) -> CutOptions | None:
-    """Return these options, or None if they ask for nothing. Raises `UsageError`."""
+    """Return these options; None if they request neither intervals nor slices.
+
+    Raises `UsageError`.
+    """
     options = CutOptions(**given)
     return options if options.wanted else None
 
 
 def _with_slices(report: Report, states: str | Path, options: CutOptions) -> Report:
-    """The report with what is read off the states that it leaves."""
+    """Return the report with intervals and slices from its states."""
     from uqeval.statistics.scoring import Scoring
     from uqeval.statistics.slices_and_intervals import with_slices_and_intervals
     from uqeval.stores.states import SavedStates

@@ -1,4 +1,4 @@
-"""Counting from saved states in place of data."""
+"""Read counts from saved states instead of data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def saved_result(merged_states: MergedStates, tally: Tally) -> TallyResult | Non
 def left_out(
     merged_states: MergedStates, key: str, evaluation: Evaluation[Any], tally: Tally
 ) -> set[int]:
-    """Return the items whose states of a tally are in none of the scores under a key."""
+    """Return the items whose states of a tally no score under a key includes."""
     over = evaluation.over_items()
     if over.leaves_out is None or tally not in over.kept_only:
         return set()
@@ -31,7 +31,7 @@ def left_out(
 
 
 def sum_states(tally: Tally, states: MergedStates, excluded: Collection[int] = ()) -> TallyResult:
-    """Return the states of a tally, added up in the order of items, `excluded` some.
+    """Return the sum of the states of a tally in the order of items, without `excluded`.
 
     Raises `StoreError`.
     """

@@ -1,4 +1,4 @@
-"""The use case `inspect`: what is in a store, whether it is sound, what it would cost."""
+"""The use case `inspect`: check a store and estimate the cost of evaluating it."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from uqeval.maps.contract import MapSource
     from uqeval.stores.array import Store, StoredArray
 
-#: Items whose values are looked at unless all are asked for: spread over the store.
+#: Number of items whose values are checked by default, spread over the store.
 _SAMPLE = 3
 
 
@@ -40,7 +40,7 @@ class ArrayFacts:
 
 @dataclass
 class Inspection:
-    """What `inspect` found. `problems` is empty for a sound store."""
+    """Result of `inspect`. `problems` is empty for a valid store."""
 
     path: str
     arrays: list[ArrayFacts]
@@ -63,10 +63,10 @@ def inspect(
     progress: Progress | None = None,
     **options: Any,
 ) -> Inspection:
-    """Look at a store: its arrays and chunks, the values of a few items (`full`: of all), the cost.
+    """Check a store: arrays, chunks, the values of a few items (`full`: of all), and the cost.
 
-    A store that cannot be opened raises `UqevalError`; what is wrong inside one that can is listed
-    under `problems`. Options are those of `InputOptions`.
+    Raises `UqevalError` for a store that cannot be opened; `problems` lists errors inside others.
+    Options: those of `InputOptions`.
     """
     from uqeval.stores.store import open_store
 
@@ -91,7 +91,7 @@ def inspect(
     if converted is not None:
         found.facts |= converted
     found.facts["ground truth"] = "yes" if _truth(source) else "none given"
-    # Missing chunks are told above; reading them as fill would only say so again, less clearly.
+    # The message about missing chunks is enough; errors in their fill values would repeat it.
     if not found.problems:
         _values(found, inputs, full, memory, RunOptions(workers).threads(), progress or Silent())
     return found
@@ -104,7 +104,7 @@ def _truth(source: MapSource) -> bool:
 
 
 def _readable(source: MapSource) -> list[str]:
-    """Maps that make the source look at all its values."""
+    """Return maps that require reading all values of the source."""
     truth = ["label"] if _truth(source) else []
     if not isinstance(source, Source):
         return ["mean", "sigma", *truth]
@@ -115,7 +115,7 @@ def _readable(source: MapSource) -> list[str]:
 
 
 def _inspect_store(store: Store, fill: bool) -> Inspection:
-    """What metadata say; missing chunks are a problem unless they stand for the fill value."""
+    """Return what the metadata contain; missing chunks are problems unless filling is allowed."""
     arrays = []
     warnings = list(store.warnings)
     problems = []
@@ -179,7 +179,7 @@ def _inspect_store(store: Store, fill: bool) -> Inspection:
 def _values(
     found: Inspection, inputs: Inputs, full: bool, memory: int, workers: int, progress: Progress
 ) -> None:
-    """Read some items with every check on, and tell from that what all would cost."""
+    """Read some items with all checks; estimate from that the cost of all."""
     source = inputs.source
     source.want(_readable(source))
     batches = source.batches()
@@ -216,7 +216,7 @@ def _values(
             progress.advance(0, len(batch))
     finally:
         progress.end()
-    # The first batch compiles the kernels, which is no part of what reading costs.
+    # The first batch compiles the kernels, so its time does not count.
     seconds = time.perf_counter() - began
     found.values = {"items_checked": checked, "pixels": pixels}
     if source.kind == "classes":

@@ -134,7 +134,7 @@ def states_of(paths: Sequence[str | Path]) -> list[SavedStates]:
 
 
 def _recorded(file: SavedStates) -> dict[str, Any]:
-    """What one run found."""
+    """Return the records of one run."""
     index = file.index
     return {
         "results": index["results"],

@@ -1,4 +1,4 @@
-"""Temporal consistency online: frame by frame, causal, in constant memory."""
+"""Temporal consistency frame by frame, from past frames only, in constant memory."""
 
 from __future__ import annotations
 
@@ -24,18 +24,19 @@ if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
     from uqeval.tallies._contract import State
 
-#: A scene cut is told against the median photometric error of so many pairs before it.
+#: Number of earlier pairs whose median photometric error detects a scene cut.
 _MEMORY = 50
 
 
 @dataclass(frozen=True)
 class Observation:
-    """One frame against the frame before it; the fields are those of an item of `uqeval tc`.
+    """Comparison of a frame with the previous one, with the fields of an item of `uqeval tc`.
 
-    Fractions in [0, 1]; photometric errors `mse_…` in grey² of [0, 1]. None where undefined:
-    `reason` says why `tc` is. `tc_visible` leaves occluded pixels out, where they are asked for.
-    `cut`: the two frames look like different scenes, and TC says nothing of the model. `alarm`: TC
-    is below the limit, None without a limit or a TC. `latency_ms`: how long the update took.
+    Fractions are in [0, 1]; photometric errors `mse_…` are in grey² of [0, 1]. None if undefined;
+    `reason` explains an undefined `tc`. `tc_visible` leaves out occluded pixels, if requested.
+    `cut`: the frames look like different scenes, so TC does not describe the model. `alarm`:
+    whether TC is below the limit; None without a limit or a TC. `latency_ms`: duration of the
+    update.
     """
 
     name: str
@@ -104,23 +105,23 @@ class TemporalObserver:
         self.reset()
 
     def reset(self, reason: str = "it is the first frame of its sequence") -> None:
-        """Forget the frame before and the sequence: the next frame is compared with none.
+        """Forget the previous frame and the sequence, so that the next frame has no TC.
 
-        `reason` is what its observation says.
+        `reason`: the reason in its observation.
         """
         self._before: Maps | None = None
         self._why = reason
         self._errors: deque[float] = deque(maxlen=_MEMORY)
 
     def update(self, frame: Any, prediction: Any, *, name: str | None = None) -> Observation:
-        """Compare a frame with the one before. Both arrays may be used anew afterwards.
+        """Compare a frame with the previous one. The caller may reuse both arrays afterwards.
 
         `frame`: uint8 [y, x, 3], red, green and blue; `prediction`: integer class ids [y, x];
-        `name`: what the observation and messages call it (default: its number).
+        `name`: its name in the observation and messages (default: its number).
 
-        Raises `DataError` naming the frame for arrays of other forms, ids that are neither class
-        nor void, and a size that changes without a `reset`. The observer can still be used; the
-        frame after a refused one is compared with none.
+        Raises `DataError` with the frame's name for arrays of another form, for ids that are
+        neither class nor void, and for a size that changes without a `reset`. The observer stays
+        usable; the next frame has no TC.
         """
         began = time.perf_counter()
         name = str(self._frames) if name is None else name
@@ -156,7 +157,7 @@ class TemporalObserver:
         )
 
     def _warm(self) -> None:
-        """Compile, so that the first frames are not late."""
+        """Compile the kernels, so that the first frames are not slow."""
         import numpy as np
 
         from uqeval.maps.labels import label_map
@@ -171,7 +172,7 @@ class TemporalObserver:
         return statistics.median(self._errors) if self._errors else 0.0
 
     def _taken(self, frame: Any, prediction: Any, name: str) -> Maps:
-        """The maps of one frame, checked, in memory of their own."""
+        """Return checked copies of the maps of one frame."""
         import numpy as np
 
         from uqeval.maps.flow import grey
@@ -203,7 +204,7 @@ class TemporalObserver:
         return {"grey": grey(np.ascontiguousarray(frame)), "ids": ids}
 
     def _compared(self, current_maps: Maps) -> dict[str, Any] | None:
-        """The scores of a frame against the one before; None where there is none."""
+        """Return the scores of a frame against the previous one; None for the first."""
         before = self._before
         if before is None:
             return None

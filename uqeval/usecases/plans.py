@@ -1,4 +1,4 @@
-"""What is asked of a run: options of its inputs, families of metrics, and their evaluations."""
+"""Options of inputs, metric families and evaluations of a run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def input_options(options_given: Mapping[str, Any]) -> InputOptions:
-    """Return options of inputs by name. Raises `UsageError` for a name that is none."""
+    """Return options of inputs by name. Raises `UsageError` for an unknown name."""
     options: InputOptions
     (options,) = make_settings(options_given, InputOptions)
     return options
@@ -28,14 +28,14 @@ def input_options(options_given: Mapping[str, Any]) -> InputOptions:
 def families_of(
     metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None],
 ) -> dict[str, Mapping[str, Any]]:
-    """Families and their options, however they were given."""
+    """Return families and their options from any accepted form."""
     if isinstance(metrics, Mapping):
         return {name: options or {} for name, options in metrics.items()}
     return {name: {} for name in ([metrics] if isinstance(metrics, str) else metrics)}
 
 
 def wants_tracks(families: Mapping[str, Mapping[str, Any]]) -> bool:
-    """Whether a metric follows tracks through whole sequences."""
+    """Return whether a metric follows tracks through whole sequences."""
     tracks = families.get("tc", {}).get("tracks", False)
     return any(tracks) if isinstance(tracks, list | tuple) else bool(tracks)
 
@@ -43,10 +43,10 @@ def wants_tracks(families: Mapping[str, Mapping[str, Any]]) -> bool:
 def everything(
     inputs: Inputs, uncertainty: Sequence[str] = ()
 ) -> tuple[dict[str, Mapping[str, Any]], list[str]]:
-    """Return all families that apply to opened inputs, and warnings of those that lack something.
+    """Return all families that apply to opened inputs, and warnings about the others.
 
-    `uncertainty`: what families that have this option are evaluated with, in place of their
-    default. Raises `UqevalError` where no family applies, or none of those that have the option.
+    `uncertainty`: replaces the default of families with this option. Raises `UqevalError` if no
+    family applies, or none has the option.
     """
     from uqeval.config.options import settings_of
     from uqeval.metrics import FAMILIES
@@ -81,9 +81,9 @@ def everything(
 def without_sigma(
     inputs: Inputs, families: Mapping[str, Mapping[str, Any]], error: NegativeSigma
 ) -> tuple[dict[str, Mapping[str, Any]], Inputs]:
-    """Return the families without those that take the negative map for σ, and inputs that warn.
+    """Return the families that do not use the negative map as σ, and inputs with a warning.
 
-    Raises the `error` again where no family does, or no other is left.
+    Raises the `error` again if all families use it.
     """
     info = inputs.info()
     required = {sigma_of(error.map), lambda_of(error.map)}
@@ -107,7 +107,7 @@ def without_sigma(
 
 
 def check_family(inputs: Inputs, name: str, options: Mapping[str, Any]) -> None:
-    """Raise `UqevalError` where opened inputs are of another kind, or lack what a family reads."""
+    """Raise `UqevalError` if opened inputs lack the kind of data or the maps of a family."""
     info = inputs.info()
     (family,) = known_families({name: options}, info)
     for settings in family.settings(options, info).values():
@@ -115,9 +115,9 @@ def check_family(inputs: Inputs, name: str, options: Mapping[str, Any]) -> None:
 
 
 def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Family]:
-    """The families of these names.
+    """Return the families of these names.
 
-    Raises `UsageError` for a name that is none, for none, and for other data than these.
+    Raises `UsageError` for an unknown name, for no name, and for another kind of data.
     """
     from uqeval.metrics import FAMILIES
 
@@ -131,7 +131,7 @@ def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Famil
         check_numbers(options)
     for family in families_known:
         if info.kind not in family.kinds:
-            # The segmentation scores have no command of their own: they stand beside the others.
+            # The segmentation scores have no command; they accompany the other metrics.
             fit = [n for n in FAMILIES if info.kind in FAMILIES[n].kinds and n != "segmentation"]
             raise UsageError(
                 f"{info.where} holds {info.kind} data; {family.name} evaluates "
@@ -151,7 +151,7 @@ def evaluations_of(
     known_families(families, info)
     options_by_family = dict(families)
     if info.kind == "classes" and not info.reference:
-        # The segmentation scores stand beside everything that has labels: they cost nothing.
+        # The segmentation scores accompany all metrics with labels, because they cost nothing.
         options_by_family = {"segmentation": {}, **options_by_family}
     evaluations: dict[str, Evaluation[Any]] = {}
     for family in known_families(options_by_family, info):

@@ -1,4 +1,4 @@
-"""The use case `reduce`: sample stacks to a maps store, which the metrics take in their place."""
+"""The use case `reduce`: convert sample stacks to a maps store, which most metrics accept."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from uqeval.stores.bfloat16 import SOURCE, is_coarse
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
 
-#: What a map is called in a store.
+#: Names of the maps in a store.
 _STORED = {"prediction": "predictions", "label": "labels"}
 
 
 def default_maps(source: Source, mean_probs: bool = True) -> tuple[str, ...]:
-    """All maps that are defined for the number of samples, and with labels those of labels."""
+    """Return all maps defined for the number of samples, and with labels also those of labels."""
     names = [n for n in COMPUTED if source.samples != 1 or n not in OF_SEVERAL_SAMPLES]
     if not mean_probs:
         names.remove("mean_probs")
@@ -41,11 +41,11 @@ def reduce(
     overwrite: bool = False,
     options: RunOptions | None = None,
 ) -> Path:
-    """Write the maps of all items to a Zarr store at `destination`; returns its path.
+    """Write the maps of all items to a Zarr store at `destination`; return its path.
 
-    `maps`: uncertainties to keep (default: all that are defined). Arrays are `mean_probs`
-    [item, class, y, x] and [item, y, x], float32; `predictions` and `labels` uint8 (uint16 from 256
-    classes on). It is written beside and then renamed. Raises `UqevalError`.
+    `maps`: uncertainties to write (default: all that are defined). Arrays: `mean_probs` [item,
+    class, y, x] and maps [item, y, x], float32; `predictions` and `labels`, uint8 (uint16 from 256
+    classes on). Writes to a temporary name and renames at the end. Raises `UqevalError`.
     """
     from uqeval.engine.passes import Resources, in_order, workers_within
     from uqeval.stores import zarr_writer as zw

@@ -1,4 +1,4 @@
-"""The report of a run, joined from the sections of its evaluations."""
+"""Make the report of a run from the sections of its evaluations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, Any]:
-    """What sections say, as the keys of a report that hold it."""
+    """Return the contents of sections under the keys of a report."""
     from uqeval.metrics._evaluation import put_part
 
     results: dict[str, Any] = {}
@@ -55,7 +55,7 @@ def collect(sections: Mapping[str, Section], names: Sequence[str]) -> dict[str, 
 
 
 def now() -> str:
-    """The time in UTC, ISO 8601, to the second."""
+    """Return the time in UTC, ISO 8601, to the second."""
     return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
@@ -66,7 +66,7 @@ def report_of(
     seconds: float,
     states: str | None = None,
 ) -> Report:
-    """A report of `record` (results, items, settings, …), with what the run itself has to say."""
+    """Return a report of `record` (results, items, settings, …) with the facts of the run."""
     from uqeval.metrics import FAMILIES
 
     warnings = list(dict.fromkeys([*inputs.warnings, *record.get("warnings", [])]))
@@ -110,7 +110,7 @@ def report_of(
 
 
 def _fitted_alone(settings: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The variants whose threshold, or whose curve's ends, are no given numbers."""
+    """Return the variants whose threshold, or ends of the curve, are not given numbers."""
     from uqeval.metrics.thresholds import Rule
 
     return [

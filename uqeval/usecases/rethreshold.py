@@ -1,7 +1,7 @@
-"""Scores at another threshold than that of a run, computed from its saved states.
+"""Compute scores at another threshold from the saved states of a run.
 
-A PAvPU's states hold the counts at each threshold of its curve. Results, items, intervals and
-slices at one of these are those that a run with it gives, to the bit; others are refused.
+A PAvPU's states contain the counts at each threshold of its curve. At one of these, results, items,
+intervals and slices equal those of a run with it, to the bit. Others are errors.
 """
 
 from __future__ import annotations
@@ -21,11 +21,10 @@ if TYPE_CHECKING:
 def rethreshold(
     merged_states: MergedStates, record: Mapping[str, Any], rule: str
 ) -> dict[str, Any]:
-    """What a report says (`results`, `items`, `settings`, …) with another threshold; the index of
-    the states is changed alike.
+    """Change a report's record (`results`, `items`, `settings`, …) to another threshold.
 
-    Variants that are called by a threshold of their own keep it. Raises `UsageError` where there is
-    no other, and for a threshold that the states do not hold.
+    Changes the index of the states too. Variants named after their own threshold keep it. Raises
+    `UsageError` if there is no other variant, and for a threshold that the states do not contain.
     """
     from uqeval.metrics import FAMILIES
     from uqeval.metrics._driver import replay
@@ -98,13 +97,13 @@ def _threshold_text(threshold: float | None) -> str:
 
 
 def _of_its_own(key: str) -> bool:
-    """Whether a variant is called by a threshold of uncertainty (not by one of accuracy)."""
+    """Return whether a variant's name contains a threshold of uncertainty."""
     variant = Key.parse(key).variant or ""
     return any(setting.startswith("threshold=") for setting in variant.split(","))
 
 
 def _settings(before: Mapping[str, Any], rule: str, other: bool) -> dict[str, Any]:
-    """Settings with another threshold, which say from what they were cut again; or as they were."""
+    """Return settings with another threshold and its source, or unchanged settings."""
     first = before.get("recut_from", before["threshold"])
     plain = {name: value for name, value in before.items() if name != "recut_from"}
     if not other:
@@ -120,7 +119,7 @@ def _scores(merged_states: MergedStates, evaluation: Evaluation[Any]) -> dict[st
 def _put_items(
     merged_states: MergedStates, evaluation: Evaluation[Any], key: str, items: list[dict[str, Any]]
 ) -> None:
-    """Put the scores of each item in place of those that it has."""
+    """Replace the scores of each item."""
     from uqeval.statistics.checked_states import checked_states
 
     (tally,) = evaluation.tallies()

@@ -1,6 +1,6 @@
-"""What a run leaves beside its report: the states of its items, and what using them again takes.
+"""Save the states of a run's items, and find the states that a later run can reuse.
 
-A later run at the same place does not read again the items that have the same stamp.
+A later run at the same path does not read items with the same stamp again.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from uqeval.stores.states_writer import StatesWriter
     from uqeval.stores.watch import Watched
 
-#: What a run was told of its data that the states of an item depend on.
+#: Input options that the states of an item depend on.
 _OPTIONS = (
     "kind", "axes", "label_map", "sum_tolerance", "nan_samples", "missing_chunks", "resize",
     "invalid",
 )  # fmt: skip
 
-#: Stamps wait until the disk has written what is new; several at once share that.
+#: Computing stamps waits until the disk has written new files; several stamps share one wait.
 _SYNCS = 8
 
 
@@ -41,8 +41,10 @@ def states_of_run(
     resume: bool,
     stamps: list[str | None],
 ) -> StatesWriter:
-    """Where the states of a run go; and those that an interrupted run of the same has left there
-    (with `resume`), or an earlier one that is done."""
+    """Return the file for a run's states, and the reusable states at its path.
+
+    Reuses the states of a finished earlier run, and with `resume` those of an interrupted one.
+    """
     from uqeval.stores.earlier_states import EarlierStates
     from uqeval.stores.states_writer import StatesWriter
 
@@ -58,7 +60,7 @@ def states_of_run(
 
 
 def map_cache_of(inputs: Inputs, stamps: list[str | None]) -> MapCache | None:
-    """Where the maps of a run are kept for others, if anywhere."""
+    """Return the cache of maps for later runs, if requested."""
     from uqeval.maps.names import form_of
     from uqeval.stores.map_cache import MapCache
 
@@ -74,8 +76,11 @@ def map_cache_of(inputs: Inputs, stamps: list[str | None]) -> MapCache | None:
 
 
 def stamps_of(inputs: Inputs) -> list[str | None]:
-    """Of each item, what changes when its states may: all that they depend on beside the parameters
-    and versions of the tallies. None where what the item is read from does not tell."""
+    """Return a stamp per item, which changes when its states may change.
+
+    It covers all that states depend on, except the parameters and versions of tallies. None if
+    changes of the item's files cannot be detected.
+    """
     import numpy as np
 
     from uqeval.maps import VERSION
@@ -102,7 +107,7 @@ def stamps_of(inputs: Inputs) -> list[str | None]:
 
 
 def _exponential() -> str:
-    """A digest of what exp is here: NumPy's last bit depends on the processor."""
+    """Return a digest of NumPy's exp, whose last bit depends on the processor."""
     import numpy as np
 
     values = np.linspace(-20, 0, 4099)
@@ -113,7 +118,7 @@ def _exponential() -> str:
 def states_index(
     report: Report, info: DatasetInfo, fitted: Mapping[str, Any], fingerprint: str
 ) -> dict[str, Any]:
-    """What a states file says beside the states: all that scoring them again takes."""
+    """Return the index of a states file: all that scoring the states again requires."""
     info_record = dataclasses.asdict(dataclasses.replace(info, video=None))
     if info.video is not None:
         video = dataclasses.replace(info.video, flow_record=lambda method: {})

@@ -1,4 +1,4 @@
-"""Frames and images worth labelling next: the worst first, without their neighbours."""
+"""Select the frames or images to label next: the worst first, without their neighbours."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from uqeval.keys import family_of
 from uqeval.report.schema import Report
 from uqeval.stores.sequences import split_name
 
-#: Scores of items alone that are worse the higher they are; those of `Report.metrics` say so.
+#: Scores that only items have and that are worse if higher; `Report.metrics` has the others.
 _LOWER = frozenset({"changed"})
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """An item, where it lies (in frames of its sequence), its score and why it is here."""
+    """An item, its position (in frames of its sequence), its score and the reason."""
 
     name: str
     sequence: str
@@ -29,7 +29,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Selection:
-    """What was chosen, worst first, and how many were left out for which reason."""
+    """Selected items, worst first, and the number of items left out for each reason."""
 
     field: str
     chosen: list[Candidate]
@@ -102,7 +102,7 @@ def select(
 def _refuse_of_video(
     report: Report, field: str, key: str, gap: int, most: int | None, coverage: float, cuts: bool
 ) -> None:
-    """Raise `UsageError` for options of a video's pairs where the field is not one of theirs."""
+    """Raise `UsageError` for options of videos if the field does not belong to one."""
     if "sequences" in report.results[key]:
         return
     changed = {
@@ -156,7 +156,7 @@ def _unfit(record: dict[str, Any], name: str, min_coverage: float, keep_cuts: bo
 
 
 def _reason(report: Report, key: str, name: str, record: dict[str, Any]) -> str:
-    """What makes the item bad, in words: the classes that fell most, for a pair of frames."""
+    """Return in words why the item is bad: for a pair of frames, the classes that fell most."""
     ious = record.get("iou")
     if not ious:
         return f"{name} {record[name]:.4f}"
@@ -174,7 +174,7 @@ def _reason(report: Report, key: str, name: str, record: dict[str, Any]) -> str:
 
 
 def _plain(field: str) -> str:
-    """The address of a field in the report's metrics: without its variant."""
+    """Return the address of a field in the report's metrics, without its variant."""
     key, _, name = field.rpartition(".")
     return f"{family_of(key)}.{name}"
 
