@@ -407,7 +407,7 @@ def test_what_cannot_be(folder: Path) -> None:
         (["-o", "file/below"], "file/below: cannot be made a folder: Not a directory."),
         (["-o", "preds.zarr"], "preds.zarr is an input; give another folder with -o DIR."),
         (["--ignore-index", "0"], "--ignore-index has no effect with a file"),
-        (["uqeval.yaml", "preds.zarr"], "give it alone"),
+        (["uqeval.yaml", "preds.zarr"], "give only the file"),
         (["preds.zarr", "labels", "--store", "city"], "--store is for the stores of a file"),
         (["labels"], "labels holds labels; give the predictions before them."),
         (["nowhere.yaml"], "nowhere.yaml: cannot be read"),
@@ -492,7 +492,7 @@ def test_a_divergence_takes_the_file(folder: Path) -> None:
 
     lacks = run_uqeval("divergence", "--store", "plain", cwd=folder)
     refused(lacks, "uqeval.yaml:1: stores.plain: has no reference; add one, or give PREDS REFER")
-    refused(run_uqeval("divergence", "preds.zarr", cwd=folder), "no REFERENCE given beside preds")
+    refused(run_uqeval("divergence", "preds.zarr", cwd=folder), "no REFERENCE given with preds")
     # Where none asks for it, the only store that has a reference.
     write(folder, f"stores: {{{city}, plain: {{predictions: preds.zarr}}}}\n")
     run_well("divergence", cwd=folder)

@@ -323,4 +323,4 @@ def test_a_file_says_where(tmp_path: Path) -> None:
         assert report["timing"]["items_reused"] == known
     assert files(tmp_path / "cache")
     done = run_well("pavpu", cwd=tmp_path)
-    assert "not read again" in " ".join(done.stderr.split())
+    assert "4 of 4 items unchanged" in " ".join(done.stderr.split())
