@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
@@ -50,46 +50,15 @@ def reduce(
     from uqeval.engine.passes import Resources, in_order, workers_within
     from uqeval.stores import zarr_writer as zw
     from uqeval.stores.new_store import NewStore
-    from uqeval.stores.overlap import refuse_overlap
 
     options = options or RunOptions()
     source = with_samples(inputs.source, "reduce")
-    target = resolved(destination)
-    if "://" in str(destination):
-        raise OutputError(
-            f"{cut(destination)}: stores are written to local folders; copy it there."
-        )
-    if not target.parent.is_dir():
-        raise OutputError(
-            f"{cut(destination)}: the folder {target.parent} does not exist; make it."
-        )
-    zw.check_replaceable(target)
-    read_stores = [*inputs.record["predictions"], *filter(None, [inputs.record["labels"]])]
-    read_paths = [*(store["path"] for store in read_stores), inputs.options.get("names")]
-    refuse_overlap([destination], read_paths, "give the maps another path")
-    if zw.is_taken(target) and not overwrite:
-        raise OutputError(
-            f"{cut(destination)}: is there already; give --overwrite or another path."
-        )
-    map_names = default_maps(source, mean_probs)
-    if maps is not None:
-        unknown = [name for name in maps if name not in UNCERTAINTIES]
-        if unknown:
-            raise UsageError(f"--maps {unknown[0]}; expected some of {', '.join(UNCERTAINTIES)}.")
-        map_names = tuple(n for n in map_names if n not in UNCERTAINTIES or n in maps) + tuple(
-            n for n in maps if n not in map_names
-        )
+    target = _checked_destination(destination, inputs, overwrite)
+    map_names = _wanted_maps(source, maps, mean_probs)
     source.want(map_names)
     workers = workers_within(source, Resources(options.threads(), options.memory))
 
-    stack = getattr(source, "stack", None)
-    coarse = SOURCE if stack is not None and any(map(is_coarse, stack.arrays)) else None
-    attributes = zw.group_attributes("maps", samples=source.samples, classes=source.classes)
-    attributes |= {
-        "class_names": list(inputs.class_names),
-        "ignore_index": void_of(source.classes),
-        "reduced_from": inputs.fingerprint,
-    }
+    origin = _mean_probs_origin(source)
     sizes = {source.size(item) for item in range(source.items)}
     new = hidden_path(target)
 
@@ -107,12 +76,12 @@ def reduce(
     with locked(target):
         options.progress.begin("reduce", source.items)
         try:
-            store.create(attributes)
+            store.create(_attributes(inputs, source))
             for batch, reduced in in_order(source.batches(), work, workers):
                 for item, values in zip(batch, reduced, strict=True):
                     for name in map_names:
-                        source_dtype = coarse if name == "mean_probs" else None
-                        store.put(item, _STORED.get(name, name), values[name], source_dtype)
+                        attributes = origin if name == "mean_probs" else None
+                        store.put(item, _STORED.get(name, name), values[name], attributes)
             inputs.watch.check_all()
             shutil.rmtree(new / zw.HIDDEN, ignore_errors=True)
             zw.mark_complete(new)
@@ -121,3 +90,57 @@ def reduce(
             options.progress.end()
             zw.discard(new)
     return target
+
+
+def _checked_destination(destination: str | Path, inputs: Inputs, overwrite: bool) -> Path:
+    """Return the absolute path of the new store. Raises `OutputError` if it cannot be written."""
+    from uqeval.stores import zarr_writer as zw
+    from uqeval.stores.overlap import refuse_overlap
+
+    target = resolved(destination)
+    if "://" in str(destination):
+        raise OutputError(
+            f"{cut(destination)}: stores are written to local folders; copy it there."
+        )
+    if not target.parent.is_dir():
+        raise OutputError(
+            f"{cut(destination)}: the folder {target.parent} does not exist; make it."
+        )
+    zw.check_replaceable(target)
+    read_stores = [*inputs.record["predictions"], *filter(None, [inputs.record["labels"]])]
+    read_paths = [*(store["path"] for store in read_stores), inputs.options.get("names")]
+    refuse_overlap([destination], read_paths, "give the maps another path")
+    if zw.is_taken(target) and not overwrite:
+        raise OutputError(
+            f"{cut(destination)}: is there already; give --overwrite or another path."
+        )
+    return target
+
+
+def _wanted_maps(source: Source, maps: Sequence[str] | None, mean_probs: bool) -> tuple[str, ...]:
+    """Return the maps to write. Raises `UsageError` for unknown names."""
+    names = default_maps(source, mean_probs)
+    if maps is None:
+        return names
+    unknown = [name for name in maps if name not in UNCERTAINTIES]
+    if unknown:
+        raise UsageError(f"--maps {unknown[0]}; expected some of {', '.join(UNCERTAINTIES)}.")
+    retained = [n for n in names if n not in UNCERTAINTIES or n in maps]
+    return (*retained, *(n for n in maps if n not in names))
+
+
+def _mean_probs_origin(source: Source) -> Mapping[str, str] | None:
+    """Return the attributes of `mean_probs` if its samples are coarser than float32, else None."""
+    stack = getattr(source, "stack", None)
+    return SOURCE if stack is not None and any(map(is_coarse, stack.arrays)) else None
+
+
+def _attributes(inputs: Inputs, source: Source) -> dict[str, Any]:
+    """Return the attributes of the new store."""
+    from uqeval.stores import zarr_writer as zw
+
+    return zw.group_attributes("maps", samples=source.samples, classes=source.classes) | {
+        "class_names": list(inputs.class_names),
+        "ignore_index": void_of(source.classes),
+        "reduced_from": inputs.fingerprint,
+    }
