@@ -35,8 +35,8 @@ from small_stores import labels
         ("--uncertainty label", ["--uncertainty label is no uncertainty"]),
         ("--uncertainty mean_probs", ["--uncertainty mean_probs is no uncertainty"]),
         ("--threshold mean --threshold-from x.json", ["exclude each other"]),
-        ("--threshold=-1", ["--threshold -1 cannot be: entropy", "lies between 0 and"]),
-        ("--threshold 100", ["--threshold 100 cannot be: entropy", "lies between 0 and"]),
+        ("--threshold=-1", ["--threshold -1 is out of range: entropy", "lies between 0 and"]),
+        ("--threshold 100", ["--threshold 100 is out of range: entropy", "lies between 0 and"]),
         ("--memory lots", ["--memory 'lots'; expected a size such as 512MB"]),
         ("--memory -5MB", ["--memory '-5MB'; expected a size"]),
     ],
@@ -49,7 +49,7 @@ def test_options_that_cannot_be(
 
 @pytest.mark.parametrize("rule", ["p101", "range:2", "nan", "foo", ""])
 def test_thresholds_that_cannot_be(tmp_path: Path, complete: Path, rule: str) -> None:
-    says = [f"--threshold {rule!r} cannot be; expected mean, median, pNN (p0 … p100), range:T"]
+    says = [f"--threshold {rule!r} is not valid; expected mean, median, pNN (p0 … p100), range:T"]
     pavpu_refused(tmp_path, complete, f"--threshold={rule}", says=says)
 
 

@@ -430,7 +430,7 @@ def test_variants_have_keys_that_say_what_they_change(scene: Scene) -> None:
         ({"definition": "mine"}, "--definition 'mine'; expected one of paper, ma"),
         ({"log_base": 1}, "--log-base 1; expected e, 2, classes"),
         ({"log_base": "ten"}, "--log-base ten"),
-        ({"threshold": "often"}, "--threshold 'often' cannot be; expected mean, median, pNN"),
+        ({"threshold": "often"}, "--threshold 'often' is not valid; expected mean, median, pNN"),
         ({"threshold": "p101"}, "--threshold 'p101'"),
         ({"threshold": "range:1.01"}, "--threshold 'range:1.01'"),
         ({"threshold": "nan"}, "--threshold 'nan'"),

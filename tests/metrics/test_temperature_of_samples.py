@@ -223,7 +223,7 @@ def test_a_maps_store_has_no_samples(tmp_path: Path) -> None:
     path = scenes.zarr_group(tmp_path / "maps.zarr", arrays)
     with pytest.raises(UsageError, match=r"maps\.zarr is a maps store, whose samples are gone"):
         uqeval.evaluate(path, None, {"calibration": {"temperature_of": "samples"}})
-    with pytest.raises(UsageError, match="--no-temperature leaves out"):
+    with pytest.raises(UsageError, match="leave out --no-temperature"):
         uqeval.evaluate(
             probs, label, {"calibration": {"temperature_of": "samples", "temperature": False}}
         )

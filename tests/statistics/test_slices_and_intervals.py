@@ -32,7 +32,7 @@ def table(tmp_path: Path) -> Path:
         ({"ci": 0.9, "group_by": "a"}, "--group-by names columns of the items' table"),
         (
             {"slices": "t.csv", "group_by": "a"},
-            "--group-by says how intervals are drawn; give --ci",
+            "--group-by needs intervals; give --ci",
         ),
     ],
 )

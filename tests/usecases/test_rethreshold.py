@@ -189,14 +189,14 @@ def test_thresholds_that_are_not_held(folder: Path) -> None:
             uqeval.merge(states, threshold=value)
     with pytest.raises(UsageError, match="fitted on the patches"):
         uqeval.merge(states, threshold="median")
-    with pytest.raises(UsageError, match="cannot be; expected mean, median"):
+    with pytest.raises(UsageError, match="is not valid; expected mean, median"):
         uqeval.merge(states, threshold="often")
 
 
 @pytest.mark.parametrize("scope", ["class", "item"])
 def test_thresholds_of_each(scope: str, folder: Path) -> None:
     evaluated(folder, "s.states.zip", {"threshold_scope": scope})
-    with pytest.raises(UsageError, match=f"those of each {scope}"):
+    with pytest.raises(UsageError, match=f"a threshold for each {scope}"):
         uqeval.merge(folder / "s.states.zip", threshold="range:0.5")
 
 

@@ -196,7 +196,7 @@ def _refuse_strange(results: Mapping[Tally, TallyResult], tallies: Sequence[Tall
         if strange:
             raise DataError(
                 f"{strange} values of the map {name} are negative or above 2: they are no "
-                "probabilities."
+                "probabilities. Check the map."
             )
 
 

@@ -80,11 +80,9 @@ class CalibrationSettings(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.fit_on is not None and not self.temperature:
-            raise UsageError("--fit-on fits the temperature, which --no-temperature leaves out.")
+            raise UsageError("--fit-on needs the temperature; leave out --no-temperature.")
         if self.temperature_of != "mean" and not self.temperature:
-            raise UsageError(
-                "--temperature-of says what is scaled, which --no-temperature leaves out."
-            )
+            raise UsageError("--temperature-of needs the temperature; leave out --no-temperature.")
         if self.edge == "lower" and self.at_one != "last":
             raise UsageError(
                 f"--at-one {self.at_one} goes with --edge upper: where a confidence on an edge "

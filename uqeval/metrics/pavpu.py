@@ -143,9 +143,9 @@ class Pavpu(Evaluation[PavpuSettings]):
         """Return the threshold of the run, or one of its curve."""
         if self.settings.threshold_scope != "set":
             raise UsageError(
-                f"--threshold {rule}: its thresholds are those of each "
-                f"{self.settings.threshold_scope} (--threshold-scope); one for all takes another "
-                "look at the pixels."
+                f"--threshold {rule}: the run fitted a threshold for each "
+                f"{self.settings.threshold_scope} (--threshold-scope). One for all needs the "
+                "pixels: evaluate again."
             )
         threshold_rule, counted_tally = Rule.parse(rule), self._counted_at
         assert counted_tally is not None

@@ -111,7 +111,8 @@ class PavpuSettings(Settings):
         Rule.parse(self.threshold)
         if self.curve_range is not None and self.threshold_scope != "set":
             raise UsageError(
-                f"--curve-range is one range; --threshold-scope {self.threshold_scope} has several."
+                f"--curve-range is one range; --threshold-scope {self.threshold_scope} has "
+                "several. Leave one out."
             )
         self.ends()
 
@@ -227,7 +228,7 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Pavp
     choices = dict(options)
     path = choices.get("threshold_from")
     if path is not None and "threshold" in choices:
-        raise UsageError("--threshold and --threshold-from exclude each other; give one of them.")
+        raise UsageError("--threshold and --threshold-from exclude each other; give one.")
     settings: dict[str, PavpuSettings] = variants("pavpu", PavpuSettings, choices, ("uncertainty",))
     if path is not None:
         from uqeval.report.schema import Report
@@ -245,7 +246,8 @@ def settings_of(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Pavp
         _check_threshold(variant, info)
         if variant.top_k >= info.classes:
             raise UsageError(
-                f"--top-k {variant.top_k} of {info.classes} classes: every pixel would be right."
+                f"--top-k {variant.top_k} of {info.classes} classes: every pixel would be right. "
+                "Give a smaller K."
             )
         if variant.window > 1 and set(info.sizes) == {(1, 1)}:
             raise UsageError(
@@ -276,8 +278,8 @@ def _check_threshold(settings: PavpuSettings, info: DatasetInfo) -> None:
         )
     if not 0 <= rule.value <= most:
         raise UsageError(
-            f"--threshold {settings.threshold} cannot be: {settings.uncertainty} of "
-            f"{info.classes} classes lies between 0 and {most:.6g}."
+            f"--threshold {settings.threshold} is out of range: {settings.uncertainty} of "
+            f"{info.classes} classes lies between 0 and {most:.6g}. Give a value inside."
         )
 
 

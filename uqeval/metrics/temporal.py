@@ -53,8 +53,7 @@ def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, Tempor
     )
     if not video.named and any(variant.absent == "zero" for variant in settings.values()):
         raise UsageError(
-            "--absent zero is a mean over all classes, and nobody says how many there are; give "
-            "--classes."
+            "--absent zero is a mean over all classes, but their number is unknown; give --classes."
         )
     return settings
 

@@ -84,7 +84,7 @@ class TemporalSettings(Settings):
         defaults = {field.name: field.default for field in dataclasses.fields(self)}
         for name in ("track_step", "track_length", "track_everywhere"):
             if not self.tracks and getattr(self, name) != defaults[name]:
-                raise UsageError(f"{option_name(name)} is of --tracks; give that too.")
+                raise UsageError(f"{option_name(name)} needs --tracks; give that too.")
 
     @property
     def method(self) -> FlowMethod:

@@ -50,7 +50,7 @@ class Rule:
                     return cls(kind, value)
         value = _number(word)
         if value is None:
-            raise UsageError(f"--threshold {quoted(text)} cannot be; expected {SPELLINGS}.")
+            raise UsageError(f"--threshold {quoted(text)} is not valid; expected {SPELLINGS}.")
         return cls("value", value)
 
 
@@ -106,7 +106,7 @@ def fit(
     pixels = results[moments].total
     overall = _ends(pixels, None)
     if overall is None:
-        raise DataError("nothing is left to evaluate: every label is void.")
+        raise DataError("no pixel can be evaluated: every label is void.")
     ends = [overall]
     if by_category:
         ends = [_ends(pixels, c) or overall for c in range(patches.classes)] + [overall]

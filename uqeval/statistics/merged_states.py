@@ -133,7 +133,7 @@ def _check_stores(first: SavedStates, second: SavedStates) -> None:
     """Raise `UsageError` where two parts are not of the same stores."""
     if part_of(first) and first.index["fingerprint"] != second.index["fingerprint"]:
         raise UsageError(
-            f"{first.path} and {second.path} are parts of other data: their stores differ. "
+            f"{first.path} and {second.path} are parts of different data: their stores differ. "
             "Evaluate all parts on the same stores (a copy keeps its times with `cp -p`)."
         )
 

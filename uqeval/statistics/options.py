@@ -54,7 +54,7 @@ class CutOptions(Settings):
             raise UsageError(f"slice_by={quoted(self.slice_by)}; expected a list of columns.")
         object.__setattr__(self, "slice_by", tuple(self.slice_by))
         if self.interval_method != "auto" and self.ci is None:
-            raise UsageError("--interval-method says how intervals are computed; give --ci LEVEL.")
+            raise UsageError("--interval-method needs intervals; give --ci LEVEL.")
         for name in ("slice_by", "group_by"):
             needs_no_slices = name == "group_by" and self.group_by == CASE
             if getattr(self, name) and self.slices is None and not needs_no_slices:
@@ -64,11 +64,11 @@ class CutOptions(Settings):
                 )
         if self.ci is None and any(getattr(self, n) != default_of(self, n) for n in _OF_DRAWS):
             raise UsageError(
-                "--draws and --seed say how intervals are drawn, and there are none without a "
-                "level; give --ci LEVEL, such as --ci 0.95, or leave them out."
+                "--draws and --seed need intervals; give --ci LEVEL, such as --ci 0.95, or leave "
+                "them out."
             )
         if self.group_by is not None and self.ci is None:
-            raise UsageError("--group-by says how intervals are drawn; give --ci LEVEL.")
+            raise UsageError("--group-by needs intervals; give --ci LEVEL.")
 
     @property
     def wanted(self) -> bool:

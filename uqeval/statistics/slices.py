@@ -33,7 +33,9 @@ def slice_items(table: ItemTable, keys: Sequence[Sequence[str]]) -> dict[str, li
     items_by_slice: dict[str, list[int]] = {}
     for columns in dict.fromkeys(map(tuple, keys)):
         if len(set(columns)) < len(columns):
-            raise UsageError(f"--slice-by {cut(','.join(columns))} names a column twice.")
+            raise UsageError(
+                f"--slice-by {cut(','.join(columns))} names a column twice. Name it once."
+            )
         values = [table.column(column) for column in columns]
         for item, item_values in enumerate(zip(*values, strict=True)):
             items_by_slice.setdefault(slice_key(zip(columns, item_values, strict=True)), []).append(

@@ -45,7 +45,7 @@ def read_table(path: str | Path, names: Sequence[str]) -> ItemTable:
         raise StoreError(
             f"{cut(path)}: {len(absent)} of {len(names)} items have no row: {absent_names}. Its "
             "column `name` holds the names of items as reports list them: add a row for each, "
-            "with nothing in the columns that are not known."
+            "with empty cells for unknown values."
         )
     return ItemTable(
         str(path),
@@ -70,10 +70,10 @@ def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
             if "name" not in columns:
                 raise StoreError(
                     f"{cut(path)}: has the columns {cut(', '.join(columns) or 'none')}; expected "
-                    "`name`, the items' names, and what they are of."
+                    "`name`, the items' names, and columns to slice by."
                 )
             if twice := [c for c, count in Counter(columns).items() if count > 1]:
-                raise StoreError(f"{cut(path)}: has two columns {quoted(twice[0])}.")
+                raise StoreError(f"{cut(path)}: has two columns {quoted(twice[0])}. Rename one.")
             rows: dict[str, dict[str, str]] = {}
             for row in reader:
                 if None in row:
@@ -82,7 +82,9 @@ def _rows(path: str | Path) -> tuple[list[str], dict[str, dict[str, str]]]:
                         "value with a comma needs quotes."
                     )
                 if row["name"] in rows:
-                    raise StoreError(f"{cut(path)}: the item {quoted(row['name'])} has two rows.")
+                    raise StoreError(
+                        f"{cut(path)}: the item {quoted(row['name'])} has two rows. Keep one."
+                    )
                 rows[row["name"]] = row
     except FileNotFoundError as error:
         raise StoreError(
