@@ -272,4 +272,4 @@ def test_a_working_folder_that_is_gone(store: Path, tmp_path: Path) -> None:
         ["sh", "-c", script], capture_output=True, text=True, check=False, env=environment()
     )
     assert done.returncode == 2, done.stderr
-    assert "the working folder is gone" in done.stderr and "Traceback" not in done.stderr
+    assert "the working folder was removed" in done.stderr and "Traceback" not in done.stderr

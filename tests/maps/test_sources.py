@@ -289,7 +289,7 @@ def test_members_that_do_not_fit(tmp_path: Path) -> None:
     for i, other in enumerate((p[:1], p[:, :, :2], p[..., :3])):
         with pytest.raises(StoreError, match="members of one ensemble"):
             read_maps([first, store(tmp_path, other, "f2", name=f"b{i}")])
-    with pytest.raises(StoreError, match="of one kind"):
+    with pytest.raises(StoreError, match="must have the same kind"):
         read_maps([first, zarr_group(tmp_path / "z", {"logits": p})])
 
 
