@@ -215,7 +215,8 @@ def value_of(results: dict[str, Any], metric: Metric) -> tuple[Any, Any]:
     """The value of a metric in the first variant that has it, and whether there are reasons."""
     head, *rest = metric.field.split(".")
     keys = [key for key in results if key.partition("[")[0] == metric.family]
-    record = next(results[key] for key in keys if head in results[key])
+    record = next((results[key] for key in keys if head in results[key]), None)
+    assert record is not None, f"{metric.id} is in no record of {keys}"
     if head == "per_class":
         rows, (name,) = record[head], rest
         return [row[name] for row in rows], all(row.get(f"{name}_reason") for row in rows)
