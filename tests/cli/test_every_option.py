@@ -80,8 +80,8 @@ OF_COMMAND = {
     "gate": {"baseline": "rules with drops or rises", "junit": ANY, "markdown": ANY, "github": ANY,
              "today": "a waiver"},
     "compare": {
-        "replicates": ANY, "name": ANY, "baseline": ANY, "metrics": ANY, "every": "no --metrics",
-        "per_class": "no --metrics", "ci": "intervals", "intervals": ANY, "draws": "intervals",
+        "replicates": ANY, "name": ANY, "against": ANY, "metric": ANY, "every": "no --metric",
+        "per_class": "no --metric", "ci": "intervals", "intervals": ANY, "draws": "intervals",
         "seed": "intervals",
     },
     "report": {

@@ -311,9 +311,8 @@ def build(folder: Path) -> None:
             store, None, metrics, states=folder / f"{name}.states.zip", workers=1, **options
         )
         (folder / f"{name}.json").write_text(report.to_json())
-    judgement = judge(
-        load_reports(folder / "t.json"), load_rules(folder / "gate_t.yaml"), [], _Tallies()
-    )
+    rules = load_rules(folder / "gate_t.yaml")
+    judgement = judge(load_reports(folder / "t.json"), rules, [], _Tallies(rules))
     (folder / "v.json").write_text(to_json(judgement, {"report": "t.json"}))
     with zipfile.ZipFile(folder / "r.states.zip") as archive:
         assert archive.comment

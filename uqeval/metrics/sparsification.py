@@ -224,7 +224,7 @@ def _curves(settings: SparsificationSettings, ranked: RankBins, ideal: RankBins)
     details: dict[str, Any] = {"kept_by_oracle": by_oracle}
     if settings.grid == "every-rank":
         (a, a_bound), (b, b_bound) = map(sc.area_of_every_rank, (ranked, ideal))
-        details |= {"every": (a, b), "bound": a_bound + b_bound}
+        details |= {"every_rank": (a, b), "bound": a_bound + b_bound}
     return settings.curves(retained, model, oracle, **details)
 
 
@@ -247,7 +247,7 @@ def _items(
         state = tally.unpack(data)
         details: dict[str, Any] = {"kept_by_oracle": state["kept_by_oracle"].tolist()}
         if tally.every_rank:
-            details["every"] = tuple(state["areas"].tolist())
+            details["every_rank"] = tuple(state["areas"].tolist())
         sums = (state[name].tolist() for name in ("kept", "errors", "oracle"))
         curves.append(settings.curves(*sums, **details))
     return curves
