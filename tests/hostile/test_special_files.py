@@ -135,8 +135,9 @@ def test_a_store_with_a_file_of_another_kind(tmp_path: Path, kind: str, key: str
 @pytest.mark.parametrize("kind", ["pipe", "device", "socket"])
 def test_a_store_that_is_no_file(tmp_path: Path, kind: str) -> None:
     for ending in (".zip", ".npy", ".npz", ".zarr", ""):
-        with pytest.raises(StoreError):
+        with pytest.raises(StoreError) as caught:
             open_store(special(tmp_path / f"a{ending}", kind), role="predictions")
+        assert KINDS[kind] in str(caught.value), ending
 
 
 def test_a_loop_of_links_is_no_bug(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from uqeval.disk.files import open_descriptor
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import Store
 from uqeval.stores.assembled import Opening
@@ -35,10 +36,16 @@ class Unreadable(Contents):
 
     def store(self, how: Opening) -> Store:
         path = self.path
-        if not Path(path).exists():
+        try:
+            os.close(open_descriptor(path))
+        except FileNotFoundError:
             raise StoreError(
                 f"{cut(path)}: there is nothing here; expected {EXPECTED}. Check the path."
-            )
+            ) from None
+        except OSError as error:  # a device, a loop of links, no permission
+            raise StoreError(
+                f"{cut(path)}: cannot be read: {error.strerror}; expected {EXPECTED}."
+            ) from None
         raise StoreError(
             f"{cut(path)}: is a {cut(Path(path).suffix) or 'plain'} file; expected {EXPECTED}."
             + how_to_convert(path)
