@@ -174,7 +174,7 @@ def test_other_refusals(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="batch of 2 items"):
         writer.add_batch(("a", "b"), STACK)
     writer.add("a", STACK[0])
-    with pytest.raises(DataError, match="item 'b', sample 1: comes alone"):
+    with pytest.raises(DataError, match="item 'b', sample 1: is added alone"):
         writer.add("b", STACK[1, 1], sample=1)
     with pytest.raises(DataError, match="labels of item 'a': 60 pixels have ids outside 0 … 2"):
         writer.add_labels("a", np.full(SIZE, 7))

@@ -218,9 +218,9 @@ class PredictionWriter:
             )
         if step > 1:
             raise DataError(
-                f"{where}, sample {first}: comes alone, but this store was begun with items whose "
-                f"{self.samples} samples came at once, and its chunks hold them all. Give every "
-                "item's samples at once, or begin with single ones."
+                f"{where}, sample {first}: is added alone, but the first items of this store had "
+                f"all their {self.samples} samples at once, and its chunks hold them all. Give "
+                "every item's samples at once, or begin with single ones."
             )
         # A list, so that all samples are written even if one was there already.
         new_samples = [

@@ -93,7 +93,7 @@ def test_labels_in_the_wrong_place(tmp_path: Path, stores: Path, complete: Path)
         ([planes], ["labels holds labels", "give the predictions before them"]),
         ([planes, predictions], ["labels holds labels", "after all predictions"]),
         ([predictions, planes, stores / "labels.zarr"], ["holds labels", "give one"]),
-        ([predictions], ["preds.zarr comes without labels", "a folder of label PNGs"]),
+        ([predictions], ["preds.zarr has no labels", "a folder of label PNGs"]),
     ]
     for number, (paths, says) in enumerate(cases):
         folder = tmp_path / str(number)

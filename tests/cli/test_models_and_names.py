@@ -160,7 +160,7 @@ PLANES = np.ones((2, 4, 4), np.float32)
         ),
         (
             "pavpu", {"softmax": probs(), "gt": np.zeros((N, H, W), np.uint8)},
-            ["s.npz comes without labels: it holds gt, softmax."],
+            ["s.npz has no labels: it holds gt, softmax."],
         ),
         (
             "pavpu", {"x": probs(), "y": np.zeros((N, H, W), np.uint8)},

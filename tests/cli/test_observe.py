@@ -335,7 +335,7 @@ def test_frames_without_numbers(tmp_path: Path) -> None:
     ("arguments", "says"),
     [
         (["nowhere"], "there is nothing here"),
-        (["nowhere", "--follow"], "nothing here to follow"),
+        (["nowhere", "--follow"], "no video here to follow"),
         (["{video}/frames"], "no folder `frames`"),
         (["{video}", "--timeout", "1"], "give --follow too"),
         (["{video}", "--follow", "--poll", "0"], "--poll"),

@@ -105,7 +105,7 @@ def test_members_in_several_stores(tmp_path: Path) -> None:
 def test_what_cannot_be(folder: Path, tmp_path: Path) -> None:
     preds = folder / "preds.zarr"
     bad: list[tuple[list[Any], str]] = [
-        ([preds], "comes without a target"),
+        ([preds], "has no target"),
         ([folder / "target.npy"], "holds targets; give the predictions before them"),
         ([folder / "target.npy", preds], "one store of targets, after all predictions"),
         ([folder / "anonymous.zarr", folder / "kitti"], "gives its 3 items no names"),

@@ -132,7 +132,7 @@ def test_what_applies_to_maps_alone(folder: Path) -> None:
     save(folder / "bare.zarr", {"probs": probs()})
     refused(
         run_uqeval("run", "bare.zarr", cwd=folder),
-        "bare: bare.zarr comes without labels",
+        "bare: bare.zarr has no labels",
         printed=True,
     )
 
@@ -411,9 +411,9 @@ def test_what_cannot_be(folder: Path) -> None:
         (["preds.zarr", "labels", "--store", "city"], "--store is for the stores of a file"),
         (["labels"], "labels holds labels; give the predictions before them."),
         (["nowhere.yaml"], "nowhere.yaml: cannot be read"),
-        (["both.yaml"], "both.yaml:1: stores.a: names labels and a target; give one of them."),
+        (["both.yaml"], "both.yaml:1: stores.a: has both labels and a target; give one of them."),
         (["index.yaml"], "index.yaml:1: stores.index: its report would be written over"),
-        (["none.yaml"], "none.yaml: names no stores; give one under stores:."),
+        (["none.yaml"], "none.yaml: has no stores; give one under stores:."),
         (["--baseline", "out"], "--baseline is for the rules under gate: of a file"),
         (["--workers", "0"], "--workers 0"),
         (["--memory", "much"], "--memory 'much'"),
@@ -581,4 +581,4 @@ def test_the_library(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert both.results["divergence"]["kl"] == 0 and "pavpu" in both.results
     alone = uqeval.evaluate("preds.zarr", None, "all", reference="preds.zarr")
     assert set(alone.results) == {"divergence"}
-    assert any("left out: preds.zarr comes without labels" in text for text in alone.warnings)
+    assert any("left out: preds.zarr has no labels" in text for text in alone.warnings)

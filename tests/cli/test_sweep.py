@@ -107,7 +107,7 @@ def test_what_cannot_be(folder: Path, stores: Path, tmp_path: Path) -> None:
     refused(run_uqeval("sweep", mixture, "--reference", preds), "classes")
     refused(run_uqeval("sweep", mixture, "--clip", "0.1"), "--clip", "divergence")
     refused(run_uqeval("sweep", preds, "--samples", str(T + 1)), f"holds {T} samples")
-    refused(run_uqeval("sweep", preds), "comes without labels")
+    refused(run_uqeval("sweep", preds), "has no labels")
     other = save(tmp_path / "other.zarr", {"mean": np.zeros((2, 12, 16), "f4")})
     refused(run_uqeval("sweep", mixture, "--reference", other), "items")
     refused(run_uqeval("sweep", mixture, "--reference", tmp_path / "none.zarr"), "none.zarr")

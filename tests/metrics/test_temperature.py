@@ -186,7 +186,7 @@ def test_fit_on_some_items(tmp_path: Path) -> None:
     assert found["value"] == temperature(probs[part], label[part])["value"]
     assert found["fitted_on"] == str(names)
     assert found["pixels"] == label[part].size
-    assert not [w for w in report.warnings if "flatter" in w]
+    assert not [w for w in report.warnings if "optimistic" in w]
     held = found["held_out"]
     assert held["items"] == 2
     p, y = naive.flatten(probs[[1, 2], 0], label[[1, 2]])

@@ -168,7 +168,7 @@ def _check_stores(document: Document, config: Config) -> None:
             )
         if store.labels is not None and store.target is not None:
             raise UsageError(
-                f"{document.at(('stores', name))}: names labels and a target; give one of them."
+                f"{document.at(('stores', name))}: has both labels and a target; give one of them."
             )
     for name in config.evaluate:
         if name not in config.stores:

@@ -87,8 +87,8 @@ def refuse_without_effect(options: InputOptions, inputs: Inputs) -> None:
     if messages:
         available = ", ".join(sorted(_arrays(inputs)))
         raise UsageError(
-            f"{'; '.join(messages)}; {inputs.source.where} comes without (it holds {available}). "
-            "It would have no effect: leave it out, or give what it needs."
+            f"{'; '.join(messages)}; {inputs.source.where} does not have that (it holds "
+            f"{available}). It would have no effect: leave it out, or give what it needs."
         )
 
 

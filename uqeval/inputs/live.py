@@ -63,7 +63,7 @@ class Live:
             self._shots = Stream(video)
         else:
             if patience.follow and "://" not in video and not Path(video).exists():
-                raise StoreError(f"{cut(video)}: there is nothing here to follow. Check the path.")
+                raise StoreError(f"{cut(video)}: there is no video here to follow. Check the path.")
             self._shots = Listed(video, predictions is None, options, patience.follow)
         self._predictions = Predictions(video, predictions, options, patience.follow)
 

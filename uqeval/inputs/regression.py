@@ -69,7 +69,7 @@ def open_regression(
     invalid = options.invalid_targets()
     if options.invalid is not None and target_parts is None:
         raise UsageError(
-            f"--invalid is for a target, and {where} comes without one. Give a target after the "
+            f"--invalid is for a target, and {where} has none. Give a target after the "
             "predictions, or leave --invalid out."
         )
     of_array = [invalid_of(a) for a in {id(p.array): p.array for p in target_parts or ()}.values()]

@@ -97,7 +97,7 @@ class RegressionSource:
         needs_no_target = ("label", "mean", "sigma", *self.extra)
         if self.target is None and not set(names) <= set(needs_no_target):
             raise UsageError(
-                f"{self.where} comes without a target; give a store with `target`, a .npy, or a "
+                f"{self.where} has no target; give a store with `target`, a .npy, or a "
                 "folder of 16-bit PNGs, .npy or .pfm files after the predictions."
             )
         for name in names:

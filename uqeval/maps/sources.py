@@ -99,7 +99,7 @@ class Source:
         for name in names:
             if name in OF_LABELS and self.labels is None:
                 raise UsageError(
-                    f"{self.where} comes without labels: it holds {self.held}. Give a folder of "
+                    f"{self.where} has no labels: it holds {self.held}. Give a folder of "
                     "label PNGs, or a store with `labels`, after the predictions, or store an "
                     "array `labels` in it."
                 )

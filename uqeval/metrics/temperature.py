@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from uqeval.tallies._contract import State
 
 _ON_ITSELF = (
-    "the temperature is fitted on the evaluated set itself: the scores after it flatter; "
-    "--fit-on FILE names the items to fit it on."
+    "the temperature is fitted on the evaluated items, so the scaled scores are optimistic; "
+    "--fit-on FILE names other items to fit it on."
 )
 
 

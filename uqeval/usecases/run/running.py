@@ -136,7 +136,7 @@ def _keep(task: Task, report: Report, outcome: Outcome, run_settings: RunSetting
 def _names(config: Config, run_settings: RunSettings, file: str | Path | None) -> list[str]:
     """The stores to evaluate."""
     if not config.stores:
-        raise UsageError(f"{cut(file)}: names no stores; give one under stores:.")
+        raise UsageError(f"{cut(file)}: has no stores; give one under stores:.")
     strange = [name for name in run_settings.stores if name not in config.stores]
     if strange:
         raise UsageError(
