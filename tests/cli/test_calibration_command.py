@@ -106,7 +106,7 @@ def test_what_cannot_be(complete: Path, options: tuple[str, ...], words: str) ->
 
 
 def test_no_labels(stores: Path) -> None:
-    refused(run_uqeval("calibration", stores / "preds.zarr"), "without labels")
+    refused(run_uqeval("calibration", stores / "preds.zarr"), "has no labels")
 
 
 def test_the_samples_are_scaled(complete: Path, tmp_path: Path) -> None:
