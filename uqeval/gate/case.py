@@ -107,7 +107,7 @@ class Case:
         """Return the units of the value; of a class, they are counted from the states."""
         found = units_of(self.named.report, self.found)
         if found.defined is None and self.resampler is not None and self.found.value is not None:
-            with suppress(StoreError):  # without states nobody has counted them
+            with suppress(StoreError):  # the report has no states
                 return self.resampler.units(self.named.path, self.found.address)
         return found
 
@@ -138,7 +138,7 @@ class Case:
         return base
 
     def _measured(self, base: Found | None) -> tuple[Fraction | None, str | None]:
-        """Return what is held against the limit: the value, or how far it fell or rose."""
+        """Return the number to compare with the limit: the value, its drop or its rise."""
         if self.found.value is None:
             return None, self.found.reason
         value = _exact(self.found.value)

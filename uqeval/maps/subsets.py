@@ -172,9 +172,10 @@ class NumberSubsets(RegressionSource):
 def _within(
     item: tuple[Maps, NDArray[Any]], numbers: NDArray[Any] | None, subset: Sequence[int]
 ) -> tuple[Maps, NDArray[Any]]:
-    """Return what is given of an item, void where no sample of a subset is a number but others are.
+    """Return the maps of an item with void pixels where all samples of a subset are NaN.
 
-    `numbers` [sample, y, x] says which are, or that all are.
+    Pixels where all samples of the item are NaN stay as they are. `numbers` [sample, y, x]: which
+    samples are numbers; None if all are.
     """
     if numbers is None:
         return item

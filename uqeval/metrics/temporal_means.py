@@ -102,9 +102,7 @@ def _added(lists: Sequence[Sequence[int]]) -> list[int]:
 def per_class(
     states: Sequence[State], retained: Sequence[bool], info: DatasetInfo
 ) -> list[dict[str, Any]]:
-    """Return IoU and pixels of each class, all pairs together; where nobody names them, of those
-    there.
-    """
+    """Return IoU and pixels of each class over all pairs; unnamed classes only if present."""
     has_names = info.video is not None and info.video.named
     current, warped, intersection = _pooled(states, retained, "counts")
     rows = []

@@ -16,9 +16,7 @@ _MOST = 9
 
 
 def to_annotations(judgement: Judgement) -> list[str]:
-    """Return lines for what is waived, what was not evaluated, what fails, and what is left
-    open.
-    """
+    """Return one line for each rule that is waived, not evaluated, failed or inconclusive."""
     lost = [
         (own.rule, unjudged_title(own), f"not evaluated: {own.why}")
         for own in judgement.not_evaluated

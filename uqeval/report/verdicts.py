@@ -121,9 +121,7 @@ def summary(judgement: Judgement) -> str:
 
 
 def table(judgement: Judgement) -> Table:
-    """Return one row a verdict: first what is waived, then what was not evaluated and what
-    fails.
-    """
+    """Return one row for each verdict: waived rules first, then those not evaluated or failed."""
     rules = [own.rule for own in judgement.verdicts] + [o.rule for o in judgement.not_evaluated]
     ids = any(rule.limits.id for rule in rules)
     waived = [own for own in judgement.verdicts if own.status == "waived"]

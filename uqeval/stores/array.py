@@ -34,9 +34,7 @@ AXES: dict[str, frozenset[str]] = {
 
 
 def canonical_axes(names: Sequence[str | None], where: str) -> tuple[str, ...]:
-    """Return the canonical names of `dimension_names`; raises `StoreError` for a name
-    nobody knows.
-    """
+    """Return the canonical names of `dimension_names`. Raises `StoreError` for an unknown name."""
     axis_of_alias = {alias: axis for axis, aliases in AXES.items() for alias in aliases}
     axes = tuple(axis_of_alias.get((name or "").lower(), "") for name in names)
     if "" in axes or len(set(axes)) != len(axes):

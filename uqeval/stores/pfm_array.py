@@ -25,8 +25,8 @@ _LONGEST = 512
 class PfmArray(FileArray):
     """A grey PFM file of shape [H, W], row 0 at the top; header and size are checked at once.
 
-    A negative scale says little-endian, a positive one big-endian; its size is a unit that nobody
-    applies (Middlebury's own reader does not) and is not applied here. Infinite: unknown.
+    A negative scale means little-endian, a positive one big-endian. Its size is a unit that is not
+    applied, as in Middlebury's own reader. Infinite values are unknown.
     """
 
     axes: tuple[str, ...] = ("y", "x")

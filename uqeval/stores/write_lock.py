@@ -111,10 +111,10 @@ class WriteLock:
         """Join the writers of an unfinished store; gives the parts that are written already.
 
         `shared`: other processes are expected. `resume`: what a dead writer claimed and did not
-        write is free again, and so are written parts that are `damaged`. `restart`: a store that
-        nobody works on is removed. None if there is no store to join (any more). Raises
-        `OutputError` for a store with other settings, and for one that nobody works on, unless told
-        what to do with it.
+        write is free again, and so are written parts that are `damaged`. `restart`: a store
+        without a living writer is removed. Returns None if there is no store to join. Raises
+        `OutputError` for a store with other settings, and for one without a living writer unless
+        `resume` or `restart` is set.
         """
         try:
             with self._exclusively():

@@ -37,7 +37,7 @@ class Pairs:
         assert inputs.video is not None
         self._source: VideoSource = inputs.source  # type: ignore[assignment]
         self._before = inputs.video.before
-        # Where nobody says how many classes there are, those that occur are in the report.
+        # The report has the classes that occur where their number is unknown.
         rows = [
             row
             for key, record in report.results.items() if family_of(key) == "temporal"

@@ -53,8 +53,8 @@ def make_folder(
 
 
 def put_aside(folder: Path, name: str) -> None:
-    """Keep older files of a store where nobody takes them for today's: neither a gate, if the run
-    does not come to its end, nor who looks at the page.
+    """Rename older files of a store, so that neither a gate nor a reader takes them for new ones
+    if the run does not finish.
 
     The states of an older report stay in place, too: the run uses what it can of them.
     """

@@ -44,7 +44,7 @@ class Outcome:
 
 
 class Listener:
-    """Is told of stores as they come; this one tells nobody."""
+    """Receives the results of stores as they finish. This base class ignores them."""
 
     def done(self, name: str, report: Report) -> None:
         """A store has been evaluated, its files written."""

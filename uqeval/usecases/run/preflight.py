@@ -74,7 +74,7 @@ class RunRules:
         self._keep(lambda rule: _unknown_metric(rule, keys, some_failed))
 
     def _without_changes(self, rule: Rule) -> Iterator[Rule]:
-        """Yield what is left of a rule without its limits on changes, which take a baseline."""
+        """Yield the rule without its limits on changes, which need a baseline."""
         changes = [kind for kind, _ in rule.limits.given() if "drop" in kind or "rise" in kind]
         for kind in changes:
             message = f"{kind} needs a baseline; give --baseline REPORT, or --no-gate."
@@ -151,7 +151,7 @@ def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> se
     info = inputs.info()
     options_by_family = dict(families)
     if options_by_family and info.kind == "classes" and not info.reference:
-        options_by_family.setdefault("segmentation", {})  # it stands beside all others
+        options_by_family.setdefault("segmentation", {})  # reported with every other family
     return {
         key
         for name, options in options_by_family.items()

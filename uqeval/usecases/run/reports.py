@@ -43,7 +43,7 @@ def with_sweep(
 
 
 def without_sweep(report: Report, error: BaseException) -> Report:
-    """The report of a store whose sweep was not done, which says so."""
+    """Return the report with a warning that its sweep is missing."""
     reason = str(error) or "it was interrupted."
     return report.model_copy(update={"warnings": [*report.warnings, f"no sweep: {reason}"]})
 

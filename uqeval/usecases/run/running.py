@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from uqeval.settings import Settings
     from uqeval.usecases.run.tasks import Task
 
-#: Where reports go if nobody says.
+#: The default folder of reports.
 FOLDER = "uqeval-report"
 
 
@@ -112,7 +112,7 @@ def run_stores(
 
 
 def _failed(config: Config, outcome: Outcome) -> dict[str, FailedStore]:
-    """Why stores failed, and what was asked of them; of one that has a report, its sweep alone."""
+    """Return each failed store with its reason and metrics; only the sweep if it has a report."""
     from uqeval.gate import FailedStore
 
     failures = {}

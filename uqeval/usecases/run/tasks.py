@@ -1,4 +1,4 @@
-"""The stores of a run, opened and checked against what is asked of them, before any is read."""
+"""Open all stores of a run and check them against their metrics before any is read."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Task:
-    """One store, opened and checked, and what is asked of it."""
+    """One store, opened and checked, with its metrics and options."""
 
     name: str
     store: Store
@@ -40,7 +40,7 @@ class Task:
 
 
 def open_task(config: Config, name: str, run_settings: RunSettings) -> Task:
-    """A store with all that is asked of it, checked without reading data."""
+    """Return a store with its metrics and options, checked without reading data."""
     store = config.stores[name]
     metrics = config.metrics_of(name)
     families: dict[str, Mapping[str, Any]] = dict(metrics or {})
