@@ -12,15 +12,7 @@ from uqeval.metrics import (
     temporal,
 )
 from uqeval.metrics._contract import Metric
-from uqeval.metrics._display import (
-    ClassBars,
-    Column,
-    Display,
-    Panel,
-    Record,
-    RowTable,
-    ScoreTable,
-)
+from uqeval.metrics._display import ClassBars, Column, Display, Panel, Record, RowTable, ScoreTable
 from uqeval.metrics._family import Family
 
 #: The only list: what a run can evaluate, the report's columns, the gate's directions and the

@@ -6,10 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import uqeval.metrics.calibration_columns as calibration_columns
+import uqeval.metrics.calibration_estimators as estimators
+import uqeval.metrics.calibration_gaps as calibration_gaps
+import uqeval.metrics.calibration_scores as cs
 from uqeval.errors import DataError, UsageError
-from uqeval.metrics import calibration_columns, calibration_gaps
-from uqeval.metrics import calibration_estimators as estimators
-from uqeval.metrics import calibration_scores as cs
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, Passes, Run, TallyResult
 from uqeval.metrics._family import Family, variants

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics import calibration_estimators as estimators
+import uqeval.metrics.calibration_estimators as estimators
 from uqeval.metrics._columns import of_rows, over
 from uqeval.metrics.calibration_records import ADAPTIVE, ESTIMATOR
 from uqeval.metrics.calibration_scores import Binned

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics import calibration_estimators as estimators
-from uqeval.metrics import calibration_scores as cs
+import uqeval.metrics.calibration_estimators as estimators
+import uqeval.metrics.calibration_scores as cs
 from uqeval.metrics._contract import set_value
 
 if TYPE_CHECKING:

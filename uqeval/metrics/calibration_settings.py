@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import uqeval.metrics.calibration_estimators as estimators
+import uqeval.metrics.calibration_scores as cs
 from uqeval.errors import UsageError
-from uqeval.metrics import calibration_estimators as estimators
-from uqeval.metrics import calibration_scores as cs
 from uqeval.settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:

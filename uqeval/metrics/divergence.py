@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+import uqeval.metrics._numbers as numbers
 from uqeval.errors import UsageError
-from uqeval.metrics import _numbers as numbers
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._dataset_info import DatasetInfo

@@ -11,7 +11,10 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics import failure_columns, failure_cuts, failure_scores, float16
+import uqeval.metrics.failure_columns as failure_columns
+import uqeval.metrics.failure_cuts as failure_cuts
+import uqeval.metrics.failure_scores as failure_scores
+import uqeval.metrics.float16 as float16
 from uqeval.metrics._columns import of_rows, over
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo

@@ -10,9 +10,9 @@ import math
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+import uqeval.metrics._numbers as numbers
+import uqeval.metrics.nmerci_scores as ns
 from uqeval.maps.names import TARGET_COUNTS, lambda_of
-from uqeval.metrics import _numbers as numbers
-from uqeval.metrics import nmerci_scores as ns
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import run_jointly
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult

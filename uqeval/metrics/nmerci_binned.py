@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics import nmerci_scores as ns
+import uqeval.metrics.nmerci_scores as ns
 from uqeval.metrics.nmerci_columns import OF_KEPT, middles
 from uqeval.metrics.nmerci_records import CURVE, results_of, sums_of
 

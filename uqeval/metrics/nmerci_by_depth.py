@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+import uqeval.metrics.nmerci_scores as ns
 from uqeval.errors import UsageError
 from uqeval.maps.names import lambda_of
-from uqeval.metrics import nmerci_scores as ns
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._driver import run_jointly
 from uqeval.metrics.nmerci_records import running

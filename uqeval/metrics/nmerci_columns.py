@@ -9,7 +9,7 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics import nmerci_scores as ns
+import uqeval.metrics.nmerci_scores as ns
 from uqeval.metrics._tiles import AtRanks, Cumulated, RankedSets, Tiles, at_ranks
 
 if TYPE_CHECKING:

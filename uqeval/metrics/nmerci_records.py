@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics import nmerci_scores as ns
+import uqeval.metrics.nmerci_scores as ns
 from uqeval.metrics.nmerci_settings import NmerciSettings
 
 if TYPE_CHECKING:

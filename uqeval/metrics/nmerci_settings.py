@@ -6,9 +6,9 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import uqeval.metrics._numbers as numbers
 from uqeval.errors import UsageError
 from uqeval.maps.names import lambda_of
-from uqeval.metrics import _numbers as numbers
 from uqeval.settings import Settings, definition_of, documented, option
 
 #: What each definition in use changes of the defaults, which are Moukari et al.'s paper. The one

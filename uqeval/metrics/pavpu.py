@@ -6,8 +6,9 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+import uqeval.metrics.float16 as float16
+import uqeval.metrics.patch_scores as patch_scores
 from uqeval.errors import UsageError
-from uqeval.metrics import float16, patch_scores
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
 from uqeval.metrics._family import Family
 from uqeval.metrics._signs import sign_warnings

@@ -6,8 +6,8 @@ import math
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
+import uqeval.metrics.patch_scores as patch_scores
 from uqeval.errors import listed
-from uqeval.metrics import patch_scores
 from uqeval.metrics._columns import of_rows
 from uqeval.metrics._contract import set_value
 from uqeval.metrics.patch_scores import METRICS

@@ -7,10 +7,10 @@ import math
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+import uqeval.metrics._numbers as numbers
+import uqeval.metrics.regression_columns as regression_columns
+import uqeval.metrics.regression_scores as rs
 from uqeval.maps.names import TARGET_COUNTS
-from uqeval.metrics import _numbers as numbers
-from uqeval.metrics import regression_columns
-from uqeval.metrics import regression_scores as rs
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult

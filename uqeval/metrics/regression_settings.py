@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.metrics import _numbers as numbers
-from uqeval.metrics import regression_scores as rs
+import uqeval.metrics._numbers as numbers
+import uqeval.metrics.regression_scores as rs
 from uqeval.settings import Settings, definition_of, documented, option
 
 #: What each definition in use changes of the defaults. The paper says 100 values of p in ]0, 1[,

@@ -12,10 +12,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import uqeval.metrics._numbers as numbers
+import uqeval.metrics.sparsification_columns as sparsification_columns
+import uqeval.metrics.sparsification_curves as sc
 from uqeval.maps.names import TARGET_COUNTS
-from uqeval.metrics import _numbers as numbers
-from uqeval.metrics import sparsification_columns
-from uqeval.metrics import sparsification_curves as sc
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, OverItems, Passes, Run, TallyResult

@@ -6,8 +6,8 @@ import dataclasses
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import uqeval.metrics.sparsification_curves as sc
 from uqeval.errors import UsageError
-from uqeval.metrics import sparsification_curves as sc
 from uqeval.settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
+import uqeval.metrics.calibration_gaps as calibration_gaps
+import uqeval.metrics.calibration_scores as cs
 from uqeval.errors import UsageError, listed
-from uqeval.metrics import calibration_gaps
-from uqeval.metrics import calibration_scores as cs
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Gaps, Part, Passes, Run, TallyResult

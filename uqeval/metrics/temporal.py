@@ -10,10 +10,11 @@ import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import uqeval.metrics.temporal_columns as temporal_columns
+import uqeval.metrics.temporal_scores as ts
+import uqeval.metrics.track_scores as track_scores
 from uqeval.errors import UsageError
 from uqeval.maps.names import TrackRules, void_of
-from uqeval.metrics import temporal_columns, track_scores
-from uqeval.metrics import temporal_scores as ts
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
 from uqeval.metrics._evaluation import Evaluation, OverItems, Run, TallyResult

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics import temporal_scores as ts
+import uqeval.metrics.temporal_scores as ts
 from uqeval.metrics._contract import set_value
 from uqeval.metrics.temporal_pairs import Three, tc, three
 

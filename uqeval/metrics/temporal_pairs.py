@@ -6,8 +6,8 @@ import statistics
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import uqeval.metrics.temporal_scores as ts
 from uqeval.errors import number_of
-from uqeval.metrics import temporal_scores as ts
 from uqeval.metrics._contract import set_value
 
 if TYPE_CHECKING:
