@@ -32,7 +32,7 @@ from uqeval.metrics import METRICS
 RANGES = {metric.id: metric.range for metric in METRICS}
 
 #: Of the processor, and by the clock, for the machine may be busy.
-SECONDS, PATIENCE = 10.0, 60.0
+SECONDS, PATIENCE = 10.0, 240.0
 #: Of intervals: what is measured is not the resampling.
 DRAWS = 100
 #: --memory, and what the process and its libraries may take beside it.

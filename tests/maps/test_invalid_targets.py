@@ -45,6 +45,9 @@ def test_zeros_are_left_out_where_the_user_says_so(tmp_path: Path) -> None:
     told = zeros_of(evaluated(path))
     assert len(told) == 1 and f"uqeval run {path} --invalid 0 " in told[0]
     assert told[0].startswith("regression, nmerci, sparsification: ")
+    for family in ("regression", "nmerci", "sparsification"):
+        (told,) = zeros_of(uqeval.evaluate(path, None, family, workers=1))
+        assert f"uqeval {family} {path} --invalid 0 " in told
     for given in (0, np.float32(0), [0.0], ["0", "nan"], [-7, 0, float("nan"), float("inf")]):
         report = evaluated(path, invalid=given)
         assert report.results == expected.results and not zeros_of(report)

@@ -58,3 +58,5 @@ class DatasetInfo:
     #: Where the labels are, and the id that means void there.
     labels: str = ""
     ignore_index: int | None = None
+    #: The command that computes the same metrics from `paths`: that of the only family, or run.
+    command: str = "run"

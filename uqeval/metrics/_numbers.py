@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from shlex import quote
 from typing import TYPE_CHECKING
 
 from uqeval.errors import DataError, UsageError, listed, number_of
@@ -48,7 +49,7 @@ def zero_targets(state: State, info: DatasetInfo) -> list[str]:
     pixels, zeros, negative = state["counts"].tolist()
     if negative or zeros <= _FEW_ZEROS * pixels or info.invalid:
         return []
-    command = " ".join(["uqeval run", *info.paths, "--invalid 0"])
+    command = " ".join(["uqeval", info.command, *map(quote, info.paths), "--invalid 0"])
     return [
         f"{zeros} of {pixels} evaluated targets ({zeros / pixels:.1%}) are exactly 0 and none is "
         "negative: they count as measurements. If 0 means `not measured`, add --invalid 0 to the "

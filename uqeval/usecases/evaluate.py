@@ -98,7 +98,8 @@ def run(inputs: Inputs, families: Mapping[str, Mapping[str, Any]], options: RunO
         from uqeval.statistics.slices_and_intervals import check_cut
 
         check_cut(options.cut, inputs.source.names, inputs.groups)
-    info = inputs.info()
+    command = next(iter(families)) if len(families) == 1 else "run"
+    info = dataclasses.replace(inputs.info(), command=command)
     evaluations, map_names = evaluations_of(info, families, inputs.regions)
     inputs.source.want(sorted(map_names))
     refuse_flow_without_effect(inputs, map_names)

@@ -120,6 +120,7 @@ def states_index(
 ) -> dict[str, Any]:
     """Return the index of a states file: all that scoring the states again requires."""
     info_record = dataclasses.asdict(dataclasses.replace(info, video=None))
+    del info_record["command"]  # of the run's messages only
     if info.video is not None:
         video = dataclasses.replace(info.video, flow_record=lambda method: {})
         flows = [record["flow"] for record in report.results.values() if record.get("flow")]
