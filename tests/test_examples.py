@@ -37,7 +37,7 @@ def test_every_example_is_known() -> None:
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.name)
 def test_compiles(path: Path, tmp_path: Path) -> None:
-    py_compile.compile(str(path), cfile=str(tmp_path / "compiled.pyc"), doraise=True)
+    assert py_compile.compile(str(path), cfile=str(tmp_path / "compiled.pyc"), doraise=True)
 
 
 def test_the_command_of_an_example(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from command import run_well
+from command import options_by_key, run_well
 from small_stores import (
     CLASS_NAMES,
     NAMES,
@@ -182,10 +182,7 @@ def test_several_values_of_a_choice_make_variants(complete: Path) -> None:
         complete, "--void", "exclude", "--void", "inaccurate", "--definition", "paper",
         "--definition", "ma",
     )  # fmt: skip
-    said = {
-        key: (own["void"], own["definition"])
-        for key, own in report["settings"].items() if key != "segmentation"
-    }  # fmt: skip
+    said = options_by_key(report, "void", "definition")
     assert len(said) == 4 and sorted(said.values()) == [
         (void, definition) for void in ("exclude", "inaccurate") for definition in ("ma", "paper")
     ]

@@ -9,7 +9,7 @@ from typing import Any
 import naive_ranked as naive
 import numpy as np
 import pytest
-from command import refused, run_uqeval, run_well
+from command import options_by_key, refused, run_uqeval, run_well
 from scenes import read_maps
 from small_stores import NAMES
 
@@ -91,11 +91,7 @@ def test_several_values_of_a_choice_make_variants(complete: Path) -> None:
         complete, "--definition", "paper", "--definition", "gustafsson-code", "--scope", "set",
         "--scope", "item",
     )  # fmt: skip
-    said = {
-        key: (own["keep"], own["scope"])
-        for key, own in found["settings"].items() if key != "segmentation"
-    }  # fmt: skip
-    assert said == {
+    assert options_by_key(found, "keep", "scope") == {
         "sparsification": ("floor", "set"),
         "sparsification[scope=item]": ("floor", "item"),
         "sparsification[definition=gustafsson-code]": ("truncate", "set"),

@@ -78,6 +78,7 @@ def test_a_file_of_another_machine_is_locked(tmp_path: Path, gone: int) -> None:
 
 def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     clear(tmp_path / "none" / ".r.partial")
+    assert not list(tmp_path.iterdir())
 
 
 def test_an_output_removes_what_a_killed_run_left_beside_it(tmp_path: Path, gone: int) -> None:

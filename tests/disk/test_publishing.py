@@ -199,7 +199,8 @@ def test_a_demo_that_could_not_evaluate_everything_may_begin_again(
 
     monkeypatch.setattr(module, "run_config", lambda *_, **__: Unfinished())
     for _ in range(2):  # the second one would be refused
-        module.demo(tmp_path / "demo", items=1, samples=1, size=(16, 16))
+        outcome = module.demo(tmp_path / "demo", items=1, samples=1, size=(16, 16))
+        assert outcome.status == 2 and (tmp_path / "demo" / ".uqeval-demo").exists()
 
 
 def test_what_the_system_refuses_names_the_file(tmp_path: Path) -> None:

@@ -10,8 +10,16 @@ from uqeval.engine.heap import keep_freed_memory
 
 
 def test_what_the_system_does_not_know_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(ctypes, "CDLL", lambda _: object())
+    asked = []
+
+    class Library:
+        def __getattr__(self, name: str) -> None:
+            asked.append(name)
+            raise AttributeError(name)
+
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: Library())
     keep_freed_memory()
+    assert asked == ["mallopt"]
 
 
 def test_thresholds_are_set(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -112,6 +112,12 @@ def run_well(*arguments: str | Path, **options: Any) -> Outcome:
     return outcome
 
 
+def options_by_key(report: dict[str, Any], *names: str) -> dict[str, tuple[Any, ...]]:
+    """The values of some options of each variant in a report; segmentation has no options."""
+    settings = {key: own for key, own in report["settings"].items() if key != "segmentation"}
+    return {key: tuple(own[name] for name in names) for key, own in settings.items()}
+
+
 def refused(
     act: Outcome | Callable[[], object], *words: str, error: type[Exception] = UqevalError,
     printed: bool = False,

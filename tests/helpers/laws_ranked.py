@@ -9,6 +9,7 @@ from typing import Any
 import naive
 import naive_ranked
 import numpy as np
+from uncertainties import ANYTHING, CONFIDENCE, ENTROPY
 
 from uqeval.maps.names import void_of
 from uqeval.tallies import (
@@ -18,16 +19,11 @@ from uqeval.tallies import (
     ItemFailure,
     RankedErrors,
     Tally,
-    Uncertainty,
     Undetected,
 )
 
 State = dict[str, Any]
 Maps = dict[str, Any]
-
-ENTROPY = Uncertainty("entropy")
-CONFIDENCE = Uncertainty("confidence")
-ANYTHING = Uncertainty("anything")
 WRONG, BRIER = Error("zero-one"), Error("brier")
 
 EXAMPLES: tuple[Tally, ...] = (

@@ -371,14 +371,10 @@ def scores(n_ac: int, n_au: int, n_ic: int, n_iu: int) -> dict[str, float | None
 
 
 def scored(
-    patches: Sequence[Patch],
-    accuracy_threshold: float,
-    uncertainty_threshold: float,
-    accuracy_op: str = ">",
-    uncertain_op: str = ">",
+    patches: Sequence[Patch], accuracy_threshold: float, uncertainty_threshold: float, *ops: str
 ) -> dict[str, Any]:
     """Counts, ties and scores of some patches at fixed thresholds (Patches)."""
-    n = counts(patches, accuracy_threshold, uncertainty_threshold, accuracy_op, uncertain_op)
+    n = counts(patches, accuracy_threshold, uncertainty_threshold, *ops)
     return {**n, **scores(n["n_ac"], n["n_au"], n["n_ic"], n["n_iu"])}
 
 
@@ -386,14 +382,13 @@ def curve(
     patches: Sequence[Patch],
     pixel_uncertainties: ArrayLike,
     accuracy_threshold: float = 0.5,
-    accuracy_op: str = ">",
-    uncertain_op: str = ">",
+    *ops: str,
 ) -> dict[str, list[Any]]:
     """Scores over t = 0, 0.01 … 1 (each i/100) of the range of the pixels (Patches: Curves)."""
     out: dict[str, list[Any]] = {key: [] for key in ("t", "threshold", *CURVE)}
     for t in STEPS:
         limit = range_threshold(t, pixel_uncertainties)
-        one = scored(patches, accuracy_threshold, limit, accuracy_op, uncertain_op)
+        one = scored(patches, accuracy_threshold, limit, *ops)
         out["t"].append(t)
         out["threshold"].append(limit)
         for key in CURVE:

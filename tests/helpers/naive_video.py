@@ -13,6 +13,7 @@ from typing import Any
 
 import cv2
 import numpy as np
+from scipy.ndimage import map_coordinates
 from scipy.stats import pearsonr
 from sklearn.metrics import jaccard_score
 
@@ -78,16 +79,12 @@ def warped(image: Any, flow: Any, kind: str) -> tuple[Any, Any]:
     if kind == "nearest":
         i, j = i.clip(0, width - 1).astype(int), j.clip(0, height - 1).astype(int)
         return image[j, i], inside
-    x, y = x.clip(0, width - 1), y.clip(0, height - 1)
-    i, j = np.floor(x).astype(int), np.floor(y).astype(int)
-    p, q = x - i, y - j
-    if image.ndim == 3:
-        p, q = p[..., None], q[..., None]
-    right, below = np.minimum(i + 1, width - 1), np.minimum(j + 1, height - 1)
-    image = image.astype(np.float64)
-    top = image[j, i] * (1 - p) + image[j, right] * p
-    bottom = image[below, i] * (1 - p) + image[below, right] * p
-    return top * (1 - q) + bottom * q, inside
+    planes = np.atleast_3d(image.astype(np.float64))
+    interpolated = np.stack(
+        [map_coordinates(planes[..., k], (y, x), order=1, mode="nearest")
+         for k in range(planes.shape[2])], axis=-1,
+    )  # fmt: skip
+    return interpolated.reshape(*x.shape, *image.shape[2:]), inside
 
 
 def ious(a: Any, b: Any) -> dict[int, float]:

@@ -56,7 +56,9 @@ def test_tensors_stand_for_stores(kind: Any) -> None:
 
 
 def test_torch() -> None:
-    torch = pytest.importorskip("torch")
+    torch = pytest.importorskip(
+        "torch", reason="tensors of torch stand for stores; the extra `bench` installs it"
+    )
     tensors = torch.from_numpy(PROBS).requires_grad_(), torch.from_numpy(LABEL)
     assert miou(*tensors) == miou(PROBS, LABEL)
 

@@ -38,7 +38,7 @@ def moved(height: int = 120, width: int = 180, seed: int = 0) -> tuple[Any, Any]
 
 def estimator_of(text: str, scale: float = 1.0) -> Estimator:
     if text == "tvl1":
-        pytest.importorskip("skimage")
+        pytest.importorskip("skimage", reason="TV-L1 flow needs uqeval[tvl1]")
     return Estimator(flow_method(text, scale))
 
 

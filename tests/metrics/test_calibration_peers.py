@@ -42,7 +42,10 @@ def test_mapie(pixels: Any) -> None:
 
 
 def test_relplot(pixels: Any) -> None:
-    metrics = pytest.importorskip("relplot.metrics")  # no extra: it brings pandas and seaborn
+    metrics = pytest.importorskip(
+        "relplot.metrics",
+        reason="relplot is the peer; no extra installs it: it brings pandas and seaborn",
+    )
     _, _, p, y = pixels
     hit = (p.argmax(axis=1) == y).astype(float)
     # [lo, hi); without a confidence of 1 its extra bin is empty.

@@ -81,7 +81,10 @@ def test_presets(classes: int) -> None:
 @pytest.mark.parametrize("classes", [2, 4])
 @pytest.mark.filterwarnings("ignore")
 def test_the_formula_of_netcal_is_that_of_the_package(classes: int) -> None:
-    metrics = pytest.importorskip("netcal.metrics")  # no extra: it pulls torch, gpytorch and pyro
+    metrics = pytest.importorskip(
+        "netcal.metrics",
+        reason="netcal is the peer; no extra installs it: it pulls torch, gpytorch and pyro",
+    )
     _, _, p, y = data(classes)
     found = metrics.ECE(10).measure(p, y), metrics.MCE(10).measure(p, y)
     assert netcal(p, y) == pytest.approx(found, rel=1e-9)

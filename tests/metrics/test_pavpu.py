@@ -9,6 +9,7 @@ from typing import Any
 import naive
 import numpy as np
 import pytest
+from near import near
 from scenes import item_maps, zarr_group
 
 import uqeval
@@ -64,21 +65,6 @@ class Scene:
 @pytest.fixture(scope="module")
 def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
     return Scene(tmp_path_factory.mktemp("scene"))
-
-
-def near(found: Any, expected: Any) -> None:
-    """Asserts equal records: integers and texts exactly, floats to 1e-9, None where None."""
-    if isinstance(expected, dict):
-        for key, value in expected.items():
-            near(found[key], value)
-    elif isinstance(expected, list):
-        assert len(found) == len(expected)
-        for a, b in zip(found, expected, strict=True):
-            near(a, b)
-    elif isinstance(expected, float):
-        assert found == pytest.approx(expected, rel=1e-9, abs=1e-12)
-    else:
-        assert found == expected
 
 
 CASES: list[dict[str, Any]] = [

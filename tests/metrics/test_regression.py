@@ -59,7 +59,9 @@ def test_oracle(tmp_path: Path, distribution: str, levels: int) -> None:
 
 
 def test_uncertainty_toolbox(tmp_path: Path) -> None:
-    calibration = pytest.importorskip("uncertainty_toolbox.metrics_calibration")
+    calibration = pytest.importorskip(
+        "uncertainty_toolbox.metrics_calibration", reason="uncertainty-toolbox is the peer"
+    )
     from uncertainty_toolbox.metrics_scoring_rule import crps_gaussian, nll_gaussian
 
     arrays = numbers(2)

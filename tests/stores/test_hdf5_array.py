@@ -14,7 +14,7 @@ from uqeval.errors import StoreError, UqevalError, UsageError
 from uqeval.stores.overlap import refuse_overlap
 from uqeval.stores.store import open_store
 
-h5py = pytest.importorskip("h5py")
+h5py = pytest.importorskip("h5py", reason="stores in HDF5 need uqeval[hdf5]")
 
 RNG = np.random.default_rng(7)
 PROBS = np.moveaxis(RNG.dirichlet(np.ones(4), (3, 2, 8, 12)), -1, 2).astype("f4")

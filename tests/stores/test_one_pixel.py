@@ -52,7 +52,7 @@ def saved(folder: Path, form: str) -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("form", ["npy", "npy samples", "npz", "zarr", "zarr samples", "memory"])
 def test_ece_and_auroc_are_those_of_the_definition(tmp_path: Path, form: str) -> None:
-    metrics = pytest.importorskip("sklearn.metrics")
+    metrics = pytest.importorskip("sklearn.metrics", reason="scikit-learn is the peer")
     predictions, labels = saved(tmp_path, form)
     report = uqeval.evaluate(predictions, labels, metrics=("calibration", "failure"))
     wrong = MEAN.argmax(1) != LABELS

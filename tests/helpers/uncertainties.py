@@ -1,0 +1,7 @@
+"""Uncertainties that examples of tallies use."""
+
+from uqeval.tallies import Uncertainty
+
+ENTROPY = Uncertainty("entropy")
+CONFIDENCE = Uncertainty("confidence")
+ANYTHING = Uncertainty("anything")
