@@ -115,6 +115,18 @@ def test_swapping_the_models_item_by_item(folder: Path) -> None:
     assert [own.p_adjusted for own in adjusted] == pytest.approx(naive.holm(known))
 
 
+def test_p_values_do_not_depend_on_how_many_swaps_are_scored_at_a_time(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(swaps, "MOST", 3000)
+    found = []
+    for blocks in (1, 8):
+        monkeypatch.setattr(swaps, "_MOST_BLOCKS", blocks)
+        compared = held(folder, "seed2", "seed3", "good", level=0.9, metrics=CHEAP)
+        found.append([c.difference.p for r in compared.rows for c in r.cells if c.difference])
+    assert found[0] == found[1] and len(set(found[0])) > 2
+
+
 def mixed(field: str, keeps: np.ndarray) -> float:
     """The difference when each model has its own items where `keeps` is 1, else the other's."""
     both = []

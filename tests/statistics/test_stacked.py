@@ -16,7 +16,9 @@ from uqeval.statistics.intervals import interval
 from uqeval.statistics.kinds import metric_at
 from uqeval.statistics.samples import Samples
 from uqeval.statistics.stacked import Stacked
-from uqeval.tallies import ErrorRanks, RankedErrors, Uncertainty
+from uqeval.statistics.swapping import Swaps
+from uqeval.statistics.weighting import Weighting
+from uqeval.tallies import ClassCounts, ErrorRanks, RankedErrors, Uncertainty
 from uqeval.tallies._errors import Error
 
 RANKED = RankedErrors(Uncertainty("entropy"), Error("zero-one"), 3)
@@ -65,7 +67,7 @@ def test_swaps_are_sums_of_either_model() -> None:
     items = [[0, 2, 5, 1], [4, 1, 0, 3]]
     pair = Stacked.paired([stacked(one), stacked(other)], items)
     keeps = np.array([[1, 1, 1, 1], [0, 1, 0, 1], [0, 0, 0, 0]])
-    ours, theirs = pair.swapped(keeps)
+    ours, theirs = pair.swapped(Swaps(keeps))
     for row, own in enumerate(keeps):
         for name in ("pixels", "errors"):
             mine, his = (
@@ -97,6 +99,50 @@ def test_sums_in_float32_are_exact(weight: int) -> None:
     types = {ranked.tile("pixels", tile, False).dtype.name for tile in tiles}
     assert types == {"float32", "float64"}
     np.testing.assert_array_equal(sums, weights @ each)
+
+
+@pytest.mark.parametrize("kind", ["f4", "f8", "i8", "infinite"])
+def test_sums_without_an_item_are_sums_of_the_others(kind: str) -> None:
+    """A large item costs the others no digits: nothing is subtracted."""
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 1000, (12, 30)).astype("f8" if kind == "infinite" else kind)
+    if kind in ("f8", "infinite"):
+        values[3] = 1e300 if kind == "f8" else np.inf
+        values += rng.random(values.shape)
+    items = [0, 1, 3, 4, 5, 7, 8, 9, 11]
+    weights = np.zeros((9, 12), np.int64)
+    weights[:, items] = 1 - np.eye(9, dtype=np.int64)
+    found = Weighting(weights).sums(values)
+    for row, own in zip(found, weights, strict=True):
+        expected = values[own > 0].sum(axis=0)
+        np.testing.assert_allclose(row, expected, rtol=0 if kind in ("f4", "i8") else 1e-15)
+    assert found.dtype == values.dtype
+    products = Weighting(np.concatenate([weights, weights[:1] * 2])).sums(values)
+    np.testing.assert_allclose(products[:9], found, rtol=1e-15)
+
+
+def test_a_field_is_summed_when_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    tally = ClassCounts(3)
+    rng = np.random.default_rng(0)
+    states = []
+    for _ in range(8):
+        state = tally.empty()
+        for name in state:
+            state[name] += rng.integers(0, 9, state[name].shape)
+        states.append(state)
+    own, summed = Stacked(tally, states), list[int]()
+    field = Stacked._field
+
+    def recorded(self: Stacked, i: int, weighting: Weighting) -> Any:
+        summed.append(i)
+        return field(self, i, weighting)
+
+    monkeypatch.setattr(Stacked, "_field", recorded)
+    found = own.sets(np.ones((2, 8), np.int64))
+    assert set(found.fields) == set(tally.fields) and not summed
+    expected = 2 * [np.sum([state["correct"] for state in states], axis=0).tolist()]
+    assert found["correct"].tolist() == found["correct"].tolist() == expected
+    assert summed == [own.names.index("correct")]
 
 
 @pytest.mark.parametrize("occupied", [3, 2000])

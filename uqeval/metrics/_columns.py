@@ -5,7 +5,7 @@ Intervals and permutation tests score thousands of sets: of each number one arra
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,25 @@ if TYPE_CHECKING:
 
 #: The path of a number in results: ("ece",), ("per_class", 3, "iou"), ("coverage", "90").
 Place = tuple[Any, ...]
+
+
+class LazyFields(Mapping[str, "NDArray[Any]"]):
+    """Fields of many sets of items by name, each made when it is first read."""
+
+    def __init__(self, make: Mapping[str, Callable[[], NDArray[Any]]]) -> None:
+        self._make = make
+        self._known: dict[str, NDArray[Any]] = {}
+
+    def __getitem__(self, name: str) -> NDArray[Any]:
+        if name not in self._known:
+            self._known[name] = self._make[name]()
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._make)
+
+    def __len__(self) -> int:
+        return len(self._make)
 
 
 @dataclass(frozen=True)

@@ -97,20 +97,23 @@ def columns(rank_bins: SetRankBins, fields: Collection[str]) -> dict[Place, NDAr
 def _auroc(rank_bins: SetRankBins) -> NDArray[Any]:
     wrong, right = rank_bins.wrong, rank_bins.total - rank_bins.wrong
     # Pairs of a wrong pixel and a right one below it; those of a bin count half.
-    pairs = _dot(rank_bins.errors, rank_bins.upto - rank_bins.pixels / 2)
-    ranked_errors = _dot(rank_bins.errors, rank_bins.errors_upto - rank_bins.errors / 2)
+    errors = rank_bins.errors
+    pairs = _dot(errors, rank_bins.upto) - _dot(errors, rank_bins.pixels) / 2
+    ranked_errors = _dot(errors, rank_bins.errors_upto) - _dot(errors, errors) / 2
     return over(pairs - ranked_errors, wrong * right)
 
 
 def _augrc(rank_bins: SetRankBins) -> NDArray[Any]:
-    area = _dot(rank_bins.pixels, rank_bins.errors_upto - rank_bins.errors / 2)
+    pixels, errors = rank_bins.pixels, rank_bins.errors
+    area = _dot(pixels, rank_bins.errors_upto) - _dot(pixels, errors) / 2
     return over(over(area, rank_bins.total), rank_bins.total)
 
 
 def _aurc(rank_bins: SetRankBins) -> NDArray[Any]:
     import numpy as np
 
-    rate = rank_bins.errors_upto / np.maximum(rank_bins.upto, 1)
+    rate = np.maximum(rank_bins.upto, 1)
+    np.divide(rank_bins.errors_upto, rate, out=rate)
     return over(_dot(rank_bins.pixels, rate), rank_bins.total)
 
 

@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from uqeval.metrics._columns import LazyFields
 from uqeval.metrics._tiles import RankedSets
-from uqeval.statistics.weighting import Weighting, summable
+from uqeval.statistics.weighting import Fold, Make, Weighting, summable
 from uqeval.tallies._fields import is_large
 
 if TYPE_CHECKING:
+    from uqeval.statistics.swapping import Halves
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
 
@@ -22,11 +24,6 @@ if TYPE_CHECKING:
 TILE = 512
 #: Dense tiles of items that are kept, in bytes; others are made again for each block of sets.
 _KEPT = 192 << 20
-
-#: Sums of numbers [item, number] over sets: [set, number]. The key names the numbers.
-Fold = Callable[[NDArray[Any], tuple[Any, ...]], NDArray[Any]]
-#: Differences of two runs, item by item, and the sums of each; None where some are infinite.
-Halves = tuple[NDArray[Any], NDArray[Any], NDArray[Any]] | None
 
 
 @dataclass(frozen=True)
@@ -43,7 +40,7 @@ class RankedItems:
     column: NDArray[np.int32]
     fields: Mapping[str, NDArray[Any]]
     _dense: dict[tuple[Any, ...], NDArray[Any]] = field(default_factory=dict)
-    halves: dict[tuple[Any, ...], Halves] = field(default_factory=dict)
+    halves: dict[tuple[Any, ...], Halves | None] = field(default_factory=dict)
 
     @classmethod
     def of(cls, tally: Tally, loaded: Sequence[tuple[NDArray[Any], State]]) -> RankedItems:
@@ -166,14 +163,16 @@ class RankedItems:
         rows = len(self.fields[name])
         sums = np.zeros((sets, rows, self.bins.size))
         for tile, span in enumerate(self.spans):
-            sums_of_tile = fold(self.tile(name, tile, False), (name, tile, False))
+            sums_of_tile = fold(partial(self.tile, name, tile, False), (name, tile, False))
             sums[:, :, span] = sums_of_tile.reshape(sets, rows, -1)
         return sums
 
-    def sets(self, fold: Fold, sets: int, small: Mapping[str, NDArray[Any]]) -> RankedSets:
-        """Return the states of sets of items; `small`: their other fields."""
-        tiles = _Folded(self, fold, sets)
-        return RankedSets(_Fields(tiles, small), self.bins, tiles=tiles)
+    def sets(self, fold: Fold, sets: int, small: Mapping[str, Make]) -> RankedSets:
+        """Return the states of sets of items; `small` makes their other fields."""
+        large = {name: partial(self.whole, name, fold, sets) for name in self.fields}
+        return RankedSets(
+            LazyFields({**small, **large}), self.bins, tiles=_Folded(self, fold, sets)
+        )
 
 
 @dataclass(frozen=True)
@@ -189,84 +188,19 @@ class _Folded:
         return self.items.spans
 
     def totals(self, name: str, factor: NDArray[Any] | None = None) -> NDArray[Any]:
-        sums = self.fold(self.items.totals(name, factor), (name, "totals", factor is None))
+        make = partial(self.items.totals, name, factor)
+        sums = self.fold(make, (name, "totals", factor is None))
         return sums.reshape(self.sets, -1, len(self.spans))
 
     def upto(self, name: str, tile: int) -> NDArray[Any]:
-        sums = self.fold(self.items.tile(name, tile, True), (name, tile, True))
+        sums = self.fold(partial(self.items.tile, name, tile, True), (name, tile, True))
         rows = len(self.items.fields[name])
         return sums.astype(np.float64, copy=False).reshape(self.sets, rows, -1)
 
 
-class _Fields(Mapping[str, NDArray[Any]]):
-    """Fields of sets of items, large ones folded when they are first read."""
-
-    def __init__(self, tiles: _Folded, small: Mapping[str, NDArray[Any]]) -> None:
-        self._tiles, self._known = tiles, dict(small)
-
-    def __getitem__(self, name: str) -> NDArray[Any]:
-        if name not in self._known:
-            tiles = self._tiles
-            self._known[name] = tiles.items.whole(name, tiles.fold, tiles.sets)
-        return self._known[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys((*self._known, *self._tiles.items.fields)))
-
-    def __len__(self) -> int:
-        return len(list(iter(self)))
-
-
 def weighted_by(weighting: Weighting) -> Fold:
     """Return the sums over sets of items by their weights."""
-    return lambda values, key: weighting.sums(values)
-
-
-def swapped_by(
-    keeps_models: NDArray[np.int64], cache: dict[tuple[Any, ...], Halves]
-) -> tuple[Fold, Fold]:
-    """Return the sums of both of two runs that change places: the items are those of one run and
-    then those of the other; each has its own where `keeps_models` [set, item] is 1, else the
-    other's.
-
-    One product serves both. `cache`: halves that are kept for the next sets.
-    """
-    light, heavy = keeps_models.astype(np.float32), keeps_models.astype(np.float64)
-    weights = np.concatenate([keeps_models, 1 - keeps_models], axis=1)
-    weightings = Weighting(weights), Weighting(1 - weights)
-    products: dict[tuple[Any, ...], NDArray[Any]] = {}
-
-    def halves_of(values: NDArray[Any], key: tuple[Any, ...]) -> Halves:
-        if key in cache:
-            return cache[key]
-        new_halves = _halves(values)
-        cached_bytes = sum(
-            cached_halves[0].nbytes
-            for cached_halves in list(cache.values())
-            if cached_halves is not None
-        )
-        if new_halves is None or cached_bytes + new_halves[0].nbytes < _KEPT:
-            cache[key] = new_halves
-        return new_halves
-
-    def sums(values: NDArray[Any], key: tuple[Any, ...], run: int) -> NDArray[Any]:
-        pair = halves_of(values, key)
-        if pair is None:
-            return weightings[run].sums(values)
-        differences, first, second = pair
-        moved = products.pop(key, None)
-        if moved is None:
-            products[key] = moved = (light if values.dtype == np.float32 else heavy) @ differences
-        return first - moved if run else second + moved
-
-    return (lambda values, key: sums(values, key, 0)), (lambda values, key: sums(values, key, 1))
-
-
-def _halves(values: NDArray[Any]) -> Halves:
-    if values.dtype.kind == "i" or not np.isfinite(values).all():
-        return None
-    first, second = np.split(values, 2)
-    return first - second, first.sum(axis=0, dtype=np.float64), second.sum(axis=0, dtype=np.float64)
+    return lambda make, key: weighting.sums(make())
 
 
 def _narrow(values: NDArray[Any]) -> NDArray[Any]:

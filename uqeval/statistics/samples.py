@@ -74,14 +74,17 @@ class Samples:
     def _beside(self, sets: Sets, address: str) -> list[str]:
         """Return the scores of the same variant that are computed together.
 
-        Of draws, and of all but one unit, only those whose intervals need the same sets. Of more
-        than the whole set, only those that are named.
+        Of draws, and of all but one unit, only those whose intervals need the same sets. Only those
+        that are named; of the whole set all of the same part, which need the same states.
         """
-        kinds = {
-            text: kind_of(text) for text in self.runs[0].addresses_of(Address.parse(address).key)
-        }
-        if self.named is not None and sets != "whole":
-            kinds = {own: kind for own, kind in kinds.items() if own in self.named}
+        scoring = self.runs[0]
+        kinds = {text: kind_of(text) for text in scoring.addresses_of(Address.parse(address).key)}
+        if self.named is not None:
+            part = scoring.key_of(address)
+            kinds = {
+                text: kind for text, kind in kinds.items()
+                if text in self.named or (sets == "whole" and scoring.key_of(text) == part)
+            }  # fmt: skip
         addresses = list(kinds)
         if sets in ("drawn", "without"):
             needs_draws = kind_of(address) in DRAWN

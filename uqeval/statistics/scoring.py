@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import evaluations_of
 from uqeval.statistics.weighted import correlation, mean
+from uqeval.statistics.weighting import Weighting
 
 if TYPE_CHECKING:
     from uqeval.metrics._columns import SetStates
@@ -30,11 +32,35 @@ if TYPE_CHECKING:
     #: States of some sets of items of a tally.
     SetsOf = Callable[[Tally, slice], SetStates]
 
-#: Numbers of folded states that are scored at a time, of all sets and tallies together (16 MB).
+#: Numbers of folded states that are scored at a time, of the sets of one variant (8 MB).
 #: Fixed, so that sums have the same bits whatever memory there is.
-_BLOCK = 1 << 21
+_BLOCK = 1 << 20
 #: So many blocks are scored at a time, each by a thread.
 _THREADS = 4
+
+
+@dataclass(frozen=True)
+class ColumnsOfKey:
+    """Scores of a variant or part: their places in its results, and their columns in a table."""
+
+    key: str
+    places: Mapping[tuple[Any, ...], int]
+    tallies: tuple[Tally, ...]
+
+
+def in_blocks(
+    score: Callable[[Any, slice], None], tasks: Sequence[tuple[Any, int]], sets: int
+) -> None:
+    """Call `score(task, rows)` for blocks of rows of each task, a task's sets at a time."""
+    calls = [
+        (task, slice(first, first + step)) for task, step in tasks for first in range(0, sets, step)
+    ]
+    with one_blas_thread():
+        if len(calls) == 1:
+            score(*calls[0])
+            return
+        with ThreadPoolExecutor(min(os.cpu_count() or 1, _THREADS)) as pool:
+            list(pool.map(lambda call: score(*call), calls))
 
 
 class Scoring:
@@ -136,37 +162,52 @@ class Scoring:
 
         `sets(tally, rows)`: the states of some rows, where they are known.
         """
-        places_by_key: dict[str, dict[tuple[Any, ...], int]] = {}
+        scores = np.full((len(weights), len(addresses)), np.nan)
+
+        def score(columns: ColumnsOfKey, rows: slice) -> None:
+            weighting = Weighting(weights[rows])
+            states = {
+                tally: sets(tally, rows) if sets else self.stacked(tally).sets(weighting)
+                for tally in columns.tallies
+            }
+            self.fill(scores[rows], columns, weights[rows], states)
+
+        in_blocks(score, [(own, self.block(own)) for own in self.columns(addresses)], len(weights))
+        return scores
+
+    def columns(self, addresses: Sequence[str]) -> list[ColumnsOfKey]:
+        """Return which columns of a table of `addresses` are of which variant or part."""
+        by_key: dict[str, dict[tuple[Any, ...], int]] = {}
         for column, address in enumerate(addresses):
             place = self.place(address)
             if place is not None:
                 key, below = self._evaluation_at(place)
-                places_by_key.setdefault(key, {})[below] = column
-        tallies = dict.fromkeys(t for key in places_by_key for t in self.evaluations[key].tallies())
-        numbers = sum(self.stacked(tally).numbers for tally in tallies)
-        scores = np.full((len(weights), len(addresses)), np.nan)
+                by_key.setdefault(key, {})[below] = column
+        return [
+            ColumnsOfKey(key, columns, tuple(self.evaluations[key].tallies()))
+            for key, columns in by_key.items()
+        ]
 
-        def score(rows: slice) -> None:
-            states = {
-                tally: sets(tally, rows) if sets else self.stacked(tally).sets(weights[rows])
-                for tally in tallies
-            }
-            for key, columns_of_places in places_by_key.items():
-                words = {str(place[0]) for place in columns_of_places}
-                scored = self._columns(key, weights[rows], states, words)
-                for place, column in columns_of_places.items():
-                    if place in scored:
-                        scores[rows, column] = scored[place]
+    def block(self, columns: ColumnsOfKey) -> int:
+        """Return how many sets are scored at a time."""
+        numbers = sum(self.stacked(tally).numbers for tally in columns.tallies)
+        return max(_BLOCK // max(numbers, 1), 1)
 
-        step = max(_BLOCK // max(numbers, 1), 1)
-        blocks = [slice(first, first + step) for first in range(0, len(weights), step)]
-        with one_blas_thread():
-            if len(blocks) == 1:
-                score(blocks[0])
-                return scores
-            with ThreadPoolExecutor(min(os.cpu_count() or 1, _THREADS)) as pool:
-                list(pool.map(score, blocks))
-        return scores
+    def fill(
+        self,
+        scores: NDArray[np.float64],
+        columns: ColumnsOfKey,
+        weights: NDArray[np.int64],
+        states: Mapping[Tally, SetStates],
+    ) -> None:
+        """Put the scores of a variant or part into a table [set, address]; `states` are of the
+        sets of items that are the rows of `weights` [set, item].
+        """
+        words = {str(place[0]) for place in columns.places}
+        scored = self._columns(columns.key, weights, states, words)
+        for place, column in columns.places.items():
+            if place in scored:
+                scores[:, column] = scored[place]
 
     def gaps(
         self, address: str, items: Sequence[int]

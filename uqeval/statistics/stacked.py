@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.metrics._columns import SetStates
+from uqeval.metrics._columns import LazyFields, SetStates
 from uqeval.statistics.checked_states import checked_columns, checked_states
-from uqeval.statistics.ranked_items import Fold, RankedItems, swapped_by, weighted_by
-from uqeval.statistics.weighting import LIGHT_WEIGHT, Weighting
+from uqeval.statistics.ranked_items import RankedItems, weighted_by
+from uqeval.statistics.swapping import Halves, Swaps
+from uqeval.statistics.weighting import LIGHT_WEIGHT, Fold, Make, Weighting
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import is_large
 
@@ -183,53 +184,66 @@ class Stacked:
         assert self.columns is not None
         return (rows + self.columns).reshape(-1)
 
-    def sets(self, weights: NDArray[np.int64]) -> SetStates:
+    def sets(self, weights: NDArray[np.int64] | Weighting) -> SetStates:
         """Return the states of the sets of items that are the rows of `weights` [set, item].
 
-        Counts are float64, in which they are exact, so that scores are divisions of arrays.
+        Counts are float64, in which they are exact, so that scores are divisions of arrays. A field
+        is summed when a score first reads it.
         """
-        weighting = Weighting(weights)
-        folded = [self._field(i, weighting) for i in range(len(self.names))]
-        return self._sets(folded, weighted_by(weighting), len(weights))
+        weighting = weights if isinstance(weights, Weighting) else Weighting(weights)
+        fields = [partial(self._field, i, weighting) for i in range(len(self.names))]
+        return self._sets(fields, weighted_by(weighting), weighting.sets)
 
-    def swapped(self, keeps_models: NDArray[np.int64]) -> tuple[SetStates, SetStates]:
+    def swapped(self, swaps: Swaps) -> tuple[SetStates, SetStates]:
         """Return the states of two runs that change places, where the items are those of one run
-        and then those of the other: each has its own where `keeps_models` [set, item] is 1, else
-        the other's.
+        and then those of the other.
         """
-        weights = np.concatenate([keeps_models, 1 - keeps_models], axis=1)
-        weightings = Weighting(weights), Weighting(1 - weights)
-        pairs = []
-        for i, values in enumerate(self.values):
-            if self.tally.fields[self.names[i]].merge == "sum" and values.finite:
-                pairs.append(values.swapped(keeps_models))
-            else:
-                pairs.append((self._field(i, weightings[0]), self._field(i, weightings[1])))
-        folds = swapped_by(keeps_models, {} if self.ranked is None else self.ranked.halves)
+        pairs = [_SwappedField(self, i, swaps) for i in range(len(self.names))]
+        folds = swaps.folds({} if self.ranked is None else self.ranked.halves)
         first, second = (
-            self._sets([pair[k] for pair in pairs], folds[k], len(keeps_models)) for k in (0, 1)
+            self._sets([partial(pair.of, run) for pair in pairs], folds[run], swaps.sets)
+            for run in (0, 1)
         )
         return first, second
 
-    def _sets(self, folded: Sequence[NDArray[Any]], fold: Fold, sets: int) -> SetStates:
-        columns = zip(self.names, self.places, folded, strict=True)
-        states = {
-            name: self._shaped(
-                self.tally.fields[name], indices, sums.astype(np.float64, copy=False)
-            )
-            for name, indices, sums in columns
-        }
-        return SetStates(states) if self.ranked is None else self.ranked.sets(fold, sets, states)
+    def _sets(self, fields: Sequence[Make], fold: Fold, sets: int) -> SetStates:
+        make = {name: partial(self._shaped, i, fields[i]) for i, name in enumerate(self.names)}
+        if self.ranked is not None:
+            return self.ranked.sets(fold, sets, make)
+        return SetStates(LazyFields(make))
 
-    @staticmethod
-    def _shaped(field: Field, indices: NDArray[Any] | None, sums: NDArray[Any]) -> NDArray[Any]:
-        """Return a field of several sets in its shape."""
+    def _shaped(self, i: int, make: Make) -> NDArray[Any]:
+        """Return the i-th dense field of several sets in its shape."""
+        field, indices = self.tally.fields[self.names[i]], self.places[i]
+        sums = make().astype(np.float64, copy=False)
         if indices is None:
             return sums.reshape(len(sums), *field.shape)
         identity = {"sum": 0.0, "min": np.inf, "max": -np.inf}[field.merge]
         dense = np.full((len(sums), int(np.prod(field.shape))), identity)
         dense[:, indices] = sums
         return dense.reshape(len(dense), *field.shape)
+
+
+@dataclass(frozen=True)
+class _SwappedField:
+    """The i-th dense field of two runs that change places, from one product."""
+
+    stacked: Stacked
+    i: int
+    swaps: Swaps
+
+    def of(self, run: int) -> NDArray[Any]:
+        """Return the sums of one run, [set, number]."""
+        if self._pair is not None:
+            return self._pair[run]
+        return self.stacked._field(self.i, self.swaps.weightings[run])
+
+    @cached_property
+    def _pair(self) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        stacked = self.stacked
+        if stacked.tally.fields[stacked.names[self.i]].merge != "sum":
+            return None
+        return stacked.values[self.i].swapped(self.swaps)
 
 
 #: Fields of fewer numbers than this are not worth two products.
@@ -264,28 +278,18 @@ class _Columns:
         """Return sums over the items of each set: [set, column]."""
         return self._joined([weighting.sums(values) for _, values in self.parts])
 
-    def swapped(self, keeps_models: NDArray[np.int64]) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Return sums of both runs as of `Stacked.swapped`, from their differences, item by
-        item.
-        """
-        sums = []
-        for differences, first, second in self._halves:
-            moved = keeps_models.astype(differences.dtype) @ differences
-            sums.append((second + moved, first - moved))
-        first_sums, second_sums = zip(*sums, strict=True)
+    def swapped(self, swaps: Swaps) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """Return sums of both of two runs; None where they do not follow from differences."""
+        halves = [part_halves for part_halves in self._halves if part_halves is not None]
+        if len(halves) < len(self.parts):
+            return None
+        first_sums, second_sums = zip(*map(swaps.pair, halves), strict=True)
         return self._joined(first_sums), self._joined(second_sums)
 
     @cached_property
-    def _halves(self) -> list[tuple[NDArray[Any], NDArray[Any], NDArray[Any]]]:
-        """Return for each part the first half of the items less the second, and the sums of
-        both.
-        """
-        pairs = [np.split(values, 2) for _, values in self.parts]
-        sums = [[half.sum(axis=0).astype(np.float64) for half in pair] for pair in pairs]
-        return [
-            (first - second, *pair_sums)
-            for (first, second), pair_sums in zip(pairs, sums, strict=True)
-        ]
+    def _halves(self) -> list[Halves | None]:
+        """Return for each part the halves of its items."""
+        return [Halves.of(values) for _, values in self.parts]
 
     def _joined(self, sums: Sequence[NDArray[Any]]) -> NDArray[Any]:
         if len(sums) == 1:
@@ -294,11 +298,6 @@ class _Columns:
         for (at, _), part_sums in zip(self.parts, sums, strict=True):
             joined_sums[:, at] = part_sums
         return joined_sums
-
-    @cached_property
-    def finite(self) -> bool:
-        """Return whether all numbers are finite."""
-        return all(bool(np.isfinite(values).all()) for _, values in self.parts)
 
     def all(self) -> NDArray[Any]:
         """Return the numbers of every item [item, column]."""

@@ -10,25 +10,28 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.scoring import Scoring
+from uqeval.statistics.scoring import ColumnsOfKey, Scoring, in_blocks
 from uqeval.statistics.stacked import Stacked
+from uqeval.statistics.swapping import Swaps
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from uqeval.metrics._columns import SetStates
     from uqeval.metrics._evaluation import Evaluation
     from uqeval.tallies import Tally
 
 #: At most so many random swaps; all of them where the units allow no more than `EVERY`.
 MOST = 10_000
 EVERY = 4096
+#: So many blocks of swaps are scored at a time.
+_MOST_BLOCKS = 8
 #: So many swaps with at least the observed difference end a test early (Besag & Clifford 1991).
 ENOUGH = 20
 
@@ -77,14 +80,17 @@ def swap_tests(
     exact = 2**resampling.units <= EVERY
     swap_counts = dict.fromkeys(hits, 0)
     active = list(hits)
-    for block in resampling.swapped(EVERY if exact else MOST, resampling.seed):
+    for blocks in _growing(resampling.swapped(EVERY if exact else MOST, resampling.seed)):
         if not active:
             break
-        differences = np.abs(pair.differences(block, active))
+        differences = np.abs(pair.differences(np.concatenate(blocks), active))
+        ends = np.cumsum([len(block) for block in blocks])[:-1]
         for column, address in enumerate(active):
-            values = differences[:, column]
-            hits[address] += int((values[np.isfinite(values)] >= threshold[address]).sum())
-            swap_counts[address] += len(block)
+            for values in np.split(differences[:, column], ends):
+                if not exact and hits[address] >= ENOUGH:
+                    break
+                hits[address] += int((values[np.isfinite(values)] >= threshold[address]).sum())
+                swap_counts[address] += len(values)
         active = [address for address in active if exact or hits[address] < ENOUGH]
     extra = 0 if exact else 1  # of all swaps the observed order is one already
     least = least_p(resampling.units)
@@ -96,6 +102,16 @@ def swap_tests(
         )
         for address in hits
     }
+
+
+def _growing(blocks: Iterator[NDArray[np.int64]]) -> Iterator[list[NDArray[np.int64]]]:
+    """Yield the blocks, more and more at a time: a clear case ends early, others are scored in few
+    large products.
+    """
+    count = 1
+    while group := list(islice(blocks, count)):
+        yield group
+        count = min(2 * count, _MOST_BLOCKS)
 
 
 class _Pair:
@@ -159,22 +175,22 @@ class _Pair:
         self, keeps_models: NDArray[np.int64], addresses: Sequence[str]
     ) -> NDArray[np.float64]:
         """Return scores of both models, [model, swap, address]."""
-        weights = np.concatenate([keeps_models, 1 - keeps_models], axis=1)
-        cache: dict[tuple[Tally, int], tuple[SetStates, SetStates]] = {}
+        scores = np.full((2, len(keeps_models), len(addresses)), np.nan)
 
-        def first_states(tally: Tally, rows: slice) -> SetStates:
-            cache[tally, rows.start] = self.ours.stacked(tally).swapped(keeps_models[rows])
-            return cache[tally, rows.start][0]
+        def score(pair: tuple[ColumnsOfKey, ColumnsOfKey], rows: slice) -> None:
+            swaps = Swaps(keeps_models[rows])
+            first, second = {}, {}
+            for tally in pair[1].tallies:
+                partner = self._back[tally]
+                first[partner], second[tally] = self.ours.stacked(partner).swapped(swaps)
+            weights = (weighting.weights for weighting in swaps.weightings)
+            runs = zip((self.ours, self.theirs), pair, weights, (first, second), strict=True)
+            for run, (scoring, columns, weights_of_run, states) in enumerate(runs):
+                scoring.fill(scores[run, rows], columns, weights_of_run, states)
 
-        def second_states(tally: Tally, rows: slice) -> SetStates:
-            return cache.pop((self._back[tally], rows.start))[1]
-
-        return np.stack(
-            [
-                self.ours.table(weights, addresses, first_states),
-                self.theirs.table(1 - weights, addresses, second_states),
-            ]
-        )
+        pairs = zip(self.ours.columns(addresses), self.theirs.columns(addresses), strict=True)
+        in_blocks(score, [(pair, self.ours.block(pair[0])) for pair in pairs], len(keeps_models))
+        return scores
 
 
 def _partners(first: Scoring, second: Scoring) -> dict[Tally, Tally]:

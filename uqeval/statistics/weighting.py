@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -10,6 +11,14 @@ from numpy.typing import NDArray
 
 #: Weights up to this are multiplied in float32 where all sums are exact in it, twice as fast.
 LIGHT_WEIGHT = 16
+
+
+#: Makes numbers [item, number].
+Make = Callable[[], NDArray[Any]]
+#: Sums over sets of the numbers that a function makes: [set, number]. The key names the numbers.
+Fold = Callable[[Make, tuple[Any, ...]], NDArray[Any]]
+#: Fewer sets than this are not worth sums over the items before and after each.
+_LEAST_SETS = 8
 
 
 class Weighting:
@@ -30,6 +39,8 @@ class Weighting:
             products = values[self._once].sum(axis=0)[None]
         elif self._single is not None:
             products = values[self._single]
+        elif self._left_out is not None:
+            products = _sums_without(values[self._left_out[0]], self._left_out[1])
         elif values.dtype.kind == "i":
             products = self.weights @ values
         elif values.dtype == np.float32 and self._light is not None:
@@ -53,6 +64,17 @@ class Weighting:
         return self.weights.argmax(axis=1) if is_single else None
 
     @cached_property
+    def _left_out(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
+        """Return items, and which of these each set leaves out, where each has all others once."""
+        if self.sets < _LEAST_SETS or self.weights.max(initial=0) != 1:
+            return None
+        items = np.flatnonzero(self.weights.any(axis=0))
+        weights = self.weights[:, items]
+        if (weights.sum(axis=1) != items.size - 1).any():
+            return None
+        return items, weights.argmin(axis=1)
+
+    @cached_property
     def _heavy(self) -> NDArray[np.float64]:
         return self.weights.astype(np.float64)
 
@@ -60,6 +82,19 @@ class Weighting:
     def _light(self) -> NDArray[np.float32] | None:
         light = self.weights.max(initial=0) <= LIGHT_WEIGHT
         return self.weights.astype(np.float32) if light else None
+
+
+def _sums_without(values: NDArray[Any], left_out: NDArray[np.int64]) -> NDArray[Any]:
+    """Return the sums of `values` [item, number] over all items but one, that of each set.
+
+    Items before it and items after it are added, nothing is subtracted: a large item costs the
+    others no digits.
+    """
+    sums: NDArray[Any] = np.zeros((len(values), *values.shape[1:]), values.dtype)
+    np.cumsum(values[:-1], axis=0, out=sums[1:])
+    after = np.cumsum(values[:0:-1], axis=0)[::-1]
+    sums[:-1] += after
+    return sums[left_out]
 
 
 def summable(values: NDArray[Any], most: float) -> NDArray[Any]:

@@ -1,0 +1,103 @@
+"""Sums over the items of two runs that change places, item by item."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.statistics.weighting import Fold, Make, Weighting
+
+#: Differences of two runs that are kept for the next sets, in bytes.
+_KEPT = 192 << 20
+
+
+@dataclass(frozen=True)
+class Halves:
+    """Numbers of the items of one run less those of the same items of another [item, number], and
+    the sums of each run [number]."""
+
+    differences: NDArray[Any]
+    first: NDArray[np.float64]
+    second: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, values: NDArray[Any]) -> Halves | None:
+        """Return the halves of numbers [item, number] of one run, then of another; None where a
+        product could not hold their sums.
+
+        Counts whose differences add up to less than 2^24 are float32, in which their sums are
+        exact.
+        """
+        if values.dtype.kind == "i" or not np.isfinite(values).all():
+            return None
+        first, second = np.split(values, 2)
+        differences = first - second
+        if differences.dtype != np.float32:
+            most = np.abs(differences).sum(axis=0).max(initial=0)
+            if most < 2**24 and (differences == np.rint(differences)).all():
+                differences = differences.astype(np.float32)
+        sums = (half.sum(axis=0, dtype=np.float64) for half in (first, second))
+        return cls(differences, *sums)
+
+
+class Swaps:
+    """Sets of items of two runs: each has its own where `keeps_models` [set, item] is 1, else those
+    of the other. Items are those of one run and then those of the other."""
+
+    def __init__(self, keeps_models: NDArray[np.int64]) -> None:
+        self.sets = len(keeps_models)
+        self._keeps = keeps_models
+
+    @cached_property
+    def weightings(self) -> tuple[Weighting, Weighting]:
+        """Return the weights of all items in the sets of either run."""
+        weights = np.concatenate([self._keeps, 1 - self._keeps], axis=1)
+        return Weighting(weights), Weighting(1 - weights)
+
+    def moved(self, differences: NDArray[Any]) -> NDArray[Any]:
+        """Return the sums of differences over the items that keep their model, [set, number]."""
+        keeps = self._light if differences.dtype == np.float32 else self._heavy
+        products: NDArray[Any] = keeps @ differences
+        return products
+
+    def pair(self, halves: Halves) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the sums of both runs, [set, number], from one product."""
+        moved = self.moved(halves.differences)
+        return halves.second + moved, halves.first - moved
+
+    def folds(self, cache: dict[tuple[Any, ...], Halves | None]) -> tuple[Fold, Fold]:
+        """Return the sums of both runs. `cache`: halves that are kept for the next sets."""
+        products: dict[tuple[Any, ...], NDArray[Any]] = {}
+
+        def halves_of(make: Make, key: tuple[Any, ...]) -> Halves | None:
+            if key in cache:
+                return cache[key]
+            halves = Halves.of(make())
+            cached = sum(h.differences.nbytes for h in list(cache.values()) if h is not None)
+            if halves is None or cached + halves.differences.nbytes < _KEPT:
+                cache[key] = halves
+            return halves
+
+        def sums(run: int, make: Make, key: tuple[Any, ...]) -> NDArray[Any]:
+            halves = halves_of(make, key)
+            if halves is None:
+                return self.weightings[run].sums(make())
+            moved = products.pop(key, None)
+            if moved is None:
+                products[key] = moved = self.moved(halves.differences)
+            sums_of_run: NDArray[Any] = halves.first - moved if run else halves.second + moved
+            return sums_of_run
+
+        return partial(sums, 0), partial(sums, 1)
+
+    @cached_property
+    def _light(self) -> NDArray[np.float32]:
+        return self._keeps.astype(np.float32)
+
+    @cached_property
+    def _heavy(self) -> NDArray[np.float64]:
+        return self._keeps.astype(np.float64)
