@@ -5,6 +5,8 @@ from __future__ import annotations
 import pytest
 from injection import CASES, Bench, Injection, build_shim, forking
 
+from uqeval.cli import COMMANDS
+
 #: By command: operation, kind of fault, and the calls that it meets, from 1 on; 0 is the last
 #: call, -1 the one before. All over an older output, but those with "new".
 SAMPLE = {
@@ -28,6 +30,14 @@ SAMPLE = {
     # A report and its states are the older ones or the new ones, whichever rename is met.
     "pavpu": ("rename KILL -3 -2 -1 0", "fsync EIO -1 0", "rename EIO 0", "unlink TERM 1"),
 }  # fmt: skip
+
+
+def test_every_command_has_a_case() -> None:
+    """`demo` and `selftest` run as scripts that make them small."""
+    tried = {
+        case.name if case.arguments[0] == "-c" else case.arguments[0] for case in CASES.values()
+    }
+    assert set(COMMANDS) <= tried
 
 
 @pytest.fixture(scope="module")
