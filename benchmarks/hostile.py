@@ -3,6 +3,7 @@
     python benchmarks/hostile.py --count 5000 --seed 1
     python benchmarks/hostile.py --count 300 --kind states --kind reports
     python benchmarks/hostile.py --seed 7 --kind states:105  # one mutant again
+    python benchmarks/hostile.py --leaves 2  # every entry of reports and states, twice
 
 A mutant that ends badly (a traceback, a signal, more than 10 s or too much memory, a warning of a
 library, a score out of its range) is printed below the table with its number, file and command; the
@@ -30,12 +31,19 @@ def main() -> None:
     parser.add_argument(
         "--kind", action="append", default=[], help="only of this kind of files, or KIND:NUMBER"
     )
+    parser.add_argument(
+        "--leaves", type=int, default=0, metavar="TURNS",
+        help="replace every entry of reports and states instead, so many times each",
+    )  # fmt: skip
+    parser.add_argument("--every", type=int, default=1, help="only every so-many-th entry")
     asked = parser.parse_args()
     print("| kind | mutants | status 0 | 1 | 2 | other | most seconds | most MB | bad |")
     print("|---|---|---|---|---|---|---|---|---|")
     found = []
     with tempfile.TemporaryDirectory(prefix="uqeval-hostile-") as folder:
         given = [str(Path(folder) / "all"), str(asked.count), str(asked.seed), *asked.kind]
+        if asked.leaves:
+            given[1:] = [str(asked.every), str(asked.leaves), "leaves"]
         with subprocess.Popen(
             [sys.executable, str(CAMPAIGN), *given], stdout=subprocess.PIPE, text=True
         ) as process:

@@ -3,7 +3,7 @@
 A mutant is sound where the command ends within 10 s of work, with status 2 and a message, or with a
 result; without a traceback; and within its memory. `python campaign.py FOLDER COUNT SEED [KIND …]`
 prints a JSON line for each kind of files, with the mutants that are not sound. KIND:NUMBER is one
-mutant alone.
+mutant alone. `python campaign.py FOLDER EVERY TURNS leaves` runs `leaf_campaign`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,12 @@ import tempfile
 import time
 from collections.abc import Collection, Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import forged
+import leaves
 import mutants
 
 from uqeval.metrics import METRICS
@@ -102,6 +104,16 @@ class Tally:
     seconds: float = 0.0
     bytes: int = 0
     problems: list[dict[str, Any]] = field(default_factory=list)
+
+    def count(self, ended: Ended, number: int, file: str, command: str) -> None:
+        """Count how a command ended on one mutant."""
+        self.mutants += 1
+        self.statuses[str(ended.status)] = self.statuses.get(str(ended.status), 0) + 1
+        self.seconds = max(self.seconds, ended.seconds)
+        self.bytes = max(self.bytes, ended.bytes)
+        if problem := ended.problem(command):
+            found = {"number": number, "file": file, "command": command, "problem": problem}
+            self.problems.append(found | {"stderr": ended.stderr[-1500:]})
 
 
 def load() -> None:
@@ -192,15 +204,39 @@ def campaign(folder: Path, count: int, seed: int, kinds: Collection[str] = ()) -
             command = _command(target, file, rng)
             target.change(work, file, rng)
             ended = run(command, work)
-            tally.mutants += 1
-            tally.statuses[str(ended.status)] = tally.statuses.get(str(ended.status), 0) + 1
-            tally.seconds = max(tally.seconds, ended.seconds)
-            tally.bytes = max(tally.bytes, ended.bytes)
-            if problem := ended.problem(command):
-                found = {"number": number, "file": file, "command": command, "problem": problem}
-                tally.problems.append(found | {"stderr": ended.stderr[-1500:]})
+            tally.count(ended, number, file, command)
             _restore(base, work, file)
         yield tally
+
+
+def leaf_campaign(folder: Path, turns: int, every: int = 1) -> Iterator[Tally]:
+    """Replace every entry of reports, verdicts and states by hostile values, `turns` times with
+    another value and another command; or only every so-many-th. Yields what became of each file."""
+    base, work = folder / "base", folder / "work"
+    base.mkdir(parents=True)
+    mutants.build(base)
+    _run_once(base, "selftest -q -o selftest.json", "verify r.json c3.zarr -q -o verification.json")
+    shutil.copytree(base, work)
+    tallies: dict[str, Tally] = {}
+    for turn in range(turns):
+        for leaf in islice(leaves.leaves(base, turn), turn % every, None, every):
+            turned = leaf.number + leaf.number // len(
+                leaves.VALUES
+            )  # each value meets each command
+            command = leaf.commands[turned % len(leaf.commands)]
+            leaf.change(work)
+            ended = run(command, work)
+            entry = re.sub(r"\w+$", "*", leaf.entry) if "/" in leaf.entry else leaf.entry
+            tally = tallies.setdefault(f"{leaf.file} {entry}", Tally(f"{leaf.file} {entry}"))
+            tally.count(ended, leaf.number, str(leaf), command)
+            _restore(base, work, leaf.file)
+    yield from tallies.values()
+
+
+def _run_once(folder: Path, *commands: str) -> None:
+    for command in commands:
+        ended = run(command, folder)
+        assert ended.status == 0, ended.stderr
 
 
 def _command(target: mutants.Target, file: str, rng: random.Random) -> str:
@@ -230,7 +266,11 @@ def main() -> None:
     """Print what became of each kind, a JSON line each."""
     place, count, seed = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
     load()
-    for tally in campaign(place, count, seed, sys.argv[4:]):
+    if sys.argv[4:] == ["leaves"]:
+        found = leaf_campaign(place, turns=seed, every=count)
+    else:
+        found = campaign(place, count, seed, sys.argv[4:])
+    for tally in found:
         print(json.dumps(asdict(tally)), flush=True)
 
 
