@@ -84,6 +84,11 @@ def test_logits_and_axes_are_declared(tmp_path: Path) -> None:
 def test_what_needs_neighbours_is_refused() -> None:
     with pytest.raises(UsageError, match=r"one pixel \(image classification\).*needs neighbours"):
         uqeval.evaluate(MEAN, LABELS, metrics=("pavpu",))
+    for metrics in ("calibration", "all"):
+        with pytest.raises(
+            UsageError, match=r"--region boundary:3: .*one pixel.*Leave --region out"
+        ):
+            uqeval.evaluate(MEAN, LABELS, metrics, region="boundary:3")
     single = uqeval.evaluate(MEAN, LABELS, metrics={"pavpu": {"window": 1}})
     assert single.results["pavpu"]["pavpu"] is not None
     everything = uqeval.evaluate(MEAN, LABELS, metrics="all")

@@ -174,4 +174,9 @@ def _regions(regions: Sequence[str], family: Family, info: DatasetInfo) -> list[
             f"--region {names[0]}: {family.name} of {info.where} has no class labels, between "
             "which boundaries lie. Leave --region out."
         )
+    if names and set(info.sizes) == {(1, 1)}:
+        raise UsageError(
+            f"--region {names[0]}: {info.where} holds items of one pixel (image classification), "
+            "and a boundary lies between neighbours. Leave --region out."
+        )
     return names
