@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import signal
+import time
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +128,24 @@ def test_what_the_system_refuses_is_an_output_error(
     monkeypatch.setattr("zarr.storage.LocalStore.set", full)
     with pytest.raises(OutputError, match=r"No space left on device. Free some space"):
         zw.write(array, (slice(None),), np.ones((4, 4), "f4"), tmp_path / "a")
+
+
+def test_an_interrupt_waits_until_zarr_has_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else Zarr's thread writes into a folder that is being removed, and prints a traceback."""
+    ended = []
+
+    def create(*_: Any, **__: Any) -> None:
+        time.sleep(0.1)
+        os.kill(os.getpid(), signal.SIGINT)  # to the main thread
+        time.sleep(0.1)
+        ended.append(True)
+
+    monkeypatch.setattr(zarr, "create_group", create)
+    with pytest.raises(KeyboardInterrupt):
+        zw.create_group(tmp_path / "s.zarr", {})
+    assert ended
 
 
 def test_publish_keeps_the_old_until_the_new_is_there(tmp_path: Path) -> None:

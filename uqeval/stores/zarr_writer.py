@@ -14,10 +14,12 @@ import os
 import re
 import shutil
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from threading import Thread
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -25,6 +27,8 @@ from numpy.typing import DTypeLike, NDArray
 from uqeval.disk.leftovers import clear_beside
 from uqeval.disk.publishing import publish_folder, restore_folder, sync_tree, write_file
 from uqeval.errors import OutputError, cut
+
+T = TypeVar("T")
 
 #: How often, and how many seconds apart, it is looked whether an unfinished store has gone.
 _TRIES, _MOMENT = 40, 0.05
@@ -102,8 +106,10 @@ def create_group(folder: Path, attributes: Mapping[str, Any]) -> None:
     """Create a Zarr group at `folder` with these attributes. Raises `OutputError`."""
     import zarr
 
-    with writing(folder):
-        zarr.create_group(str(folder), zarr_format=3, attributes=dict(attributes))
+    _whole(
+        folder,
+        lambda: zarr.create_group(str(folder), zarr_format=3, attributes=dict(attributes)),
+    )
 
 
 def mark_complete(folder: Path) -> None:
@@ -134,8 +140,9 @@ def create_array(
     """
     import zarr
 
-    with writing(folder):
-        return zarr.create_array(
+    return _whole(
+        folder,
+        lambda: zarr.create_array(
             str(folder),
             shape=tuple(shape),
             dtype=np.dtype(dtype),
@@ -146,7 +153,8 @@ def create_array(
             zarr_format=3,
             attributes=dict(attributes or {}),
             config={"write_empty_chunks": True},
-        )
+        ),
+    )
 
 
 def _codecs(compression: Compression) -> list[Any]:
@@ -172,8 +180,30 @@ def write(array: Any, index: tuple[int | slice, ...], values: NDArray[Any], wher
     """Write `values` at `index` of an array; whole chunks, each renamed into place when it is all
     there. Raises `OutputError` naming `where` if the disk refuses.
     """
+    _whole(where, lambda: array.__setitem__(index, values))
+
+
+def _whole(where: Path, call: Callable[[], T]) -> T:
+    """Call Zarr, which writes in a thread of its own. An interrupt waits until the call has ended.
+    The folder can then be removed: nothing writes into it any more. Raises `OutputError`.
+    """
+    outcome: Future[T] = Future()
+
+    def work() -> None:
+        try:
+            outcome.set_result(call())
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    thread = Thread(target=work)
     with writing(where):
-        array[index] = values
+        try:
+            thread.start()
+            wait([outcome])
+        finally:
+            if thread.ident is not None:
+                wait([outcome])
+        return outcome.result()
 
 
 def put_in_place(temporary: Path, target: Path) -> bool:
