@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numba
 import numpy as np
 import pytest
@@ -27,3 +29,23 @@ def test_every_float16_is_converted_exactly(
 
     expected = np.abs(bits.view(np.float16)).astype(np.float32)
     assert converted(bits).tobytes() == expected.tobytes()
+
+
+@pytest.mark.skipif(numba.config.DISABLE_JIT, reason="nothing is compiled")
+def test_a_cached_kernel_loads_without_what_compiles(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    def doubled(x):  # type: ignore[no-untyped-def]
+        return 2 * x
+
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    compiled = _jit.kernel(doubled)
+    assert compiled(1.0) == 2.0
+
+    def refuse(self: object) -> None:
+        raise AssertionError("loads all of Numba")
+
+    monkeypatch.setattr(type(compiled.targetctx), "refresh", refuse)
+    cached = _jit.kernel(doubled)
+    assert cached(1.0) == 2.0
+    assert sum(cached.stats.cache_hits.values()) == 1
