@@ -14,6 +14,7 @@ from uqeval.statistics.options import CutOptions
 
 if TYPE_CHECKING:
     from uqeval.config import Config, Store
+    from uqeval.stores.contents import Contents
 
 #: Kinds of data of commands that belong to no metric family.
 _OF_OTHERS = {"sweep": ("classes", "regression"), "reduce": ("classes",)}
@@ -63,8 +64,9 @@ def from_file(
         if store_name is not None
         else [n for n, request in requests.items() if request is not None]
     )
+    opened: dict[str, list[Contents]] = {}
     if not names:
-        names = [name for name, store in config.stores.items() if _fits(command, store)]
+        names = [n for n, store in config.stores.items() if _fits(command, n, store, opened)]
     if len(names) != 1:
         raise UsageError(
             f"{FILE} has several stores for {command}: {', '.join(names)}; give --store NAME."
@@ -78,7 +80,7 @@ def from_file(
         raise UsageError(f"{address}holds {store.data} data; {command} takes {kinds} only.")
     if command in _NEED_REFERENCE and store.reference is None:
         raise UsageError(f"{address}has no reference; add one, or give {needs} here.")
-    data = {"predictions": store.predictions, "labels": store.truth} | store.options()
+    data = _data(store) | ({"predictions": opened[name]} if name in opened else {})
     if command in _COMPARE:
         data["reference"] = store.reference
     return StoreRequest(data, requests[name] or {}, _everywhere(config))
@@ -101,8 +103,7 @@ def looked_at(needs: str, store_names: Sequence[str]) -> tuple[dict[str, StoreRe
         )
     return {
         name: StoreRequest(
-            {"predictions": store.predictions, "labels": store.truth} | store.options(),
-            {}, _everywhere(config),
+            _data(store), {}, _everywhere(config),
         )
         for name, store in stores.items() if name not in videos
     }, videos  # fmt: skip
@@ -132,24 +133,30 @@ def _kinds(command: str) -> tuple[str, ...]:
     return _OF_OTHERS.get(command) or FAMILIES[command].kinds
 
 
-def _fits(command: str, store: Store) -> bool:
-    """Return whether a command can evaluate a store that does not request it."""
+def _data(store: Store) -> dict[str, Any]:
+    """Return a store and how to read it, with the names of `uqeval.evaluate`."""
+    return {"predictions": store.predictions, "labels": store.truth} | store.options()
+
+
+def _fits(command: str, name: str, store: Store, opened: dict[str, list[Contents]]) -> bool:
+    """Return whether a command can evaluate a store that does not request it.
+
+    Adds to `opened` the predictions if it must look at them.
+    """
     if command in _NEED_REFERENCE and store.reference is None:
         return False
-    return _kind(store) in _kinds(command)
-
-
-def _kind(store: Store) -> str:
-    """Return the kind of a store's data, from the file or from the store itself."""
     if store.data is not None:
-        return store.data
+        return store.data in _kinds(command)
     from uqeval.inputs.common import open_predictions
     from uqeval.inputs.regression import is_regression
+    from uqeval.stores.formats import contents_of
     from uqeval.usecases.plans import input_options
 
-    assert store.predictions is not None
-    predictions = open_predictions(store.predictions, input_options(store.options()))
-    return "regression" if is_regression(predictions) else "classes"
+    paths = store.predictions
+    assert paths is not None
+    opened[name] = [contents_of(path) for path in ([paths] if isinstance(paths, str) else paths)]
+    predictions = open_predictions(opened[name], input_options(store.options()))
+    return ("regression" if is_regression(predictions) else "classes") in _kinds(command)
 
 
 def _everywhere(config: Config) -> dict[str, Any]:

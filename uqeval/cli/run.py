@@ -17,6 +17,7 @@ from uqeval.usecases.run.outcome import RunSettings
 
 if TYPE_CHECKING:
     from uqeval.config import Config
+    from uqeval.stores.contents import Contents
 
 
 @with_options(
@@ -56,7 +57,7 @@ def run(
         if name not in shared.typed:
             del over_file[name]
     stores = list(settings.stores)
-    file, config = _config(paths or [], of_input, stores)
+    file, config, opened = _config(paths or [], of_input, stores)
     warn(config.notes, shared.quiet)
     o.refuse_draws_without_level(shared.typed, config.ci if shared.ci is None else shared.ci)
     if settings.uncertainty and file is not None:
@@ -65,7 +66,7 @@ def run(
     run_settings = replace(
         settings, shared=over_file, progress=progress_for(quiet), listener=OutcomePrinter(quiet)
     )
-    outcome = run_stores(config, run_settings, file)
+    outcome = run_stores(config, run_settings, file, opened)
     finish(outcome, quiet)
     if outcome.status:
         raise typer.Exit(outcome.status)
@@ -73,8 +74,9 @@ def run(
 
 def _config(
     paths: list[str], of_input: dict[str, Any], stores: list[str]
-) -> tuple[str | None, Config]:
-    """Return the path and content of the file; or None and the configuration of the given paths."""
+) -> tuple[str | None, Config, dict[str, Contents]]:
+    """Return the path and content of the file; or None, the configuration of the given paths, and
+    what was opened to tell predictions from labels."""
     from uqeval.config import FILE, load_config
     from uqeval.usecases.run import config_of_store
 
@@ -84,7 +86,9 @@ def _config(
             raise UsageError("--store is for the stores of a file; give paths or a file.")
         predictions, truth = o.split_paths(paths) if paths else ([], None)
         labels = None if truth is None else str(truth)
-        return None, config_of_store([str(store) for store in predictions], labels, **of_input)
+        config = config_of_store([str(store) for store in predictions], labels, **of_input)
+        stores_opened = [*predictions, *([] if truth is None else [truth])]
+        return None, config, {str(store): store for store in stores_opened}
     if len(paths) > 1:
         raise UsageError(
             f"{yaml_paths[0]} already lists what to evaluate; give only the file, or only paths."
@@ -99,4 +103,4 @@ def _config(
         raise UsageError(
             f"no paths given, and no {FILE} in this folder; give PREDS [LABELS], or a file."
         )
-    return file, load_config(file)
+    return file, load_config(file), {}

@@ -13,6 +13,7 @@ from uqeval.inputs.common import (
     in_order_of,
     is_folder_of_files,
     nameless,
+    open_once,
     record_of,
     refuse_missing,
     watched,
@@ -141,6 +142,7 @@ def _labels(
     """Return the label store, and its planes in the order of the predictions' items."""
     from uqeval.stores.store import open_store
 
+    labels = None if labels is None else open_once(labels)
     folder = labels is not None and is_folder_of_files(labels)
     if options.label_map is not None and not folder:
         raise UsageError(

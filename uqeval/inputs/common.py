@@ -142,6 +142,13 @@ def is_folder_of_files(path: Given) -> bool:
     return isinstance(contents, FolderStore) and contents.is_truth()
 
 
+def open_once(source: Given) -> Given:
+    """Return what lies at a path, opened, so that it is opened once; anything else unchanged."""
+    from uqeval.stores.formats import contents_of
+
+    return contents_of(source) if isinstance(source, str | Path) else source
+
+
 def in_order_of(
     store: Store, parts: tuple[ItemArray, ...], predictions: Store, names: tuple[str, ...] | None,
     noun: str,

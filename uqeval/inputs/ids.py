@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.errors import StoreError, UsageError, cut
 from uqeval.inputs.classes import class_names, open_classes
-from uqeval.inputs.common import PredictionStores, is_folder_of_files, open_predictions, record_of
+from uqeval.inputs.common import (
+    PredictionStores,
+    is_folder_of_files,
+    open_once,
+    open_predictions,
+    record_of,
+)
 from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 
@@ -73,6 +79,7 @@ def open_ids(
     )
 
     label = noun == "label"
+    origin = open_once(origin)
     if is_folder_of_files(origin) and png_files(str(origin)):
         path = str(origin)
         kind: Literal["labels", "predictions"] = "labels" if label else "predictions"

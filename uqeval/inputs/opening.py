@@ -16,12 +16,13 @@ def beside_reference(inputs: Inputs, reference: Given, options: InputOptions) ->
     Raises `StoreError` where the two are not of the same items, sizes, classes and kind, and
     `UsageError` for options that have an effect on neither.
     """
-    from uqeval.inputs.common import open_predictions
+    from uqeval.inputs.common import open_once, open_predictions
     from uqeval.inputs.effects import refuse_without_effect
     from uqeval.maps.reference import WithReference
 
     # What is said of labels, or of samples, need not hold for the reference.
     class_options, options = options, dataclasses.replace(options, label_map=None)
+    reference = open_once(reference)
     stored_kinds = open_predictions(reference, options).stores[0].arrays
     if "samples" not in stored_kinds:
         options = dataclasses.replace(options, nan_samples="error")

@@ -12,6 +12,7 @@ from uqeval.inputs.common import (
     in_order_of,
     is_folder_of_files,
     nameless,
+    open_once,
     record_of,
     refuse_missing,
     watched,
@@ -201,6 +202,7 @@ def _target(
     if target is None:
         parts = predictions.arrays.get("target")
         return (predictions if parts else None), parts, masks
+    target = open_once(target)
     folder = is_folder_of_files(target)
     if folder and names is None:
         raise nameless(target, "target", predictions)

@@ -15,6 +15,7 @@ from uqeval.inputs.opened import Given
 from uqeval.inputs.options import InputOptions
 
 if TYPE_CHECKING:
+    from uqeval.stores.contents import Contents
     from uqeval.stores.flow_files import Flows
     from uqeval.stores.frames import Frames
     from uqeval.stores.sequences import Sequences
@@ -70,13 +71,15 @@ def open_video_inputs(
     They are in its folders `predictions/` and `labels/`, or in the arrays of its store. Raises
     `StoreError` or `UsageError`.
     """
+    from uqeval.stores.formats import contents_of
     from uqeval.stores.frames import open_frames
     from uqeval.stores.names import read_names_file, refuse_reordered
     from uqeval.stores.sequences import sequences_of
 
     assert options.video is not None
     video = options.video
-    frames = open_frames(inside(video, FRAMES) or video, fill_missing=options.fill)
+    store = contents_of(video) if _is_store(video) else None
+    frames = open_frames(inside(video, FRAMES) or store or video, fill_missing=options.fill)
     count, names = len(frames), options.names
     if isinstance(names, str | Path):
         names = read_names_file(names)
@@ -88,12 +91,19 @@ def open_video_inputs(
     if names is not None:
         refuse_reordered(names, frames.names, frames.where)
     sequences = sequences_of(item_names, count, frames.where)
-    models = _models(predictions, video, item_names, count, options)
+    models = _models(predictions, video, store, item_names, count, options)
     truth, truth_record = _truth(labels, video, models, item_names, count, options)
     return VideoInputs(
         video, frames, item_names or tuple(str(i) for i in range(count)), sequences, models, truth,
-        truth_record, _flows(video, sequences, item_names, count, options),
+        truth_record, _flows(store, sequences, item_names, count, options),
     )  # fmt: skip
+
+
+def _is_store(video: str | Path) -> bool:
+    """Return whether a video is one store of arrays, not a folder of files or a film."""
+    from uqeval.stores.source import is_url, is_zarr
+
+    return is_url(str(video)) or is_zarr(str(video)) or Path(video).suffix == ".npz"
 
 
 def inside(video: str | Path, name: str) -> Path | None:
@@ -109,20 +119,19 @@ def inside(video: str | Path, name: str) -> Path | None:
 def _models(
     predictions: Given | Sequence[Given] | None,
     video: str | Path,
+    store: Contents | None,
     names: tuple[str, ...] | None,
     count: int,
     options: InputOptions,
 ) -> list[Ids]:
-    from uqeval.stores.source import is_zarr
-
     if predictions is None:
         models = inside(video, PREDICTIONS)
-        if models is None and not is_zarr(str(video)) and Path(video).suffix != ".npz":
+        if models is None and store is None:
             raise UsageError(
                 f"{cut(video)}: has no folder `{PREDICTIONS}`; give the predictions after the "
                 "video: a folder of PNGs of class ids, or a store."
             )
-        sources: list[Any] = [models or video]
+        sources: list[Any] = [models or store]
     else:
         sources = list(predictions) if isinstance(predictions, list | tuple) else [predictions]
     return [open_ids(source, names, count, "prediction", options) for source in sources]
@@ -164,7 +173,7 @@ def _is_same_store(first: Given, second: Given) -> bool:
 
 
 def _flows(
-    video: str | Path,
+    store: Contents | None,
     sequences: Sequences,
     names: tuple[str, ...] | None,
     count: int,
@@ -172,18 +181,17 @@ def _flows(
 ) -> dict[str, Flows]:
     """Return saved flow by direction, from the given paths or the video's store."""
     from uqeval.stores.flow_files import open_flows
-    from uqeval.stores.source import is_zarr
     from uqeval.stores.store import open_store
 
     inside_video: set[str] = set()
-    if is_zarr(str(video)) or Path(video).suffix == ".npz":
-        inside_video = set(open_store(video, role="frames", fill_missing=options.fill).arrays)
+    if store is not None:
+        inside_video = set(open_store(store, role="frames", fill_missing=options.fill).arrays)
     flows: dict[str, Flows] = {}
     paths: dict[Literal["flow", "flow_forward"], Any] = {
         "flow": options.flow_path, "flow_forward": options.flow_forward_path
     }  # fmt: skip
     for kind, path in paths.items():
-        where = path if path is not None else (video if kind in inside_video else None)
+        where = path if path is not None else (store if kind in inside_video else None)
         if where is not None:
             flows[kind] = open_flows(
                 where, sequences.pairs, names, count, kind=kind, fill_missing=options.fill

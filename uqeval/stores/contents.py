@@ -24,6 +24,8 @@ class Contents(ABC):
     bare: StoredArray | None = None
     #: The names of its arrays, where they have some.
     kinds: frozenset[str] = frozenset()
+    #: The store that was made last, and how.
+    _latest: tuple[Opening, Store] | None = None
 
     def __init__(self, path: str) -> None:
         """Open what is there, without reading values. Raises `StoreError`, `UsageError`."""
@@ -46,6 +48,12 @@ class Contents(ABC):
 
         Raises `StoreError` for what is no sound store, `UsageError` for what is declared wrongly.
         """
+
+    def store_once(self, how: Opening) -> Store:
+        """Return `store(how)`; the same store if it is asked for again."""
+        if self._latest is None or self._latest[0] != how:
+            self._latest = how, self.store(how)
+        return self._latest[1]
 
     def is_labels(self) -> bool:
         """Return whether it holds labels: integers [N] or [N, H, W], or arrays of this name."""

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import StoreError, cut, listed
 from uqeval.stores.array import ItemArray, StoredArray
+from uqeval.stores.contents import Contents
 from uqeval.stores.flo_array import FloArray
 from uqeval.stores.kitti_flow import KittiFlow
 from uqeval.stores.matching import files_below, match_files
@@ -67,7 +68,7 @@ class Flows(VideoPlanes):
 
 
 def open_flows(
-    path: str | Path | NDArray[Any],
+    path: str | Path | Contents | NDArray[Any],
     pairs: Sequence[Pair],
     names: Sequence[str] | None,
     frames: int,
@@ -81,7 +82,7 @@ def open_flows(
     natural order. A store holds the array `kind` [N-1, H, W, 2], its row k the flow of the stored
     frames k and k + 1. Raises `StoreError` if flow is missing, or is not of this form.
     """
-    if not isinstance(path, np.ndarray) and not is_url(str(path)) and not is_zarr(str(path)):
+    if isinstance(path, str | Path) and not is_url(str(path)) and not is_zarr(str(path)):
         local = Path(path)
         if local.is_dir():
             return _open_folder(local, pairs, names, frames)

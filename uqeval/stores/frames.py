@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from uqeval.errors import StoreError, cut
 from uqeval.stores.array import StoredArray
+from uqeval.stores.contents import Contents
 from uqeval.stores.image_folder import IMAGES, ImageFolder
 from uqeval.stores.source import is_url, is_zarr
 from uqeval.stores.store import open_store
@@ -77,14 +78,16 @@ class Frame:
         return self.frames.states(self.number)
 
 
-def open_frames(path: str | Path | NDArray[Any], *, fill_missing: bool = False) -> Frames:
+def open_frames(
+    path: str | Path | Contents | NDArray[Any], *, fill_missing: bool = False
+) -> Frames:
     """Return the frames at `path`: images in a folder, an array `frames` in a store, or a video
     file.
 
     With `fill_missing`, chunks that a Zarr store does not hold read as the fill value. Raises
     `StoreError` for anything else.
     """
-    if not isinstance(path, np.ndarray) and not is_url(str(path)) and not is_zarr(str(path)):
+    if isinstance(path, str | Path) and not is_url(str(path)) and not is_zarr(str(path)):
         local = Path(path)
         if local.is_dir():
             return ImageFolder(local)

@@ -33,19 +33,19 @@ class NpzStore(Contents):
 
     def __init__(self, path: str) -> None:
         super().__init__(path)
-        self._members = open_npz(path)
-        if set(self._members) == {"arr_0"}:
-            self.bare = self._members["arr_0"]
+        self.members = open_npz(path)
+        if set(self.members) == {"arr_0"}:
+            self.bare = self.members["arr_0"]
         else:
-            self.kinds = frozenset(ALIASES.get(name, name) for name in self._members)
+            self.kinds = frozenset(ALIASES.get(name, name) for name in self.members)
 
     @staticmethod
     def recognises(path: str) -> bool:
         return path.endswith(".npz") and Path(path).exists()
 
     def store(self, how: Opening) -> Store:
-        if not self._members:
+        if not self.members:
             raise StoreError(f"{cut(self.path)}: holds no arrays. Save it with numpy.savez.")
         if self.bare is not None:
             return replace(store_of_one(self.bare, how), path=self.path)
-        return store_of_named(self.path, self._members, {}, how)
+        return store_of_named(self.path, self.members, {}, how)

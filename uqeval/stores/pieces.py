@@ -17,10 +17,11 @@ from uqeval.stores.item_folder import kinds_in_folder, open_item_folder
 from uqeval.stores.kinds import ALIASES, KINDS, resolve
 from uqeval.stores.label_folder import open_predicted_ids, png_files
 from uqeval.stores.names import checked_names
-from uqeval.stores.numpy_array import open_npy, open_npz
+from uqeval.stores.numpy_store import NpyStore, NpzStore
 from uqeval.stores.one_pixel import with_pixel
 from uqeval.stores.source import is_url, is_zarr
-from uqeval.stores.store import open_store
+from uqeval.stores.store import contents_of, open_store
+from uqeval.stores.zarr_store import ZarrStore
 
 #: The sources that there are.
 CONVERTIBLE = (
@@ -69,23 +70,22 @@ def find_pieces(
             if kind == "predictions":
                 return _of_store(open_predicted_ids(source, names, Declared(axes=axes)))
             return _label_images(source, names)
-    if path.suffix == ".npy" and path.is_file():
-        return _bare(open_npy(source), kind, names, axes)
-    if path.suffix == ".npz" and path.is_file():
-        members = open_npz(source)
-        if key is not None or len(members) == 1:
-            return _bare(_member(source, members, key), kind, names, axes)
-        _needs_key(kind, axes)
-    elif path.is_file() and path.suffix != ".zip":
+    if path.is_file() and path.suffix not in (".npy", ".npz", ".zip"):
         raise StoreError(
             f"{cut(source)}: is none of what can be converted: "
             f"{CONVERTIBLE}.{how_to_convert(source)}"
         )
-    elif (array := _zarr_array(source, key, fill_missing)) is not None:
-        return _bare(array, kind, names, axes)
-    else:
+    contents = contents_of(source)
+    if isinstance(contents, NpyStore | NpzStore | ZarrStore):
+        array = contents.bare
+        if isinstance(contents, ZarrStore):
+            array = contents.array(key, fill_missing=fill_missing)
+        if isinstance(contents, NpzStore) and (key is not None or len(contents.members) == 1):
+            array = _member(source, contents.members, key)
+        if array is not None:
+            return _bare(array, kind, names, axes)
         _needs_key(kind, axes)
-    store = open_store(source, role="predictions", names=names, fill_missing=fill_missing)
+    store = open_store(contents, role="predictions", names=names, fill_missing=fill_missing)
     return _of_store(store)
 
 
@@ -111,21 +111,6 @@ def _unchanged(item_array: ItemArray) -> ItemArray:
 def _needs_key(kind: str | None, axes: str | None) -> None:
     if kind is not None or axes is not None:
         raise UsageError("kind and axes describe a single array: say which one with key.")
-
-
-def _zarr_array(source: str, key: str | None, fill_missing: bool) -> StoredArray | None:
-    """Return the Zarr array at `source`, or called `key` in the group there; None for a whole
-    group.
-    """
-    from uqeval.stores.zarr_array import ZarrArray
-    from uqeval.stores.zarr_group import open_zarr
-
-    node = open_zarr(source, key or "", fill_missing=fill_missing)
-    if isinstance(node, ZarrArray):
-        return node
-    if key is not None:
-        raise StoreError(f"{cut(source)}: holds no array called {quoted(key)}.")
-    return None
 
 
 def _member(source: str, members: dict[str, Any], key: str | None) -> StoredArray:

@@ -44,4 +44,4 @@ def open_store(
         return store_of_one(in_memory(path), opening)
     if isinstance(path, Mapping):
         return open_mapping(path, opening)
-    return contents_of(path).store(opening)
+    return contents_of(path).store_once(opening)

@@ -35,6 +35,7 @@ class ZarrStore(Contents):
         self._source = open_source(path)
         self._array: ZarrArray | None = None
         self._group: ZarrGroup | None = None
+        self._items: dict[str, ZarrArray | ZarrGroup | None] = {}
         opened = open_zarr(self._source)
         if isinstance(opened, ZarrArray):
             self._array = self.bare = opened
@@ -42,7 +43,7 @@ class ZarrStore(Contents):
             self._group = opened
             kinds = {*opened.arrays, *opened.unreadable}
             if not kinds and "items" in opened.groups:
-                kinds = _kinds_of_first_item(opened)
+                kinds = self._kinds_of_first_item()
             self.kinds = frozenset(kinds)
 
     @staticmethod
@@ -65,7 +66,7 @@ class ZarrStore(Contents):
         if "items" in group.groups:
             if how.declared != Declared():
                 raise UsageError(f"{cut(path)}: names its arrays; leave out --kind and --axes.")
-            return _store_of_items(group, path, how.names, how.fill_missing)
+            return self._store_of_items(group, how.names, how.fill_missing)
         for kind in sorted(group.unreadable):
             if kind in KNOWN or kind == "names":
                 raise group.unreadable[kind]
@@ -80,51 +81,80 @@ class ZarrStore(Contents):
         arrays = how.declared.of_named(arrays, path)
         return assemble(path, arrays, how.names, names, group.attributes, warnings)
 
+    def array(self, key: str | None, *, fill_missing: bool = False) -> ZarrArray | None:
+        """Return the array called `key`, or the one at the root; None for a whole group.
 
-def _kinds_of_first_item(root: ZarrGroup) -> set[str]:
-    from uqeval.stores.zarr_group import open_zarr_group
+        Raises `StoreError` where there is no array called `key`.
+        """
+        from uqeval.stores.zarr_array import ZarrArray
+        from uqeval.stores.zarr_group import open_zarr
 
-    first = next(iter(root.source.children("items")), None)
-    group = open_zarr_group(root.source, f"items/{first}") if first else None
-    return set(group.arrays) if group else set()
+        array: object = self._array
+        if key is not None:
+            known = {} if self._group is None else self._group.arrays
+            array = known[key] if key in known else open_zarr(self._source, key)
+        if isinstance(array, ZarrArray):
+            array.fill_missing = fill_missing
+            return array
+        if key is not None:
+            raise StoreError(f"{cut(self.path)}: holds no array called {quoted(key)}.")
+        return None
 
+    def _kinds_of_first_item(self) -> set[str]:
+        first = next(iter(self._source.children("items")), None)
+        item = self._item(first) if first else None
+        return set(getattr(item, "arrays", ()))
 
-def _store_of_items(
-    root: ZarrGroup, path: str, names: Sequence[str] | None, fill_missing: bool
-) -> Store:
-    from uqeval.stores.zarr_group import open_zarr_group
+    def _item(self, name: str) -> ZarrArray | ZarrGroup | None:
+        """Return what is at `items/<name>`, opened once."""
+        from uqeval.stores.zarr_group import open_zarr
 
-    items = open_zarr_group(root.source, "items", fill_missing=fill_missing)
-    groups = items.groups if items else root.source.children("items")
-    stored = own_names(root.arrays, root.attributes, path)
-    order = tuple(names) if names is not None else stored or tuple(sorted(groups))
-    order = checked_names(order, path, len(groups))
-    # A writer quotes what a folder's name may not hold; other people's names are taken as they are.
-    folders = {name: q if (q := item_folder(name)) in groups else name for name in order}
-    if unknown := sorted(set(folders.values()) - set(groups)):
-        raise StoreError(
-            f"{cut(path)}: there is no group items/{unknown[0]} for the item named so."
-        )
-    parts: dict[str, list[ItemArray]] = {}
-    for name in order:
-        folder = f"items/{folders[name]}"
-        group = open_zarr_group(root.source, folder, fill_missing=fill_missing)
-        if group is None or not (group.arrays or group.unreadable):
-            raise StoreError(f"{cut(path)}: {cut(folder)} holds no arrays. Write it again.")
-        for error in group.unreadable.values():
-            raise error
-        for kind, array in group.arrays.items():
-            if kind in KNOWN or len(array.shape) == 2:
-                single = with_pixel(array, kind, is_single=True)
-                resolve(single, kind, is_single=True)
-                parts.setdefault(kind, []).append(ItemArray(single, None))
-    for kind, members in parts.items():
-        if len(members) != len(order):
+        if name not in self._items:
+            self._items[name] = open_zarr(self._source, f"items/{name}")
+        return self._items[name]
+
+    def _store_of_items(
+        self, root: ZarrGroup, names: Sequence[str] | None, fill_missing: bool
+    ) -> Store:
+        from uqeval.stores.zarr_array import ZarrArray
+
+        path = self.path
+        children = {name: self._item(name) for name in self._source.children("items")}
+        groups = {name: at for name, at in children.items() if not isinstance(at, ZarrArray)}
+        stored = own_names(root.arrays, root.attributes, path)
+        order = tuple(names) if names is not None else stored or tuple(sorted(groups))
+        order = checked_names(order, path, len(groups))
+        # A writer quotes what a folder's name may not hold; other people's names are taken as they
+        # are.
+        folders = {name: q if (q := item_folder(name)) in groups else name for name in order}
+        if unknown := sorted(set(folders.values()) - set(groups)):
             raise StoreError(
-                f"{cut(path)}: only {len(members)} of {len(order)} items have {quoted(kind)}. "
-                "Write it for all of them or for none."
+                f"{cut(path)}: there is no group items/{unknown[0]} for the item named so."
             )
-    if not order or not parts:
-        raise StoreError(f"{cut(path)}: items/ is empty. Was anything written?")
-    warnings = tuple(root.source.warnings())
-    return Store(path, {k: tuple(v) for k, v in parts.items()}, order, root.attributes, warnings)
+        parts: dict[str, list[ItemArray]] = {}
+        for name in order:
+            group = groups[folders[name]]
+            if group is None or not (group.arrays or group.unreadable):
+                raise StoreError(
+                    f"{cut(path)}: {cut(f'items/{folders[name]}')} holds no arrays. Write it again."
+                )
+            for error in group.unreadable.values():
+                raise error
+            for kind, array in group.arrays.items():
+                if kind in KNOWN or len(array.shape) == 2:
+                    array.fill_missing = fill_missing
+                    single = with_pixel(array, kind, is_single=True)
+                    resolve(single, kind, is_single=True)
+                    parts.setdefault(kind, []).append(ItemArray(single, None))
+        for kind, members in parts.items():
+            if len(members) != len(order):
+                raise StoreError(
+                    f"{cut(path)}: only {len(members)} of {len(order)} items have {quoted(kind)}. "
+                    "Write it for all of them or for none."
+                )
+        if not order or not parts:
+            raise StoreError(f"{cut(path)}: items/ is empty. Was anything written?")
+        warnings = tuple(self._source.warnings())
+        return Store(
+            path, {k: tuple(v) for k, v in parts.items()}, order, root.attributes, warnings
+        )

@@ -41,12 +41,19 @@ def open_gallery(
     than the report, or of a kind that has no pictures.
     """
     from uqeval.inputs import open_inputs
+
+    return gallery_of(report, open_inputs(predictions, truth, options), images, model)
+
+
+def gallery_of(
+    report: Report, inputs: Inputs, images: str | Path | None = None, model: str | None = None
+) -> Pictures:
+    """The same of opened inputs."""
     from uqeval.usecases.gallery.classes import Classes
     from uqeval.usecases.gallery.numbers import Numbers
     from uqeval.usecases.gallery.paint import files_of, photo_of
     from uqeval.usecases.gallery.video import Pairs
 
-    inputs = open_inputs(predictions, truth, options)
     item_names = [str(item["name"]) for item in report.items]
     if list(inputs.source.names) != item_names:
         raise UsageError(

@@ -14,9 +14,8 @@ from uqeval.errors import OutputError, UqevalError, cut
 from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
 from uqeval.stores.changed import ChangedError
-from uqeval.usecases.plans import input_options
 from uqeval.usecases.run.outcome import Outcome, RunSettings
-from uqeval.usecases.run.tasks import Task, options_of
+from uqeval.usecases.run.tasks import Task
 
 if TYPE_CHECKING:
     from uqeval.gate import FailedStore
@@ -119,12 +118,9 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
     exhibits = _exhibits(task, report, run_settings)
     gallery = None
     if exhibits:
-        from uqeval.usecases.gallery import open_gallery
+        from uqeval.usecases.gallery import gallery_of
 
-        gallery_inputs = input_options(options_of(task.store, run_settings))
-        gallery = open_gallery(
-            report, task.store.predictions, task.store.truth, None, gallery_inputs
-        )
+        gallery = gallery_of(report, replace(task.inputs, source=task.source))
     written_paths = [Path(report.states)] if report.states is not None else []
     json, csv, page = (folder / f"{task.name}.{ending}" for ending in ("json", "csv", "html"))
     cell_items = behind(json, report) if report.states is not None else None

@@ -11,8 +11,7 @@ from uqeval.errors import NegativeSigma
 from uqeval.report.schema import Report
 from uqeval.usecases.evaluate import run
 from uqeval.usecases.plans import without_sigma
-from uqeval.usecases.run.outcome import RunSettings
-from uqeval.usecases.run.tasks import Task, options_of
+from uqeval.usecases.run.tasks import Task
 
 
 def of_families(task: Task, folder: Path, options: RunOptions) -> Report | None:
@@ -31,14 +30,17 @@ def of_families(task: Task, folder: Path, options: RunOptions) -> Report | None:
     return None
 
 
-def with_sweep(
-    task: Task, report: Report | None, folder: Path, options: RunOptions, run_settings: RunSettings
-) -> Report:
+def with_sweep(task: Task, report: Report | None, options: RunOptions) -> Report:
     """The report with the sweep that is asked for, from another read."""
     if task.sweep is None:
         assert report is not None
         return report
-    swept = _swept(task, _options_of_task(task, folder, options), run_settings)
+    from uqeval.usecases.sweep import run_sweep
+
+    options = dataclasses.replace(
+        options, progress=_Prefixed(task.name, options.progress), resume=False
+    )
+    swept = run_sweep(task.sweep, options)
     return swept if report is None else _with_sweep(report, swept)
 
 
@@ -52,19 +54,6 @@ def _options_of_task(task: Task, folder: Path, options: RunOptions) -> RunOption
     return dataclasses.replace(
         options, states=folder / f"{task.name}.states.zip", cut=task.cut,
         progress=_Prefixed(task.name, options.progress),
-    )  # fmt: skip
-
-
-def _swept(task: Task, options: RunOptions, run_settings: RunSettings) -> Report:
-    from uqeval.usecases.sweep import arguments, sweep
-
-    store = task.store
-    assert store.predictions is not None
-    sweep_options = {"reference": store.reference} | arguments(task.sweep or {})
-    return sweep(
-        store.predictions, store.truth, **sweep_options, workers=options.workers,
-        memory=options.memory,
-        progress=options.progress, **options_of(store, run_settings),
     )  # fmt: skip
 
 

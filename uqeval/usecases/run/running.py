@@ -6,6 +6,7 @@ stop the others. A sweep reads its store again, for its subsets of samples.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from uqeval.gate import FailedStore
     from uqeval.report.schema import Report
     from uqeval.settings import Settings
+    from uqeval.stores.contents import Contents
     from uqeval.usecases.run.tasks import Task
 
 #: The default folder of reports.
@@ -54,9 +56,15 @@ def run_config(path: str | Path = FILE, **settings: Any) -> Outcome:
 
 
 def run_stores(
-    config: Config, run_settings: RunSettings, file: str | Path | None = None
+    config: Config,
+    run_settings: RunSettings,
+    file: str | Path | None = None,
+    opened: Mapping[str, Contents] | None = None,
 ) -> Outcome:
-    """The same for a configuration that was read from `file`, or from none."""
+    """The same for a configuration that was read from `file`, or from none.
+
+    `opened`: paths of the configuration that are open already.
+    """
     from uqeval.gate.rules import refuse_unused_day
     from uqeval.report.folder import load_reports
 
@@ -85,7 +93,7 @@ def run_stores(
         tasks = []
         for name in names:
             with Failures(name, outcome, run_settings):
-                tasks.append(open_task(config, name, run_settings))
+                tasks.append(open_task(config, name, run_settings, opened or {}))
         gate.check_metrics({task.name: task.keys() for task in tasks}, bool(outcome.failed))
         tasks = with_cuts(tasks, cut_settings, outcome, run_settings, len(config.stores))
         for name in names:
@@ -95,9 +103,7 @@ def run_stores(
             with Failures(task.name, outcome, run_settings):
                 report = of_families(task, outcome.folder, options)
                 try:
-                    complete_report = with_sweep(
-                        task, report, outcome.folder, options, run_settings
-                    )
+                    complete_report = with_sweep(task, report, options)
                 except BaseException as error:  # an interrupt, too: what was done is kept
                     if report is not None:
                         _keep(task, without_sweep(report, error), outcome, run_settings)

@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING, Any
 from uqeval.config import Config, Store
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
 from uqeval.inputs import Inputs, beside_reference, open_inputs
+from uqeval.stores.formats import contents_of
 from uqeval.usecases.plans import check_family, everything, input_options
 from uqeval.usecases.run.outcome import Failures, Outcome, RunSettings
 from uqeval.usecases.run.preflight import metric_keys, table_of
 
 if TYPE_CHECKING:
+    from uqeval.maps.contract import MapSource
     from uqeval.statistics.options import CutOptions
+    from uqeval.stores.contents import Contents
+    from uqeval.usecases.sweep import PlannedSweep
 
 
 @dataclass(frozen=True)
@@ -27,7 +31,9 @@ class Task:
     store: Store
     inputs: Inputs
     families: dict[str, Mapping[str, Any]]
-    sweep: dict[str, Any] | None
+    #: The maps of the predictions alone, without those of a reference.
+    source: MapSource
+    sweep: PlannedSweep | None = None
     cut: CutOptions | None = None
     #: Whether all metrics that apply are evaluated, and others are left out.
     everything: bool = False
@@ -39,15 +45,21 @@ class Task:
         )
 
 
-def open_task(config: Config, name: str, run_settings: RunSettings) -> Task:
-    """Return a store with its metrics and options, checked without reading data."""
+def open_task(
+    config: Config, name: str, run_settings: RunSettings, opened: Mapping[str, Contents]
+) -> Task:
+    """Return a store with its metrics and options, checked without reading data.
+
+    `opened`: paths that are open already.
+    """
     store = config.stores[name]
     metrics = config.metrics_of(name)
     families: dict[str, Mapping[str, Any]] = dict(metrics or {})
     sweep = families.pop("sweep", None)
     try:
         _refuse_missing(store)
-        inputs = _open(store, run_settings, families)
+        stores = _Stores.of(store, opened)
+        inputs, source = _open(store, stores, run_settings, families)
         if metrics is None:
             families, warnings = everything(inputs, run_settings.uncertainty)
             inputs = dataclasses.replace(inputs, warnings=[*inputs.warnings, *warnings])
@@ -60,16 +72,16 @@ def open_task(config: Config, name: str, run_settings: RunSettings) -> Task:
             check_family(inputs, family, options)
         except UqevalError as error:
             raise type(error)(f"{config.at('evaluate', name, family)}{error}") from None
+    planned = None
     if sweep is not None:
         try:
-            _check_sweep(store, inputs, sweep, run_settings)
+            planned = _plan_sweep(store, stores, inputs, sweep, run_settings)
         except UqevalError as error:
             raise type(error)(f"{config.at('evaluate', name, 'sweep')}{error}") from None
     if families and inputs.source.kind == "classes" and inputs.record.get("labels"):
         families = {"segmentation": {}, **families}
     return Task(
-        name, store, inputs, families, None if sweep is None else dict(sweep),
-        everything=metrics is None,
+        name, store, inputs, families, source, planned, everything=metrics is None
     )  # fmt: skip
 
 
@@ -118,32 +130,68 @@ def with_cuts(
     return kept_tasks
 
 
+@dataclass(frozen=True)
+class _Stores:
+    """The stores of a task, each opened once for all that reads it."""
+
+    predictions: list[Contents] | None
+    truth: Contents | None
+    reference: Contents | None
+
+    @classmethod
+    def of(cls, store: Store, opened: Mapping[str, Contents]) -> _Stores:
+        """Open the paths of a store that are not in `opened`."""
+
+        def contents(path: str) -> Contents:
+            return opened[path] if path in opened else contents_of(path)
+
+        paths = store.predictions
+        if isinstance(paths, str):
+            paths = [paths]
+        return cls(
+            None if paths is None else [contents(path) for path in paths],
+            None if store.truth is None else contents(store.truth),
+            None if store.reference is None else contents(store.reference),
+        )
+
+
 def _open(
-    store: Store, run_settings: RunSettings, families: Mapping[str, Mapping[str, Any]]
-) -> Inputs:
+    store: Store,
+    stores: _Stores,
+    run_settings: RunSettings,
+    families: Mapping[str, Mapping[str, Any]],
+) -> tuple[Inputs, MapSource]:
+    """Return the inputs, and the maps of the predictions without those of a reference."""
     input_settings = input_options(options_of(store, run_settings))
     tracks = families.get("tc", {}).get("tracks", False)
     if any(tracks) if isinstance(tracks, list) else tracks:
         input_settings = dataclasses.replace(input_settings, whole_sequences=True)
-    follows = store.reference is not None
-    inputs = open_inputs(store.predictions, store.truth, input_settings, reference_follows=follows)
-    if store.reference is not None:
-        inputs = beside_reference(inputs, store.reference, input_settings)
-    return inputs
+    follows = stores.reference is not None
+    inputs = open_inputs(
+        stores.predictions, stores.truth, input_settings, reference_follows=follows
+    )
+    source = inputs.source
+    if stores.reference is not None:
+        inputs = beside_reference(inputs, stores.reference, input_settings)
+    return inputs, source
 
 
-def _check_sweep(
-    store: Store, inputs: Inputs, sweep: Mapping[str, Any], run_settings: RunSettings
-) -> None:
-    from uqeval.usecases.sweep import arguments, asked_of
+def _plan_sweep(
+    store: Store,
+    stores: _Stores,
+    inputs: Inputs,
+    sweep: Mapping[str, Any],
+    run_settings: RunSettings,
+) -> PlannedSweep:
+    from uqeval.usecases.sweep import arguments, plan_sweep
 
     if inputs.source.kind == "video":
         raise UsageError(f"{inputs.source.where} holds video data; a sweep has none.")
-    assert store.predictions is not None
-    sweep_options = {"reference": store.reference} | arguments(sweep)
-    asked_of(
-        store.predictions,
-        store.truth,
+    assert stores.predictions is not None
+    sweep_options = {"reference": stores.reference} | arguments(sweep)
+    return plan_sweep(
+        stores.predictions,
+        stores.truth,
         **sweep_options,
         input_options=input_options(options_of(store, run_settings)),
     )

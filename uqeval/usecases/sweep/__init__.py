@@ -1,6 +1,22 @@
 """Compute metrics as functions of the number of samples."""
 
 from uqeval.usecases.sweep.draws import default_samples, draw
-from uqeval.usecases.sweep.sweeping import DEFAULT, arguments, asked_of, sweep
+from uqeval.usecases.sweep.sweeping import (
+    DEFAULT,
+    PlannedSweep,
+    arguments,
+    plan_sweep,
+    run_sweep,
+    sweep,
+)
 
-__all__ = ["DEFAULT", "arguments", "asked_of", "default_samples", "draw", "sweep"]
+__all__ = [
+    "DEFAULT",
+    "PlannedSweep",
+    "arguments",
+    "default_samples",
+    "draw",
+    "plan_sweep",
+    "run_sweep",
+    "sweep",
+]

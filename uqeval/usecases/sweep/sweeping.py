@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uqeval.engine.options import MachineOptions, Progress, Silent
+from uqeval.engine.options import MachineOptions, Progress, RunOptions, Silent
 from uqeval.errors import UsageError, quoted
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.maps.views import Subset
@@ -65,54 +65,55 @@ def sweep(
 
     Raises `UqevalError`: for more samples than stored, for a maps store, and as `evaluate` does.
     """
+    input_options, machine = make_settings(options, InputOptions, MachineOptions, function=sweep)
+    planned = plan_sweep(
+        predictions, labels, metrics, reference, samples, repeats, seed, settings, input_options
+    )
+    return run_sweep(planned, machine.run(progress=progress or Silent()))
+
+
+def run_sweep(planned: PlannedSweep, options: RunOptions) -> Report:
+    """Evaluate all subsets of a planned sweep in one read; return the report."""
     from uqeval.engine.scheduler import Scheduler
 
     began = time.perf_counter()
-    input_options, machine = make_settings(options, InputOptions, MachineOptions, function=sweep)
-    if input_options.regions:
-        raise UsageError(
-            f"region={input_options.region!r}: a sweep evaluates whole images alone. Leave it "
-            "out, or use uqeval.evaluate(…, region=…)."
-        )
-    request = asked_of(
-        predictions, labels, metrics, reference, samples, repeats, seed, settings, input_options
-    )
-    scheduler = Scheduler(request.inputs, machine.run(progress=progress or Silent()))
-    sections = scheduler.run(request.passes)
+    inputs, families, ms = planned.inputs, planned.families, planned.ms
+    scheduler = Scheduler(inputs, options)
+    sections = scheduler.run(planned.passes)
     place = itertools.count()
-    groups = [[next(place) for _ in group] for group in request.drawn]
+    groups = [[next(place) for _ in group] for group in planned.drawn]
     sweep_settings = {
-        "samples": request.ms,
-        "repeats": [len(group) for group in request.drawn],
-        "seed": seed,
-        "subsets": [[list(subset) for subset in group] for group in request.drawn],
+        "samples": ms,
+        "repeats": [len(group) for group in planned.drawn],
+        "seed": planned.seed,
+        "subsets": [[list(subset) for subset in group] for group in planned.drawn],
         "definition": "paper",
     }
-    summary = summary_of(sections, request.families, request.ms, groups)
-    messages = warnings_of(sections, request.families, request.ms, groups) + lost_pixels(summary)
+    summary = summary_of(sections, families, ms, groups)
     record = {
         "results": {"sweep": summary},
-        "items": [{"name": name} for name in request.inputs.source.names],
-        "settings": request.settings | {"sweep": sweep_settings},
-        "numerics": numerics_of(sections, request.families, groups),
-        "warnings": messages,
+        "items": [{"name": name} for name in inputs.source.names],
+        "settings": planned.settings | {"sweep": sweep_settings},
+        "numerics": numerics_of(sections, families, groups),
+        "warnings": warnings_of(sections, families, ms, groups) + lost_pixels(summary),
     }
-    return report_of(request.inputs, record, scheduler, time.perf_counter() - began)
+    return report_of(inputs, record, scheduler, time.perf_counter() - began)
 
 
 @dataclass(frozen=True)
-class Asked:
-    """A sweep before anything is read: Ms, the subsets drawn for each, and their passes."""
+class PlannedSweep:
+    """A sweep before data are read: Ms, the subsets drawn for each, and their passes."""
 
     inputs: Inputs
     ms: list[int]
     drawn: list[list[tuple[int, ...]]]
+    seed: int
     passes: dict[str, Passes]
     settings: dict[str, Any]
     families: list[Family]
 
 
-def asked_of(
+def plan_sweep(
     predictions: Given | Sequence[Given],
     labels: Given | None,
     metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None,
@@ -122,14 +123,19 @@ def asked_of(
     seed: int = 0,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     input_options: InputOptions | None = None,
-) -> Asked:
-    """What `sweep` is asked for by these arguments of its, before any data are read.
+) -> PlannedSweep:
+    """Open the stores and draw the subsets of a sweep; the arguments are those of `sweep`.
 
-    Raises the `UqevalError` of what it would refuse.
+    Raises `UqevalError`.
     """
     from uqeval.maps.subsets import subsets_of
 
     input_options = input_options or InputOptions()
+    if input_options.regions:
+        raise UsageError(
+            f"region={input_options.region!r}: a sweep evaluates whole images alone. Leave it "
+            "out, or use uqeval.evaluate(…, region=…)."
+        )
     inputs = open_inputs(
         predictions, labels, input_options, reference_follows=reference is not None
     )
@@ -143,7 +149,7 @@ def asked_of(
         inputs = beside_reference(inputs, reference, input_options)
     passes, map_names, settings_by_key, used = _passes(inputs, families, source)
     inputs.source.want(sorted(map_names))
-    return Asked(inputs, ms, subsets, passes, settings_by_key, used)
+    return PlannedSweep(inputs, ms, subsets, seed, passes, settings_by_key, used)
 
 
 def arguments(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,0 +1,77 @@
+"""Every command opens each of its stores once: `zarr.json` is read once, a header once."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import number_stores
+import numpy as np
+import pytest
+import small_stores
+from typer.testing import CliRunner
+
+from uqeval.cli.entry import app
+from uqeval.stores import sources
+from uqeval.stores.contents import Contents
+
+pytestmark = pytest.mark.usefixtures("undrawn")
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Stores of classes, numbers and a video, and a file that evaluates two of them."""
+    at = tmp_path_factory.mktemp("stores")
+    probs = small_stores.probs(2)
+    small_stores.save(at / "preds.zarr", {"probs": probs})
+    small_stores.save(at / "labels.zarr", {"labels": small_stores.labels(2)})
+    np.savez(at / "other.npz", probs=probs)
+    numbers = number_stores.numbers(members=3)
+    small_stores.save(at / "depth.zarr", numbers)
+    rng = np.random.default_rng(0)
+    small_stores.save(at / "video.zarr", {
+        "frames": rng.integers(0, 255, (3, 32, 32, 3)).astype(np.uint8),
+        "predictions": rng.integers(0, 3, (3, 32, 32)).astype(np.uint8),
+        "labels": rng.integers(0, 3, (3, 32, 32)).astype(np.uint8),
+        "flow": np.zeros((2, 32, 32, 2), np.float32),
+    })  # fmt: skip
+    (at / "uqeval.yaml").write_text(
+        "stores: {city: {predictions: preds.zarr, labels: labels.zarr, reference: other.npz}}\n"
+        "evaluate: {city: {pavpu: , divergence: , sweep: {samples: [1, 2]}}}\n"
+    )
+    return at
+
+
+@pytest.mark.parametrize("line", [
+    "pavpu preds.zarr labels.zarr",
+    "run preds.zarr labels.zarr --reference other.npz -o out",
+    "run uqeval.yaml -o out",
+    "pavpu",
+    "calibration",
+    "sweep preds.zarr labels.zarr --samples 1,2",
+    "regression depth.zarr",
+    "divergence other.npz preds.zarr",
+    "tc video.zarr --flow file --classes 3",
+    "reduce preds.zarr labels.zarr -o maps.zarr",
+    "inspect preds.zarr labels.zarr",
+    "convert preds.zarr copy.zarr",
+])  # fmt: skip
+def test_stores_are_opened_once(line: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: Counter[str] = Counter()
+    get, init = sources.FolderSource.get, Contents.__init__
+
+    def counted(self: sources.FolderSource, key: str, *rest: object, **options: object) -> object:
+        opened[f"{self.path}/{key}"] += key.endswith("zarr.json")
+        return get(self, key, *rest, **options)  # type: ignore[arg-type]
+
+    def begun(self: Contents, path: str) -> None:
+        opened[path] += 1
+        init(self, path)
+
+    monkeypatch.setattr(sources.FolderSource, "get", counted)
+    monkeypatch.setattr(Contents, "__init__", begun)
+    monkeypatch.chdir(folder)
+    done = CliRunner().invoke(app, [*line.split(), "--quiet"])
+    assert done.exit_code == 0, done.output
+    assert {path: count for path, count in opened.items() if count > 1} == {}
+    assert any(path.endswith("/zarr.json") and count for path, count in opened.items())
