@@ -15,6 +15,9 @@ _KEY = re.compile(
     re.DOTALL,
 )
 
+#: Commands whose results have another key in reports, by this key.
+COMMANDS_BY_KEY = {"temporal": "tc"}
+
 
 @dataclass(frozen=True)
 class Key:

@@ -10,7 +10,9 @@ import typer.main
 from command import run_forked
 
 from uqeval.cli import COMMANDS, app
-from uqeval.cli.aliases import COMMAND_ALIASES, OPTION_ALIASES, replace_options
+from uqeval.cli.aliases import OPTION_ALIASES, replace_options
+from uqeval.keys import COMMANDS_BY_KEY
+from uqeval.metrics import FAMILIES
 
 
 @pytest.fixture
@@ -45,7 +47,9 @@ def test_other_spellings_are_replaced_by_documented_options() -> None:
         parameters = commands.get_command(None, command).params  # type: ignore[attr-defined]
         names = {name for parameter in parameters for name in parameter.opts}
         assert set(aliases.values()) <= names and not set(aliases) & names
-    assert set(COMMAND_ALIASES.values()) <= set(COMMANDS) and not COMMAND_ALIASES.keys() & COMMANDS
+    assert set(COMMANDS_BY_KEY.values()) <= set(COMMANDS) and not COMMANDS_BY_KEY.keys() & COMMANDS
+    keys = {family.in_reports: family.name for family in FAMILIES.values()}
+    assert {key: name for key, name in keys.items() if key != name} == COMMANDS_BY_KEY
 
 
 def test_the_note_names_the_documented_option(tmp_path: Path) -> None:

@@ -95,6 +95,14 @@ def test_another_name_of_a_metric_is_accepted_with_a_note(tmp_path: Path) -> Non
         load(tmp_path, text + "\n    tc: {}")
 
 
+def test_another_name_of_an_option_is_accepted_with_a_note(tmp_path: Path) -> None:
+    text = "stores: {d: {predictions: p}}\nevaluate:\n  d:\n    sweep: {metrics: [pavpu]}"
+    config = load(tmp_path, text)
+    assert config.metrics_of("d") == {"sweep": {"metric": ["pavpu"]}}
+    place = f"{tmp_path / 'uqeval.yaml'}:4: evaluate.d.sweep.metrics"
+    assert config.notes == (f"{place}: `metrics` is called `metric`; use that name.",)
+
+
 @pytest.mark.parametrize(
     ("text", "by"),
     [

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from uqeval.errors import UqevalError
+from uqeval.errors import UqevalError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
-from uqeval.usecases.plans import check_family, everything
+from uqeval.usecases.plans import check_family, everything, families_of
 from uqeval.usecases.run import Outcome, RunSettings, config_of_store, run_stores
 
 pytestmark = pytest.mark.usefixtures("undrawn")
@@ -117,3 +117,10 @@ def test_a_negative_map_leaves_out_what_needs_a_standard_deviation(tmp_path: Pat
     assert report.results.keys() == others
     assert report.settings["nmerci"]["uncertainty"] == "positive"
     assert any("regression[energy], nmerci[energy] left out" in text for text in report.warnings)
+
+
+def test_the_key_of_a_report_names_its_family() -> None:
+    assert families_of({"temporal"}) == families_of("tc") == {"tc": {}}
+    assert families_of({"temporal": {"flow": "dis"}}) == {"tc": {"flow": "dis"}}
+    with pytest.raises(UsageError, match="temporal is another name of tc, also given"):
+        families_of(["tc", "temporal"])

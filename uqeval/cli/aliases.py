@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from uqeval.cli.messages import tell
+from uqeval.keys import COMMANDS_BY_KEY
 
-#: Other names of commands.
-COMMAND_ALIASES = {"temporal": "tc"}
 #: Other names of options, by command.
 OPTION_ALIASES = {
     "compare": {"--metrics": "--metric", "--baseline": "--against"},
@@ -17,9 +16,9 @@ OPTION_ALIASES = {
 
 def replace_command(args: Sequence[str]) -> list[str]:
     """Return the arguments with the documented name of their command. Prints a note."""
-    if not args or args[0] not in COMMAND_ALIASES:
+    if not args or args[0] not in COMMANDS_BY_KEY:
         return list(args)
-    name = COMMAND_ALIASES[args[0]]
+    name = COMMANDS_BY_KEY[args[0]]
     if not {"-q", "--quiet"} & set(args):
         tell(f"note: the command `uqeval {args[0]}` is called `uqeval {name}`; use that name.")
     return [name, *args[1:]]

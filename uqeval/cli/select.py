@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import sys
 from dataclasses import dataclass
@@ -88,15 +86,14 @@ def select(
 
 
 def _csv(selection: Selection) -> str:
-    from uqeval.report.csv import no_formula
+    from uqeval.report.csv import csv_of, table_of
 
-    buffer = io.StringIO()
+    columns = _columns(selection)
     rows = [
-        [rank, no_formula(item.name), item.sequence, repr(item.value), item.reason]
+        dict(zip(columns, (rank, item.name, item.sequence, item.value, item.reason), strict=True))
         for rank, item in enumerate(selection.chosen, 1)
     ]
-    csv.writer(buffer, lineterminator="\n").writerows([_columns(selection), *rows])
-    return buffer.getvalue()
+    return csv_of(table_of(columns, rows))
 
 
 def _json(selection: Selection) -> str:

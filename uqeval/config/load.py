@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,10 @@ from uqeval.config.paths import anchored
 from uqeval.config.yaml12 import Document, Place, read_yaml
 from uqeval.errors import UsageError, cut, number_flaw, quoted
 from uqeval.gate import Address, Limits, Rule, Waiver
+from uqeval.keys import COMMANDS_BY_KEY
 
-#: Other names of metrics: accepted with a note.
-METRIC_ALIASES = {"temporal": "tc"}
+#: Other names of options, by command: accepted with a note.
+_OPTION_ALIASES = {"sweep": {"metrics": "metric"}}
 
 #: The file that commands look for in the working folder.
 FILE = "uqeval.yaml"
@@ -134,21 +135,34 @@ def _config(document: Document) -> Config:
 
 
 def _replace_aliases(document: Document) -> tuple[str, ...]:
-    """Give metrics of another spelling their documented name. Return notes for the user."""
-    notes = []
+    """Give metrics and options of another spelling their documented name. Return notes for the
+    user."""
+    notes: list[str] = []
     evaluate = document.data.get("evaluate")
     stores = evaluate.items() if isinstance(evaluate, dict) else ()
     for store, metrics in [(store, m) for store, m in stores if isinstance(m, dict)]:
-        for alias in METRIC_ALIASES.keys() & metrics:
-            name, at = METRIC_ALIASES[alias], document.at(("evaluate", store, alias))
-            if name in metrics:
-                raise UsageError(f"{at}: is another name of {name}, also given; leave one out.")
-            evaluate[store] = {name if k == alias else k: v for k, v in metrics.items()}
-            for place, line in list(document.lines.items()):
-                if place[:3] == ("evaluate", store, alias):
-                    document.lines[("evaluate", store, name, *place[3:])] = line
-            notes.append(f"{at}: `{alias}` is called `{name}`; use that name.")
+        notes += _renamed(document, metrics, COMMANDS_BY_KEY, ("evaluate", store))
+        for command, aliases in _OPTION_ALIASES.items():
+            if isinstance(options := metrics.get(command), dict):
+                notes += _renamed(document, options, aliases, ("evaluate", store, command))
     return tuple(notes)
+
+
+def _renamed(
+    document: Document, mapping: dict[str, Any], aliases: Mapping[str, str], above: Place
+) -> Iterator[str]:
+    """Replace keys of another spelling in place. Yield a note about each."""
+    for alias in aliases.keys() & mapping:
+        name, at = aliases[alias], document.at((*above, alias))
+        if name in mapping:
+            raise UsageError(f"{at}: is another name of {name}, also given; leave one out.")
+        renamed = {name if key == alias else key: value for key, value in mapping.items()}
+        mapping.clear()
+        mapping.update(renamed)
+        for place, line in list(document.lines.items()):
+            if place[: len(above) + 1] == (*above, alias):
+                document.lines[(*above, name, *place[len(above) + 1 :])] = line
+        yield f"{at}: `{alias}` is called `{name}`; use that name."
 
 
 def _check_numbers(document: Document, value: Any, place: Place) -> None:

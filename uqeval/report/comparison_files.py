@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from uqeval.report.csv import no_formula
+from uqeval.report.csv import csv_of, table_of
 
 if TYPE_CHECKING:
     from uqeval.compare import Cell, Comparison
@@ -58,11 +56,7 @@ def to_json(comparison: Comparison) -> str:
 
 def to_csv(comparison: Comparison) -> str:
     """Return one row a score and model, under a header line; what is undefined is empty."""
-    buffer = io.StringIO()
-    writer = csv.DictWriter(buffer, _COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(_rows(comparison))
-    return buffer.getvalue()
+    return csv_of(table_of(_COLUMNS, _rows(comparison)))
 
 
 _COLUMNS = (
@@ -79,7 +73,7 @@ def _rows(comparison: Comparison) -> Iterator[dict[str, Any]]:
         for model, cell in zip(comparison.models, row.cells, strict=True):
             yield {
                 "score": str(row.address),
-                "model": no_formula(model.name),
+                "model": model.name,
                 "trainings": len(model.trainings),
                 "items": row.items, "unit": row.unit, "direction": row.direction,
                 "value": cell.value, "reason": cell.reason, "std": cell.std, "best": cell.best,

@@ -1,34 +1,51 @@
-"""The report as CSV: one row an item."""
+"""Tables as CSV; the report as CSV has one row an item."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from uqeval.report.schema import Report
+from uqeval.report.table import Cell, Row, Table
 
 
 def to_csv(report: Report) -> str:
-    """Return rows of `report.to_frame()` under a header line; undefined values are empty.
-
-    A name that a spreadsheet would run as a formula is quoted with an apostrophe.
-    """
+    """Return rows of `report.to_frame()` under a header line."""
     rows = report.to_frame()
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    lines = [_line(columns)]
-    for row in rows:
-        named = row | {"name": no_formula(row["name"])}
-        lines.append(_line([named.get(column) for column in columns]))
-    return "".join(lines)
+    return csv_of(table_of(list(dict.fromkeys(column for row in rows for column in row)), rows))
 
 
-def no_formula(name: str) -> str:
-    """Return the name, with an apostrophe before it if a spreadsheet would run it as a formula."""
-    return f"'{name}" if name.startswith(("=", "+", "-", "@", "\t", "\r")) else name
+def table_of(columns: Sequence[str], rows: Iterable[Mapping[str, Any]]) -> Table:
+    """Return a table of records; values that a record lacks are empty."""
+    cells = [[_cell(record.get(column)) for column in columns] for record in rows]
+    return Table("", list(columns), [Row(first.text, rest) for first, *rest in cells])
 
 
-def _line(values: list[Any]) -> str:
+def csv_of(table: Table) -> str:
+    """Return a table as CSV: numbers are not rounded, undefined values are empty.
+
+    A text that a spreadsheet would run as a formula is quoted with an apostrophe.
+    """
+    rows = [[_no_formula(row.name), *map(_value, row.cells)] for row in table.rows]
+    return "".join(map(_line, [table.columns, *rows]))
+
+
+def _cell(value: Any) -> Cell:
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return Cell("" if value is None else str(value), value if is_number else None)
+
+
+def _value(cell: Cell) -> Any:
+    return _no_formula(cell.text) if cell.number is None else cell.number
+
+
+def _no_formula(text: str) -> str:
+    return f"'{text}" if text.startswith(("=", "+", "-", "@", "\t", "\r")) else text
+
+
+def _line(values: Iterable[Any]) -> str:
     # Ended by CR LF while it is written: before Python 3.13 a CR in a name is only quoted then.
     buffer = io.StringIO()
     csv.writer(buffer, lineterminator="\r\n").writerow(values)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import NegativeSigma, UqevalError, UsageError, check_numbers, cut
 from uqeval.inputs import InputOptions, Inputs
+from uqeval.keys import COMMANDS_BY_KEY
 from uqeval.maps.names import lambda_of, sigma_of
 from uqeval.metrics._view import shared
 from uqeval.settings import make_settings
@@ -28,10 +29,17 @@ def input_options(options_given: Mapping[str, Any]) -> InputOptions:
 def families_of(
     metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None],
 ) -> dict[str, Mapping[str, Any]]:
-    """Return families and their options from any accepted form."""
-    if isinstance(metrics, Mapping):
-        return {name: options or {} for name, options in metrics.items()}
-    return {name: {} for name in ([metrics] if isinstance(metrics, str) else metrics)}
+    """Return families and their options from any accepted form; `temporal` is `tc`."""
+    if isinstance(metrics, str):
+        metrics = [metrics]
+    given = metrics if isinstance(metrics, Mapping) else dict.fromkeys(metrics)
+    families: dict[str, Mapping[str, Any]] = {}
+    for name, options in given.items():
+        command = COMMANDS_BY_KEY.get(name, name)
+        if command in families:
+            raise UsageError(f"{name} is another name of {command}, also given; leave one out.")
+        families[command] = options or {}
+    return families
 
 
 def wants_tracks(families: Mapping[str, Mapping[str, Any]]) -> bool:

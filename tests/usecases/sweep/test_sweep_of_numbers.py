@@ -125,7 +125,7 @@ def test_mixtures_of_every_draw(tmp_path: Path) -> None:
     arrays = numbers(1, T)
     report = uqeval.sweep(
         store(tmp_path / "a.zarr", arrays), repeats=[4, 3, 5], seed=3,
-        settings={"sparsification": {"error": "mae"}},
+        error="mae",
     )  # fmt: skip
     agree(report, arrays, without_sigma=False)
     for subset, value in values_of(report, "sparsification.ause"):
@@ -259,9 +259,7 @@ def test_divergence_of_classes() -> None:
         assert close(value, float(rel_entr(a, b).sum(axis=1).mean()))
     found = report.results["sweep"]["divergence.kl"]
     assert found["mean"][0] > found["mean"][1] > found["mean"][2]  # nearer with more samples
-    beside = uqeval.sweep(
-        p, labels, reference=q, samples=[T], settings={"divergence": {"clip": 0.01}}
-    ).results["sweep"]
+    beside = uqeval.sweep(p, labels, reference=q, samples=[T], clip=0.01).results["sweep"]
     assert {name.split(".")[0] for name in beside} == {"segmentation", "pavpu", "divergence"}
     alone = uqeval.evaluate(p, None, {"divergence": {"clip": 0.01}}, reference=q)
     assert beside["divergence.kl"]["mean"] == [alone.results["divergence"]["kl"]]

@@ -12,7 +12,7 @@ from uqeval.config import Config, Store
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
 from uqeval.inputs import Inputs, beside_reference, open_inputs
 from uqeval.stores.formats import contents_of
-from uqeval.usecases.plans import check_family, everything, input_options
+from uqeval.usecases.plans import check_family, everything, input_options, wants_tracks
 from uqeval.usecases.run.outcome import Failures, Outcome, RunSettings
 from uqeval.usecases.run.preflight import metric_keys, table_of
 
@@ -163,8 +163,7 @@ def _open(
 ) -> tuple[Inputs, MapSource]:
     """Return the inputs, and the maps of the predictions without those of a reference."""
     input_settings = input_options(options_of(store, run_settings))
-    tracks = families.get("tc", {}).get("tracks", False)
-    if any(tracks) if isinstance(tracks, list) else tracks:
+    if wants_tracks(families):
         input_settings = dataclasses.replace(input_settings, whole_sequences=True)
     follows = stores.reference is not None
     inputs = open_inputs(

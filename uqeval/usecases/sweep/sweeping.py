@@ -51,6 +51,8 @@ def sweep(
     samples: Sequence[int] | None = None,
     repeats: int | Sequence[int] = 8,
     seed: int = 0,
+    error: str | None = None,
+    clip: float | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     progress: Progress | None = None,
     **options: Any,
@@ -59,7 +61,8 @@ def sweep(
 
     `labels`: labels, or a target of predicted numbers. `metrics`: families, with their options or
     without, one value an option; by default segmentation and pavpu, or regression, sparsification
-    and nmerci. `settings`: options of these families. `reference`: a store from which the
+    and nmerci. `error`: of sparsification; `clip`: of divergence; `settings`: options of these
+    families, by family. `reference`: a store from which the
     divergence is evaluated too; it alone where there are no labels and no `metrics`. `samples`: the
     Ms (default 1, 2, 4, … T); `repeats`: subsets for each M, one number or one an M.
 
@@ -67,8 +70,9 @@ def sweep(
     """
     input_options, machine = make_settings(options, InputOptions, MachineOptions, function=sweep)
     planned = plan_sweep(
-        predictions, labels, metrics, reference, samples, repeats, seed, settings, input_options
-    )
+        predictions, labels, metrics, reference, samples, repeats, seed, error, clip, settings,
+        input_options,
+    )  # fmt: skip
     return run_sweep(planned, machine.run(progress=progress or Silent()))
 
 
@@ -121,6 +125,8 @@ def plan_sweep(
     samples: Sequence[int] | None = None,
     repeats: int | Sequence[int] = 8,
     seed: int = 0,
+    error: str | None = None,
+    clip: float | None = None,
     settings: Mapping[str, Mapping[str, Any]] | None = None,
     input_options: InputOptions | None = None,
 ) -> PlannedSweep:
@@ -139,7 +145,11 @@ def plan_sweep(
     inputs = open_inputs(
         predictions, labels, input_options, reference_follows=reference is not None
     )
-    families = _families(inputs, metrics, settings or {}, reference is not None)
+    options = dict(settings or {})
+    for family, option, value in (("sparsification", "error", error), ("divergence", "clip", clip)):
+        if value is not None:
+            options[family] = {**options.get(family, {}), option: value}
+    families = _families(inputs, metrics, options, reference is not None)
     total = inputs.source.samples or 1
     ms = checked_samples(samples, total, inputs.source.where)
     subsets = draw(total, ms, checked_repeats(repeats, len(ms)), seed)
@@ -153,26 +163,15 @@ def plan_sweep(
 
 
 def arguments(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of `sweep` that the options of the command are, typed or of a `uqeval.yaml`.
+    """Return the keywords of `sweep` for options of the command, typed or of a `uqeval.yaml`.
 
     Raises `UsageError` for `samples` and `repeats` that are no numbers.
     """
-    other_options = dict(options)
-    settings = {
-        family: {name: other_options.pop(name)}
-        for family, name in (("sparsification", "error"), ("divergence",
-        "clip")) if name in other_options
-    }  # fmt: skip
     numbers = {
-        name: _numbers(name, other_options.pop(name))
-        for name in ("samples", "repeats")
-        if name in other_options
+        name: _numbers(name, options[name]) for name in ("samples", "repeats") if name in options
     }
-    return (
-        {"metrics": other_options.pop("metric", None), "settings": settings}
-        | numbers
-        | other_options
-    )
+    keywords = {"metrics" if name == "metric" else name: value for name, value in options.items()}
+    return keywords | numbers
 
 
 def _numbers(option: str, value: Any) -> list[int]:
