@@ -11,6 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uqeval import Report, UsageError
+from uqeval.metrics import METRICS
+from uqeval.report import scalars
 
 METRIC = {"unit": "fraction", "direction": "higher", "range": [0, 1], "reference": ""}
 
@@ -83,3 +85,9 @@ def test_any_names_of_classes(names: list[str]) -> None:
     assert sorted(found.values()) == list(map(float, range(len(names))))
     log_metrics(found)
     log(found)
+
+
+def test_means_over_classes_are_those_that_metrics_declare() -> None:
+    declared = {(metric.of_class, metric.field) for metric in METRICS if metric.of_class}
+    assert set(scalars._MEANS_OF.items()) <= declared
+    assert scalars._MEANS_OF.keys() == {field for field, _ in declared}

@@ -70,12 +70,6 @@ def class_field(family: str, field: str) -> str:
     return metric.of_class or field if metric else field
 
 
-def set_field(family: str, field: str) -> str:
-    """Return the mean over classes of a field of rows by class: `miou` of `iou`."""
-    means = [m.field for m in _metrics(family).values() if m.of_class == field]
-    return means[-1] if means else field
-
-
 def class_headlines(family: str) -> tuple[str, ...]:
     """Return the scores of a class that a reader sees first."""
     fields = headlines(family)

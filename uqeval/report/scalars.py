@@ -8,11 +8,13 @@ from typing import Any
 
 from uqeval.errors import UsageError, quoted
 from uqeval.keys import family_of
-from uqeval.report.glossary import set_field
 
 #: MLflow's rules for a name: its characters, and a path that is in order; its longest.
 _PREFIX = re.compile(r"[\w.\- :/]*", re.ASCII)
 _MOST = 250
+#: The score that is the mean over classes of a field of rows by class, as metrics declare it
+#: (`of_class`). Repeated here because metrics import reports, to read thresholds from them.
+_MEANS_OF = {"iou": "miou", "accuracy": "mean_accuracy"}
 
 Number = int | float
 
@@ -23,16 +25,14 @@ def described(
     """Return the record of a number in a report's `metrics`: unit, direction, …; empty if
     of none.
     """
-    of_class = fields[0] == "per_class"
-    prefixes = ("per_class.*.", "per_class.", "") if of_class else ("",)
-    fields = fields[2:] if of_class else fields
+    prefixes: tuple[str, ...] = ("",)
+    if fields[0] == "per_class":
+        prefixes, fields = ("per_class.*.", "per_class.", ""), fields[2:]
     for end in range(len(fields), 0, -1):
         name = ".".join(fields[:end])
-        for known in (prefix + name for prefix in prefixes):
+        for known in (*(prefix + name for prefix in prefixes), _MEANS_OF.get(name)):
             if (found := metrics.get(f"{metric}.{known}")) is not None:
                 return dict(found)
-        if of_class and (found := metrics.get(f"{metric}.{set_field(metric, name)}")) is not None:
-            return dict(found)
     return {}
 
 

@@ -120,7 +120,7 @@ class PlannedSweep:
 def plan_sweep(
     predictions: Given | Sequence[Given],
     labels: Given | None,
-    metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None,
+    metrics: str | Sequence[str] | Mapping[str, Mapping[str, Any] | None] | None = None,
     reference: Given | None = None,
     samples: Sequence[int] | None = None,
     repeats: int | Sequence[int] = 8,
