@@ -92,6 +92,10 @@ class StoreError(UqevalError):
     """Missing, unfinished or damaged store, or a store with the wrong arrays."""
 
 
+class ChangedError(StoreError):
+    """Data changed while they were read."""
+
+
 class DataError(UqevalError):
     """Readable store whose values cannot be evaluated."""
 

@@ -17,9 +17,8 @@ from small_videos import save_flows, save_folder, save_store, video
 
 import uqeval
 from uqeval.engine.scratch import Scratch
-from uqeval.errors import StoreError
+from uqeval.errors import ChangedError, StoreError
 from uqeval.inputs import InputOptions, open_inputs
-from uqeval.stores.changed import ChangedError
 from uqeval.stores.convert import convert
 from uqeval.stores.watch import Watch, WatchedText, read_whole
 from uqeval.usecases.gallery import open_gallery

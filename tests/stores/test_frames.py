@@ -19,8 +19,7 @@ from scenes import Chunked
 
 from uqeval.errors import StoreError
 from uqeval.stores.array import ItemArray, Store
-from uqeval.stores.frames import Frames, open_frames
-from uqeval.stores.stored_frames import StoredFrames
+from uqeval.stores.frames import Frames, StoredFrames, open_frames
 
 RGB = np.random.default_rng(0).integers(0, 256, (5, 6, 7, 3), np.uint8)
 

@@ -21,9 +21,8 @@ from zarr_files import (
     write,
 )
 
-from uqeval.errors import StoreError
+from uqeval.errors import ChangedError, StoreError
 from uqeval.stores.array import ItemArray
-from uqeval.stores.changed import ChangedError
 from uqeval.stores.store import open_store
 from uqeval.stores.watch import Watch
 from uqeval.stores.zarr_group import ZarrGroup, open_zarr

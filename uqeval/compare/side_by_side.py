@@ -229,7 +229,7 @@ class _OneStore:
             return {}
         if self.choice.level is None and self.alike:
             return {}
-        from uqeval.statistics.equal_values import few_units
+        from uqeval.statistics.few_units import few_units
         from uqeval.statistics.paired_comparison import OpenedReport, paired_comparison
 
         opened = [

@@ -13,6 +13,11 @@ from typing import Any, Literal
 #: rank.
 IntervalKind = Literal["share", "logit", "linear", "gaps", "draws"]
 
+#: Advice that several metrics share.
+TEMPERATURE = "Fit a temperature on other images (--fit-on), or train with label smoothing."
+RANKING = "Compare other uncertainties (--uncertainty); a deeper ensemble ranks errors better."
+SCALE_SIGMA = "Scale σ by a factor fitted on other images."
+
 
 @dataclass(frozen=True)
 class Metric:

@@ -42,30 +42,6 @@ class RankedSets(SetStates):
 
 
 @dataclass(frozen=True)
-class OneTile:
-    """Arrays [set, row, bin] as one tile."""
-
-    fields: dict[str, NDArray[Any]]
-
-    @property
-    def spans(self) -> Sequence[slice]:
-        """Return all bins."""
-        bins = next(iter(self.fields.values())).shape[-1]
-        return [slice(0, bins)] if bins else []
-
-    def totals(self, name: str, factor: NDArray[Any] | None = None) -> NDArray[Any]:
-        """Return the sums over all bins."""
-        values = self.fields[name] if factor is None else self.fields[name] * factor
-        sums: NDArray[Any] = values.sum(axis=-1, keepdims=True)
-        return sums[..., : len(self.spans)]
-
-    def upto(self, name: str, tile: int) -> NDArray[Any]:
-        """Return the cumulative sums."""
-        cumulative: NDArray[Any] = self.fields[name].cumsum(axis=-1)
-        return cumulative
-
-
-@dataclass(frozen=True)
 class Cumulated:
     """One row of a field: its sums over each tile [set, tile], and those up to the end of each bin
     of a tile [set, bin], from the beginning of the tile."""

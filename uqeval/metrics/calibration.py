@@ -171,7 +171,7 @@ def _wanted_ranks(
         ranks_by_field[_ADAPTIVE] = upper_ranks(pixels, settings.bins)
     if settings.estimator != "plug-in":
         ranks_by_field[_ESTIMATOR] = estimators.edge_ranks(
-            settings.estimator, settings.bins, pixels, states.get("sweep")
+            settings.bins, pixels, states.get("sweep")
         )
     return ranks_by_field
 

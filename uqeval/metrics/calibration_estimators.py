@@ -10,8 +10,7 @@ import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._advice import TEMPERATURE
-from uqeval.metrics._contract import Metric, set_value
+from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
 from uqeval.metrics.calibration_edges import upper_ranks
 from uqeval.metrics.calibration_scores import Binned
 
@@ -138,8 +137,8 @@ def sweep_tally(classes: int) -> RankedErrors:
     return RankedErrors(Uncertainty("confidence"), Error("zero-one"), classes)
 
 
-def edge_ranks(estimator: str, bins: int, pixels: int, swept: State | None) -> list[int]:
-    """Return the ranks of the confidences, from 0 on, at the inner edges of an estimator's bins.
+def edge_ranks(bins: int, pixels: int, swept: State | None) -> list[int]:
+    """Return the ranks of the confidences, from 0 on, at the inner edges of the bins.
 
     `swept`: the state of `sweep_tally`, for the sweep.
     """

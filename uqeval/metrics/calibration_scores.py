@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._advice import TEMPERATURE
-from uqeval.metrics._contract import Metric
+from uqeval.metrics._contract import TEMPERATURE, Metric
 
 if TYPE_CHECKING:
     from uqeval.tallies._contract import State

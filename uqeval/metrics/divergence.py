@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import uqeval.metrics._numbers as numbers
@@ -10,10 +11,10 @@ from uqeval.errors import UsageError
 from uqeval.metrics._columns import over
 from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
+from uqeval.metrics._display import Display, ScoreTable
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, variants
-from uqeval.metrics.divergence_settings import DivergenceSettings
-from uqeval.metrics.divergence_tables import DISPLAY
+from uqeval.settings import Settings, definition_of, documented, option
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,6 +22,20 @@ if TYPE_CHECKING:
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
+
+
+@documented
+@dataclass(frozen=True)
+class DivergenceSettings(Settings):
+    """Every choice behind a divergence."""
+
+    # fmt: off
+    clip: float = option(
+        0.0, "Raise both probabilities to at least EPS and renormalise. With 0, the divergence "
+        "is infinite where the reference is 0; such pixels are counted separately.",
+        metavar="EPS", least=0, below=1, shown="0", common=True)
+    definition: str = definition_of(Settings.definitions)
+    # fmt: on
 
 
 def kl(total: float, finite: int, infinite: int) -> float | None:
@@ -124,6 +139,16 @@ def _scores(state: State) -> dict[str, Any]:
     set_value(record, "infinite", infinite / pixels if pixels else None, _NONE)
     return record
 
+
+DISPLAY = Display(
+    tables=(
+        ScoreTable(
+            "Divergence from the reference",
+            ("kl", "pixels", "infinite"),
+            "Mean over the pixels where it is finite. infinite: the share of the other pixels.",
+        ),
+    )
+)
 
 FAMILY = Family(
     "divergence",

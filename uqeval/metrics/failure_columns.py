@@ -12,7 +12,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Literal
 
 from uqeval.metrics._columns import over
-from uqeval.metrics._tiles import OneTile, RankedSets
+from uqeval.metrics._tiles import RankedSets
 from uqeval.metrics.failure_cuts import COVERAGES, RISKS
 from uqeval.metrics.sparsification_curves import harmonics
 
@@ -34,12 +34,6 @@ class SetRankBins:
         """Return the bins of states of `RankedErrors` of one row."""
         assert isinstance(states, RankedSets)
         return cls(states)
-
-    @classmethod
-    def of_arrays(cls, pixels: NDArray[Any], errors: NDArray[Any]) -> SetRankBins:
-        """Return the bins of arrays [set, bin]."""
-        fields = {"pixels": pixels[:, None], "errors": errors[:, None]}
-        return cls(RankedSets(fields, tiles=OneTile(fields)))
 
     @property
     def tiles(self) -> Tiles:

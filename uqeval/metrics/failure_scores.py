@@ -14,8 +14,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._advice import RANKING
-from uqeval.metrics._contract import Metric, set_value
+from uqeval.metrics._contract import RANKING, Metric, set_value
 from uqeval.metrics.failure_cuts import (
     COVERAGES,
     RISKS,

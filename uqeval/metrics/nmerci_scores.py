@@ -6,8 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from uqeval.metrics._advice import RANKING
-from uqeval.metrics._contract import Metric, set_value
+from uqeval.metrics._contract import RANKING, Metric, set_value
 
 
 def merci(ratio: float | None, sigma: float | None) -> float | None:

@@ -106,7 +106,7 @@ class Pavpu(Evaluation[PavpuSettings]):
         self, states: Mapping[Tally, SetStates], fields: Collection[str]
     ) -> dict[Place, NDArray[Any]]:
         (tally,) = self.tallies()
-        return columns_of(self.settings, self._thresholds, states[tally], fields, self._step)
+        return columns_of(self._thresholds, states[tally], fields, self._step)
 
     def records(self, results: Mapping[Tally, TallyResult]) -> list[dict[str, Any]]:
         (tally,), fitted = self.tallies(), self._thresholds

@@ -162,7 +162,6 @@ def _curve(by_threshold: Any, ends: tuple[float, float] | None) -> dict[str, Any
 
 
 def columns_of(
-    settings: PavpuSettings,
     fitted: Fitted | None,
     states: SetStates,
     fields: Collection[str],

@@ -11,8 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from statistics import NormalDist
 
-from uqeval.metrics._advice import SCALE_SIGMA
-from uqeval.metrics._contract import Metric
+from uqeval.metrics._contract import SCALE_SIGMA, Metric
 
 #: Levels of coverage that every report has.
 LEVELS = (0.5, 0.9, 0.95)

@@ -7,16 +7,17 @@ Everingham et al., "The PASCAL Visual Object Classes Challenge", IJCV 2010 (IoU)
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from uqeval.errors import DataError, number_of
 from uqeval.metrics._columns import mean_of_defined, of_rows, over
 from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
+from uqeval.metrics._display import ClassBars, Display, Panel, ScoreTable
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
 from uqeval.metrics._family import Family, variants
-from uqeval.metrics.segmentation_settings import SegmentationSettings
-from uqeval.metrics.segmentation_tables import DISPLAY
+from uqeval.settings import Settings, definition_of, documented
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -24,6 +25,14 @@ if TYPE_CHECKING:
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import Tally
     from uqeval.tallies._contract import State
+
+
+@documented
+@dataclass(frozen=True)
+class SegmentationSettings(Settings):
+    """No choice is behind the segmentation scores."""
+
+    definition: str = definition_of(Settings.definitions)
 
 
 def _mean(values: Sequence[float | None]) -> float | None:
@@ -178,6 +187,13 @@ def _columns(states: SetStates) -> dict[Place, NDArray[Any]]:
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, SegmentationSettings]:
     return variants("segmentation", SegmentationSettings, options)
 
+
+DISPLAY = Display(
+    tables=(ScoreTable("Segmentation", ("pixel_accuracy", "mean_accuracy", "miou", "pixels")),),
+    bars=ClassBars("Segmentation", (Panel("iou", "IoU"), Panel("accuracy", "accuracy"))),
+    # They are evaluated beside another family, whose scores rank the items.
+    ranks_items=False,
+)
 
 FAMILY = Family(
     "segmentation",

@@ -13,8 +13,7 @@ import functools
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._advice import TEMPERATURE
-from uqeval.metrics._contract import Metric, set_value
+from uqeval.metrics._contract import TEMPERATURE, Metric, set_value
 from uqeval.metrics._evaluation import Gaps, Part, Passes
 from uqeval.metrics.calibration_settings import CalibrationSettings
 

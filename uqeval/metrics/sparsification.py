@@ -130,7 +130,7 @@ class Sparsification(Evaluation[SparsificationSettings]):
         if self.info.kind == "regression":
             numbers.refuse_nothing(sum(pixels), self.info)
         if self._of_items:
-            exact = Exact(_mean(self.settings, items))
+            exact = Exact(_mean(items))
         exact = dataclasses.replace(exact, items=items, pixels=pixels)
         return Run(results, exact, self.scores({}, exact), [sc.scores(item) for item in items])
 
@@ -253,7 +253,7 @@ def _items(
     return curves
 
 
-def _mean(settings: SparsificationSettings, items: list[sc.Curves | str]) -> sc.Curves | str:
+def _mean(items: list[sc.Curves | str]) -> sc.Curves | str:
     """Return the mean of the items' curves, areas included; items without curves are left out."""
     good = [item for item in items if isinstance(item, sc.Curves)]
     if not good:

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from uqeval.metrics._advice import RANKING
-from uqeval.metrics._contract import Metric, set_value
+from uqeval.metrics._contract import RANKING, Metric, set_value
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

@@ -44,12 +44,6 @@ def measured(scoring: Scoring) -> tuple[str, ...]:
     return tuple(text for text in scoring.addresses if metric_at(text) is not None)
 
 
-def is_share(text: str) -> bool:
-    """Return whether an address is of a share of patches, pixels or items."""
-    metric = metric_at(text)
-    return metric is not None and metric.interval == "share"
-
-
 def is_approximate(scoring: Scoring, text: str) -> bool:
     """Return whether a score computed from states is averaged inside bins."""
     address = Address.parse(text)

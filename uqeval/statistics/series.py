@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from uqeval.statistics.draws import Resampling
-from uqeval.statistics.equal_values import few_units
+from uqeval.statistics.few_units import few_units
 from uqeval.statistics.methods import (
     Bounds,
     NoBounds,

@@ -13,7 +13,7 @@ from uqeval.metrics._contract import set_value
 from uqeval.metrics._signs import with_intervals
 from uqeval.report.schema import Report
 from uqeval.statistics.draws import GENERATOR, Resampling
-from uqeval.statistics.equal_values import few_units
+from uqeval.statistics.few_units import few_units
 from uqeval.statistics.intervals import (
     debiased,
     intervals,

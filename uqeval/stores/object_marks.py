@@ -10,7 +10,7 @@ import threading
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from uqeval.stores.changed import ChangedError
+from uqeval.errors import ChangedError
 
 
 class Marks:

@@ -9,11 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.stores.array import Store
-from uqeval.stores.assembled import Opening, Role, store_of_one
+from uqeval.errors import quoted
+from uqeval.stores.array import Store, StoredArray
+from uqeval.stores.assembled import Opening, Role, store_of_named, store_of_one
+from uqeval.stores.attributes import check_attributes
 from uqeval.stores.declared import Declared
 from uqeval.stores.formats import contents_of
-from uqeval.stores.mapping import open_mapping
+from uqeval.stores.incoming import as_array
 from uqeval.stores.names import read_names_file
 from uqeval.stores.numpy_array import in_memory
 
@@ -43,5 +45,39 @@ def open_store(
     if isinstance(path, np.ndarray):
         return store_of_one(in_memory(path), opening)
     if isinstance(path, Mapping):
-        return open_mapping(path, opening)
+        return _open_mapping(path, opening)
     return contents_of(path).store_once(opening)
+
+
+#: What a mapping holds beside arrays of numbers.
+_ATTRIBUTES = frozenset({"names", "class_names", "ignore_index", "sample_kind"})
+
+_WHERE = "arrays in memory"
+
+
+def _open_mapping(given: Mapping[str, Any], opening: Opening) -> Store:
+    """Return arrays in memory by name, with `names`, `class_names`, `ignore_index` and
+    `sample_kind`.
+
+    Raises `StoreError` for what is no sound store.
+    """
+    members: dict[str, StoredArray] = {}
+    attributes: dict[str, Any] = {}
+    for kind, values in given.items():
+        if kind in _ATTRIBUTES:
+            attributes[kind] = _plain(values)
+        else:
+            if isinstance(values, bool | int | float):
+                values = np.asarray(values)
+            array = as_array(values, f"{_WHERE}, {quoted(kind)}")
+            members[str(kind)] = in_memory(array, f"{kind} in memory")
+    check_attributes(attributes, _WHERE)
+    return store_of_named(_WHERE, members, attributes, opening)
+
+
+def _plain(values: Any) -> Any:
+    """Return arrays and tuples as lists, NumPy's numbers as Python's."""
+    if isinstance(values, tuple):
+        return list(values)
+    tolist = getattr(values, "tolist", None)
+    return tolist() if callable(tolist) else values

@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
-from uqeval.errors import UqevalError, cut
-from uqeval.stores.changed import ChangedError
+from uqeval.errors import ChangedError, UqevalError, cut
 from uqeval.stores.stamps import GONE, file_state
 
 if TYPE_CHECKING:

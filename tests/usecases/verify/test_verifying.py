@@ -242,6 +242,20 @@ def test_divergence_agrees(tmp_path: Path, monkeypatch: Any) -> None:
     assert [own["role"] for own in found.stores] == ["predictions", "reference", "target"]
 
 
+def test_divergence_leaves_out_invalid_targets(tmp_path: Path, monkeypatch: Any) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a", "b"):
+        arrays = synthetic_data.numbers(name)
+        arrays["target"][:, :2] = -999
+        np.savez(f"{name}.npz", **arrays)
+    report = uqeval.evaluate(
+        "a.npz", metrics=["divergence"], reference="b.npz", invalid=[-999], workers=1
+    )
+    Path("report.json").write_text(report.to_json())
+    found = verify("report.json", everything=True)
+    assert found.passed, found.problems()
+
+
 @pytest.fixture(scope="module")
 def cut_once(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with reports that have intervals by group, slices and published estimates."""

@@ -65,10 +65,6 @@ def holding(lines: Iterable[Line], field: str) -> list[Line]:
     return [line for line in lines if line.record.get(field)]
 
 
-#: Draws all lines of one family into some figures.
-Maker: TypeAlias = "Callable[[list[Line]], Iterable[Figure]]"
-
-
 def lines_of(reports: Mapping[str, Report]) -> dict[str, list[Line]]:
     """Return lines of all reports by family, in the order of the reports' results."""
     found: dict[str, list[Line]] = {}

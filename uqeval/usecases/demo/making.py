@@ -54,8 +54,7 @@ def demo(
 
     Raises `OutputError` where the folder holds anything already that no unfinished demo has left.
     """
-    from uqeval.usecases.demo.demo_video import save_film
-    from uqeval.usecases.demo.depth import save_depth
+    from uqeval.usecases.demo.streets import save_depth, save_film
 
     home = Path(folder)
     _begin(home)

@@ -6,6 +6,7 @@ what real networks confuse, and disagrees with itself from sample to sample most
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -108,3 +109,60 @@ def _blur(image: NDArray[Any], window: int) -> NDArray[Any]:
         padded = np.pad(image, pad, mode="edge")
         image = np.lib.stride_tricks.sliding_window_view(padded, window, axis).mean(-1)
     return image
+
+
+#: Metres.
+_FARTHEST = 80.0
+
+
+def save_depth(path: Path, items: int, size: tuple[int, int], seed: int) -> None:
+    """`mean`, `std`, `target` (metres; NaN in the sky) and `names` of some streets, as an .npz."""
+    height, width = size
+    y = np.broadcast_to(np.linspace(0, 1, height)[:, None], size)
+    mean, std, target = (np.empty((items, *size), np.float32) for _ in range(3))
+    for i in range(items):
+        rng = np.random.default_rng((seed, 1, i))
+        scene = street(rng, *size)
+        metres = np.minimum(2.4 / np.maximum(y - 0.42, 0.02), _FARTHEST)
+        for kind in map(CLASSES.index, ("building", "tree", "car", "person", "sign")):
+            is_kind = scene == kind  # what stands upright is as far away as its foot
+            if is_kind.any():
+                metres[is_kind] = np.minimum(2.4 / max(y[is_kind].max() - 0.42, 0.03), _FARTHEST)
+        spread = 0.02 * metres * np.exp(0.8 * smooth(rng, height, width, 12))
+        mean[i] = np.maximum(metres + spread * rng.standard_t(4, size), 0.5)
+        std[i] = 0.8 * spread * np.exp(0.3 * smooth(rng, height, width, 8))  # a bit over-confident
+        target[i] = np.where(scene == CLASSES.index("sky"), np.nan, metres)
+    names = np.array([f"street_{i:03d}" for i in range(items)])
+    np.savez(path, mean=mean, std=std, target=target, names=names)
+
+
+#: Pixels that the camera moves from frame to frame.
+_STEP = 3
+_COLOURS = np.array(
+    [(120, 170, 220), (150, 120, 100), (90, 90, 95), (170, 160, 160), (60, 120, 60), (60, 60, 160),
+     (190, 60, 70), (220, 200, 60)], np.float32,
+)  # fmt: skip
+
+
+def save_film(folder: Path, frames: int, size: tuple[int, int], seed: int) -> None:
+    """`frames/`, `predictions/` and `labels/` of a camera that moves sideways."""
+    from PIL import Image
+
+    height, width = size
+    rng = np.random.default_rng((seed, 2))
+    scene_width = width + _STEP * frames
+    scene = street(rng, height, scene_width)
+    texture = 14 * np.stack([smooth(rng, height, scene_width, 3) for _ in range(3)], axis=-1)
+    image = np.clip(_COLOURS[scene] + texture, 0, 255).astype(np.uint8)
+    for kind in ("frames", "predictions", "labels"):
+        (folder / kind).mkdir(parents=True)
+    for t in range(frames):
+        view = slice(t * _STEP, t * _STEP + width)
+        labels = scene[:, view]
+        predicted = labels.copy()
+        wrong = smooth(rng, height, width, 10) > 1.3  # in other places in every frame
+        predicted[wrong] = (labels[wrong] + 1) % len(CLASSES)
+        name = f"street_{t:03d}.png"
+        Image.fromarray(np.ascontiguousarray(image[:, view])).save(folder / "frames" / name)
+        Image.fromarray(predicted).save(folder / "predictions" / name)
+        Image.fromarray(np.ascontiguousarray(labels)).save(folder / "labels" / name)

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.config import Store
 from uqeval.disk.publishing import link_aside, mend_states, new_file, refusals
-from uqeval.errors import OutputError, UqevalError, cut
+from uqeval.errors import ChangedError, OutputError, UqevalError, cut
 from uqeval.report.files import check_writable, write
 from uqeval.report.schema import Report
-from uqeval.stores.changed import ChangedError
 from uqeval.usecases.run.outcome import Outcome, RunSettings
 from uqeval.usecases.run.tasks import Task
 

@@ -6,11 +6,12 @@ stop the others. A sweep reads its store again, for its subsets of samples.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from uqeval.config import FILE, Config, load_config, load_rules
+from uqeval.config import FILE, Config, Store, load_config, load_rules
+from uqeval.disk.files import resolved
 from uqeval.disk.locks import locked
 from uqeval.engine.options import MachineOptions
 from uqeval.errors import UsageError, cut
@@ -187,3 +188,22 @@ def _files(cut_settings: CutOptions | None, file: str | Path | None) -> list[str
         for path in (file, cut_settings.slices if cut_settings else None)
         if path is not None
     ]
+
+
+def config_of_store(predictions: Sequence[str], truth: str | None, **options: Any) -> Config:
+    """A configuration of one store, given by its paths, with all that applies to it."""
+    store = {name: value for name, value in options.items() if value is not None}
+    if predictions:
+        store["predictions"] = list(predictions) if len(predictions) > 1 else predictions[0]
+    if truth is not None:
+        store["labels"] = truth
+    first = str(predictions[0] if predictions else options["video"])
+    return Config.model_validate({"stores": {_name_of(first): Store(**store)}})
+
+
+def _name_of(path: str) -> str:
+    """The name of a store from its path: of `data/preds.zarr`, `preds`."""
+    last = Path(path).name if "://" in path else resolved(path).name
+    printable = "".join(c for c in last.removesuffix(".zip") if c.isprintable() and c not in "/\\")
+    stem = Path(printable).stem if printable else ""
+    return f"{stem}-store" if stem.casefold() in ("index", "verdicts") else stem or "predictions"

@@ -86,11 +86,18 @@ def mean_and_sigma(source: Any, item: int, is_valid: Array) -> tuple[Array, Arra
     return mean, np.sqrt(spread_of_means) if members.means.samples > 1 else None
 
 
-def numbers_of(source: Any, item: int, invalid: Sequence[float]) -> Numbers:
-    """Return the evaluated pixels of an item: its target is finite, valid, and no invalid value."""
+def valid_pixels(source: Any, item: int, invalid: Sequence[float]) -> Array:
+    """Return which pixels [y, x] of an item are evaluated: their target is finite, valid, and no
+    invalid value. All are without a target and without masks.
+    """
+    is_valid = np.ones(source.size(item), bool)
+    for mask in source.valid:
+        values = mask.read(item)
+        is_valid &= (values != 0) & (values == values)
+    if source.target is None:
+        return is_valid
     plane = source.target.read(item)
     target = plane.astype(np.float64)
-    is_valid = np.isfinite(target)
     invalid_values = source.target.parts[item].array.attributes.get("invalid", [])
     for value in [
         *invalid,
@@ -98,9 +105,14 @@ def numbers_of(source: Any, item: int, invalid: Sequence[float]) -> Numbers:
     ]:
         stored = np.array(float(value)).astype(plane.dtype if plane.dtype.kind == "f" else "f8")
         is_valid &= target != float(stored)
-    for mask in source.valid:
-        values = mask.read(item)
-        is_valid &= (values != 0) & (values == values)
+    is_valid &= np.isfinite(target)
+    return is_valid
+
+
+def numbers_of(source: Any, item: int, invalid: Sequence[float]) -> Numbers:
+    """Return the evaluated pixels of an item."""
+    is_valid = valid_pixels(source, item, invalid)
+    target = source.target.read(item).astype(np.float64)
     mean, sigma = mean_and_sigma(source, item, is_valid)
     extra = {name: planes.read(item).astype(np.float64)[is_valid]
              for name, planes in source.extra.items()}  # fmt: skip

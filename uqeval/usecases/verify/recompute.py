@@ -13,7 +13,7 @@ from uqeval.usecases.verify import video
 from uqeval.usecases.verify.classes import class_maps
 from uqeval.usecases.verify.comparing import Tally, compare
 from uqeval.usecases.verify.count_scores import of_classes, of_numbers
-from uqeval.usecases.verify.numbers import Numbers, mean_and_sigma, numbers_of
+from uqeval.usecases.verify.numbers import Numbers, mean_and_sigma, numbers_of, valid_pixels
 from uqeval.usecases.verify.resampled import Counted, Resampled
 
 if TYPE_CHECKING:
@@ -253,9 +253,8 @@ class Recomputation:
         of_target = [key for key in self.keys if family_of(key) != "divergence"]
         for item in items:
             if len(of_target) < len(self.keys):
-                self._divergence(
-                    item, kl, self._gaussians(invalid), self._gaussians(invalid)(source, item)
-                )
+                gaussians = self._gaussians(invalid)
+                self._divergence(item, kl, gaussians, gaussians(source, item))
             if not of_target:
                 continue
             item_numbers = numbers_of(source, item, invalid)
@@ -276,17 +275,10 @@ class Recomputation:
         source, reference = self._source(), self.opened.source.reference  # type: ignore[attr-defined]
 
         def of(numbers_source: Any, item: int) -> Any:
-            is_valid = np.ones(source.size(item), bool)
-            for each_source in (source, reference):
-                for mask in each_source.valid:
-                    values = mask.read(item)
-                    is_valid &= (values != 0) & (values == values)
-                if each_source.target is not None:
-                    is_valid &= np.isfinite(each_source.target.read(item).astype(np.float64))
+            is_valid = valid_pixels(source, item, invalid) & valid_pixels(reference, item, invalid)
             mean, sigma = mean_and_sigma(numbers_source, item, is_valid)
-            return mean[is_valid], np.zeros(int(is_valid.sum())) if sigma is None else sigma[
-                is_valid
-            ]
+            sigma = np.zeros_like(mean) if sigma is None else sigma
+            return mean[is_valid], sigma[is_valid]
 
         return of
 

@@ -18,13 +18,13 @@ def few_units(resampling: Resampling) -> list[str]:
         return [f"no intervals: there is one {resampling.unit}; 2 are needed."]
     effective = resampling.effective
     if effective is not None and effective < FEW:
-        equal_values = (
+        problem = (
             f"intervals rest on about {effective:.0f} independent pairs: neighbouring pairs of the "
             f"video are alike (lag-1 autocorrelation {resampling.lag1:.2f}). "
         )
         if effective < FEW_EFFECTIVE:
-            return [equal_values + "Evaluate longer or more sequences."]
-        return [equal_values + f"Below {FEW} they may be too narrow."]
+            return [problem + "Evaluate longer or more sequences."]
+        return [problem + f"Below {FEW} they may be too narrow."]
     if resampling.unit != "batch" and resampling.units < FEW:
         return [
             f"intervals rest on {resampling.units} {resampling.unit}s; below {FEW} they may be too "
