@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from uqeval.tallies import Ranks, RawMap, Uncertainty
-from uqeval.tallies.ranks import bins_at, order_statistic
+from uqeval.tallies.ranks import bins_at
+from uqeval.tallies.ranks import order_statistics as values_at
 
 CONFIDENCES = st.lists(
     st.floats(0, 1, width=32) | st.sampled_from([0.5, 0.9, 1.0]), min_size=1, max_size=60
@@ -24,7 +25,7 @@ def order_statistics(values: Any, ranks: list[int]) -> list[float]:
     places = bins_at(coarse, ranks)
     fine: Any = Ranks(RawMap("confidence"), 1, bins=tuple((0, b) for b in places)).state_of(maps)
     found = {b: fine["fine"][i] for i, b in enumerate(places)}
-    return [order_statistic(coarse, found, rank) for rank in ranks]
+    return values_at(coarse, found, ranks)
 
 
 @given(CONFIDENCES)

@@ -28,7 +28,7 @@ def exact_edges(classes: int, coarse: Any, ranks_by_name: Mapping[str, Sequence[
     `coarse` counts the confidences of all pixels by the high bits of their keys.
     """
     from uqeval.tallies import Ranks, RawMap
-    from uqeval.tallies.ranks import bins_at, order_statistic
+    from uqeval.tallies.ranks import bins_at, order_statistics
 
     bins = bins_at(coarse, [rank for ranks in ranks_by_name.values() for rank in ranks])
     value_of_rank: dict[int, Any] = {}
@@ -38,7 +38,7 @@ def exact_edges(classes: int, coarse: Any, ranks_by_name: Mapping[str, Sequence[
         value_of_rank = {b: fine[i] for i, b in enumerate(bins)}
     edges: Edges = {}
     for name, ranks in ranks_by_name.items():
-        values = tuple(order_statistic(coarse, value_of_rank, rank) for rank in ranks)
+        values = tuple(order_statistics(coarse, value_of_rank, ranks))
         edges[name] = values, _tied_pixels(value_of_rank, values)
     return edges
 
