@@ -269,6 +269,19 @@ def test_without_states_the_message_says_what_to_do(tmp_path: Path) -> None:
         verdicts(tmp_path, text, resampler=Empty(Interval(0.9, 0, 1)))
 
 
+def test_a_debiased_value_has_no_interval(tmp_path: Path) -> None:
+    own = report(results={"calibration": {"ece": 0.02, "ece_debiased": 0.01}})
+    text = "calibration.ece_debiased: {max: 0.02, confidence: 0.95}"
+    with pytest.raises(
+        UsageError, match=r"Leave out confidence, or judge calibration\.ece with it"
+    ):
+        verdicts(tmp_path, text, Named("city", Path("city.json"), own))
+    (found,) = verdicts(
+        tmp_path, text.replace(", confidence: 0.95", ""), Named("city", Path("city.json"), own)
+    )
+    assert found.status == "pass"
+
+
 @pytest.mark.parametrize(
     ("limits", "status"),
     [("max_drop: 0.05", "pass"), ("max_drop: 0.03", "inconclusive"), ("max_drop: -0.1", "fail"),

@@ -23,6 +23,9 @@ from uqeval.gate.verdict import Status, Verdict
 from uqeval.gate.waivers import use_of
 from uqeval.report.folder import Named
 
+#: The end of the names of values that draws have corrected: `calibration.ece_debiased`.
+_DEBIASED = "_debiased"
+
 
 @dataclass(frozen=True)
 class Case:
@@ -167,6 +170,12 @@ class Case:
             kept = _kept(found, level)
             if kept is not None:
                 return kept
+        if found.address.fields[-1].endswith(_DEBIASED):
+            raise UsageError(
+                f"{self.rule.place}: {found.address} has no interval: it is corrected by draws. "
+                "Leave out confidence, or judge "
+                f"{str(found.address).replace(_DEBIASED, '', 1)} with it."
+            )
         if self.resampler is None:
             raise UsageError(self._needs_states(level, "nothing here can resample them"))
         try:
