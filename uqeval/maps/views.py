@@ -64,7 +64,8 @@ class Subset(View):
         return f"subset:{self.number}"
 
     def inputs(self, names: Collection[str]) -> set[str]:
-        return {of_subset(self.number, name) for name in names}
+        # A map that all subsets share, such as the label, has no prefix.
+        return {*names, *(of_subset(self.number, name) for name in names)}
 
     def maps(self, maps: Maps) -> Maps:
         """Return maps of all subsets have no prefix."""

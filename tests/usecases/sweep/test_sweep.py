@@ -5,12 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+from functools import partialmethod
 from typing import Any
 
 import numpy as np
 import pytest
 
 import uqeval
+from uqeval.engine.scratch import Scratch
 from uqeval.errors import UsageError
 from uqeval.usecases.sweep import default_samples, draw, sweep
 
@@ -50,6 +52,26 @@ def test_every_draw_is_the_evaluation_of_its_samples_alone(
                     assert found[f"{family}.{field}"]["values"][i][j] == alone[family][field]
             curve = found["pavpu.curve.pavpu"]["values"][i][j]
             assert curve == alone["pavpu"]["curve"]["pavpu"]
+
+
+def test_maps_that_subsets_share_are_kept_in_files_too(
+    data: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The label is one map of all subsets, and adaptive bins take a second pass."""
+    monkeypatch.setattr(Scratch, "__init__", partialmethod(_without_memory, Scratch.__init__))
+    found = sweep(data["probs"], data["labels"], "calibration", samples=[2], repeats=2)
+    ((first, second),) = found.settings["sweep"]["subsets"]
+    for j, subset in enumerate((first, second)):
+        options = {"calibration": {"temperature": False}}
+        alone = uqeval.evaluate(data["probs"][:, subset], data["labels"], options).results
+        for field in ("ece", "adaptive_ece", "smooth_ece"):
+            values = found.results["sweep"][f"calibration.{field}"]["values"]
+            assert values[0][j] == alone["calibration"][field]
+
+
+def _without_memory(self: Scratch, make: Any, memory: int, *arguments: Any) -> None:
+    make(self, 0, *arguments)
+    self._enabled = True
 
 
 def test_mean_and_population_deviation(report: uqeval.Report) -> None:

@@ -241,8 +241,10 @@ def _passes(
                 if not fields:
                     continue
             subset_info = dataclasses.replace(info, samples=len(subset))
-            evaluation = family.evaluations(key, variant, subset_info)[key]
-            passes[f"{k}:{family.name}"] = _of_subset(drive({key: evaluation}), k, fields)
+            evaluations = family.evaluations(key, variant, subset_info)
+            # Parts with a record of their own hold curves, which are of the whole set.
+            flat = {name: own for name, own in evaluations.items() if name == key or own.flat}
+            passes[f"{k}:{family.name}"] = _of_subset(drive(flat), k, fields)
     return passes, map_names, settings_by_key, used
 
 
@@ -253,7 +255,9 @@ def _of_subset(passes: Passes, subset: int, fields: Sequence[str] | None) -> Pas
     sections: dict[str, Section] = yield from renamed(
         passes, lambda tally: tally.in_view(Subset(subset))
     )
-    (section,) = sections.values()
+    section, *parts = sections.values()
+    for part in parts:
+        section.results.update(part.results)
     if fields is None:
         return section
     results = {k: v for k, v in section.results.items() if k.removesuffix("_reason") in fields}
