@@ -1,17 +1,169 @@
-"""What the benchmarks share: data with structure, stores of it, time and peak memory of a call."""
+"""What the benchmarks share: cases, their time and peak memory, and data with structure."""
 
 from __future__ import annotations
 
+import importlib.util
 import multiprocessing
 import os
 import queue
 import resource
+import shutil
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+
+@dataclass(frozen=True)
+class Setup:
+    """Where benchmarks keep their data, and how much of it they make."""
+
+    folder: Path
+    workers: int = 2
+    tiny: bool = False
+    million: bool = False
+    predictions: tuple[str, ...] = ()
+
+    def size(self, normal: int, tiny: int) -> int:
+        """Return a size: the `tiny` one only shows that the benchmark works."""
+        return tiny if self.tiny else normal
+
+    def make(
+        self, name: str, call: Callable[..., None], *arguments: Any, fresh: bool = False
+    ) -> Path:
+        """Return the folder of data that `call` makes, once; `fresh`: in every run.
+
+        It is made in a process of its own: later ones would inherit the peak memory.
+        """
+        folder = self.folder / (f"tiny-{name}" if self.tiny else name)
+        if fresh or not (folder / "made").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+            folder.mkdir(parents=True)
+            if self.tiny:
+                call(folder, *arguments)
+            else:
+                process = multiprocessing.get_context("spawn").Process(
+                    target=call, args=(folder, *arguments)
+                )
+                process.start()
+                process.join()
+                if process.exitcode:
+                    raise RuntimeError(f"{call.__name__} ended with {process.exitcode}")
+            (folder / "made").touch()
+        return folder
+
+
+@dataclass(frozen=True)
+class Case:
+    """One row: a call, and the library that it needs.
+
+    Rows after a `yardstick` are divided by it. `warm`: call once before, to compile and to fill the
+    page cache.
+    """
+
+    name: str
+    call: Callable[..., Any]
+    arguments: tuple[Any, ...] = ()
+    yardstick: bool = False
+    needs: str = ""
+    warm: bool = True
+
+    @property
+    def is_possible(self) -> bool:
+        return not self.needs or importlib.util.find_spec(self.needs) is not None
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Median wall and CPU seconds of a call, children included, and its peak memory in MB."""
+
+    seconds: float
+    cpu: float
+    peak: float
+
+
+def _usage() -> tuple[float, float]:
+    """CPU seconds and peak MB of this process and of those that it waited for."""
+    both = [resource.getrusage(w) for w in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    cpu = sum(usage.ru_utime + usage.ru_stime for usage in both)
+    return cpu, max(usage.ru_maxrss for usage in both) / 1024
+
+
+def measure_here(case: Case, repeats: int) -> Cost:
+    """Cost of a case in this process; the peak is that of the whole process."""
+    if case.warm:
+        case.call(*case.arguments)
+    times, cpus = [], []
+    for _ in range(repeats):
+        began, (used, _) = time.perf_counter(), _usage()
+        case.call(*case.arguments)
+        times.append(time.perf_counter() - began)
+        cpus.append(_usage()[0] - used)
+    middle = repeats // 2
+    return Cost(sorted(times)[middle], sorted(cpus)[middle], _usage()[1])
+
+
+def _send(case: Case, repeats: int, out: Any) -> None:
+    out.put(measure_here(case, repeats))
+
+
+def measure(case: Case, repeats: int) -> Cost:
+    """Cost of a case in a process of its own."""
+    context = multiprocessing.get_context("spawn")
+    out = context.Queue()
+    process = context.Process(target=_send, args=(case, repeats, out))
+    process.start()
+    while True:
+        try:
+            cost = out.get(timeout=1)
+            break
+        except queue.Empty:
+            if not process.is_alive():
+                raise RuntimeError(f"{case.name} ended with {process.exitcode}") from None
+    process.join()
+    return cost
+
+
+def of(count: int, thing: str) -> str:
+    """Return a count with its noun."""
+    return f"{count} {thing}{'s' if count > 1 else ''}"
+
+
+def command(*arguments: str) -> None:
+    """Run `uqeval ARGUMENTS` as a user does, start-up included."""
+    environment = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    done = subprocess.run(
+        [sys.executable, "-m", "uqeval", *arguments], capture_output=True, text=True, check=False,
+        env=environment,
+    )  # fmt: skip
+    if done.returncode not in (0, 1):  # 1: a gate failed
+        raise RuntimeError(f"uqeval {' '.join(arguments)}: {done.stderr}")
+
+
+def first_command(*arguments: str) -> None:
+    """Run `uqeval ARGUMENTS` as on a fresh machine: nothing is compiled yet."""
+    before = os.environ.get("NUMBA_CACHE_DIR")
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ["NUMBA_CACHE_DIR"] = folder
+        try:
+            command(*arguments)
+        finally:
+            del os.environ["NUMBA_CACHE_DIR"]
+            if before is not None:
+                os.environ["NUMBA_CACHE_DIR"] = before
+
+
+def evaluate(store: str, labels: str | None, families: tuple[str, ...], workers: int) -> None:
+    """`uqeval FAMILY` in this process."""
+    import uqeval
+
+    uqeval.evaluate(store, labels, list(families), workers=workers)
 
 
 def softmax_stack(samples: int, classes: int, height: int, width: int, seed: int = 0) -> np.ndarray:
@@ -46,67 +198,6 @@ def labels_for(stack: np.ndarray, seed: int = 0) -> np.ndarray:
     label[wrong] = rng.integers(0, stack.shape[1], int(wrong.sum()))
     label[rng.random(label.shape) < 0.05] = 255
     return label
-
-
-def _measured(call: Callable[..., Any], arguments: tuple[Any, ...], repeats: int, out: Any) -> None:
-    call(*arguments)  # compile, and fill the page cache
-    times, cpu = [], []
-    for _ in range(repeats):
-        began, used = time.perf_counter(), time.process_time()
-        call(*arguments)
-        times.append(time.perf_counter() - began)
-        cpu.append(time.process_time() - used)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    out.put((sorted(times)[len(times) // 2], peak, min(cpu)))
-
-
-def measure(call: Callable[..., Any], *arguments: Any, repeats: int = 3) -> tuple[float, float]:
-    """Median seconds, and peak resident MB, of a call in a process of its own."""
-    seconds, peak, _ = measure_cpu(call, *arguments, repeats=repeats)
-    return seconds, peak
-
-
-def measure_cpu(
-    call: Callable[..., Any], *arguments: Any, repeats: int = 3
-) -> tuple[float, float, float]:
-    """As `measure`, and the least CPU seconds of all threads, which other work hardly changes."""
-    context = multiprocessing.get_context("spawn")
-    out = context.Queue()
-    process = context.Process(target=_measured, args=(call, arguments, repeats, out))
-    process.start()
-    result = None
-    while result is None:
-        try:
-            result = out.get(timeout=1)
-        except queue.Empty:
-            if not process.is_alive():
-                raise RuntimeError(f"{call.__name__} died with {process.exitcode}") from None
-    process.join()
-    return result
-
-
-def row(name: str, seconds: float, peak: float, base: float, nbytes: int) -> None:
-    """Print one line: seconds, MB/s, peak memory, and how many times faster than `base` seconds."""
-    print(
-        f"{name:<44} {seconds:8.3f} s {nbytes / seconds / 1e6:9.0f} MB/s "
-        f"{peak:7.0f} MB peak {base / seconds:8.1f} x"
-    )
-
-
-def apart(call: Callable[..., Any], *arguments: Any) -> None:
-    """Make a call in a process of its own; those that follow would inherit its peak memory."""
-    process = multiprocessing.get_context("spawn").Process(target=call, args=arguments)
-    process.start()
-    process.join()
-
-
-def cached(folder: Path, name: str, make: Callable[[], np.ndarray]) -> np.ndarray:
-    """An array made once and kept in `folder`, memory-mapped."""
-    path = folder / f"{name}.npy"
-    if not path.exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        np.save(path, make())
-    return np.load(path, mmap_mode="r")
 
 
 def read_anew(path: Path) -> None:

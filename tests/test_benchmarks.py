@@ -1,0 +1,64 @@
+"""`python -m benchmarks` works, keeps its rows, and names what has become slower."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(Path(__file__).parents[1])
+    from benchmarks import __main__
+
+    return __main__
+
+
+def test_rows_are_printed_and_kept(
+    program: ModuleType, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = ["--only", "subnormal", "--tiny", "--here", "--repeats", "1", "--folder"]
+    assert program.main([*options, str(tmp_path)]) == 0
+    kept = json.loads((tmp_path / "results.json").read_text())
+    assert kept["machine"]["cpu"] in capsys.readouterr().out
+    assert len(kept["rows"]) == 9
+    sums = kept["rows"][1]
+    assert sums["yardstick"] == kept["rows"][0]["name"]
+    assert sums["ratio"] == sums["seconds"] / kept["rows"][0]["seconds"]
+
+
+def test_a_case_that_cannot_run_is_named(
+    program: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    from benchmarks.common import Case, Setup
+
+    def peers(setup: Setup) -> Any:
+        """Two cases."""
+        yield Case("by hand", print, needs="no_such_library", yardstick=True)
+        yield Case("broken", lambda: 1 / 0)
+
+    monkeypatch.setitem(program.GROUPS, "peers", peers)
+    assert program.main(["--only", "peers", "--here", "--folder", str(tmp_path)]) == 1
+    printed = capsys.readouterr().out
+    assert "left out: no_such_library is not installed" in printed
+    assert "failed: division by zero" in printed
+
+
+def run_of(ratio: float, cpu: str = "x") -> dict[str, Any]:
+    row = {"group": "maps", "name": "uqeval", "cpu_ratio": ratio}
+    return {"machine": {"cpu": cpu}, "tiny": False, "rows": [row]}
+
+
+@pytest.mark.parametrize(
+    ("new", "status"), [(run_of(0.12), 0), (run_of(0.13), 1), (run_of(0.1, "y"), 2)]
+)
+def test_ratios_are_compared_on_one_kind_of_machine(
+    program: ModuleType, new: dict[str, Any], status: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert program.compare(run_of(0.1), new) == status
+    assert ("0.1 × CPU before, 0.13 now" in capsys.readouterr().out) == (status == 1)
