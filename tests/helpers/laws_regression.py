@@ -55,12 +55,12 @@ def number_maps(seed: int, height: int, width: int, void: float = 0.2) -> Maps:
     """Maps of one item, with ties, σ = 0 and infinite λ; 0 where not evaluated."""
     rng = np.random.default_rng(seed)
     size = (height, width)
-    error = rng.integers(0, 16, size).astype("f4") / 8
+    error = rng.integers(0, 16, size) / 8  # in float64, as a source has it
     sigma = rng.integers(0, 8, size).astype("f4") / 4
     target = (rng.integers(-20, 60, size) / 4).astype("f4")
     label = np.where(rng.random(size) < void, 255, 0).astype("u1")
     with np.errstate(divide="ignore", invalid="ignore"):
-        ratio = np.where(error > 0, error / sigma, np.float32(0))
+        ratio = np.where(error > 0, error / sigma, 0)
     sign = rng.choice([-1, 1], size)
     mean = (target + sign * error).astype("f4")
     maps = {"error": error, "mean": mean, "sigma": sigma, "target": target,

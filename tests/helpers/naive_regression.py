@@ -90,9 +90,10 @@ def nmerci(
     }  # fmt: skip
 
 
-def coverage(found: Sequence[tuple[float, ...]], factor: float) -> float:
+def coverage(found: Any, factor: float) -> float:
     """Share of the targets in μ ± factor·σ, closed."""
-    return sum(e <= factor * s for _, e, s in found) / len(found)
+    _, errors, sigmas = np.asarray(found).T
+    return float((errors <= factor * sigmas).mean())
 
 
 def factor(p: float, distribution: str = "gaussian") -> float:
@@ -110,7 +111,8 @@ def regression(
     errors = [e for _, e, _ in found]
     targets = [y for y, _, _ in found]
     p = [k / (levels + 1) for k in range(1, levels + 1)]
-    observed = [coverage(found, factor(q, distribution)) for q in p]
+    table = np.array(found)
+    observed = [coverage(table, factor(q, distribution)) for q in p]
     gaps = [a - b for a, b in zip(p, observed, strict=True)]
 
     def area(values: Sequence[float]) -> float:

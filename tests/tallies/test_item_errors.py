@@ -99,6 +99,7 @@ def test_ties_of_some_bins() -> None:
 def test_sums_below_take_each_pixel_once_wherever_it_lies() -> None:
     rng = np.random.default_rng(1)
     maps = {name: rng.integers(0, 6, (7, 11)).astype(np.float32) for name in ("error", "sigma")}
+    maps["error"] = maps["error"].astype(np.float64)
     maps["label"] = rng.choice(np.uint8([0, 255]), (7, 11))
     limits = (0.5, 2.0, 2.0, 4.0)
     state = SumsBelow("error", (limits,)).state_of(maps)
