@@ -217,7 +217,7 @@ def leaf_campaign(folder: Path, turns: int, every: int = 1) -> Iterator[Tally]:
     mutants.build(base)
     _run_once(base, "selftest -q -o selftest.json", "verify r.json c3.zarr -q -o verification.json")
     shutil.copytree(base, work)
-    tallies: dict[str, Tally] = {}
+    tally = Tally("")
     for turn in range(turns):
         for leaf in islice(leaves.leaves(base, turn), turn % every, None, every):
             turned = leaf.number + leaf.number // len(
@@ -226,11 +226,16 @@ def leaf_campaign(folder: Path, turns: int, every: int = 1) -> Iterator[Tally]:
             command = leaf.commands[turned % len(leaf.commands)]
             leaf.change(work)
             ended = run(command, work)
-            entry = re.sub(r"\w+$", "*", leaf.entry) if "/" in leaf.entry else leaf.entry
-            tally = tallies.setdefault(f"{leaf.file} {entry}", Tally(f"{leaf.file} {entry}"))
+            entry = (
+                re.sub(r"\w+(?=$|\.json$)", "*", leaf.entry) if "/" in leaf.entry else leaf.entry
+            )
+            if tally.kind != f"{leaf.file} {entry}":
+                if tally.kind:
+                    yield tally
+                tally = Tally(f"{leaf.file} {entry}")
             tally.count(ended, leaf.number, str(leaf), command)
             _restore(base, work, leaf.file)
-    yield from tallies.values()
+    yield tally
 
 
 def _run_once(folder: Path, *commands: str) -> None:
