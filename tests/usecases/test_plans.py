@@ -10,8 +10,10 @@ import pytest
 
 from uqeval.errors import UqevalError, UsageError
 from uqeval.inputs import InputOptions, open_inputs
-from uqeval.usecases.plans import check_family, everything, families_of
+from uqeval.metrics import FAMILIES
+from uqeval.usecases.plans import check_family, companions, everything, families_of
 from uqeval.usecases.run import Outcome, RunSettings, config_of_store, run_stores
+from uqeval.usecases.sweep.sweeping import default_families
 
 pytestmark = pytest.mark.usefixtures("undrawn")
 
@@ -124,3 +126,11 @@ def test_the_key_of_a_report_names_its_family() -> None:
     assert families_of({"temporal": {"flow": "dis"}}) == {"tc": {"flow": "dis"}}
     with pytest.raises(UsageError, match="temporal is another name of tc, also given"):
         families_of(["tc", "temporal"])
+
+
+def test_families_declare_where_they_are_evaluated_unasked() -> None:
+    assert companions("classes") == {"segmentation": {}} and companions("video") == {}
+    assert default_families("classes") == ["segmentation", "pavpu"]
+    assert set(default_families("regression")) == {"regression", "sparsification", "nmerci"}
+    needing = [family.name for family in FAMILIES.values() if family.needs_reference]
+    assert needing == ["divergence"]

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
 
 #: Kinds of data of commands that belong to no metric family.
 _OF_OTHERS = {"sweep": ("classes", "regression"), "reduce": ("classes",)}
-#: Commands that read a store's reference, and those that require it.
-_COMPARE, _NEED_REFERENCE = ("divergence", "sweep"), ("divergence",)
 
 
 @dataclass(frozen=True)
@@ -78,10 +76,10 @@ def from_file(
     if store.data not in (None, *_kinds(command)):
         kinds = " or ".join(_kinds(command))
         raise UsageError(f"{address}holds {store.data} data; {command} takes {kinds} only.")
-    if command in _NEED_REFERENCE and store.reference is None:
+    if _needs_reference(command) and store.reference is None:
         raise UsageError(f"{address}has no reference; add one, or give {needs} here.")
     data = _data(store) | ({"predictions": opened[name]} if name in opened else {})
-    if command in _COMPARE:
+    if command == "sweep" or _needs_reference(command):
         data["reference"] = store.reference
     return StoreRequest(data, requests[name] or {}, _everywhere(config))
 
@@ -126,6 +124,13 @@ def _config(needs: str, store_names: Sequence[str], quiet: bool = False) -> Conf
     return config
 
 
+def _needs_reference(command: str) -> bool:
+    """Return whether a command compares a store with its reference."""
+    from uqeval.metrics import FAMILIES
+
+    return command in FAMILIES and FAMILIES[command].needs_reference
+
+
 def _kinds(command: str) -> tuple[str, ...]:
     """Return the kinds of data that a command evaluates."""
     from uqeval.metrics import FAMILIES
@@ -143,7 +148,7 @@ def _fits(command: str, name: str, store: Store, opened: dict[str, list[Contents
 
     Adds to `opened` the predictions if it must look at them.
     """
-    if command in _NEED_REFERENCE and store.reference is None:
+    if _needs_reference(command) and store.reference is None:
         return False
     if store.data is not None:
         return store.data in _kinds(command)

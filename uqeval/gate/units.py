@@ -36,7 +36,7 @@ def units_of(report: Report, found: Found) -> Units:
     items = [item for item in report.items if found.holds(str(item.get("name")))]
     settings = report.settings.get("intervals")
     groups = settings.get("groups") if isinstance(settings, Mapping) else None
-    name = "pair" if found.address.metric == "temporal" else "item"
+    name = "pair" if "frames" in report.inputs else "item"
     units: list[str] = [str(item.get("name")) for item in items]
     if isinstance(groups, list) and len(groups) == len(report.items):
         name = "group"

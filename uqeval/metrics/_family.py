@@ -18,6 +18,21 @@ from uqeval.metrics._view import InView
 
 
 @dataclass(frozen=True)
+class OnSubsets:
+    """How a sweep evaluates a family on subsets of the samples.
+
+    `default`: the kinds of data for which it is evaluated if no family is named, given ground
+    truth. `fixed`: options that have
+    these values in a sweep. `of_one_sample`: the fields that one sample defines, which has no σ;
+    none if empty.
+    """
+
+    default: tuple[str, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    of_one_sample: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Family:
     """How a family is evaluated.
 
@@ -28,7 +43,9 @@ class Family:
     makes settings from their record in a report. `about`: the help of its command: one line, more,
     and an example. `label`: the heading of its part of a page. `words`: what tables call the fields
     of its results that are no metric. `of_items`: fields of items that rank them where items have
-    none of the headlines. `display`: how its results are shown.
+    none of the headlines. `display`: how its results are shown. `on_subsets`: in a sweep.
+    `accompanies`: it is evaluated beside every other family of its kinds of data.
+    `needs_reference`: it compares the predictions with those of a reference.
     """
 
     name: str
@@ -44,6 +61,9 @@ class Family:
     words: Mapping[str, str] = field(default_factory=dict)
     of_items: tuple[str, ...] = ()
     display: Display = field(default_factory=Display)
+    on_subsets: OnSubsets = field(default_factory=OnSubsets)
+    accompanies: bool = False
+    needs_reference: bool = False
 
     @property
     def in_reports(self) -> str:

@@ -13,7 +13,7 @@ import uqeval.metrics.calibration_scores as cs
 from uqeval.errors import DataError, UsageError
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, Passes, Run, TallyResult
-from uqeval.metrics._family import Family, variants
+from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics.calibration_edges import exact_edges, upper_ranks
 from uqeval.metrics.calibration_records import ADAPTIVE as _ADAPTIVE
 from uqeval.metrics.calibration_records import ESTIMATOR as _ESTIMATOR
@@ -220,4 +220,5 @@ FAMILY = Family(
     display=DISPLAY,
     label="Calibration",
     words={"sweep_bins": "bins of the sweep"},
+    on_subsets=OnSubsets(fixed={"temperature": False}),  # a temperature has a pass of its own
 )

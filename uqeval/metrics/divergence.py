@@ -159,4 +159,5 @@ FAMILY = Family(
     kinds=("classes", "regression"),
     display=DISPLAY,
     label="Divergence from a reference",
+    needs_reference=True,
 )

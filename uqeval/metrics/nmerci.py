@@ -16,7 +16,7 @@ from uqeval.maps.names import TARGET_COUNTS, lambda_of
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._driver import run_jointly
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
-from uqeval.metrics._family import Family, variants
+from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._rank_bins import BIN_WIDTH
 from uqeval.metrics._signs import sign_warnings
 from uqeval.metrics.nmerci_binned import scores_of
@@ -228,5 +228,6 @@ FAMILY = Family(
     about=_ABOUT,
     display=DISPLAY,
     label="n-MeRCI",
+    on_subsets=OnSubsets(default=("regression",)),
     words={"alpha": "α", "by_depth": "by interval of the target"},
 )

@@ -10,7 +10,7 @@ import uqeval.metrics.float16 as float16
 import uqeval.metrics.patch_scores as patch_scores
 from uqeval.errors import UsageError
 from uqeval.metrics._evaluation import Evaluation, Passes, Run, TallyResult
-from uqeval.metrics._family import Family
+from uqeval.metrics._family import Family, OnSubsets
 from uqeval.metrics._signs import sign_warnings
 from uqeval.metrics.accuracy_by_uncertainty import AccuracyTable
 from uqeval.metrics.patch_scores import METRICS
@@ -193,7 +193,7 @@ Example: uqeval pavpu preds.zarr labels/ -o report.json
 FAMILY = Family(
     "pavpu", (*METRICS, *patch_scores.OF_CURVES, *patch_scores.PER_CLASS),
     settings_of, Pavpu, PavpuSettings, parts=(AccuracyTable,), about=_ABOUT,
-    display=DISPLAY,
+    display=DISPLAY, on_subsets=OnSubsets(default=("classes",)),
     label="Patch accuracy vs patch uncertainty",
     words={
         "n_ac": "accurate, certain", "n_au": "accurate, uncertain", "n_ic": "inaccurate, certain",

@@ -14,7 +14,7 @@ from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, Gaps, Run, TallyResult
-from uqeval.metrics._family import Family, variants
+from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics.regression_settings import RegressionSettings
 from uqeval.metrics.regression_tables import DISPLAY
 
@@ -245,4 +245,5 @@ FAMILY = Family(
     about=_ABOUT,
     display=DISPLAY,
     label="Regression",
+    on_subsets=OnSubsets(default=("regression",), of_one_sample=("pixels", "rmse", "mae", "nmse")),
 )

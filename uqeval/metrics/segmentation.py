@@ -16,7 +16,7 @@ from uqeval.metrics._contract import Metric, set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._display import ClassBars, Display, Panel, ScoreTable
 from uqeval.metrics._evaluation import Evaluation, Run, TallyResult
-from uqeval.metrics._family import Family, variants
+from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.settings import Settings, definition_of, documented
 
 if TYPE_CHECKING:
@@ -204,4 +204,6 @@ FAMILY = Family(
     display=DISPLAY,
     label="Segmentation",
     words={"iou": "IoU"},
+    on_subsets=OnSubsets(default=("classes",)),
+    accompanies=True,  # it costs nothing
 )

@@ -19,7 +19,7 @@ from uqeval.maps.names import TARGET_COUNTS
 from uqeval.metrics._contract import set_value
 from uqeval.metrics._dataset_info import DatasetInfo
 from uqeval.metrics._evaluation import Evaluation, OverItems, Passes, Run, TallyResult
-from uqeval.metrics._family import Family, variants
+from uqeval.metrics._family import Family, OnSubsets, variants
 from uqeval.metrics._rank_bins import BIN_WIDTH, RankBins
 from uqeval.metrics._signs import sign_warnings
 from uqeval.metrics.failure_columns import SetRankBins
@@ -326,4 +326,5 @@ FAMILY = Family(
     about=_ABOUT,
     display=DISPLAY,
     label="Sparsification",
+    on_subsets=OnSubsets(default=("regression",)),
 )

@@ -44,8 +44,8 @@ def families_of(
 
 def wants_tracks(families: Mapping[str, Mapping[str, Any]]) -> bool:
     """Return whether a metric follows tracks through whole sequences."""
-    tracks = families.get("tc", {}).get("tracks", False)
-    return any(tracks) if isinstance(tracks, list | tuple) else bool(tracks)
+    choices = [options.get("tracks", False) for options in families.values()]
+    return any(any(own) if isinstance(own, list | tuple) else bool(own) for own in choices)
 
 
 def everything(
@@ -65,7 +65,7 @@ def everything(
     options_by_family: dict[str, Mapping[str, Any]] = {}
     lost: dict[str, list[str]] = {}
     for family in FAMILIES.values():
-        if info.kind not in family.kinds or (family.name == "divergence" and not info.reference):
+        if info.kind not in family.kinds or (family.needs_reference and not info.reference):
             continue
         ranks = "uncertainty" in settings_of(family.name).__dataclass_fields__
         options = families if ranks else {}
@@ -139,14 +139,30 @@ def known_families(families: Mapping[str, Any], info: DatasetInfo) -> list[Famil
         check_numbers(options)
     for family in families_known:
         if info.kind not in family.kinds:
-            # The segmentation scores have no command; they accompany the other metrics.
-            fit = [n for n in FAMILIES if info.kind in FAMILIES[n].kinds and n != "segmentation"]
+            fit = [
+                own.name for own in FAMILIES.values() if info.kind in own.kinds
+                and not own.accompanies  # it has no command
+            ]  # fmt: skip
             raise UsageError(
                 f"{info.where} holds {info.kind} data; {family.name} evaluates "
                 f"{family.kinds[0]} only. {info.kind.capitalize()} data are for "
                 f"{', '.join(fit)}."
             )
     return families_known
+
+
+def with_companions(
+    families: Mapping[str, Mapping[str, Any]], info: DatasetInfo
+) -> dict[str, Mapping[str, Any]]:
+    """Return the families after those that accompany all others of their kind of data."""
+    return {} | (companions(info.kind) if families and not info.reference else {}) | dict(families)
+
+
+def companions(kind: str) -> dict[str, Mapping[str, Any]]:
+    """Return the families that accompany all others of a kind of data."""
+    from uqeval.metrics import FAMILIES
+
+    return {own.name: {} for own in FAMILIES.values() if own.accompanies and kind in own.kinds}
 
 
 def evaluations_of(
@@ -157,10 +173,7 @@ def evaluations_of(
     Raises `UsageError` for data that have no regions.
     """
     known_families(families, info)
-    options_by_family = dict(families)
-    if info.kind == "classes" and not info.reference:
-        # The segmentation scores accompany all metrics with labels, because they cost nothing.
-        options_by_family = {"segmentation": {}, **options_by_family}
+    options_by_family = with_companions(families, info)
     evaluations: dict[str, Evaluation[Any]] = {}
     for family in known_families(options_by_family, info):
         for key, settings in family.settings(options_by_family[family.name], info).items():

@@ -9,6 +9,7 @@ from typing import Any
 
 from uqeval.errors import UsageError, cut, quoted
 from uqeval.keys import family_of
+from uqeval.report.glossary import display_of
 from uqeval.report.schema import Report
 from uqeval.stores.sequences import split_name
 
@@ -210,6 +211,7 @@ def _default_field(report: Report) -> str:
             family, _, name = address.partition(".")
             record = report.items[0][key]
             is_named = isinstance(record, dict) and name in record
-            if family_of(key) == family != "segmentation" and is_named and metric["direction"]:
+            ranks = family_of(key) == family and display_of(family).ranks_items
+            if ranks and is_named and metric["direction"]:
                 return f"{key}.{name}"
     raise UsageError("the report has no scores of single items; give one with items.")

@@ -13,6 +13,7 @@ from uqeval.errors import UsageError, cut, quoted
 from uqeval.gate import NotEvaluated, Rule
 from uqeval.gate.baseline import refuse_unused_baseline
 from uqeval.inputs import Inputs
+from uqeval.usecases.plans import with_companions
 
 if TYPE_CHECKING:
     from uqeval.report.folder import Named
@@ -149,12 +150,9 @@ def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> se
     from uqeval.metrics import FAMILIES
 
     info = inputs.info()
-    options_by_family = dict(families)
-    if options_by_family and info.kind == "classes" and not info.reference:
-        options_by_family.setdefault("segmentation", {})  # reported with every other family
     return {
         key
-        for name, options in options_by_family.items()
+        for name, options in with_companions(families, info).items()
         for key in FAMILIES[name].settings(options, info)
     }
 

@@ -12,7 +12,7 @@ from uqeval.config import Config, Store
 from uqeval.errors import StoreError, UqevalError, UsageError, cut
 from uqeval.inputs import Inputs, beside_reference, open_inputs
 from uqeval.stores.formats import contents_of
-from uqeval.usecases.plans import check_family, everything, input_options, wants_tracks
+from uqeval.usecases.plans import check_family, companions, everything, input_options, wants_tracks
 from uqeval.usecases.run.outcome import Failures, Outcome, RunSettings
 from uqeval.usecases.run.preflight import metric_keys, table_of
 
@@ -78,8 +78,8 @@ def open_task(
             planned = _plan_sweep(store, stores, inputs, sweep, run_settings)
         except UqevalError as error:
             raise type(error)(f"{config.at('evaluate', name, 'sweep')}{error}") from None
-    if families and inputs.source.kind == "classes" and inputs.record.get("labels"):
-        families = {"segmentation": {}, **families}
+    if families and inputs.record.get("labels"):
+        families = companions(inputs.source.kind) | families
     return Task(
         name, store, inputs, families, source, planned, everything=metrics is None
     )  # fmt: skip

@@ -2,7 +2,6 @@
 
 from uqeval.usecases.sweep.draws import default_samples, draw
 from uqeval.usecases.sweep.sweeping import (
-    DEFAULT,
     PlannedSweep,
     arguments,
     plan_sweep,
@@ -11,7 +10,6 @@ from uqeval.usecases.sweep.sweeping import (
 )
 
 __all__ = [
-    "DEFAULT",
     "PlannedSweep",
     "arguments",
     "default_samples",

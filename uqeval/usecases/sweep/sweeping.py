@@ -17,6 +17,7 @@ from uqeval.engine.options import MachineOptions, Progress, RunOptions, Silent
 from uqeval.errors import UsageError, quoted
 from uqeval.inputs import Given, InputOptions, Inputs, beside_reference, open_inputs
 from uqeval.maps.views import Subset
+from uqeval.metrics import FAMILIES
 from uqeval.metrics._driver import drive, renamed
 from uqeval.report.schema import Report
 from uqeval.settings import make_settings, takes
@@ -30,15 +31,10 @@ if TYPE_CHECKING:
     from uqeval.metrics import Family
     from uqeval.metrics._evaluation import Passes
 
-#: What is evaluated by default, by kind of data, where there is ground truth.
-DEFAULT = {
-    "classes": ("segmentation", "pavpu"),
-    "regression": ("regression", "sparsification", "nmerci"),
-}
-#: What is not evaluated on subsets: a temperature has a pass of its own.
-_FIXED: dict[str, dict[str, Any]] = {"calibration": {"temperature": False}}
-#: What a family says of one sample, which has no σ: scores of the prediction alone.
-_WITHOUT_SIGMA = {"regression": ("pixels", "rmse", "mae", "nmse")}
+
+def default_families(kind: str) -> list[str]:
+    """Return the families that are evaluated for a kind of data if none is named."""
+    return [family.name for family in FAMILIES.values() if kind in family.on_subsets.default]
 
 
 @takes(InputOptions, MachineOptions)
@@ -194,10 +190,10 @@ def _families(
     """The families to evaluate, with their options."""
     if metrics is None:
         truth = inputs.record.get("labels") or inputs.record.get("target")
-        metrics = () if reference and not truth else DEFAULT[inputs.source.kind]
+        metrics = () if reference and not truth else default_families(inputs.source.kind)
     families = families_of(metrics)
     if reference:
-        families.setdefault("divergence", {})
+        families |= {f.name: {} for f in FAMILIES.values() if f.needs_reference} | families
     for name, options in settings.items():
         if options and name not in families:
             raise UsageError(
@@ -220,7 +216,7 @@ def _passes(
     used = known_families(families, info)
     for family in used:
         options = families[family.name]
-        fixed = _FIXED.get(family.name, {})
+        fixed = family.on_subsets.fixed
         for name, value in fixed.items():
             if options.get(name, value) != value:
                 raise UsageError(f"a sweep evaluates no {name} of {family.name}; leave it out.")
@@ -237,7 +233,7 @@ def _passes(
         for k, subset in enumerate(source.subsets):
             fields = None
             if len(subset) == 1 and maps & source.of_several:
-                fields = _WITHOUT_SIGMA.get(family.name)
+                fields = family.on_subsets.of_one_sample
                 if not fields:
                     continue
             subset_info = dataclasses.replace(info, samples=len(subset))
