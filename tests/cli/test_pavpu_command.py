@@ -289,7 +289,7 @@ def test_states_beside_the_report(complete: Path, tmp_path: Path) -> None:
     saved = SavedStates(tmp_path / "out.states.zip")
     assert saved.index["items"] == NAMES
     assert {"class_counts", "patch_counts"} <= {own["id"] for own in saved.parameters()}
-    assert all(len(list(saved.states(own))) == N for own in saved.parameters())
+    assert all(len(list(saved.states(own, 10**6))) == N for own in saved.parameters())
     run_well("pavpu", complete, "-o", "alone.json", "--no-states", "-q", cwd=tmp_path)
     assert not (tmp_path / "alone.states.zip").exists()
     assert Report.load(tmp_path / "alone.json").results == report.results

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from uqeval.stores.states_entries import seal
+from uqeval.stores.packed_items import PackedItems
+from uqeval.stores.states_entries import block_of, seal
 from uqeval.tallies import Tally
 
 #: Words and marks in no order: no word repeats, and none is long.
@@ -56,7 +57,10 @@ def forge(
     saved = SavedStates(path)
     number = saved._numbers[tally_key(tally.parameters())]
     entries = entries_of(path)
-    state = tally.unpack(entries[f"{number}/0"])
+    name = next(name for name in entries if block_of(name) and name.startswith(f"{number}/0"))
+    _, _, items = block_of(name)
+    states = PackedItems(entries[name], items).states(tally.most_bytes)
+    state = tally.unpack(states[0])
     change(state)
-    entries[f"{number}/0"] = tally.pack(state)
+    entries[name] = PackedItems.of([tally.pack(state), *states[1:]]).data
     return write_entries(path, entries)

@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
@@ -24,6 +25,7 @@ import pytest
 from scenes import item_maps
 from uncertainties import ANYTHING, CONFIDENCE, ENTROPY
 
+from uqeval.engine.counting import Strip
 from uqeval.maps.names import void_of
 from uqeval.tallies import (
     AccuracyByUncertainty,
@@ -274,6 +276,31 @@ def what_needs_no_state_is_the_state(tally: Tally) -> None:
             agree(tally, state, counted)
 
 
+def items_counted_together_are_the_items(tally: Tally) -> None:
+    """`count_items` gives the states of the items one by one, to the bit, if it gives anything; so
+    does the fold of all of them."""
+    items = [*items_for(tally), *items_for(tally)[::-1]]
+    if any("label" not in maps for maps in items):
+        return
+    strip = Strip.of(items)
+    counted = tally.count_items(strip, strip.first)
+    if tally.pixelwise:
+        together, one_by_one = tally.empty(), tally.empty()
+        tally.update(together, strip)
+        for maps in items:
+            tally.update(one_by_one, maps)
+        agree(tally, together, one_by_one)
+    if counted is None:
+        return
+    states = [tally.pack(tally.state_of(maps)) for maps in items]
+    assert tally.packing.pack_items(counted) == states
+    total, folded = tally.empty(), tally.empty()
+    tally.fold_items(total, counted)
+    for state in states:
+        tally.fold(folded, tally.thin(tally.unpack(state)))
+    agree(tally, total, folded)
+
+
 def strange_bytes_are_refused(tally: Tally) -> None:
     """Bytes that are cut short, too long, of another tally, or nothing at all."""
     data = tally.pack(folded(tally))
@@ -316,7 +343,7 @@ def parameters_name_the_tally(tally: Tally) -> None:
     assert tally.parameters()["id"] == tally.id
     same = [t for t in EXAMPLES if t.id == tally.id and json.dumps(t.parameters()) == text]
     assert same == [tally]
-    assert hash(tally) == hash(type(tally)(**vars(tally)))
+    assert hash(tally) == hash(dataclasses.replace(tally))
 
 
 def it_counts_what_the_oracle_counts(tally: Tally) -> None:
@@ -340,6 +367,7 @@ LAWS = (
     forged_states_are_refused,
     cleared_states_are_empty,
     what_needs_no_state_is_the_state,
+    items_counted_together_are_the_items,
     strange_bytes_are_refused,
     void_items_count_nothing,
     declared_inputs_suffice,

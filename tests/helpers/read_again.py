@@ -42,7 +42,7 @@ class Reread:
         for tally in self.evaluations[key].tallies():
             assert self.saved.holds(tally.parameters()), tally
             if tally not in self._packed:
-                self._packed[tally] = list(self.saved.states(tally.parameters()))
+                self._packed[tally] = list(self.saved.states(tally.parameters(), tally.most_bytes))
             found[tally] = fold(tally, self._packed[tally], chosen)
         return found
 

@@ -147,7 +147,7 @@ def test_the_mean_over_frames_and_pooled_scores_have_intervals(tmp_path: Path, c
     # A frame that begins a run is there with its pair, and as often.
     items, states = [0, 0, 2, 7], found.evaluations["temporal"].over_items().of_states
     ((name, (tally, scores)),) = states.items()
-    packed = list(found.saved.states(tally.parameters()))
+    packed = list(found.saved.states(tally.parameters(), tally.most_bytes))
     weights = np.bincount(items, minlength=len(packed))[None]
     values = [v for i in items for v in scores(tally.unpack(packed[i])) if v is not None]
     assert name == "miou_mean" and len(values) == 6

@@ -9,17 +9,21 @@ from pathlib import Path
 import pytest
 
 from uqeval.errors import OutputError, StoreError, UsageError
-from uqeval.stores.states import SCHEMA, SavedStates
+from uqeval.stores.packed_items import PackedItems
+from uqeval.stores.states import SCHEMA, SavedStates, tally_key
 from uqeval.stores.states_writer import StatesWriter, partial_path
 
-RUN = {"fingerprint": "abc"}
+RUN = {"fingerprint": "abc", "items": ["a", "b", "c"]}
+ONE = tally_key({"id": "one"})
+#: Bytes that a state has at most.
+MOST = 100
 
 
 def written(path: Path, fingerprint: str = "abc") -> Path:
     with StatesWriter(path) as writer:
         for item in range(2):
             for id_ in ("one", "two"):
-                writer.add({"id": id_}, item, f"{id_}{item}".encode())
+                writer.add(tally_key({"id": id_}), item, PackedItems.of([f"{id_}{item}".encode()]))
         writer.finish({"items": ["a", "b"], "fingerprint": fingerprint})
     return path
 
@@ -30,11 +34,11 @@ def test_states_come_back(tmp_path: Path) -> None:
     assert saved.index["items"] == ["a", "b"]
     assert saved.index["fingerprint"] == "abc"
     assert saved.parameters() == [{"id": "one"}, {"id": "two"}]
-    assert list(saved.states({"id": "two"})) == [b"two0", b"two1"]
+    assert list(saved.states({"id": "two"}, MOST)) == [b"two0", b"two1"]
     assert saved.holds({"id": "one"})
     assert not saved.holds({"id": "three"})
     with pytest.raises(StoreError, match="no states of three"):
-        list(saved.states({"id": "three"}))
+        list(saved.states({"id": "three"}, MOST))
     assert [p.name for p in tmp_path.iterdir()] == ["s.zip"]
 
 
@@ -53,7 +57,7 @@ def test_an_earlier_file_is_replaced_at_the_end(tmp_path: Path) -> None:
     path = written(tmp_path / "s.zip")
     before = path.read_bytes()
     with StatesWriter(path) as writer:
-        writer.add({"id": "one"}, 0, b"x")
+        writer.add(tally_key({"id": "one"}), 0, PackedItems.of([b"x"]))
         assert path.read_bytes() == before
         writer.finish({"items": ["a"], "fingerprint": "new"})
     assert SavedStates(path).index["fingerprint"] == "new"
@@ -63,7 +67,7 @@ def test_what_was_begun_is_removed_on_an_error(tmp_path: Path) -> None:
     path = written(tmp_path / "s.zip")
     before = path.read_bytes()
     with pytest.raises(RuntimeError), StatesWriter(path) as writer:
-        writer.add({"id": "one"}, 0, b"x")
+        writer.add(tally_key({"id": "one"}), 0, PackedItems.of([b"x"]))
         raise RuntimeError
     assert [p.name for p in tmp_path.iterdir()] == ["s.zip"]
     assert path.read_bytes() == before
@@ -71,8 +75,8 @@ def test_what_was_begun_is_removed_on_an_error(tmp_path: Path) -> None:
 
 def interrupted(path: Path) -> None:
     with pytest.raises(KeyboardInterrupt), StatesWriter(path, RUN) as writer:
-        writer.add({"id": "one"}, 0, b"first")
-        writer.add({"id": "one"}, 1, b"second")
+        writer.add(tally_key({"id": "one"}), 0, PackedItems.of([b"first"]))
+        writer.add(tally_key({"id": "one"}), 1, PackedItems.of([b"second"]))
         raise KeyboardInterrupt
 
 
@@ -82,11 +86,11 @@ def test_an_interrupted_run_is_resumed(tmp_path: Path) -> None:
     assert partial_path(path).exists()
     assert not path.exists()
     with StatesWriter(path, RUN, resume=True) as writer:
-        (found,) = writer.found.values()
+        found = writer.known(ONE, MOST)
         assert found == {0: b"first", 1: b"second"}
-        writer.add({"id": "one"}, 2, b"third")
+        writer.add(tally_key({"id": "one"}), 2, PackedItems.of([b"third"]))
         writer.finish({"items": ["a", "b", "c"]})
-    assert list(SavedStates(path).states({"id": "one"})) == [b"first", b"second", b"third"]
+    assert list(SavedStates(path).states({"id": "one"}, MOST)) == [b"first", b"second", b"third"]
     assert [p.name for p in tmp_path.iterdir()] == ["s.zip"]
 
 
@@ -94,25 +98,25 @@ def test_resume_counts_items_without_a_stamp_again(tmp_path: Path) -> None:
     path = tmp_path / "s.zip"
     run = RUN | {"stamps": ["a", None, None]}
     with pytest.raises(KeyboardInterrupt), StatesWriter(path, run) as writer:
-        writer.add({"id": "one"}, 0, b"first")
-        writer.add({"id": "one"}, 1, b"old data")
-        writer.add_total({"id": "large"}, b"of old data")
+        writer.add(tally_key({"id": "one"}), 0, PackedItems.of([b"first"]))
+        writer.add(tally_key({"id": "one"}), 1, PackedItems.of([b"old data"]))
+        writer.add_total(tally_key({"id": "large"}), b"of old data")
         raise KeyboardInterrupt
     run = RUN | {"stamps": ["a", "b", None]}
     with pytest.raises(KeyboardInterrupt), StatesWriter(path, run, resume=True) as writer:
-        (found,) = writer.found.values()
+        found = writer.known(ONE, MOST)
         assert found == {0: b"first"}
         assert writer.recounted == {1}
-        assert writer.total({"id": "large"}) is None
-        writer.add({"id": "one"}, 1, b"new data")
+        assert writer.total(tally_key({"id": "large"}), MOST) is None
+        writer.add(tally_key({"id": "one"}), 1, PackedItems.of([b"new data"]))
         raise KeyboardInterrupt
     with StatesWriter(path, run, resume=True) as writer:  # now the second has the stamp of its data
-        assert list(writer.found.values()) == [{0: b"first", 1: b"new data"}]
+        assert writer.known(ONE, MOST) == {0: b"first", 1: b"new data"}
         assert not writer.recounted
         assert writer.stamps == ["a", "b", None]
     for stamps in (["x", "b", None], ["a", "b"], ["a", None, None]):
         with pytest.raises(KeyboardInterrupt), StatesWriter(path, run) as writer:
-            writer.add({"id": "one"}, 0, b"first")
+            writer.add(tally_key({"id": "one"}), 0, PackedItems.of([b"first"]))
             raise KeyboardInterrupt
         with pytest.raises(UsageError, match="of another run"):
             StatesWriter(path, RUN | {"stamps": stamps}, resume=True)
@@ -127,13 +131,13 @@ def test_a_file_cut_at_any_byte_is_resumed_from_what_is_whole(tmp_path: Path) ->
     for size in range(len(whole) + 1):
         partial_path(path).write_bytes(whole[:size])
         with StatesWriter(path, RUN, resume=True) as writer:
-            found = [data for own in writer.found.values() for data in own.values()]
+            found = list(writer.known(ONE, MOST).values())
             assert found == wanted[: len(found)]
             seen.add(len(found))
             for item in range(len(found), 2):
-                writer.add({"id": "one"}, item, wanted[item])
+                writer.add(tally_key({"id": "one"}), item, PackedItems.of([wanted[item]]))
             writer.finish({"items": ["a", "b"]})
-        assert list(SavedStates(path).states({"id": "one"})) == wanted
+        assert list(SavedStates(path).states({"id": "one"}, MOST)) == wanted
     assert seen == {0, 1, 2}
 
 
@@ -149,7 +153,7 @@ def test_an_entry_whose_header_was_not_finished_is_not_taken_for_an_empty_one(
     for size in range(last, len(begun) + 1):
         partial_path(path).write_bytes(begun[:size])
         with StatesWriter(path, RUN, resume=True) as writer:
-            (found,) = writer.found.values()
+            found = writer.known(ONE, MOST)
             assert found == {0: b"first"}
 
 
@@ -158,11 +162,11 @@ def test_the_first_of_two_runs_leaves_the_other_its_states(tmp_path: Path) -> No
     first = StatesWriter(path, RUN)
     with StatesWriter(path, RUN) as second:
         with pytest.raises(OutputError, match="another run writes to it"), first:
-            first.add({"id": "one"}, 0, b"first")
+            first.add(tally_key({"id": "one"}), 0, PackedItems.of([b"first"]))
             first.finish({"items": ["a"]})
-        second.add({"id": "one"}, 0, b"second")
+        second.add(tally_key({"id": "one"}), 0, PackedItems.of([b"second"]))
         second.finish({"items": ["a"]})
-    assert list(SavedStates(path).states({"id": "one"})) == [b"second"]
+    assert list(SavedStates(path).states({"id": "one"}, MOST)) == [b"second"]
     assert [p.name for p in tmp_path.iterdir()] == ["s.zip"]
 
 
@@ -170,7 +174,7 @@ def test_without_resume_a_run_begins_anew(tmp_path: Path) -> None:
     path = tmp_path / "s.zip"
     interrupted(path)
     with StatesWriter(path, RUN) as writer:
-        assert not writer.found
+        assert not writer.known(ONE, MOST)
         writer.finish({"items": []})
 
 
@@ -225,10 +229,10 @@ def test_another_schema(tmp_path: Path, index: object) -> None:
 def test_a_state_that_is_not_there(tmp_path: Path) -> None:
     path = tmp_path / "s.zip"
     with StatesWriter(path) as writer:
-        writer.add({"id": "one"}, 0, b"x")
+        writer.add(tally_key({"id": "one"}), 0, PackedItems.of([b"x"]))
         writer.finish({"items": ["a", "b"]})
-    with pytest.raises(StoreError, match=r"has no state 0/1"):
-        list(SavedStates(path).states({"id": "one"}))
+    with pytest.raises(StoreError, match="does not have the states 0 of each of its 2 items"):
+        list(SavedStates(path).states({"id": "one"}, MOST))
 
 
 def test_a_missing_file(tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zlib
 from typing import Any
 
 import numpy as np
@@ -79,8 +78,8 @@ def test_a_long_spread_of_bins() -> None:
 @pytest.mark.parametrize("first", [-1, 1 << 19])
 def test_places_outside_the_state_are_refused(first: int) -> None:
     tally = Ranks(Uncertainty("u"), 1)
-    raw = zlib.decompress(tally.pack(tally.empty()))
+    raw = tally.pack(tally.empty())
     head = raw[: len(raw) - 8]
     bad = np.int64(1).tobytes() + np.int32(first).tobytes() + np.int64(7).tobytes()
     with pytest.raises(ValueError, match="outside"):
-        tally.unpack(zlib.compress(head + bad))
+        tally.unpack(head + bad)

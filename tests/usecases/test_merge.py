@@ -20,7 +20,8 @@ import uqeval
 from uqeval import Report, StoreError, UsageError
 from uqeval.inputs.shards import Part
 from uqeval.report.markdown import to_markdown
-from uqeval.stores.states import SavedStates
+from uqeval.stores.packed_items import PackedItems
+from uqeval.stores.states import SavedStates, tally_key
 from uqeval.stores.states_writer import StatesWriter
 from uqeval.usecases.merge import merge
 
@@ -357,8 +358,10 @@ def rewritten(path: Path, to: Path, change: Any) -> Path:
     saved = SavedStates(path)
     with StatesWriter(to) as writer:
         for parameters in saved.parameters():
-            for item, data in enumerate(saved.states(parameters)):
-                writer.add(parameters, item, data)
+            first = 0
+            for block in saved.blocks(parameters):
+                writer.add(tally_key(parameters), first, block)
+                first += block.items
         index = {k: v for k, v in saved.index.items() if k != "schema"}
         change(index)
         writer.finish(index)
@@ -402,10 +405,10 @@ def test_states_of_another_tally(pair: tuple[Path, Path], tmp_path: Path) -> Non
     bad = tmp_path / "bad.states.zip"
     with StatesWriter(bad) as writer:
         for parameters in saved.parameters():
-            for item, _ in enumerate(saved.states(parameters)):
-                writer.add(parameters, item, b"nonsense")
+            nonsense = PackedItems.of([b"nonsense"] * len(saved.index["items"]))
+            writer.add(tally_key(parameters), 0, nonsense)
         writer.finish({k: v for k, v in saved.index.items() if k != "schema"})
-    with pytest.raises(StoreError, match="no state of class_counts"):
+    with pytest.raises(StoreError, match="not of class_counts"):
         merge([one, bad])
 
 

@@ -28,6 +28,7 @@ from small_videos import numbered, save_flows, save_folder, save_store, video
 import uqeval
 import uqeval.maps
 from uqeval.inputs import InputOptions, open_inputs
+from uqeval.stores import item_blocks
 from uqeval.stores.stamps import file_stamp
 from uqeval.stores.states_writer import partial_path
 from uqeval.tallies import ClassCounts, TrackCounts
@@ -70,6 +71,12 @@ def again(states: Path, given: Any, metrics: Any, truth: Any = None, **options: 
 
 
 PLAIN = {"segmentation": {}}
+
+
+@pytest.fixture
+def large_items(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each item is counted and saved by itself, as large ones are."""
+    monkeypatch.setattr(item_blocks, "_MOST_ITEMS", 1)
 
 
 @contextmanager
@@ -384,6 +391,7 @@ def _damaged(data: bytes) -> dict[str, bytes]:
     }
 
 
+@pytest.mark.usefixtures("large_items")
 @pytest.mark.parametrize("how", ["empty", "cut", "no index", "one state", "directory"])
 def test_damaged_states_are_counted_anew(how: str, tmp_path: Path) -> None:
     given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
@@ -408,6 +416,7 @@ def test_an_index_of_other_kinds_is_that_of_nothing(name: str, tmp_path: Path) -
     assert reused(again(states, given, PLAIN)) == ITEMS - 2
 
 
+@pytest.mark.usefixtures("large_items")
 def test_states_of_other_tallies_under_a_tally_s_name(tmp_path: Path) -> None:
     given, states = store(tmp_path / "s.zarr"), tmp_path / "r.states.zip"
     run(states, given, PLAIN)
@@ -436,6 +445,7 @@ def test_parts_of_a_grown_set(tmp_path: Path) -> None:
     assert reused(again(merged, given, PLAIN)) == MORE
 
 
+@pytest.mark.usefixtures("large_items")
 @pytest.mark.parametrize("before", [False, True])
 def test_a_killed_run_goes_on_from_both(
     before: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -457,6 +467,7 @@ def test_a_killed_run_goes_on_from_both(
     assert states.read_bytes() == fresh.read_bytes()
 
 
+@pytest.mark.usefixtures("large_items")
 def test_what_was_changed_since_is_not_resumed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,24 +1,39 @@
 """Count the tallies of a pass in worker threads.
 
-Most tallies have a state per item; large ones are added up directly.
+Most tallies have a state per item; large ones are added up directly. Small items are counted
+together, in one call a tally: their pixels lie one after another.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
 
 from uqeval.maps.views import WHOLE
+from uqeval.stores.packed_items import PackedItems
+from uqeval.tallies._counted import CountedItems
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from uqeval.maps.reduction import Maps
     from uqeval.maps.views import View
+    from uqeval.stores.known_states import KnownStates
     from uqeval.tallies import Tally
-    from uqeval.tallies._contract import State, Thin
+    from uqeval.tallies._fields import State, Thin
 
-    #: The state of one tally for one item, and its packed form if it is retained.
-    Found = tuple[Thin, bytes | None]
+#: Items that are worth to be counted in one call: fewer cost more to compile kernels for.
+_WORTHWHILE = 8
+
+
+class Counted(NamedTuple):
+    """The states of some items in a row of one tally, and packed if they are retained."""
+
+    states: CountedItems
+    packed: PackedItems | None
 
 
 class Counting:
@@ -34,74 +49,146 @@ class Counting:
         self,
         tallies: Sequence[Tally],
         retained: Collection[Tally],
-        cached: Mapping[Tally, Mapping[int, bytes]],
+        cached: Mapping[Tally, KnownStates],
     ) -> None:
-        self.apart = [t for t in tallies if t in retained or not t.any_order]
-        self._together = [t for t in tallies if t not in self.apart]
-        self._kept, self._known = retained, cached
-        self._plain = {tally: tally.in_view(WHOLE) for tally in self.apart}
+        self._retained, self._known = set(retained), cached
+        self.apart = [t for t in tallies if t in self._retained or not t.any_order]
+        apart = set(self.apart)
+        self._together = [t for t in tallies if t not in apart]
+        self._views = list(dict.fromkeys(tally.view for tally in (*self._together, *self.apart)))
+        self._plain = [tally.in_view(WHOLE) for tally in self.apart]
         self._own = threading.local()
-        self._parts: list[dict[Tally, State]] = []
+        self._parts: list[list[State]] = []
 
-    def known_of(self, batch: range) -> list[list[Found]] | None:
-        """Return the cached states of a batch; None if one is missing or damaged."""
-        is_cached = (item in self._known.get(tally, ()) for tally in self.apart for item in batch)
-        if self._together or not all(is_cached):
+    def known_of(self, items: range) -> list[Counted] | None:
+        """Return the cached states of some items; None if one is missing or damaged."""
+        if self._together or not all(
+            tally in self._known and all(item in self._known[tally] for item in items)
+            for tally in self.apart
+        ):
             return None
         try:
-            return [[self._taken(tally, item) for tally in self.apart] for item in batch]
+            return [self._known_states(tally, items) for tally in self.apart]
         except (KeyError, ValueError):
             return None
 
-    def _taken(self, tally: Tally, item: int) -> Found:
-        data = self._known[tally][item]
-        return tally.thin(tally.load(data)), data if tally in self._kept else None
+    def _known_states(self, tally: Tally, items: range) -> Counted:
+        known = self._known[tally]
+        data = known.of(items)
+        states = CountedItems.of([tally.thin(tally.load(state)) for state in data])
+        is_retained = tally in self._retained
+        return Counted(states, known.packed(items) or PackedItems.of(data) if is_retained else None)
 
-    def states_of(self, maps: Maps) -> list[Found]:
-        """The states of one item of the tallies apart; those together are counted on the way.
+    def states_of(self, items: Sequence[Maps]) -> list[Counted]:
+        """Return the states of items in a row of the tallies apart; count those together.
 
-        The maps of each view are made once.
+        The maps of each view are made once. All items are small, or there is one.
         """
-        new_states, empty = self._worker()
-        maps_of_views: dict[View, Maps] = {}
+        maps_of_views = {view: [view.maps(maps) for maps in items] for view in self._views}
+        strips = {
+            view: Strip.of(maps) if len(items) >= _WORTHWHILE else None
+            for view, maps in maps_of_views.items()
+        }
+        worker = self._worker()
+        for tally, state in zip(self._together, worker.states, strict=True):
+            strip = strips[tally.view]
+            for maps in (
+                [strip] if strip is not None and tally.pixelwise else maps_of_views[tally.view]
+            ):
+                tally.update(state, maps)
+        results: list[CountedItems | None] = []
+        for tally, plain in zip(self.apart, self._plain, strict=True):
+            strip = strips[tally.view]
+            results.append(None if strip is None else plain.count_items(strip, strip.first))
+        by_item = [i for i, result in enumerate(results) if result is None]
+        if by_item:
+            thin = [
+                self._states_of_item(
+                    by_item, {view: maps[k] for view, maps in maps_of_views.items()}, worker.empty
+                )
+                for k in range(len(items))
+            ]
+            for i, states in zip(by_item, zip(*thin, strict=True), strict=True):
+                results[i] = CountedItems.of(states)
+        return [
+            Counted(states, self._packed(tally, states))
+            for tally, states in zip(self.apart, results, strict=True)
+            if states is not None
+        ]
+
+    def _packed(self, tally: Tally, states: CountedItems) -> PackedItems | None:
+        if tally not in self._retained:
+            return None
+        return PackedItems.of(tally.packing.pack_items(states))
+
+    def _states_of_item(
+        self, which: Sequence[int], maps_of_views: Mapping[View, Maps], empty: dict[int, State]
+    ) -> list[Thin]:
+        """Return the states of one item of some tallies apart; `empty` ones are used again."""
         #: States of the item by view, which tallies of that view may read.
-        states_of_views: dict[View, dict[Tally, State]] = {}
-        for view in dict.fromkeys(tally.view for tally in (*new_states, *self.apart)):
-            maps_of_views[view], states_of_views[view] = view.maps(maps), {}
-        for tally, state in new_states.items():
-            tally.update(state, maps_of_views[tally.view])
-        results: list[Found] = []
-        for tally in self.apart:
-            view_maps, plain = maps_of_views[tally.view], self._plain[tally]
-            thin = None if tally in self._kept else plain.thin_of(view_maps)
-            if thin is not None:
-                results.append((thin, None))
-                continue
-            states = states_of_views[tally.view]
-            if tally in empty and plain not in states:
-                states[plain] = empty[tally]
-                plain.update(states[plain], view_maps)
-            state = plain.state_of(view_maps, states)
-            results.append((tally.thin(state), tally.pack(state) if tally in self._kept else None))
+        states_of_views: dict[View, dict[Tally, State]] = {view: {} for view in maps_of_views}
+        results: list[Thin] = []
+        for i in which:
+            tally, plain = self.apart[i], self._plain[i]
+            maps, states = maps_of_views[tally.view], states_of_views[tally.view]
+            thin = None if tally in self._retained else plain.thin_of(maps)
+            if thin is None:
+                if i in empty and plain not in states:
+                    states[plain] = empty[i]
+                    plain.update(states[plain], maps)
+                thin = tally.thin(plain.state_of(maps, states))
+            results.append(thin)
         empty.clear()
-        for tally, (thin, _) in zip(self.apart, results, strict=True):
-            states, plain = states_of_views[tally.view], self._plain[tally]
-            if plain in states and tally.clear(states[plain], thin):
-                empty[tally] = states[plain]
+        for i, thin in zip(which, results, strict=True):
+            states, plain = states_of_views[self.apart[i].view], self._plain[i]
+            if plain in states and plain.clear(states[plain], thin):
+                empty[i] = states[plain]
         return results
 
     def together(self) -> dict[Tally, State]:
         """Return the totals of the tallies counted together, after all workers are done."""
-        first, *other_parts = self._parts or [{tally: tally.empty() for tally in self._together}]
+        first, *other_parts = self._parts or [[tally.empty() for tally in self._together]]
         for part_states in other_parts:
-            for tally, state in part_states.items():
-                tally.merge(first[tally], state)
-        return first
+            for tally, total, state in zip(self._together, first, part_states, strict=True):
+                tally.merge(total, state)
+        return dict(zip(self._together, first, strict=True))
 
-    def _worker(self) -> tuple[dict[Tally, State], dict[Tally, State]]:
+    def _worker(self) -> _Worker:
         """Return a worker's states: totals of many items, and empty states for reuse."""
-        if not hasattr(self._own, "states"):
-            self._own.states = {tally: tally.empty() for tally in self._together}, {}
-            self._parts.append(self._own.states[0])
-        states: tuple[dict[Tally, State], dict[Tally, State]] = self._own.states
-        return states
+        if not hasattr(self._own, "worker"):
+            self._own.worker = _Worker([tally.empty() for tally in self._together], {})
+            self._parts.append(self._own.worker.states)
+        worker: _Worker = self._own.worker
+        return worker
+
+
+class _Worker(NamedTuple):
+    states: list[State]
+    empty: dict[int, State]
+
+
+class Strip(dict[str, "NDArray[Any]"]):
+    """Maps [1, pixel] of several items, whose pixels lie one after another from `first` on; each
+    is made when it is first read."""
+
+    def __init__(self, items: Sequence[Maps], first: NDArray[np.int64]) -> None:
+        self._items, self.first = items, first
+
+    @classmethod
+    def of(cls, items: Sequence[Maps]) -> Strip:
+        """Return the strip of several items."""
+        sizes = [_pixels(maps) for maps in items]
+        return cls(items, np.cumsum([0, *sizes], dtype=np.int64))
+
+    def __missing__(self, name: str) -> NDArray[Any]:
+        parts = [maps[name] for maps in self._items]
+        flat = [part.reshape(*part.shape[:-2], 1, -1) for part in parts]
+        self[name] = np.concatenate(flat, axis=-1)
+        return self[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._items[0]
+
+
+def _pixels(maps: Maps) -> int:
+    return next(iter(maps.values())).size if "label" not in maps else maps["label"].size

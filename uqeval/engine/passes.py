@@ -8,24 +8,29 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING, TypeVar
 
-from uqeval.engine.counting import Counting
+from uqeval.engine.counting import Counted, Counting
 from uqeval.engine.scratch import Scratch
 from uqeval.engine.sizes import shown_size
 from uqeval.errors import UsageError
+from uqeval.stores.item_blocks import ItemBlocks
 
 if TYPE_CHECKING:
-    from uqeval.engine.counting import Found
     from uqeval.maps.contract import MapSource
+    from uqeval.maps.reduction import Maps
+    from uqeval.stores.known_states import KnownStates
+    from uqeval.stores.packed_items import PackedItems
     from uqeval.tallies import Tally
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 
+Job = TypeVar("Job")
 Result = TypeVar("Result")
 
 
@@ -63,9 +68,9 @@ def workers_within(source: MapSource, resources: Resources, scratch: Scratch | N
 
 
 def in_order(
-    batches: Sequence[range], work: Callable[[range, Callable[[], None]], Result], workers: int
-) -> Generator[tuple[range, Result], None, None]:
-    """Yield the results of `work` on each batch in order, computed by several threads.
+    jobs: Iterable[Job], work: Callable[[Job, Callable[[], None]], Result], workers: int
+) -> Generator[tuple[Job, Result], None, None]:
+    """Yield the results of `work` on each job in order, computed by several threads.
 
     At most `workers + 1` results wait. `work` gets a function to call now and then, which raises
     once the iteration has ended early.
@@ -76,17 +81,17 @@ def in_order(
         if stopping.is_set():
             raise Stopped
 
-    pending: deque[tuple[range, Future[Result]]] = deque()
-    remaining = iter(batches)
+    pending: deque[tuple[Job, Future[Result]]] = deque()
+    remaining = iter(jobs)
     with ThreadPoolExecutor(workers, thread_name_prefix="uqeval") as pool:
         try:
             while True:
-                while len(pending) < workers + 1 and (batch := next(remaining, None)) is not None:
-                    pending.append((batch, pool.submit(work, batch, check)))
+                while len(pending) < workers + 1 and (job := next(remaining, None)) is not None:
+                    pending.append((job, pool.submit(work, job, check)))
                 if not pending:
                     return
-                batch, future = pending.popleft()
-                yield batch, future.result()
+                job, future = pending.popleft()
+                yield job, future.result()
         finally:
             stopping.set()
             for _, future in pending:
@@ -99,14 +104,14 @@ def run_pass(
     tallies: Sequence[Tally],
     workers: int,
     progress: Progress,
-    keep: Callable[[int, Tally, bytes], None],
+    keep: Callable[[int, Tally, PackedItems], None],
     retained: Collection[Tally] | None = None,
-    cached: Mapping[Tally, Mapping[int, bytes]] | None = None,
+    cached: Mapping[Tally, KnownStates] | None = None,
 ) -> dict[Tally, State]:
     """Count `tallies` over all items; return their totals.
 
-    `keep` gets the packed state of each item, only of the `retained` tallies if given. `cached`:
-    packed states by item from an earlier run. Does not read a batch with all states cached. If the
+    `keep` gets packed states, and the number of the first item; only of the `retained` tallies if
+    given. `cached`: states of an earlier run. Does not read a batch with all states cached. If the
     state of an item depends on the items before, uses the cache for all batches or none.
     """
     retained = tallies if retained is None else retained
@@ -119,32 +124,80 @@ def run_pass(
     if scratch.reads_again(source):
         source.need(names)
 
+    blocks = ItemBlocks(map(source.size, range(source.items)), source.classes)
     counting = Counting(tallies, retained, cached)
     carries_on = any(tally.carries_on for tally in tallies)
     if carries_on and any(counting.known_of(batch) is None for batch in source.batches()):
         counting = Counting(tallies, retained, {})
 
-    def work(batch: range, check: Callable[[], None]) -> list[list[Found]]:
+    def work(batches: Sequence[range], check: Callable[[], None]) -> list[_Items]:
         def heartbeat(nbytes: int) -> None:
             check()
             progress(nbytes, 0)
 
-        states = counting.known_of(batch)
-        if states is not None:
-            check()
-            skip(batch)
-        else:
-            maps_of_batch = scratch.read(source, batch, heartbeat, names)
-            states = [counting.states_of(maps) for maps in maps_of_batch]
-        progress(0, len(batch))
-        return states
+        results: list[_Items] = []
+        waiting = _Waiting(counting, blocks, results)
+        for batch in batches:
+            known = [(i[0], counting.known_of(i)) for i in blocks.split(batch)]
+            states = [(first, counted) for first, counted in known if counted is not None]
+            if len(states) == len(known):
+                check()
+                skip(batch)
+                waiting.count()
+                results += states
+            else:
+                maps_of_batch = scratch.read(source, batch, heartbeat, names)
+                for item, maps in zip(batch, maps_of_batch, strict=True):
+                    waiting.add(item, maps)
+            progress(0, len(batch))
+        waiting.count()
+        return results
 
     totals = {tally: tally.empty() for tally in counting.apart}
-    with closing(in_order(source.batches(), work, workers)) as results:
-        for batch, result in results:
-            for item, states in zip(batch, result, strict=True):
-                for tally, (thin, data) in zip(counting.apart, states, strict=True):
-                    tally.fold(totals[tally], thin)
-                    if data is not None:
-                        keep(item, tally, data)
+    with closing(in_order(_jobs(source.batches(), blocks), work, workers)) as results:
+        for first, counted in chain.from_iterable(result for _, result in results):
+            for tally, (states, packed) in zip(counting.apart, counted, strict=True):
+                tally.fold_items(totals[tally], states)
+                if packed is not None:
+                    keep(first, tally, packed)
     return totals | counting.together()
+
+
+#: The number of the first of some items in a row, and their states by tally.
+_Items = tuple[int, list[Counted]]
+
+
+class _Waiting:
+    """Items of one block that are read and wait to be counted together."""
+
+    def __init__(self, counting: Counting, blocks: ItemBlocks, results: list[_Items]) -> None:
+        self._counting, self._blocks, self._results = counting, blocks, results
+        self._block = range(0)
+        self._first = 0
+        self._maps: list[Maps] = []
+
+    def add(self, item: int, maps: Maps) -> None:
+        """Let an item wait; count those that wait with the last item of a block."""
+        if not self._maps:
+            self._first, self._block = item, self._blocks.of(item)
+        self._maps.append(maps)
+        if item + 1 == self._block.stop:
+            self.count()
+
+    def count(self) -> None:
+        """Count the items that wait."""
+        if self._maps:
+            self._results.append((self._first, self._counting.states_of(self._maps)))
+        self._maps = []
+
+
+def _jobs(batches: Sequence[range], blocks: ItemBlocks) -> Iterator[list[range]]:
+    """Yield batches that a worker does one after another: those with items of one block, or one."""
+    job: list[range] = []
+    for batch in batches:
+        if job and not (batch.start == job[-1].stop and batch.start in blocks.of(job[0].start)):
+            yield job
+            job = []
+        job.append(batch)
+    if job:
+        yield job

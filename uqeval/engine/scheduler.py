@@ -11,6 +11,9 @@ from typing import TYPE_CHECKING, Any
 from uqeval.engine.sizes import shown_size
 from uqeval.errors import UsageError
 from uqeval.inputs import Inputs
+from uqeval.stores.known_states import KnownStates
+from uqeval.stores.packed_items import ItemStates
+from uqeval.stores.states import tally_key
 
 if TYPE_CHECKING:
     from uqeval.engine.options import RunOptions
@@ -19,9 +22,10 @@ if TYPE_CHECKING:
     from uqeval.maps.views import View
     from uqeval.metrics._evaluation import Passes, TallyResult
     from uqeval.stores.map_cache import MapCache
+    from uqeval.stores.packed_items import PackedItems
     from uqeval.stores.states_writer import StatesWriter
     from uqeval.tallies import Tally
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: Minimum bytes for states that are counted together.
 _STATES = 64 * 10**6
@@ -177,13 +181,14 @@ class Scheduler:
         }
         totals = {t: state for t, state in cached_totals.items() if state is not None}
         missing = [t for t in tallies if t not in totals]
-        items: dict[Tally, list[bytes]] = {tally: [] for tally in tallies}
+        items = {tally: ItemStates(tally.most_bytes) for tally in tallies}
+        keys = {tally: tally_key(tally.parameters()) for tally in tallies}
 
-        def keep(item: int, tally: Tally, data: bytes) -> None:
+        def keep(first: int, tally: Tally, packed: PackedItems) -> None:
             if tally.keeps_items:
-                items[tally].append(data)
+                items[tally].blocks.append(packed)
             if states is not None and tally.saved:
-                states.add(tally.parameters(), item, data)
+                states.add(keys[tally], first, packed)
 
         def advance(nbytes: int, items: int) -> None:
             with self._lock:
@@ -199,24 +204,22 @@ class Scheduler:
             progress.end()
         for tally in cached_totals:
             assert states is not None
-            states.add_total(tally.parameters(), tally.pack(totals[tally]))
+            states.add_total(keys[tally], tally.pack(totals[tally]))
         return {tally: TallyResult(totals[tally], items[tally]) for tally in tallies}
 
-    def _known_items(self, tally: Tally) -> Mapping[int, bytes]:
-        """Return cached packed states of a tally by item, from an earlier run."""
-        from uqeval.stores.states import tally_key
-
+    def _known_items(self, tally: Tally) -> KnownStates:
+        """Return states of a tally by item from an earlier run."""
         assert self.states is not None
         if tally.carries_on and not self.states.unchanged:
-            return {}  # an item's state depends on the items before it
-        return self.states.found.get(tally_key(tally.parameters()), {})
+            return KnownStates((), 0)  # an item's state depends on the items before it
+        return self.states.known(tally_key(tally.parameters()), tally.most_bytes)
 
     def _known_total(self, tally: Tally) -> State | None:
         """The state of all items of a tally that is not saved by item, if an earlier run of the
         very same items has counted it."""
         assert self.states is not None
-        data = self.states.total(tally.parameters())
         try:
+            data = self.states.total(tally_key(tally.parameters()), tally.most_bytes)
             return None if data is None else tally.load(data)
         except ValueError:  # a damaged state is counted again
             return None

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from uqeval.metrics._columns import SetStates
     from uqeval.metrics._contract import Metric
     from uqeval.tallies import Tally
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 Settings = TypeVar("Settings")
 
 
 @dataclass(frozen=True)
 class TallyResult:
-    """A tally after a pass: the state of all items, and the packed state of each item."""
+    """A tally after a pass: the state of all items, and the state of each item as bytes."""
 
     total: State
-    items: list[bytes]
+    items: Sequence[bytes]
 
 
 #: A generator that yields the tallies of its next pass and receives what was counted.

@@ -11,7 +11,7 @@ from uqeval.maps.names import sigma_of
 from uqeval.metrics._dataset_info import DatasetInfo
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: The share of targets that may be 0 without a warning.
 _FEW_ZEROS = 0.01

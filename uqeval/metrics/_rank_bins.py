@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uqeval.tallies import RankedErrors
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: Relative width of the bins of 19 high bits, which states are saved by: 10 bits of the mantissa.
 BIN_WIDTH = 2.0**-10

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from uqeval.maps.views import View
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import Tally
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 
 class InView(Evaluation[Any]):

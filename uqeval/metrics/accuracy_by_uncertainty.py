@@ -10,7 +10,7 @@ from uqeval.metrics.pavpu_settings import PavpuSettings
 
 if TYPE_CHECKING:
     from uqeval.tallies import Tally, Uncertainty
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: Inner edges of ten bins of equal mass.
 PERCENTILES = (10.0, 20.0, 30.0, 40.0, 50.0, 60.0, 70.0, 80.0, 90.0)

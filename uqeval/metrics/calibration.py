@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import AdaptiveReliability, ItemAdaptive, Tally
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: What has tallies of its own.
 PARTS = (Temperature, SmoothEce)

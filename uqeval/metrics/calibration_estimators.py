@@ -16,7 +16,7 @@ from uqeval.metrics.calibration_scores import Binned
 
 if TYPE_CHECKING:
     from uqeval.tallies import RankedErrors
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: Names of the estimators, which are definitions, too.
 PUBLISHED = ("kumar-l2", "kumar-l1", "roelofs-sweep")

@@ -11,7 +11,7 @@ from uqeval.metrics._contract import set_value
 
 if TYPE_CHECKING:
     from uqeval.metrics.calibration_settings import CalibrationSettings
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: Bins of equal mass: of the adaptive ECE, and of a published estimator. Names in `fitted`.
 ADAPTIVE, ESTIMATOR = "edges", "estimator_edges"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from uqeval.metrics._contract import TEMPERATURE, Metric
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: What becomes of pixels whose confidence is not below 1.
 AT_ONE = ("last", "own", "drop")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import ItemFailure, RankedErrors, Tally, Uncertainty
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
     from uqeval.tallies.undetected import Undetected
 
 

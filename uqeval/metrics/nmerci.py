@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import ErrorRanks, ItemErrors, Tally
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, NmerciSettings]:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uqeval.metrics.nmerci_settings import NmerciSettings
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 
 @dataclass(frozen=True)

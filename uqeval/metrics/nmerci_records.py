@@ -11,7 +11,7 @@ from uqeval.metrics.nmerci_settings import NmerciSettings
 
 if TYPE_CHECKING:
     from uqeval.tallies import ErrorRanks, ItemErrors
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: The α of the curve, in percent.
 CURVE = tuple(range(1, 101))

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import ItemPatchCounts, PatchCounts, Patches, Tally
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 
 class Pavpu(Evaluation[PavpuSettings]):

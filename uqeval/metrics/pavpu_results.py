@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uqeval.metrics._columns import Place, SetStates
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: Why something is not known at another threshold than that of the run.
 NOT_HELD = "at another threshold this takes another look at the pixels"

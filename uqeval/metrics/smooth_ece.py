@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import FineGaps, Tally
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: A bandwidth is found when it differs from its error by no more than this.
 _TOLERANCE = 1e-10

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import Error, ItemCurves, RankedErrors, Tally, Uncertainty
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: Bins split where the area is over every rank: those that widen its bound most.
 WIDEST = 128

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import Tally
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 _ON_ITSELF = (
     "the temperature is fitted on the evaluated items, so the scaled scores are optimistic; "

@@ -22,7 +22,7 @@ from uqeval.metrics._evaluation import TallyResult
 
 if TYPE_CHECKING:
     from uqeval.tallies import Likelihoods, SampleLikelihoods, Tally, TemperatureSlopes
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: The least and the largest temperature that is looked for.
 LEAST, MOST = 1 / 32, 32.0

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
     from uqeval.metrics._columns import Place, SetStates
     from uqeval.tallies import FrameCounts, PairCounts, Tally, TrackCounts
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 
 def _settings(options: Mapping[str, Any], info: DatasetInfo) -> dict[str, TemporalSettings]:

@@ -12,7 +12,7 @@ from uqeval.metrics.temporal_pairs import Three, tc, three
 if TYPE_CHECKING:
     from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
     from uqeval.metrics.temporal_settings import TemporalSettings
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 
 def mean_scores(

@@ -13,7 +13,7 @@ from uqeval.metrics._contract import set_value
 if TYPE_CHECKING:
     from uqeval.metrics._dataset_info import VideoInfo
     from uqeval.metrics.temporal_settings import TemporalSettings
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: Pixels of each class here, there, and in both.
 Three = tuple[list[int], list[int], list[int]]

@@ -16,7 +16,7 @@ from uqeval.errors import DataError, UsageError, quoted
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import TallyResult
     from uqeval.tallies import Patches, Tally
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 SPELLINGS = "mean, median, pNN (p0 … p100), range:T (T from 0 to 1), max-surplus, or a number"
 

@@ -11,7 +11,7 @@ from uqeval.metrics._contract import Metric, set_value
 
 if TYPE_CHECKING:
     from uqeval.tallies import TrackCounts
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 
 def consistency(consistent: int, tracks: int) -> float | None:

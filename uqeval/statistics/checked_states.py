@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from uqeval.tallies import Tally
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 
 class StatesSource(Protocol):
@@ -35,8 +35,11 @@ class StatesSource(Protocol):
         read.
         """
 
-    def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
-        """Return the packed states of a tally, in the order of items. Raises `StoreError`."""
+    def states(self, parameters: Mapping[str, Any], most: int) -> Iterator[bytes]:
+        """Return the state of each item of a tally, of `most` bytes at most, in the order of items.
+
+        Raises `StoreError`, and `ValueError` for a block of states that is damaged.
+        """
 
 
 def checked_states(saved: StatesSource, tally: Tally) -> Iterator[tuple[bytes, State]]:
@@ -45,7 +48,7 @@ def checked_states(saved: StatesSource, tally: Tally) -> Iterator[tuple[bytes, S
     Raises `StoreError` for states of another tally, for counts that no item can have given, and for
     counts that do not fit the size of the item or those of another tally.
     """
-    for item, data in enumerate(saved.states(tally.parameters())):
+    for item, data in _states(saved, tally):
         try:
             state = tally.load(data)
         except ValueError as error:
@@ -59,13 +62,24 @@ def checked_columns(saved: StatesSource, tally: Tally) -> Iterator[tuple[NDArray
 
     Raises `StoreError` as `checked_states` does.
     """
-    for item, data in enumerate(saved.states(tally.parameters())):
+    for item, data in _states(saved, tally):
         try:
             columns, state = tally.load_columns(data)
         except ValueError as error:
             raise StoreError(_message(saved, item, str(error))) from None
         _check_counts(saved, tally, item, state)
         yield columns, state
+
+
+def _states(saved: StatesSource, tally: Tally) -> Iterator[tuple[int, bytes]]:
+    """Yield the state of each item. Raises `StoreError` for what is damaged."""
+    item = 0
+    try:
+        for data in saved.states(tally.parameters(), tally.most_bytes):
+            yield item, data
+            item += 1
+    except ValueError as error:
+        raise StoreError(_message(saved, item, str(error))) from None
 
 
 def _check_counts(saved: StatesSource, tally: Tally, item: int, state: State) -> None:

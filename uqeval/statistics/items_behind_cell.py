@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from uqeval.report.items_behind_cell import ItemsByCell
     from uqeval.report.schema import Report
     from uqeval.tallies import Tally
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: Items of a cell.
 MOST = 5

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from uqeval.errors import UsageError
+from uqeval.stores.packed_items import PackedItems
 from uqeval.stores.states import SavedStates, tally_key
 
 #: Options about the data that have to be the same in all runs.
@@ -61,9 +62,13 @@ class MergedStates:
         """Return whether all files have states of a tally of these parameters."""
         return tally_key(parameters) in self._held
 
-    def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
+    def states(self, parameters: Mapping[str, Any], most: int) -> Iterator[bytes]:
+        """Return the state of each item of a tally, as `SavedStates.states` does."""
+        return chain.from_iterable(file.states(parameters, most) for file in self.files)
+
+    def blocks(self, parameters: Mapping[str, Any]) -> Iterator[PackedItems]:
         """Return the packed states of a tally, in the order of items. Raises `StoreError`."""
-        return chain.from_iterable(file.states(parameters) for file in self.files)
+        return chain.from_iterable(file.blocks(parameters) for file in self.files)
 
     def parameters(self) -> list[dict[str, Any]]:
         """Return id and parameters of every tally that all files have."""

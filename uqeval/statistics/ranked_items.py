@@ -18,7 +18,7 @@ from uqeval.tallies._fields import is_large
 if TYPE_CHECKING:
     from uqeval.statistics.swapping import Halves
     from uqeval.tallies import Tally
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: Bins of a tile.
 TILE = 512

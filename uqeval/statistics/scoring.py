@@ -111,8 +111,8 @@ class Scoring:
             self.stacked(tally)
 
     def packed(self, tally: Tally) -> list[bytes]:
-        """Return the packed states of a tally, in the order of items. Raises `StoreError`."""
-        return list(self._source.states(tally.parameters()))
+        """Return the state of each item of a tally as bytes. Raises `StoreError`."""
+        return list(self._source.states(tally.parameters(), tally.most_bytes))
 
     def whole(self, items: Sequence[int] | None = None) -> dict[str, dict[str, Any]]:
         """Return the results of some items (None: all), with curves, by the keys of a report."""

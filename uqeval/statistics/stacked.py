@@ -20,8 +20,7 @@ from uqeval.tallies._fields import is_large
 
 if TYPE_CHECKING:
     from uqeval.statistics.checked_states import StatesSource
-    from uqeval.tallies._contract import State
-    from uqeval.tallies._fields import Field
+    from uqeval.tallies._fields import Field, State
 
 
 class Stacked:

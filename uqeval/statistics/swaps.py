@@ -260,7 +260,7 @@ class _Mixed:
         info = index["facts"] | {"sizes": sizes}
         return {**index, "items": names, "records": records, "facts": info}
 
-    def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
+    def states(self, parameters: Mapping[str, Any], most: int) -> Iterator[bytes]:
         tally = next(
             first_tally for first_tally in self.by.partner if first_tally.parameters() == parameters
         )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from uqeval.errors import StoreError
-from uqeval.stores.states import DAMAGED, SavedStates, tally_key
+from uqeval.stores.known_states import Layer
+from uqeval.stores.states import SavedStates, tally_key
+from uqeval.stores.states_entries import DAMAGED
 
 
 class EarlierStates:
@@ -40,12 +42,12 @@ class EarlierStates:
             len(unchanged) == len(names) > 0
         )
 
-    def states(self) -> dict[str, Mapping[int, bytes]]:
-        """Return packed states by tally and item, of items that are as they were."""
+    def states(self) -> dict[str, Layer]:
+        """Return the states by tally of items that are as they were."""
         if self._saved is None or not self._same:
             return {}
         keys = map(tally_key, self._saved.parameters())
-        return {key: _States(self._saved, key, self._same) for key in keys}
+        return {key: self._saved.layer(key, self._same) for key in keys}
 
     def total(self, key: str) -> bytes | None:
         """Return the packed state of all items together of a tally (`tally_key`), where it is
@@ -57,27 +59,3 @@ class EarlierStates:
             return self._saved.total(key)
         except DAMAGED:
             return None
-
-
-class _States(Mapping[int, bytes]):
-    """The states of one tally by item; `positions` says where an item was. One that is damaged is
-    not there when it is read.
-    """
-
-    def __init__(self, saved: SavedStates, key: str, positions: Mapping[int, int]) -> None:
-        self._saved, self._key, self._places = saved, key, positions
-
-    def __getitem__(self, item: int) -> bytes:
-        try:
-            return self._saved.state(self._key, self._places[item])
-        except DAMAGED as error:
-            raise KeyError(item) from error
-
-    def __contains__(self, item: object) -> bool:
-        return item in self._places
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._places)
-
-    def __len__(self) -> int:
-        return len(self._places)

@@ -1,10 +1,11 @@
-"""States of tallies on disk: one entry a tally and item, in a zip beside the report.
+"""States of tallies on disk: entries by tally and item, in a zip beside the report.
 
-What it holds: `tallies/<number>.json`, the id and parameters of each tally; `<number>/<item>`, the
-states as the tally packed them; `totals/<tally>`, those of all items together of tallies that are
-too large to be kept by item; and last `index.json` with the schema, the item names and records,
-the fingerprint of what was counted and all that it takes to read scores off the states again. The
-zip's comment holds the digest of the file, which the report names too.
+What it holds: `tallies/<number>.json`, the id and parameters of each tally; `<number>/<item>`, or
+`<number>/<first item>-<last item>` of several in a row, the packed states; `totals/<tally>`, those
+of all items together of tallies that are too large to be kept by item; and last `index.json` with
+the schema, the item names and records, the fingerprint of what was counted and all that it takes to
+read scores off the states again. The zip's comment holds the digest of the file, which the report
+names too.
 
 While a run goes on the file grows as `.<name>.partial`; what a killed run has left there is whole
 but for its last entry, and is what `--resume` goes on from.
@@ -14,26 +15,28 @@ from __future__ import annotations
 
 import hashlib
 import json
-import struct
 import weakref
 import zipfile
-import zlib
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from uqeval.disk.files import open_file
 from uqeval.errors import StoreError, cut, quoted
+from uqeval.stores.known_states import Block, Blocks, Layer
+from uqeval.stores.packed_items import PackedItems
 from uqeval.stores.states_entries import (
+    DAMAGED,
     INDEX,
+    block_of,
     check_seal,
     read_entry,
 )
 
-if TYPE_CHECKING:
-    pass
-
-SCHEMA = "uqeval.states/3"
+SCHEMA = "uqeval.states/4"
+#: Schemas of earlier versions, whose states are read: in 3, each item has an entry of its own.
+_READ = ("uqeval.states/3", SCHEMA)
 _RUN = "run.json"
 _TOTALS = "totals"
 #: What an index holds, as JSON has it.
@@ -41,11 +44,6 @@ _KINDS: dict[str, type] = {
     "items": list, "records": list, "settings": dict, "fitted": dict, "facts": dict,
     "metrics": dict, "inputs": dict, "results": dict, "stamps": list,
 }  # fmt: skip
-#: What reading a damaged file raises, which any bytes may be.
-DAMAGED = (
-    OSError, KeyError, ValueError, IndexError, struct.error, zipfile.BadZipFile, zlib.error,
-    NotImplementedError, RuntimeError, OverflowError, RecursionError, EOFError,
-)  # fmt: skip
 
 
 def tally_key(parameters: Mapping[str, Any]) -> str:
@@ -81,7 +79,7 @@ class SavedStates:
             ) from None
         except DAMAGED as error:
             raise StoreError(f"{cut(path)}: is no states file: {cut(error)}.") from None
-        if not isinstance(index, dict) or index.get("schema") != SCHEMA:
+        if not isinstance(index, dict) or index.get("schema") not in _READ:
             schema = index.get("schema") if isinstance(index, dict) else None
             raise StoreError(
                 f"{cut(path)}: states of schema {quoted(schema)}; this uqeval reads {SCHEMA!r}."
@@ -101,6 +99,11 @@ class SavedStates:
                 if name.startswith("tallies/")
             }
             self._known = [json.loads(key) for key in self._numbers]
+            self._blocks: dict[str, Blocks] = {n: Blocks() for n in self._numbers.values()}
+            for name in self._zip.namelist():
+                number, first, items = block_of(name) or ("", 0, 0)
+                if number in self._blocks and first + items <= len(index.get("items", ())):
+                    self._blocks[number].add(Block(first, items, partial(self._read, name)))
         except DAMAGED as error:
             raise StoreError(f"{cut(path)}: is no states file: {cut(error)}.") from None
         if not all(isinstance(parameters, dict) for parameters in self._known):
@@ -110,7 +113,7 @@ class SavedStates:
         """Return whether there are states of a tally of these parameters."""
         return tally_key(parameters) in self._numbers
 
-    def states(self, parameters: Mapping[str, Any]) -> Iterator[bytes]:
+    def blocks(self, parameters: Mapping[str, Any]) -> Iterator[PackedItems]:
         """Yield the packed states of a tally, in the order of items. Raises `StoreError`."""
         number = self._numbers.get(tally_key(parameters))
         if number is None:
@@ -118,24 +121,38 @@ class SavedStates:
                 f"{cut(self.path)}: holds no states of {parameters.get('id')} with these settings; "
                 "run the evaluation again."
             )
-        for item in range(len(self.index["items"])):
+        items = len(self.index["items"])
+        if not self._blocks[number].cover(items):
+            raise StoreError(
+                f"{cut(self.path)}: does not have the states {number} of each of its {items} items "
+                "once. Run the evaluation again."
+            )
+        for block in self._blocks[number]:
             try:
-                yield self._read(f"{number}/{item}")
+                yield PackedItems(block.read(), block.items)
             except DAMAGED as error:
                 raise StoreError(
-                    f"{cut(self.path)}: has no state {number}/{item}: {cut(error)}. Run the "
+                    f"{cut(self.path)}: has no state {number}/{block.first}: {cut(error)}. Run the "
                     "evaluation again."
                 ) from None
 
-    def state(self, key: str, item: int) -> bytes:
-        """Return the packed state of the tally of a key (`tally_key`) for one item, by any thread.
+    def states(self, parameters: Mapping[str, Any], most: int) -> Iterator[bytes]:
+        """Yield the state of each item of a tally, of `most` bytes at most, in the order of items.
+
+        Raises `StoreError`, and `ValueError` for a block of states that is damaged.
+        """
+        for block in self.blocks(parameters):
+            yield from block.states(most)
+
+    def layer(self, key: str, places: Mapping[int, int]) -> Layer:
+        """Return the states of the tally of a key (`tally_key`), of items that had the `places`."""
+        return Layer(self._blocks[self._numbers[key]], places)
+
+    def total(self, key: str) -> bytes:
+        """Return the packed state of all items together of the tally of a key.
 
         Raises what `zipfile` does, and `KeyError` or `ValueError`, where it is damaged.
         """
-        return self._read(f"{self._numbers[key]}/{item}")
-
-    def total(self, key: str) -> bytes:
-        """Return the packed state of all items together of the tally of a key, as `state`."""
         return self._read(f"{_TOTALS}/{digest_of(key)}")
 
     def parameters(self) -> list[dict[str, Any]]:

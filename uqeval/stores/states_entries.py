@@ -8,24 +8,30 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import struct
 import zipfile
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO, TypeVar
+from typing import BinaryIO
 
 from uqeval.disk.files import open_file
 from uqeval.disk.json import DIGEST_BYTES, DIGEST_MARK
 from uqeval.errors import StoreError, cut
 
-_Key = TypeVar("_Key")
 INDEX = "index.json"
 #: A zip's local header: signature, three words, time and date, CRC, two sizes, two lengths.
 LOCAL = struct.Struct("<4sHHHHHIIIHH")
 #: More than this no index and no state of one item can be.
 MOST = 1 << 30
 _BLOCK = 1 << 20
+#: What reading a damaged file raises, which any bytes may be.
+DAMAGED = (
+    OSError, KeyError, ValueError, IndexError, struct.error, zipfile.BadZipFile, zlib.error,
+    NotImplementedError, RuntimeError, OverflowError, RecursionError, EOFError,
+)  # fmt: skip
+_BLOCK_NAME = re.compile(r"([0-9]{1,9})/([0-9]{1,12})(?:-([0-9]{1,12}))?")
 
 
 def seal(file: BinaryIO) -> str:
@@ -109,27 +115,19 @@ def read_entry(file: int, info: zipfile.ZipInfo) -> bytes:
     return content
 
 
-class Kept(Mapping[_Key, bytes]):
-    """States by item or by tally that lie in a file, or `elsewhere`; read on request, by any
-    thread."""
+def block_name(number: int, first: int, items: int) -> str:
+    """Return the name of the entry with the states of some items in a row, of the tally with a
+    number."""
+    last = f"-{first + items - 1}" if items > 1 else ""
+    return f"{number}/{first}{last}"
 
-    def __init__(self, file: int, elsewhere: Mapping[_Key, bytes] | None = None) -> None:
-        self.places: dict[_Key, tuple[int, int]] = {}
-        self._file = file
-        self._elsewhere: Mapping[_Key, bytes] = elsewhere or {}
 
-    def __getitem__(self, item: _Key) -> bytes:
-        if item not in self.places:
-            return self._elsewhere[item]
-        at, size = self.places[item]
-        return os.pread(self._file, size, at)
-
-    def __contains__(self, item: object) -> bool:
-        return item in self.places or item in self._elsewhere
-
-    def __iter__(self) -> Iterator[_Key]:
-        yield from self.places
-        yield from (key for key in self._elsewhere if key not in self.places)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
+def block_of(name: str) -> tuple[str, int, int] | None:
+    """Return a tally's number, the first item and the number of items of an entry; None for
+    another entry. Undoes `block_name`.
+    """
+    match = _BLOCK_NAME.fullmatch(name)
+    if match is None:
+        return None
+    first, last = int(match[2]), int(match[3] or match[2])
+    return (match[1], first, last - first + 1) if last >= first else None

@@ -3,6 +3,7 @@ done."""
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import zipfile
@@ -16,11 +17,15 @@ from uqeval.disk.leftovers import clear, hold, own_name
 from uqeval.disk.locks import held_beside, lock, release
 from uqeval.disk.publishing import mend_states, put_file
 from uqeval.errors import OutputError, UsageError, cut
+from uqeval.stores.item_blocks import ItemBlocks
+from uqeval.stores.known_states import Block, Blocks, KnownStates, Layer
+from uqeval.stores.packed_items import PackedItems
 from uqeval.stores.resuming import taken_over
 from uqeval.stores.states_entries import (
     INDEX,
     LOCAL,
-    Kept,
+    block_name,
+    block_of,
     entries_of,
     seal,
 )
@@ -28,7 +33,7 @@ from uqeval.stores.states_entries import (
 if TYPE_CHECKING:
     from uqeval.stores.earlier_states import EarlierStates
 
-from uqeval.stores.states import SCHEMA, digest_of, tally_key
+from uqeval.stores.states import SCHEMA, digest_of
 
 _RUN = "run.json"
 _TOTALS = "totals"
@@ -44,8 +49,8 @@ class StatesWriter:
     """Collects states beside `path` and puts the file in place when all is done.
 
     `run` says what is being counted (stores, settings), its `stamps` of what each item is read;
-    with `resume`, states that an interrupted run of the same has left are in `found` by tally and
-    item (`resuming`), and stay in the file, not in memory; likewise those that an earlier run had
+    with `resume`, states that an interrupted run of the same has left are `known` by tally and item
+    (`resuming`), and stay in the file, not in memory; likewise those that an earlier run had
     counted `before`. Used as a context: an interrupt leaves what a `run` has collected to be
     resumed, any other exception removes it.
 
@@ -59,16 +64,26 @@ class StatesWriter:
         run: Mapping[str, Any] | None = None,
         resume: bool = False,
         before: EarlierStates | None = None,
+        blocks: ItemBlocks | None = None,
     ) -> None:
         self.path = Path(path)
+        self._blocks = blocks
         self._before = before
         self.partial = partial_path(path)
-        self.found: dict[str, Kept[int]] = {}
+        #: States of an interrupted run, then those of an earlier one, by key of the tally.
+        self._known: dict[str, list[Layer]] = {}
         self._resumable = run is not None
         #: Items that an interrupted run has counted, and this one counts again (`resuming`).
         self.recounted: set[int] = set()
         self._numbers: dict[str, int] = {}
-        self._held: set[str] = set()
+        #: Numbers of tallies whose parameters are in the file.
+        self._named: set[int] = set()
+        #: By number of the tally, 1 for each item whose state is in the file.
+        self._held: dict[int, bytearray] = {}
+        #: By number of the tally and first item of a block: states of items of the block, while
+        #: others are missing.
+        self._waiting: dict[tuple[int, int], dict[int, PackedItems]] = {}
+        self._totals: dict[str, tuple[int, int]] = {}
         head = json.dumps(dict(run or {}), sort_keys=True).encode()
         earlier = entries_of(self.partial) if resume and self.partial.exists() else iter(())
         name, partial = next(earlier, (_RUN, head))
@@ -79,6 +94,7 @@ class StatesWriter:
                 "version. Remove it, or repeat the command that was interrupted."
             )
         head, self._unstamped = going
+        self._items = len(json.loads(head).get("items", ()))
         self.stamps: list[str | None] = json.loads(head).get("stamps", [])
         self._lock = lock(self.path)
         lock_name = own_name(self.partial)
@@ -90,10 +106,9 @@ class StatesWriter:
             hold(self._file.fileno())
             self._zip = zipfile.ZipFile(self._file, "w", zipfile.ZIP_STORED)
             self._write(_RUN, head)
-            for key, state in (before.states() if before else {}).items():
-                self.found[key] = Kept(self._file.fileno(), state)
-            self._totals: Kept[str] = Kept(self._file.fileno())
             self._take(earlier)
+            for key, layer in (before.states() if before else {}).items():
+                self._known.setdefault(key, []).append(layer)
             self._file.flush()
             self._ino = os.fstat(self._file.fileno()).st_ino
             lock_name.replace(self.partial)
@@ -109,36 +124,88 @@ class StatesWriter:
     def __enter__(self) -> StatesWriter:
         return self
 
-    def add(self, parameters: Mapping[str, Any], item: int, data: bytes) -> None:
-        """Keep the state of a tally of these parameters for one item."""
-        key = tally_key(parameters)
+    def known(self, key: str, most: int) -> KnownStates:
+        """Return the states of the tally of a key (`tally_key`) that were counted before.
+
+        `most`: bytes that its state has at most.
+        """
+        return KnownStates(self._known.get(key, ()), most)
+
+    def add(self, key: str, first: int, states: PackedItems) -> None:
+        """Keep the states of the tally of a key for some items in a row, from `first` on.
+
+        They lie in one block of `blocks`, and are written when all items of the block are there.
+        States that are kept already are left out.
+        """
         with _writing(self.path):
             if key not in self._numbers:
                 self._numbers[key] = len(self._numbers)
-                self._write(f"tallies/{self._numbers[key]}.json", key.encode())
-            self._keep(f"{self._numbers[key]}/{item}", data)
+            self._add(self._numbers[key], first, states)
 
-    def add_total(self, parameters: Mapping[str, Any], data: bytes) -> None:
-        """Keep the state of a tally of these parameters for all items together."""
-        with _writing(self.path):
-            self._keep(f"{_TOTALS}/{digest_of(tally_key(parameters))}", data)
+    def add_total(self, key: str, state: bytes) -> None:
+        """Keep the state of the tally of a key for all items together."""
+        name = digest_of(key)
+        if name not in self._totals:
+            with _writing(self.path):
+                data = PackedItems.of([state]).data
+                self._totals[name] = self._write(f"{_TOTALS}/{name}", data)
+                self._file.flush()
 
-    def total(self, parameters: Mapping[str, Any]) -> bytes | None:
+    def total(self, key: str, most: int) -> bytes | None:
         """Return the state of all items together, if it is known."""
-        key = tally_key(parameters)
-        own = self._totals.get(digest_of(key))
-        return own if own is not None or self._before is None else self._before.total(key)
+        name = digest_of(key)
+        if name in self._totals:
+            data = self._at(*self._totals[name])
+        elif self._before is not None and (before := self._before.total(key)) is not None:
+            data = before
+        else:
+            return None
+        return PackedItems(data, 1).states(most)[0]
 
     @property
     def unchanged(self) -> bool:
         """Return whether an earlier run was of the very same items."""
         return self._before is not None and self._before.unchanged
 
-    def _keep(self, name: str, data: bytes) -> None:
-        if name not in self._held:  # a plan may ask for what was counted before
-            self._held.add(name)
-            self._write(name, data)
+    def _add(self, number: int, first: int, states: PackedItems) -> None:
+        if all(self._held_of(number, first + states.items)[first : first + states.items]):
+            return
+        block = self._blocks.of(first) if self._blocks else range(first, first + states.items)
+        waiting = self._waiting.setdefault((number, block.start), {})
+        waiting[first] = states
+        if sum(part.items for part in waiting.values()) >= len(block):
+            self._write_waiting(number, block.start)
             self._file.flush()
+
+    def _write_waiting(self, number: int, block: int) -> None:
+        """Write what waits of a block; items in a row become one entry."""
+        rows: list[tuple[int, list[PackedItems]]] = []
+        end = -1
+        for first, states in sorted(self._waiting.pop((number, block)).items()):
+            if first != end:
+                rows.append((first, []))
+            rows[-1][1].append(states)
+            end = first + states.items
+        for first, parts in rows:
+            self._write_block(number, first, PackedItems.joined(parts))
+
+    def _held_of(self, number: int, items: int) -> bytearray:
+        held = self._held.setdefault(number, bytearray())
+        held.extend(bytes(max(items - len(held), 0)))
+        return held
+
+    def _write_block(self, number: int, first: int, states: PackedItems) -> tuple[int, int]:
+        if number not in self._named:
+            self._named.add(number)
+            key = next(key for key, of in self._numbers.items() if of == number)
+            self._write(f"tallies/{number}.json", key.encode())
+        place = self._write(block_name(number, first, states.items), states.data)
+        end = first + states.items
+        self._held_of(number, end)[first:end] = b"\1" * states.items
+        return place
+
+    def _at(self, at: int, size: int) -> bytes:
+        return os.pread(self._file.fileno(), size, at)
 
     def finish(self, index: Mapping[str, Any]) -> str:
         """Write the index and rename the file into place; return the digest of the file."""
@@ -173,9 +240,13 @@ class StatesWriter:
         trace: TracebackType | None,
     ) -> None:
         is_mine = self._is_mine()
-        self._let_go()
         interrupted = error is not None and not isinstance(error, Exception)
-        if interrupted and self._resumable and self._held:
+        if interrupted and self._resumable and is_mine:
+            with suppress(OSError, ValueError):
+                for number, block in list(self._waiting):
+                    self._write_waiting(number, block)
+        self._let_go()
+        if interrupted and self._resumable and (any(map(any, self._held.values())) or self._totals):
             assert error is not None
             error.add_note(f"{self.partial} has what was counted; --resume goes on from it.")
         elif is_mine:  # else it is of another run, which goes on
@@ -209,29 +280,42 @@ class StatesWriter:
 
     def _take(self, entries: Iterator[tuple[str, bytes]]) -> None:
         """Copy what an interrupted run has left, as far as it is in order."""
-        keys: dict[str, str] = {}
+        keys: dict[int, str] = {}
+        blocks: dict[int, Blocks] = {}
         for name, data in entries:
-            first, _, last = name.partition("/")
-            if first == _TOTALS and self._unstamped:
+            head, _, last = name.partition("/")
+            if head == _TOTALS:
+                if not self._unstamped:
+                    self._totals[last] = self._write(name, data)
                 continue
-            if first == _TOTALS:
-                self._totals.places[last] = self._write(name, data)
-                self._held.add(name)
+            if head == "tallies":
+                number = last.removesuffix(".json")
+                if not number.isdecimal():
+                    return
+                keys[int(number)] = key = data.decode()
+                self._numbers[key], blocks[int(number)] = int(number), Blocks()
+                self._known[key] = [Layer(blocks[int(number)])]
                 continue
-            number = last.removesuffix(".json")
-            if not number.isdecimal() or (first != "tallies" and first not in keys):
+            block = block_of(name)
+            if block is None or (tally := int(block[0])) not in keys:
                 return
-            if first != "tallies" and int(number) in self._unstamped:
-                self.recounted.add(int(number))
-                continue
-            place = self._write(name, data)
-            if first == "tallies":
-                keys[number] = key = data.decode()
-                self._numbers[key] = int(number)
-                self.found.setdefault(key, Kept(self._file.fileno()))
-            else:
-                self.found[keys[first]].places[int(number)] = place
-                self._held.add(name)
+            _, first, items = block
+            if first + items > self._items:
+                return
+            if unstamped := self._unstamped.intersection(range(first, first + items)):
+                self.recounted |= unstamped
+            elif not any(self._held_of(tally, first + items)[first : first + items]):
+                self._take_block(tally, first, PackedItems(data, items), blocks[tally])
+
+    def _take_block(self, tally: int, first: int, states: PackedItems, known: Blocks) -> None:
+        """Take over the states of some items: those of a whole block are copied to the file."""
+        block = self._blocks.of(first) if self._blocks else range(first, first + states.items)
+        if len(block) == states.items:
+            place = self._write_block(tally, first, states)
+            known.add(Block(first, states.items, functools.partial(self._at, *place)))
+        else:
+            self._waiting.setdefault((tally, block.start), {})[first] = states
+            known.add(Block(first, states.items, lambda: states.data))
 
 
 @contextmanager

@@ -7,24 +7,22 @@ fixed shape and dtype, each merged by sum, minimum or maximum: nothing grows wit
 from __future__ import annotations
 
 import dataclasses
-import io
 import math
-import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from uqeval.maps.views import WHOLE, View
-from uqeval.tallies._fields import Field, identity, is_large, most_bytes, zeros
+from uqeval.tallies._fields import Field, identity, is_large, zeros
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    State = dict[str, NDArray[Any]]
-    Maps = dict[str, NDArray[Any]]
-    #: Of each field of a state, in order: places of its flat array (None: all), and values there.
-    Thin = list[tuple[NDArray[Any] | None, NDArray[Any]]]
+    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import Maps, State, Thin
+    from uqeval.tallies._packing import Packing
 
 #: Counts above this are invalid: sums of many would overflow int64.
 _MOST_COUNT = 1 << 53
@@ -67,6 +65,11 @@ class Tally(ABC):
         return False
 
     @property
+    def pixelwise(self) -> bool:
+        """Return whether each pixel counts by itself, wherever in the image it lies."""
+        return False
+
+    @property
     @abstractmethod
     def inputs(self) -> tuple[str, ...]:
         """Return the maps that `update` reads."""
@@ -97,7 +100,7 @@ class Tally(ABC):
         """Raise `ValueError` for counts that no items can have given: states may be forged."""
         import numpy as np
 
-        for name, field in self.fields.items():
+        for name, field in self.packing.fields.items():
             values = state[name]
             if values.dtype.kind in "iu":
                 if values.size and not 0 <= values.min() <= values.max() <= _MOST_COUNT:
@@ -149,7 +152,7 @@ class Tally(ABC):
             name: zeros(field)
             if field.merge == "sum"
             else np.full(field.shape, identity(field), field.dtype)
-            for name, field in self.fields.items()
+            for name, field in self.packing.fields.items()
         }
 
     def merge(self, target: State, source: State) -> None:
@@ -166,7 +169,7 @@ class Tally(ABC):
         import numpy as np
 
         entries: Thin = []
-        for name, field in self.fields.items():
+        for name, field in self.packing.fields.items():
             values = np.ascontiguousarray(state[name], field.dtype).reshape(-1)
             indices = np.flatnonzero(values != identity(field)) if is_large(field) else None
             entries.append((indices, values if indices is None else values[indices]))
@@ -177,7 +180,7 @@ class Tally(ABC):
         `thin` shares memory with it."""
         if any(indices is None for indices, _ in thin):
             return False
-        for (name, field), (indices, _) in zip(self.fields.items(), thin, strict=True):
+        for (name, field), (indices, _) in zip(self.packing.fields.items(), thin, strict=True):
             state[name].reshape(-1)[indices] = identity(field)
         return True
 
@@ -186,12 +189,22 @@ class Tally(ABC):
         import numpy as np
 
         join = {"sum": np.add, "min": np.minimum, "max": np.maximum}
-        for (name, field), (indices, values) in zip(self.fields.items(), source, strict=True):
+        for (name, field), (indices, values) in zip(
+            self.packing.fields.items(), source, strict=True
+        ):
             flat = target[name].reshape(-1)
             if indices is None:
                 join[field.merge](flat, values, out=flat)
             else:
                 flat[indices] = join[field.merge](flat[indices], values)
+
+    def fold_items(self, target: State, counted: CountedItems) -> None:
+        """Add the states of several items to `target`, one after another: the same bits as `fold`
+        of each."""
+        if counted.items == 1:
+            self.fold(target, counted.thin(0))
+        else:
+            counted.fold(self.packing.fields, target)
 
     def state_of(self, maps: Maps, states_of_item: dict[Tally, State] | None = None) -> State:
         """Return the state of one item. `states_of_item`: states of other tallies of the same item,
@@ -211,23 +224,33 @@ class Tally(ABC):
         """
         return None
 
-    def pack(self, state: State) -> bytes:
-        """Return a state as compressed bytes, the same bytes for the same state."""
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
+        """Return the states of small items, counted in one call; None where that is not possible.
+
+        `maps` [1, pixel] hold the pixels of all items one after another: those of item i are the
+        columns from `first[i]` up to `first[i + 1]`. The states are those of `update`, to the bit.
+        """
+        return None
+
+    def empty_items(self, items: int) -> State:
+        """Return the empty states of several items: fields with the items as their first axis."""
         import numpy as np
 
-        buffer = io.BytesIO(self._mark())
-        buffer.seek(0, io.SEEK_END)
-        for indices, values in self.thin(state):
-            if indices is not None:
-                buffer.write(np.int64(indices.size).tobytes())
-                buffer.write(np.diff(indices, prepend=0).astype("<i4").tobytes())
-            buffer.write(values.astype(values.dtype.newbyteorder("<")).tobytes())
-        return zlib.compress(buffer.getvalue(), 1)
+        return {
+            name: np.full((items, *field.shape), identity(field), field.dtype)
+            for name, field in self.packing.fields.items()
+        }
+
+    def pack(self, state: State) -> bytes:
+        """Return a state as bytes, the same for the same state; `unpack` undoes it."""
+        return self.packing.pack(self.thin(state))
 
     def unpack(self, data: bytes) -> State:
         """Return the state that `pack` saved. Raises `ValueError` for bytes of another tally."""
         state = self.empty()
-        for target, (indices, values) in zip(state.values(), self._entries(data), strict=True):
+        for target, (indices, values) in zip(
+            state.values(), self.packing.unpack(data), strict=True
+        ):
             target.reshape(-1)[slice(None) if indices is None else indices] = values
         return state
 
@@ -236,7 +259,7 @@ class Tally(ABC):
         the state with these columns alone. Raises `ValueError` as `load` does."""
         import numpy as np
 
-        entries = self._entries(data)
+        entries = self.packing.unpack(data)
         width = max(
             (field.shape[-1] for field in self.fields.values() if is_large(field)), default=1
         )
@@ -260,55 +283,14 @@ class Tally(ABC):
         self.check(state)
         return columns, state
 
-    def _entries(self, data: bytes) -> Thin:
-        """Return the places and values of each field that `pack` saved, as `thin` has them."""
-        import numpy as np
+    @property
+    def most_bytes(self) -> int:
+        """Return how many bytes `pack` gives at most."""
+        return self.packing.most_bytes
 
-        all_fields = self.fields
-        raw, fields, at = self._raw(data, all_fields)
-        thin: Thin = []
-        for name, field in all_fields.items():
-            size = math.prod(field.shape)
-            if name not in fields:
-                thin.append((None, np.full(size, identity(field), field.dtype)))
-                continue
-            kind = np.dtype(field.dtype).newbyteorder("<")
-            count, indices = size, None
-            if is_large(field):
-                count = int(np.frombuffer(raw, "<i8", 1, at)[0])
-                if not 0 <= count <= size:
-                    raise ValueError(f"{self.id}.{name}: {count} entries in {size}")
-                indices = np.cumsum(np.frombuffer(raw, "<i4", count, at + 8), dtype=np.int64)
-                if count and not 0 <= indices.min() <= indices.max() < size:
-                    raise ValueError(f"{self.id}.{name}: places outside its {size} entries")
-                at += 8 + 4 * count
-            thin.append((indices, np.frombuffer(raw, kind, count, at)))
-            at += count * kind.itemsize
-        if at != len(raw):
-            raise ValueError(f"{len(raw) - at} bytes too many for a state of {self.id}")
-        return thin
+    @cached_property
+    def packing(self) -> Packing:
+        """Return what packs and unpacks states of these fields."""
+        from uqeval.tallies._packing import Packing
 
-    def _raw(self, data: bytes, fields: dict[str, Field]) -> tuple[bytes, dict[str, Field], int]:
-        """Return packed bytes, decompressed, the fields that they hold (`added` ones may lack), and
-        where these begin. Raises `ValueError` for bytes of another tally."""
-        mark = self._mark(fields)
-        size = len(mark) + sum(most_bytes(field) for field in fields.values())
-        decompressor = zlib.decompressobj()
-        try:
-            raw = decompressor.decompress(data, size + 1)
-        except zlib.error as error:
-            raise ValueError(f"no state of {self.id}: {error}") from None
-        if len(raw) > size:
-            raise ValueError(f"more than the {size} bytes that a state of {self.id} can have")
-        if not decompressor.eof:
-            raise ValueError(f"a state of {self.id} that is cut short")
-        if not raw.startswith(mark):
-            fields = {name: field for name, field in fields.items() if name not in self.added}
-            if not self.added or not raw.startswith(self._mark(fields)):
-                raise ValueError(f"not of {self.id}, or of one with other parameters")
-        return raw, fields, len(mark)
-
-    def _mark(self, fields: dict[str, Field] | None = None) -> bytes:
-        """Return four bytes that identify the fields of a state: sparse states may look alike."""
-        fields = self.fields if fields is None else fields
-        return zlib.crc32(repr((self.id, fields)).encode()).to_bytes(4, "little")
+        return Packing(self.id, self.fields, self.added)

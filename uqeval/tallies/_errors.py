@@ -10,7 +10,7 @@ from uqeval.maps.names import ERROR_KEY
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._contract import Maps
+    from uqeval.tallies._fields import Maps
 
 #: The maps behind each error, by kind of data.
 INPUTS: dict[str, dict[str, tuple[str, ...]]] = {

@@ -11,6 +11,11 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    State = dict[str, NDArray[Any]]
+    Maps = dict[str, NDArray[Any]]
+    #: Of each field of a state, in order: places of its flat array (None: all), and values there.
+    Thin = list[tuple[NDArray[Any] | None, NDArray[Any]]]
+
 #: Fields with more numbers than this are saved as the places and values of those that differ from
 #: the empty state: rank counts of one item are mostly zeros.
 _DENSE = 4096

@@ -9,7 +9,7 @@ from uqeval.tallies._contract import Tally
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._contract import Maps
+    from uqeval.tallies._fields import Maps
 
 
 class OfErrors(Tally):

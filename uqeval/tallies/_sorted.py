@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import State
 
     #: Keys of ties, scores ascending, or of bins; their pixels (never 0) and sums of errors.
     Rungs = tuple[NDArray[Any], NDArray[Any], NDArray[Any]]
@@ -75,3 +77,43 @@ def bins_with_ties(
     key, pixels, errors = (np.concatenate(arrays) for arrays in zip(retained, finer, strict=True))
     order = np.argsort(key, kind="stable")
     return key[order], pixels[order], errors[order]
+
+
+def rank_counts(
+    tally: Tally,
+    first: NDArray[Any],
+    score: NDArray[Any],
+    error: NDArray[Any],
+    label: NDArray[Any],
+    void: int,
+    squared: bool,
+    rest: int,
+) -> CountedItems:
+    """Return the pixels of several items by the high bits of their rank keys, `key >> rest`, and
+    the sums of their errors if the tally has them.
+
+    Pixels [i] of `score`, `error` and `label` are those of one item after another, from `first` on.
+    """
+    import numpy as np
+
+    from uqeval.kernels.items import count_ranks_of_items
+    from uqeval.tallies._counted import CountedItems, FieldOfItems
+
+    bins, n = 1 << (32 - rest), label.size
+    ends = np.zeros(first.size, np.int64)
+    places, pixels, errors = np.empty(n, np.uint64), np.empty(n, np.int64), np.empty(n)
+    count_ranks_of_items(
+        first, score.reshape(-1), error.reshape(-1), label.reshape(-1), void, squared, rest,
+        np.zeros(bins, np.int64), np.zeros(bins), ends, places, pixels, errors,
+    )  # fmt: skip
+    fields, used = [], int(ends[-1])
+    for field, values in zip(tally.fields.values(), (pixels, errors), strict=False):
+        entries = np.flatnonzero(values[:used])
+        fields.append(
+            FieldOfItems(
+                values[entries].astype(field.dtype),
+                places[entries].astype(np.int64),
+                np.searchsorted(entries, ends),
+            )
+        )
+    return CountedItems(first.size - 1, tuple(fields))

@@ -13,7 +13,7 @@ __all__ = ["RawMap", "Uncertainty", "float16_end", "half_step", "void_of"]
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._contract import Maps
+    from uqeval.tallies._fields import Maps
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from uqeval.tallies._fields import Field
 from uqeval.tallies._values import Uncertainty, void_of
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import Maps, State
+    from uqeval.tallies._fields import Maps, State
 
 
 @dataclass(frozen=True)

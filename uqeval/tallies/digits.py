@@ -13,7 +13,7 @@ from uqeval.tallies.percentiles import between, ranks_of, value_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._contract import Maps, State
+    from uqeval.tallies._fields import Maps, State
 
 #: Bits of a key that each pass counts, from the highest on.
 DIGITS = (12, 10, 10)

@@ -9,7 +9,7 @@ from uqeval.tallies._ratios import OfErrors
 from uqeval.tallies.ranks import COARSE, CountsByRank
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import Maps, State
+    from uqeval.tallies._fields import Maps, State
 
 VOID = 255
 RATIO, ERROR = 0, 1

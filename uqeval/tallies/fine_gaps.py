@@ -7,14 +7,17 @@ two nearest nodes, so that sums and first moments are those of the pixels.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import void_of
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import Maps, State
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import Maps, State
 
 #: Intervals between the nodes k / 4096 of the grid.
 FINE = 4096
@@ -60,14 +63,28 @@ class FineGaps(Tally):
         return int(state["pixels"][0])
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.calibration import add_fine_gaps
+
+        value, hit, label = self._flat(maps)
+        add_fine_gaps(
+            value, hit, label, void_of(self.classes),
+            state["pixels"], state["absolute"], state["gaps"],
+        )  # fmt: skip
+
+    def _flat(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return confidences, hits uint8 and labels, all [i]."""
+        import numpy as np
 
         label = maps["label"]
         value = maps["mean_probs"][1] if self.positive else maps["confidence"]
         hit = label == (1 if self.positive else maps["prediction"])
-        add_fine_gaps(
-            value.reshape(-1), hit.view(np.uint8).reshape(-1), label.reshape(-1),
-            void_of(self.classes), state["pixels"], state["absolute"], state["gaps"],
-        )  # fmt: skip
+        return value.reshape(-1), hit.view(np.uint8).reshape(-1), label.reshape(-1)
+
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+        from uqeval.kernels.items import add_fine_gaps_of_items
+        from uqeval.tallies._counted import CountedItems
+
+        state = self.empty_items(first.size - 1)
+        value, hit, label = self._flat(maps)
+        add_fine_gaps_of_items(first, value, hit, label, void_of(self.classes), *state.values())
+        return CountedItems.of_arrays(self.packing.fields, state)

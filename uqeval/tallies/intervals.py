@@ -13,7 +13,7 @@ from uqeval.tallies._ratios import OfErrors
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._contract import Maps, State
+    from uqeval.tallies._fields import Maps, State
 
 VOID = 255
 #: More than what rounding can change of a ratio, relative.

@@ -9,7 +9,7 @@ from uqeval.tallies._fields import Field
 from uqeval.tallies._ratios import OfErrors
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import Maps, State
+    from uqeval.tallies._fields import Maps, State
 
 VOID = 255
 #: Of an item's pixels, how many may lie where a percentile is guessed to be: one in so many.

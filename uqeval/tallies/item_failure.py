@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._errors import Error
@@ -12,7 +12,10 @@ from uqeval.tallies._sorted import ties
 from uqeval.tallies._values import Uncertainty, void_of
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import Maps, State
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import Maps, State
 
 
 @dataclass(frozen=True)
@@ -78,3 +81,14 @@ class ItemFailure(Tally):
             (c * (right_upto / cumulative)).sum(),
             (n * (wrong_upto / cumulative)).sum(),
         )
+
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+        from uqeval.kernels.items import detect_failures_of_items
+        from uqeval.tallies._counted import CountedItems
+
+        state = self.empty_items(first.size - 1)
+        flat = [self.uncertainty.of(maps), Error("zero-one").of(maps), maps["label"]]
+        detect_failures_of_items(
+            first, *(values.reshape(-1) for values in flat), void_of(self.classes), *state.values()
+        )
+        return CountedItems.of_arrays(self.packing.fields, state)

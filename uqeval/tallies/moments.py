@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import Uncertainty, void_of
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import Maps, State
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import Maps, State
 
 
 @dataclass(frozen=True)
@@ -51,3 +54,12 @@ class Moments(Tally):
             self.uncertainty.of(maps), maps["label"], void_of(self.classes),
             state["count"], state["total"], state["least"], state["most"],
         )  # fmt: skip
+
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+        from uqeval.kernels.items import measure_items
+        from uqeval.tallies._counted import CountedItems
+
+        state = self.empty_items(first.size - 1)
+        value, label = self.uncertainty.of(maps).reshape(-1), maps["label"].reshape(-1)
+        measure_items(first, value, label, void_of(self.classes), *state.values())
+        return CountedItems.of_arrays(self.packing.fields, state)

@@ -14,7 +14,7 @@ from uqeval.tallies._values import Uncertainty, float16_end, void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._contract import Maps, State
+    from uqeval.tallies._fields import Maps, State
 
 #: Thresholds of a curve: t = 0, 0.01 … 1.
 STEPS = 101

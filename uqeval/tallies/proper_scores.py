@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import void_of
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import Maps, State
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import Maps, State
 
 
 @dataclass(frozen=True)
@@ -45,3 +48,12 @@ class ProperScores(Tally):
 
         flat = [maps[name].reshape(-1) for name in ("label_probability", "brier", "label")]
         sum_scores(*flat, void_of(self.classes), self.clip, state["counts"], state["sums"])
+
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+        from uqeval.kernels.items import sum_scores_of_items
+        from uqeval.tallies._counted import CountedItems
+
+        state = self.empty_items(first.size - 1)
+        flat = [maps[name].reshape(-1) for name in ("label_probability", "brier", "label")]
+        sum_scores_of_items(first, *flat, void_of(self.classes), self.clip, *state.values())
+        return CountedItems.of_arrays(self.packing.fields, state)

@@ -7,6 +7,7 @@ some bits of the score's key, the next does so by the bits that follow, where it
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Tally
@@ -17,7 +18,8 @@ from uqeval.tallies._values import Uncertainty, void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._contract import Maps, State, Thin
+    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import Maps, State, Thin
 
 #: Bits of a rank key.
 KEY_BITS = 32
@@ -57,6 +59,10 @@ class RankedErrors(Tally):
         return self.skip > 0 and self.error.dtype == "int64"
 
     @property
+    def pixelwise(self) -> bool:
+        return True
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         score = self.score.inputs if isinstance(self.score, Error) else (self.score.name,)
         return tuple(dict.fromkeys((*self.error.inputs, *score)))
@@ -81,8 +87,6 @@ class RankedErrors(Tally):
         return int(state["pixels"].sum()) if self.saved else None
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.ranked import count_ranked
 
         thin = self.thin_of(maps)
@@ -92,12 +96,7 @@ class RankedErrors(Tally):
         if not self.by_class:
             self._update_all(state, maps)
             return
-        prefixes = sorted({prefix for _, prefix in self.bins})
-        column = np.zeros(1 << self.skip, np.int32)
-        column[prefixes] = np.arange(1, len(prefixes) + 1)
-        slot = np.full((self.classes, len(prefixes) + 1), -1, np.int32)
-        for row, (group, prefix) in enumerate(self.bins):
-            slot[group, column[prefix]] = row
+        column, slot = self._rows_of_classes
         score, error = self._values(maps)
         count_ranked(
             score, error, maps["label"], void_of(self.classes), self.by_class, self.error.squared,
@@ -146,8 +145,6 @@ class RankedErrors(Tally):
 
     def _update_all(self, state: State, maps: Maps) -> None:
         """Add all pixels as one group."""
-        import numpy as np
-
         from uqeval.kernels.ranked import count_all_ranked, count_all_ranked_finely
 
         void, squared = void_of(self.classes), self.error.squared
@@ -156,13 +153,44 @@ class RankedErrors(Tally):
         if not self.skip:
             count_all_ranked(score, error, label, void, squared, self.rest, pixels[0], errors[0])
             return
-        slot, is_wanted = (
-            np.zeros(1 << self.skip, np.int32),
-            np.zeros((1 << self.skip) + 1, np.uint8),
-        )
-        for row, (_, prefix) in enumerate(self.bins):
-            slot[prefix], is_wanted[prefix] = row, 1
+        is_wanted, slot = self._rows_of_prefixes
         count_all_ranked_finely(
             score, error, label, void, squared, KEY_BITS - self.skip, self.rest, is_wanted, slot,
             pixels, errors,
+        )  # fmt: skip
+
+    @cached_property
+    def _rows_of_prefixes(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return which high bits have a row, uint8 [high bits + 1], and which, int32."""
+        import numpy as np
+
+        slot = np.zeros(1 << self.skip, np.int32)
+        is_wanted = np.zeros((1 << self.skip) + 1, np.uint8)
+        for row, (_, prefix) in enumerate(self.bins):
+            slot[prefix], is_wanted[prefix] = row, 1
+        return is_wanted, slot
+
+    @cached_property
+    def _rows_of_classes(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return the column of high bits, int32 [high bits], and the row [class, column]; 0 and -1
+        for none."""
+        import numpy as np
+
+        prefixes = sorted({prefix for _, prefix in self.bins})
+        column = np.zeros(1 << self.skip, np.int32)
+        column[prefixes] = np.arange(1, len(prefixes) + 1)
+        slot = np.full((self.classes, len(prefixes) + 1), -1, np.int32)
+        for row, (group, prefix) in enumerate(self.bins):
+            slot[group, column[prefix]] = row
+        return column, slot
+
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
+        from uqeval.tallies._sorted import rank_counts
+
+        if self.skip or self.by_class:
+            return None
+        score, error = self._values(maps)
+        return rank_counts(
+            self, first, score, error, maps["label"], void_of(self.classes), self.error.squared,
+            self.rest,
         )  # fmt: skip

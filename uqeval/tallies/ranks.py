@@ -10,6 +10,7 @@ import math
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Tally
@@ -20,7 +21,8 @@ from uqeval.tallies.patches import Patches
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._contract import Maps, State
+    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import Maps, State
 
 COARSE, FINE_BITS = 1 << 19, 13
 #: Bins that are summed at a time.
@@ -83,6 +85,11 @@ class Ranks(CountsByRank):
         return self.classes + 1 if self.by_category else 1
 
     @property
+    def pixelwise(self) -> bool:
+        """Return whether pixels are ranked, not patches."""
+        return not isinstance(self.of, Patches)
+
+    @property
     def inputs(self) -> tuple[str, ...]:
         return self.of.inputs if isinstance(self.of, Patches) else ("label", self.of.name)
 
@@ -92,8 +99,6 @@ class Ranks(CountsByRank):
         return int(state["coarse"].sum())
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         from uqeval.kernels.counting import count_ranks, count_ranks_finely
 
         values, group, void = self._values(maps)
@@ -103,26 +108,48 @@ class Ranks(CountsByRank):
         if not self.bins:
             count_ranks(values, group, void, self.by_category, state["coarse"])
             return
-        slot = np.full((self.groups, COARSE), -1, np.int16)
-        for i, (g, b) in enumerate(self.bins):
-            slot[g, b] = i
+        slot = self._rows_of_groups
         count_ranks_finely(values, group, void, self.by_category, slot, state["fine"])
 
     def _update_all(
         self, state: State, values: NDArray[Any], group: NDArray[Any], void: int
     ) -> None:
         """Add the pixels of one population."""
-        import numpy as np
-
         from uqeval.kernels.counting import count_all_ranks, count_all_ranks_finely
 
         if not self.bins:
             count_all_ranks(values, group, void, state["coarse"][0])
             return
+        is_wanted, slot = self._rows_of_bins
+        count_all_ranks_finely(values, group, void, is_wanted, slot, state["fine"])
+
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
+        from uqeval.tallies._sorted import rank_counts
+
+        if self.by_category or self.bins or not self.pixelwise:
+            return None
+        values, label, void = self._values(maps)
+        return rank_counts(self, first, values, values, label, void, False, FINE_BITS)
+
+    @cached_property
+    def _rows_of_bins(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return which coarse bins have a row, uint8 [bin + 1], and which, int16 [bin]."""
+        import numpy as np
+
         slot, is_wanted = np.zeros(COARSE, np.int16), np.zeros(COARSE + 1, np.uint8)
         for i, (_, b) in enumerate(self.bins):
             slot[b], is_wanted[b] = i, 1
-        count_all_ranks_finely(values, group, void, is_wanted, slot, state["fine"])
+        return is_wanted, slot
+
+    @cached_property
+    def _rows_of_groups(self) -> NDArray[Any]:
+        """Return the row of each coarse bin, int16 [group, bin]; -1 for none."""
+        import numpy as np
+
+        slot = np.full((self.groups, COARSE), -1, np.int16)
+        for i, (g, b) in enumerate(self.bins):
+            slot[g, b] = i
+        return slot
 
     def _values(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any], int]:
         """Return values [i], their groups [i], and the group of what does not count."""

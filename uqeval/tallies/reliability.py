@@ -6,6 +6,7 @@ Guo et al. 2017, "On Calibration of Modern Neural Networks", §2; Naeini et al. 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Tally
@@ -15,7 +16,8 @@ from uqeval.tallies._values import void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._contract import Maps, State
+    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import Maps, State
 
 
 @dataclass(frozen=True)
@@ -84,6 +86,21 @@ class Reliability(Tally):
         hit = maps["prediction"] == maps["label"]
         add_bins(self.bins, maps["confidence"], hit, maps["label"], self.classes, state)
 
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+        import numpy as np
+
+        from uqeval.kernels.items import count_bins_of_items
+        from uqeval.tallies._counted import CountedItems
+
+        state = self.empty_items(first.size - 1)
+        label = maps["label"].reshape(-1)
+        hit = (maps["prediction"].reshape(-1) == label).view(np.uint8)
+        count_bins_of_items(
+            first, maps["confidence"].reshape(-1), hit, label, void_of(self.classes),
+            self.bins.edges(), self.bins.upper, *state.values(),
+        )  # fmt: skip
+        return CountedItems.of_arrays(self.packing.fields, state)
+
 
 @dataclass(frozen=True)
 class ClassReliability(Tally):
@@ -125,6 +142,18 @@ class ClassReliability(Tally):
             class_state["special"] = state["special"]
             add_bins(self.bins, maps["mean_probs"][c], label == c, label, self.classes, class_state)
 
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+        from uqeval.kernels.items import count_class_bins_of_items
+        from uqeval.tallies._counted import CountedItems
+
+        state = self.empty_items(first.size - 1)
+        value = maps["mean_probs"].reshape(self.classes, -1)
+        count_class_bins_of_items(
+            first, value, maps["label"].reshape(-1), void_of(self.classes),
+            self.bins.edges(), self.bins.upper, *state.values(),
+        )  # fmt: skip
+        return CountedItems.of_arrays(self.packing.fields, state)
+
 
 @dataclass(frozen=True)
 class AdaptiveReliability(Tally):
@@ -163,6 +192,21 @@ class AdaptiveReliability(Tally):
             state["count"], state["correct"], state["confidence"],
         )  # fmt: skip
 
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+        import numpy as np
+
+        from uqeval.kernels.items import count_intervals_of_items
+        from uqeval.tallies._counted import CountedItems
+
+        state = self.empty_items(first.size - 1)
+        label = maps["label"].reshape(-1)
+        hit = (maps["prediction"].reshape(-1) == label).view(np.uint8)
+        count_intervals_of_items(
+            first, maps["confidence"].reshape(-1), hit, label, void_of(self.classes),
+            np.array([self.edges], np.float32), *state.values(),
+        )  # fmt: skip
+        return CountedItems.of_arrays(self.packing.fields, state)
+
 
 @dataclass(frozen=True)
 class ItemAdaptive(Tally):
@@ -191,14 +235,40 @@ class ItemAdaptive(Tally):
         return int(state["count"].sum())
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
-
         labelled_confidence = maps["confidence"][maps["label"] != void_of(self.classes)]
         if not labelled_confidence.size:
             return
-        ranks = [-(-k * labelled_confidence.size // self.bins) - 1 for k in range(1, self.bins)]
-        edges = np.partition(labelled_confidence, ranks)[ranks] if ranks else ()
+        edges = self._edges(labelled_confidence)
         AdaptiveReliability(self.classes, tuple(edges)).update(state, maps)
+
+    def _edges(self, confidence: NDArray[Any]) -> NDArray[Any]:
+        """Return the edges float32 [bins - 1] of bins of equal mass; 0 without confidences."""
+        import numpy as np
+
+        n = confidence.size
+        ranks = [-(-k * n // self.bins) - 1 for k in range(1, self.bins)]
+        if not n or not ranks:
+            return np.zeros(len(ranks), np.float32)
+        edges: NDArray[Any] = np.partition(confidence, ranks)[ranks]
+        return edges
+
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+        import numpy as np
+
+        from uqeval.kernels.items import count_intervals_of_items
+        from uqeval.tallies._counted import CountedItems
+
+        state = self.empty_items(first.size - 1)
+        label, confidence = maps["label"].reshape(-1), maps["confidence"].reshape(-1)
+        hit = (maps["prediction"].reshape(-1) == label).view(np.uint8)
+        edges = np.zeros((first.size - 1, self.bins - 1), np.float32)
+        labelled = label != void_of(self.classes)
+        for item, (a, b) in enumerate(pairwise(first)):
+            edges[item] = self._edges(confidence[a:b][labelled[a:b]])
+        count_intervals_of_items(
+            first, confidence, hit, label, void_of(self.classes), edges, *state.values()
+        )
+        return CountedItems.of_arrays(self.packing.fields, state)
 
 
 def flaw_of_bins(state: State) -> str | None:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import void_of
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import Maps, State
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import Maps, State
 
 
 @dataclass(frozen=True)
@@ -54,3 +57,14 @@ class ClassCounts(Tally):
             maps["label"], maps["prediction"], void_of(self.classes),
             state["labelled"], state["predicted"], state["correct"], state["void"],
         )  # fmt: skip
+
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+        from uqeval.kernels.items import count_classes_of_items
+        from uqeval.tallies._counted import CountedItems
+
+        state = self.empty_items(first.size - 1)
+        count_classes_of_items(
+            first, maps["label"].reshape(-1), maps["prediction"].reshape(-1),
+            void_of(self.classes), *state.values(),
+        )  # fmt: skip
+        return CountedItems.of_arrays(self.packing.fields, state)

@@ -20,7 +20,7 @@ from uqeval.tallies.reliability import Bins, add_bins, flaw_of_bins
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._contract import Maps, State
+    from uqeval.tallies._fields import Maps, State
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import Maps, State
+    from uqeval.tallies._fields import Maps, State
 
 
 @dataclass(frozen=True)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
 from uqeval.tallies._values import Uncertainty, void_of
 
 if TYPE_CHECKING:
-    from uqeval.tallies._contract import Maps, State
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import Maps, State
 
 
 @dataclass(frozen=True)
@@ -56,3 +59,21 @@ class Undetected(Tally):
             np.float32(np.nan if self.threshold is None else self.threshold),
             state["counts"],
         )
+
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+        import numpy as np
+
+        from uqeval.kernels.items import count_undetected_of_items
+        from uqeval.tallies._counted import CountedItems
+
+        state = self.empty_items(first.size - 1)
+        count_undetected_of_items(
+            first,
+            self.uncertainty.of(maps).reshape(-1),
+            maps["prediction"].reshape(-1),
+            maps["label"].reshape(-1),
+            void_of(self.classes),
+            np.float32(np.nan if self.threshold is None else self.threshold),
+            state["counts"],
+        )
+        return CountedItems.of_arrays(self.packing.fields, state)

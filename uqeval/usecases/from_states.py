@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from uqeval.metrics._evaluation import TallyResult
 from uqeval.statistics.checked_states import checked_states
+from uqeval.stores.packed_items import ItemStates, PackedItems
 
 if TYPE_CHECKING:
     from uqeval.metrics._evaluation import Evaluation
@@ -35,11 +36,11 @@ def sum_states(tally: Tally, states: MergedStates, excluded: Collection[int] = (
 
     Raises `StoreError`.
     """
-    total, items = tally.empty(), []
+    total, items = tally.empty(), ItemStates(tally.most_bytes)
     for item, (data, state) in enumerate(checked_states(states, tally)):
         if item in excluded:
             continue
         tally.fold(total, tally.thin(state))
         if tally.keeps_items:
-            items.append(data)
+            items.blocks.append(PackedItems.of([data]))
     return TallyResult(total, items)

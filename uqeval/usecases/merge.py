@@ -8,7 +8,7 @@ which the pixels must be read again), its scores are computed from bins.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -182,25 +182,13 @@ def _report(
 
 def _write(merged_states: MergedStates, path: str | Path) -> str:
     """Write the states of all as one file, in the order of items; return its digest."""
+    from uqeval.stores.states import tally_key
     from uqeval.stores.states_writer import StatesWriter
 
     with StatesWriter(path) as writer:
-        for item, states in _by_item(merged_states):
-            for parameters, data in states:
-                writer.add(parameters, item, data)
+        for parameters in merged_states.parameters():
+            key, first = tally_key(parameters), 0
+            for block in merged_states.blocks(parameters):
+                writer.add(key, first, block)
+                first += block.items
         return writer.finish(merged_states.index)
-
-
-def _by_item(
-    merged_states: MergedStates,
-) -> Iterator[tuple[int, list[tuple[dict[str, Any], bytes]]]]:
-    parameters = merged_states.parameters()
-    streams = [merged_states.states(tally_parameters) for tally_parameters in parameters]
-    for item in range(len(merged_states.index["items"])):
-        yield (
-            item,
-            [
-                (tally_parameters, next(stream))
-                for tally_parameters, stream in zip(parameters, streams, strict=True)
-            ],
-        )

@@ -22,7 +22,7 @@ from uqeval.metrics.temporal_settings import TemporalSettings
 
 if TYPE_CHECKING:
     from uqeval.maps.reduction import Maps
-    from uqeval.tallies._contract import State
+    from uqeval.tallies._fields import State
 
 #: Number of earlier pairs whose median photometric error detects a scene cut.
 _MEMORY = 50

@@ -46,6 +46,7 @@ def states_of_run(
     Reuses the states of a finished earlier run, and with `resume` those of an interrupted one.
     """
     from uqeval.stores.earlier_states import EarlierStates
+    from uqeval.stores.item_blocks import ItemBlocks
     from uqeval.stores.states_writer import StatesWriter
 
     run = {
@@ -56,7 +57,9 @@ def states_of_run(
         "metrics": {name: repr(dict(options)) for name, options in families.items()},
         "stamps": stamps,
     }
-    return StatesWriter(path, run, resume, EarlierStates(path, inputs.source.names, stamps))
+    info = inputs.info()
+    before = EarlierStates(path, info.names, stamps)
+    return StatesWriter(path, run, resume, before, ItemBlocks(info.sizes, info.classes))
 
 
 def map_cache_of(inputs: Inputs, stamps: list[str | None]) -> MapCache | None:

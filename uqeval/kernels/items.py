@@ -1,0 +1,253 @@
+"""Counting many small items in one call: their pixels lie one after another.
+
+`first` int64 [item + 1]: the pixels of item i are those from `first[i]` up to `first[i + 1]`. Each
+kernel calls the one that counts a single item, so that the states have the same bits.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from uqeval.kernels._jit import bits_of_float32, kernel
+from uqeval.kernels.calibration import add_fine_gaps, count_bins, count_intervals, sum_scores
+from uqeval.kernels.counting import count_classes, measure, rank_key
+from uqeval.kernels.ranked import count_undetected
+from uqeval.kernels.sorting import DIGITS, RADIX, radix_sort, sum_ties
+
+#: Numbers that NumPy adds up in a loop of eight sums.
+_PAIRWISE_BLOCK = 128
+#: So many keys are sorted by insertion; the histograms of a radix sort cost more.
+_FEW = 32
+
+
+@kernel
+def _plane(values, start, stop):
+    """Return the pixels of one item as [1, pixel]."""
+    return values[start:stop].reshape((1, stop - start))
+
+
+@kernel
+def count_classes_of_items(first, label, prediction, void, labelled, predicted, correct, ignored):
+    """Count as `count_classes` does, into [item, class] and [item, 1]."""
+    for i in range(first.shape[0] - 1):
+        a, b = first[i], first[i + 1]
+        count_classes(
+            _plane(label, a, b), _plane(prediction, a, b), void,
+            labelled[i], predicted[i], correct[i], ignored[i],
+        )  # fmt: skip
+
+
+@kernel
+def count_undetected_of_items(first, score, prediction, label, void, threshold, counts):
+    """Count as `count_undetected` does, into [item, class of label, 3]."""
+    for i in range(first.shape[0] - 1):
+        a, b = first[i], first[i + 1]
+        count_undetected(
+            _plane(score, a, b), _plane(prediction, a, b), _plane(label, a, b), void, threshold,
+            counts[i],
+        )  # fmt: skip
+
+
+@kernel
+def measure_items(first, value, label, void, count, total, least, most):
+    """Measure as `measure` does, into [item, class]."""
+    for i in range(first.shape[0] - 1):
+        a, b = first[i], first[i + 1]
+        measure(
+            _plane(value, a, b), _plane(label, a, b), void, count[i], total[i], least[i], most[i]
+        )
+
+
+@kernel
+def count_bins_of_items(first, value, hit, label, void, edges, upper, count, hits, total, special):
+    """Count as `count_bins` does, into [item, bin + 1] and `special` [item, 3]."""
+    for i in range(first.shape[0] - 1):
+        a, b = first[i], first[i + 1]
+        count_bins(
+            value[a:b], hit[a:b], label[a:b], void, edges, upper,
+            count[i], hits[i], total[i], special[i],
+        )  # fmt: skip
+
+
+@kernel
+def count_class_bins_of_items(
+    first, value, label, void, edges, upper, count, hits, total, special
+):  # fmt: skip
+    """Count the values [class, pixel] of each class as `count_bins` does, right where the label is
+    that class, into [item, class, bin + 1] and `special` [item, 3]."""
+    hit = np.empty(label.shape[0], np.uint8)
+    for c in range(value.shape[0]):
+        for k in range(label.shape[0]):
+            hit[k] = label[k] == c
+        for i in range(first.shape[0] - 1):
+            a, b = first[i], first[i + 1]
+            count_bins(
+                value[c, a:b], hit[a:b], label[a:b], void, edges, upper,
+                count[i, c], hits[i, c], total[i, c], special[i],
+            )  # fmt: skip
+
+
+@kernel
+def count_intervals_of_items(first, value, hit, label, void, edges, count, hits, total):
+    """Count as `count_intervals` does between the `edges` [item, edge] of each item, or [1, edge]
+    of all, into [item, edges + 1]."""
+    for i in range(first.shape[0] - 1):
+        a, b = first[i], first[i + 1]
+        count_intervals(
+            value[a:b], hit[a:b], label[a:b], void, edges[min(i, edges.shape[0] - 1)],
+            count[i], hits[i], total[i],
+        )  # fmt: skip
+
+
+@kernel
+def sum_scores_of_items(first, probability, brier, label, void, clip, counts, sums):
+    """Sum as `sum_scores` does, into [item, 3] and [item, 2]."""
+    for i in range(first.shape[0] - 1):
+        a, b = first[i], first[i + 1]
+        sum_scores(probability[a:b], brier[a:b], label[a:b], void, clip, counts[i], sums[i])
+
+
+@kernel
+def add_fine_gaps_of_items(first, value, hit, label, void, pixels, absolute, gaps):
+    """Add as `add_fine_gaps` does, into [item, 1], [item, 1] and `gaps` [item, node]."""
+    for i in range(first.shape[0] - 1):
+        a, b = first[i], first[i + 1]
+        add_fine_gaps(value[a:b], hit[a:b], label[a:b], void, pixels[i], absolute[i], gaps[i])
+
+
+@kernel
+def _sort(keys, buffer, counts):
+    """Sort `keys` uint64 [i] in place; `buffer` [i] and `counts` [DIGITS, RADIX] are worked in."""
+    n = keys.shape[0]
+    if n > _FEW:
+        counts[:] = 0
+        if radix_sort(keys, buffer[:n], counts):
+            keys[:] = buffer[:n]
+        return
+    for i in range(1, n):
+        key = keys[i]
+        j = i
+        while j > 0 and keys[j - 1] > key:
+            keys[j] = keys[j - 1]
+            j -= 1
+        keys[j] = key
+
+
+@kernel
+def _most(first):
+    """Return the number of pixels of the largest item."""
+    most = 0
+    for i in range(first.shape[0] - 1):
+        most = max(most, first[i + 1] - first[i])
+    return most
+
+
+@kernel
+def count_ranks_of_items(
+    first, score, error, label, void, squared, shift, counts, sums, ends, places, pixels, errors
+):  # fmt: skip
+    """Count pixels [k] and their errors (or squared ones) by `key >> shift`, of each item apart.
+
+    `counts` and `sums` [bin] of zeros are worked in, and left as they were. The occupied bins of
+    item i are the entries up to `ends[i + 1]` from `ends[i]` on: `places` uint64, ascending, with
+    their `pixels` and `errors` [entry].
+    """
+    buffer, histogram = np.empty(_most(first), np.uint64), np.empty((DIGITS, RADIX), np.int64)
+    written = 0
+    for i in range(first.shape[0] - 1):
+        start = written
+        for k in range(first[i], first[i + 1]):
+            if label[k] == void:
+                continue
+            b = rank_key(score[k]) >> shift
+            if counts[b] == 0:
+                places[written] = b
+                written += 1
+            e = np.float64(error[k])
+            counts[b] += 1
+            sums[b] += e * e if squared else e
+        _sort(places[start:written], buffer, histogram)
+        for entry in range(start, written):
+            b = np.int64(places[entry])
+            pixels[entry], errors[entry] = counts[b], sums[b]
+            counts[b], sums[b] = 0, 0
+        ends[i + 1] = written
+
+
+@kernel
+def pairwise_sum(values):
+    """Return the sum of float64 [i] as NumPy adds them up: the same bits."""
+    n = values.shape[0]
+    if n < 8:
+        total = 0.0
+        for i in range(n):
+            total += values[i]
+        return total
+    if n <= _PAIRWISE_BLOCK:
+        r0, r1, r2, r3 = values[0], values[1], values[2], values[3]
+        r4, r5, r6, r7 = values[4], values[5], values[6], values[7]
+        i = 8
+        while i < n - n % 8:
+            r0 += values[i]
+            r1 += values[i + 1]
+            r2 += values[i + 2]
+            r3 += values[i + 3]
+            r4 += values[i + 4]
+            r5 += values[i + 5]
+            r6 += values[i + 6]
+            r7 += values[i + 7]
+            i += 8
+        total = ((r0 + r1) + (r2 + r3)) + ((r4 + r5) + (r6 + r7))
+        while i < n:
+            total += values[i]
+            i += 1
+        return total
+    half = n // 2
+    half -= half % 8
+    return pairwise_sum(values[:half]) + pairwise_sum(values[half:])
+
+
+@kernel
+def detect_failures_of_items(first, score, wrong, label, void, counts, pairs, sums):
+    """Compute the state of `ItemFailure` of each item, into [item, 3], [item, 2] and [item, 3].
+
+    `wrong` float32 [k] is 1 where the prediction is wrong, else 0.
+    """
+    most = _most(first)
+    all_keys, buffer = np.empty(most, np.uint64), np.empty(most, np.uint64)
+    histogram = np.empty((DIGITS, RADIX), np.int64)
+    tied, wrong_of_tie = np.empty(most, np.int64), np.empty(most, np.float64)
+    terms = np.empty((3, most), np.float64)
+    for i in range(first.shape[0] - 1):
+        n = 0
+        for k in range(first[i], first[i + 1]):
+            if label[k] != void:
+                low = np.int64(bits_of_float32(wrong[k] + np.float32(0.0)))
+                all_keys[n] = np.uint64(rank_key(score[k]) << 32 | low)
+                n += 1
+        if n == 0:
+            continue
+        keys = all_keys[:n]
+        _sort(keys, buffer, histogram)
+        ties = sum_ties(keys, False, tied, wrong_of_tie)
+        wrongs = np.int64(0)
+        for t in range(ties):
+            wrongs += np.int64(wrong_of_tie[t])
+        upto, wrong_upto, in_order, found_right = np.int64(0), np.int64(0), np.int64(0), np.int64(0)
+        for t in range(ties):
+            e = np.int64(wrong_of_tie[t])
+            c = tied[t] - e
+            above, wrong_above = n - upto, wrongs - wrong_upto
+            upto, wrong_upto = upto + tied[t], wrong_upto + e
+            right_upto = upto - wrong_upto
+            if 20 * wrong_above >= 19 * wrongs:
+                found_right = above - wrong_above
+            in_order += e * (2 * right_upto - c)
+            terms[0, t] = e * (wrong_above / above)
+            terms[1, t] = c * (right_upto / upto)
+            terms[2, t] = tied[t] * (wrong_upto / upto)
+        counts[i, 0], counts[i, 1] = n, wrongs
+        counts[i, 2] = found_right if wrongs else 0
+        pairs[i, 0], pairs[i, 1] = wrongs * (n - wrongs), in_order
+        for s in range(3):
+            sums[i, s] = pairwise_sum(terms[s, :ties])

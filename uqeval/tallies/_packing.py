@@ -1,0 +1,107 @@
+"""The bytes of a tally's state, as a states file keeps them before compression.
+
+Four bytes identify the fields. Each field follows: a small one with all its values, a large one
+with the number, the places (as differences) and the values of what is not as in the empty state.
+"""
+
+from __future__ import annotations
+
+import math
+import zlib
+from collections.abc import Collection
+from typing import TYPE_CHECKING
+
+from uqeval.tallies._fields import Field, identity, is_large, most_bytes
+
+if TYPE_CHECKING:
+    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import Thin
+
+_MARK_BYTES = 4
+
+
+class Packing:
+    """Packs and unpacks the states of a tally that has these `fields`.
+
+    `added`: the last fields, which states of earlier versions lack.
+    """
+
+    def __init__(self, id_: str, fields: dict[str, Field], added: Collection[str]) -> None:
+        import numpy as np
+
+        self._id, self.fields = id_, fields
+        self._mark = _mark(id_, fields)
+        self._earlier = {name: field for name, field in fields.items() if name not in added}
+        self._dtypes = [np.dtype(field.dtype).newbyteorder("<") for field in fields.values()]
+        #: Bytes that a state takes at most.
+        self.most_bytes = _MARK_BYTES + sum(map(most_bytes, fields.values()))
+
+    def pack(self, thin: Thin) -> bytes:
+        """Return a state, as `Tally.thin` gives it, as bytes: the same for the same state."""
+        import numpy as np
+
+        parts = [self._mark]
+        for (indices, values), dtype in zip(thin, self._dtypes, strict=True):
+            if indices is not None:
+                parts.append(np.int64(indices.size).tobytes())
+                parts.append(np.diff(indices, prepend=0).astype("<i4").tobytes())
+            parts.append(values.astype(dtype, copy=False).tobytes())
+        return b"".join(parts)
+
+    def pack_items(self, counted: CountedItems) -> list[bytes]:
+        """Return the state of each item as `pack` does."""
+        import numpy as np
+
+        if any(entries.places is not None for entries in counted.fields):
+            return [self.pack(counted.thin(item)) for item in range(counted.items)]
+        mark = np.frombuffer(self._mark, np.uint8)
+        columns = [np.broadcast_to(mark, (counted.items, mark.size))]
+        for entries, dtype in zip(counted.fields, self._dtypes, strict=True):
+            rows = np.ascontiguousarray(entries.values, dtype)
+            columns.append(rows.view(np.uint8).reshape(counted.items, -1))
+        text = np.concatenate(columns, axis=1).tobytes()
+        size = len(text) // counted.items
+        return [text[at : at + size] for at in range(0, len(text), size)]
+
+    def unpack(self, data: bytes) -> Thin:
+        """Return the state that `pack` was given. Raises `ValueError` for bytes of another tally.
+
+        Fields that an earlier version lacked are as in the empty state.
+        """
+        import numpy as np
+
+        packed_fields, at = self._fields_in(data), _MARK_BYTES
+        thin: Thin = []
+        for (name, field), dtype in zip(self.fields.items(), self._dtypes, strict=True):
+            size = math.prod(field.shape)
+            if name not in packed_fields:
+                thin.append((None, np.full(size, identity(field), field.dtype)))
+                continue
+            count, indices = size, None
+            if is_large(field):
+                count = int(np.frombuffer(data, "<i8", 1, at)[0])
+                if not 0 <= count <= size:
+                    raise ValueError(f"{self._id}.{name}: {count} entries in {size}")
+                indices = np.cumsum(np.frombuffer(data, "<i4", count, at + 8), dtype=np.int64)
+                if count and not 0 <= indices.min() <= indices.max() < size:
+                    raise ValueError(f"{self._id}.{name}: places outside its {size} entries")
+                at += 8 + 4 * count
+            thin.append((indices, np.frombuffer(data, dtype, count, at)))
+            at += count * dtype.itemsize
+        if at != len(data):
+            raise ValueError(f"{len(data) - at} bytes too many for a state of {self._id}")
+        return thin
+
+    def _fields_in(self, data: bytes) -> dict[str, Field]:
+        if data.startswith(self._mark):
+            return self.fields
+        if len(self._earlier) == len(self.fields) or not data.startswith(
+            _mark(self._id, self._earlier)
+        ):
+            raise ValueError(f"not of {self._id}, or of one with other parameters")
+        return self._earlier
+
+
+def _mark(id_: str, fields: dict[str, Field]) -> bytes:
+    """Return four bytes that identify the fields of a state: sparse states may look alike."""
+    return zlib.crc32(repr((id_, fields)).encode()).to_bytes(_MARK_BYTES, "little")
