@@ -117,6 +117,10 @@ def test_sums_without_an_item_are_sums_of_the_others(kind: str) -> None:
         expected = values[own > 0].sum(axis=0)
         np.testing.assert_allclose(row, expected, rtol=0 if kind in ("f4", "i8") else 1e-15)
     assert found.dtype == values.dtype
+    eight = Weighting(weights[[8, 0, 3, 2, 1, 7, 6, 5]])
+    assert eight._left_out is not None
+    np.testing.assert_allclose(eight.sums(values)[[1, 0]], found[[0, 8]], rtol=1e-15)
+    assert Weighting(weights[[0, 1, 2, 3, 4, 5, 6, 7, 7]])._left_out is None
     products = Weighting(np.concatenate([weights, weights[:1] * 2])).sums(values)
     np.testing.assert_allclose(products[:9], found, rtol=1e-15)
 

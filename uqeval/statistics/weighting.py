@@ -40,7 +40,9 @@ class Weighting:
         elif self._single is not None:
             products = values[self._single]
         elif self._left_out is not None:
-            products = _sums_without(values[self._left_out[0]], self._left_out[1])
+            items, left_out = self._left_out
+            is_whole = items.size == len(values)
+            products = _sums_without(values if is_whole else values[items], left_out)
         elif values.dtype.kind == "i":
             products = self.weights @ values
         elif values.dtype == np.float32 and self._light is not None:
@@ -65,14 +67,15 @@ class Weighting:
 
     @cached_property
     def _left_out(self) -> tuple[NDArray[np.int64], NDArray[np.int64]] | None:
-        """Return items, and which of these each set leaves out, where each has all others once."""
+        """Return items, and which of these each set leaves out, each another one."""
         if self.sets < _LEAST_SETS or self.weights.max(initial=0) != 1:
             return None
         items = np.flatnonzero(self.weights.any(axis=0))
         weights = self.weights[:, items]
-        if (weights.sum(axis=1) != items.size - 1).any():
+        left_out = weights.argmin(axis=1)
+        if (weights.sum(axis=1) != items.size - 1).any() or np.unique(left_out).size < self.sets:
             return None
-        return items, weights.argmin(axis=1)
+        return items, left_out
 
     @cached_property
     def _heavy(self) -> NDArray[np.float64]:
@@ -87,14 +90,18 @@ class Weighting:
 def _sums_without(values: NDArray[Any], left_out: NDArray[np.int64]) -> NDArray[Any]:
     """Return the sums of `values` [item, number] over all items but one, that of each set.
 
-    Items before it and items after it are added, nothing is subtracted: a large item costs the
-    others no digits.
+    Added up are the items of no set, and in the order of the sets those before and those after.
+    Nothing is subtracted: a large item costs the others no digits.
     """
-    sums: NDArray[Any] = np.zeros((len(values), *values.shape[1:]), values.dtype)
-    np.cumsum(values[:-1], axis=0, out=sums[1:])
-    after = np.cumsum(values[:0:-1], axis=0)[::-1]
-    sums[:-1] += after
-    return sums[left_out]
+    is_of_none = np.ones(len(values), bool)
+    is_of_none[left_out] = False
+    own = values[left_out]
+    sums: NDArray[Any] = np.zeros_like(own)
+    np.cumsum(own[:-1], axis=0, out=sums[1:])
+    sums[:-1] += np.cumsum(own[:0:-1], axis=0)[::-1]
+    if is_of_none.any():
+        sums += np.add.reduce(values, axis=0, where=is_of_none[:, None])
+    return sums
 
 
 def summable(values: NDArray[Any], most: float) -> NDArray[Any]:
