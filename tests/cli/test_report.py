@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from functools import partial
 from pathlib import Path
 
-import command
 import numpy as np
 import pytest
+from command import run_uqeval
 from PIL import Image
 from small_stores import CLASS_NAMES, NAMES, labels, probs
 
 import uqeval
-
-#: Pages have no figures here: `test_stdout_and_figures` writes them as files.
-run_uqeval = partial(command.run_uqeval, figures=False)
 
 
 @pytest.fixture(scope="module")

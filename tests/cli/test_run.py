@@ -6,23 +6,17 @@ import json
 import signal
 import subprocess
 import time
-from functools import partial
 from pathlib import Path
 from typing import Any
 
-import command
 import numpy as np
 import pytest
 import small_videos
-from command import EXECUTABLE, TIMEOUT, environment, refused
+from command import EXECUTABLE, TIMEOUT, environment, refused, run_uqeval, run_well
 from number_stores import NAMES, numbers
 from small_stores import labels, probs, save, save_label_folder, save_predictions
 
 import uqeval
-
-#: Pages of forks have no figures; those of `demo` have them all.
-run_uqeval = partial(command.run_uqeval, figures=False)
-run_well = partial(command.run_well, figures=False)
 
 CITY = "city: {predictions: preds.zarr, labels: labels/}"
 STORES = f"""\

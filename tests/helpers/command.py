@@ -49,20 +49,20 @@ def run_uqeval(
     *arguments: str | Path,
     cwd: Path | None = None,
     env: dict[str, str] | None = None,
-    figures: bool = True,
     **options: Any,
 ) -> Outcome:
-    """Run `uqeval ARGUMENTS`, its streams being pipes. Without `figures` a fork draws none.
+    """Run `uqeval ARGUMENTS`, its streams being pipes.
 
     The first run of every command starts the executable, and so does whatever depends on how a
-    process begins; further runs are forked from a process that has loaded all that they need.
+    process begins; further runs are forked from a process that has loaded all that they need, and
+    draw no figures on pages.
     """
     given, changes = [*map(str, arguments)], env or {}
     name = given[0] if given else ""
     alike = not options and all(k == "TMPDIR" or not value for k, value in changes.items())
     if alike and not _begins(name):
         own = environment(**changes)
-        return Outcome(*forked.parent().run(given, cwd, own, TIMEOUT, figures=figures))
+        return Outcome(*forked.parent().run(given, cwd, own, TIMEOUT))
     done = subprocess.run(
         [str(EXECUTABLE), *given], cwd=cwd, env=environment(**changes), capture_output=True,
         text=True, check=False, timeout=TIMEOUT, **options,
@@ -89,13 +89,15 @@ def run_forked(*arguments: str | Path, cwd: Path) -> Outcome:
 
 def run_script(script: str, cwd: Path) -> Outcome:
     """Run `python -c SCRIPT` in a fork of a process that has loaded all that commands need."""
-    return Outcome(*forked.parent().run(["-c", script], cwd, environment(), 2 * TIMEOUT))
+    return Outcome(
+        *forked.parent().run(["-c", script], cwd, environment(), 2 * TIMEOUT, figures=True)
+    )
 
 
 def run_unread(reader: str, *arguments: str | Path, cwd: Path) -> Outcome:
     """Run `uqeval ARGUMENTS` with a stream that is of no use; see `forked.Parent.run`."""
     given = [*map(str, arguments)]
-    return Outcome(*forked.parent().run(given, cwd, environment(), TIMEOUT, reader, figures=False))
+    return Outcome(*forked.parent().run(given, cwd, environment(), TIMEOUT, reader))
 
 
 def run_watched(watch: Callable[[int], None], *arguments: str | Path) -> Outcome:

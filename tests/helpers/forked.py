@@ -56,7 +56,7 @@ class Parent:
 
     def run(
         self, arguments: list[str], cwd: Path | None, environment: dict[str, str], timeout: float,
-        reader: str = "", watch: Callable[[int], None] | None = None, figures: bool = True,
+        reader: str = "", watch: Callable[[int], None] | None = None, figures: bool = False,
     ) -> tuple[int, str, str]:  # fmt: skip
         """Status, stdout and stderr of `uqeval ARGUMENTS`, the streams being pipes.
 

@@ -350,7 +350,7 @@ class Bench:
         )  # fmt: skip
         given = list(case.arguments)
         own = armed | dict(case.environment)
-        ended = self._parent.run(given, place, own, _TIMEOUT, figures=False)
+        ended = self._parent.run(given, place, own, _TIMEOUT)
         found = list(struct.unpack("8q", counts.read_bytes()))
         counts.unlink()
         return (*ended, found)
