@@ -10,10 +10,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 import uqeval
+import uqeval.metrics
+import uqeval.tallies
 
 ROOT = Path(uqeval.__file__).parent
 
@@ -318,11 +321,41 @@ def test_what_starts_at_once(statement: str) -> None:
     assert not heavy, f"{statement} loads {heavy}"
 
 
-def test_public_names_are_there() -> None:
-    for name in uqeval.__all__:
-        assert getattr(uqeval, name) is not None
+@pytest.mark.parametrize("package", [uqeval, uqeval.metrics, uqeval.tallies])
+def test_public_names_are_there(package: ModuleType) -> None:
+    for name in package.__all__:
+        assert getattr(package, name) is not None
     with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
-        uqeval.nonsense  # noqa: B018
+        package.nonsense  # noqa: B018
+
+
+#: What only some commands need.
+OWN = tuple(
+    f"uqeval.{module}."
+    for module in (
+        *(f"metrics.{name}" for name in (*uqeval.metrics.FAMILIES, "temporal")),
+        "tallies.patches", "tallies.ranks", "tallies.temporal", "tallies.reliability",
+    )
+)  # fmt: skip
+
+
+def test_a_family_loads_no_other() -> None:
+    script = (
+        "import sys, uqeval.metrics, uqeval.tallies\n"
+        "uqeval.metrics.FAMILIES['pavpu'], uqeval.tallies.Patches\n"
+        "print(*sys.modules)"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True, timeout=60
+    )
+    families = {module for module in run.stdout.split() if f"{module}.".startswith(OWN)}
+    assert families == {"uqeval.metrics.pavpu", "uqeval.tallies.patches"}
+
+
+def test_families_by_their_names_in_reports() -> None:
+    known = uqeval.metrics.FAMILIES_IN_REPORTS
+    assert list(known) == [family.in_reports for family in uqeval.metrics.FAMILIES.values()]
+    assert known["temporal"] is uqeval.metrics.FAMILIES["tc"]
 
 
 def _names_of_faces() -> list[str]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from uqeval.keys import family_of
-from uqeval.metrics import FAMILIES, Family
+from uqeval.metrics import FAMILIES_IN_REPORTS, Family
 from uqeval.metrics._dataset_info import DatasetInfo, VideoInfo
 from uqeval.metrics._evaluation import Evaluation
 from uqeval.metrics._family import settings_of
@@ -16,10 +16,9 @@ def variants_of(
     index: Mapping[str, Any], info: DatasetInfo
 ) -> dict[str, tuple[Family, dict[str, Evaluation[Any]]]]:
     """Return the family of each variant of a run, and its evaluations by key: it and its parts."""
-    families = {family.in_reports: family for family in FAMILIES.values()}
     variants = {}
     for key, record in index["settings"].items():
-        family = families.get(family_of(key))
+        family = FAMILIES_IN_REPORTS.get(family_of(key))
         if family is not None:
             settings = settings_of(family.settings_type, record)
             variants[key] = family, family.evaluations(key, settings, info, index["fitted"])

@@ -1,82 +1,102 @@
-"""Tallies: mergeable counts and sums of fixed size."""
+"""Tallies: mergeable counts and sums of fixed size.
 
-from uqeval.tallies._contract import Tally
-from uqeval.tallies._errors import Error
-from uqeval.tallies._fields import Field
-from uqeval.tallies._values import RawMap, Uncertainty
-from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
-from uqeval.tallies.digits import Digits
-from uqeval.tallies.divergence import Divergence
-from uqeval.tallies.error_ranks import ErrorRanks
-from uqeval.tallies.error_sums import ErrorSums, ErrorsUpto, SumsBelow
-from uqeval.tallies.fine_gaps import FineGaps
-from uqeval.tallies.intervals import IntervalCounts, PredictiveScores, QuantileCounts
-from uqeval.tallies.item_curves import Cuts, ItemCurves
-from uqeval.tallies.item_errors import ItemErrors
-from uqeval.tallies.item_failure import ItemFailure
-from uqeval.tallies.moments import Moments
-from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
-from uqeval.tallies.proper_scores import ProperScores
-from uqeval.tallies.ranked_errors import RankedErrors
-from uqeval.tallies.ranks import Ranks
-from uqeval.tallies.reliability import (
-    AdaptiveReliability,
-    Bins,
-    ClassReliability,
-    ItemAdaptive,
-    Reliability,
-)
-from uqeval.tallies.segmentation import ClassCounts
-from uqeval.tallies.target_counts import TargetCounts
-from uqeval.tallies.tempered import (
-    Likelihoods,
-    SampleLikelihoods,
-    TemperatureSlopes,
-    Tempered,
-    TemperedSamples,
-)
-from uqeval.tallies.temporal import FrameCounts, PairCounts
-from uqeval.tallies.tracks import TrackCounts
-from uqeval.tallies.undetected import Undetected
+A module is loaded when one of its names is asked for: a command needs few of them.
+"""
 
-#: The only list of tallies.
-TALLIES = (
-    AccuracyByUncertainty,
-    AdaptiveReliability,
-    ClassCounts,
-    ClassReliability,
-    Digits,
-    Divergence,
-    ErrorRanks,
-    ErrorSums,
-    ErrorsUpto,
-    FineGaps,
-    FrameCounts,
-    IntervalCounts,
-    ItemAdaptive,
-    ItemCurves,
-    ItemErrors,
-    ItemFailure,
-    ItemPatchCounts,
-    Likelihoods,
-    Moments,
-    PairCounts,
-    PatchCounts,
-    PredictiveScores,
-    ProperScores,
-    QuantileCounts,
-    RankedErrors,
-    Ranks,
-    Reliability,
-    SampleLikelihoods,
-    SumsBelow,
-    TargetCounts,
-    TemperatureSlopes,
-    Tempered,
-    TemperedSamples,
-    TrackCounts,
-    Undetected,
-)
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from uqeval.tallies._contract import Tally
+    from uqeval.tallies._errors import Error
+    from uqeval.tallies._fields import Field
+    from uqeval.tallies._values import RawMap, Uncertainty
+    from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
+    from uqeval.tallies.digits import Digits
+    from uqeval.tallies.divergence import Divergence
+    from uqeval.tallies.error_ranks import ErrorRanks
+    from uqeval.tallies.error_sums import ErrorSums, ErrorsUpto, SumsBelow
+    from uqeval.tallies.fine_gaps import FineGaps
+    from uqeval.tallies.intervals import IntervalCounts, PredictiveScores, QuantileCounts
+    from uqeval.tallies.item_curves import Cuts, ItemCurves
+    from uqeval.tallies.item_errors import ItemErrors
+    from uqeval.tallies.item_failure import ItemFailure
+    from uqeval.tallies.moments import Moments
+    from uqeval.tallies.patches import ItemPatchCounts, PatchCounts, Patches
+    from uqeval.tallies.proper_scores import ProperScores
+    from uqeval.tallies.ranked_errors import RankedErrors
+    from uqeval.tallies.ranks import Ranks
+    from uqeval.tallies.reliability import (
+        AdaptiveReliability,
+        Bins,
+        ClassReliability,
+        ItemAdaptive,
+        Reliability,
+    )
+    from uqeval.tallies.segmentation import ClassCounts
+    from uqeval.tallies.target_counts import TargetCounts
+    from uqeval.tallies.tempered import (
+        Likelihoods,
+        SampleLikelihoods,
+        TemperatureSlopes,
+        Tempered,
+        TemperedSamples,
+    )
+    from uqeval.tallies.temporal import FrameCounts, PairCounts
+    from uqeval.tallies.tracks import TrackCounts
+    from uqeval.tallies.undetected import Undetected
+
+#: By module, the names that it has for other packages.
+_NAMES = {
+    "_contract": "Tally",
+    "_errors": "Error",
+    "_fields": "Field",
+    "_values": "RawMap Uncertainty",
+    "accuracy_by_uncertainty": "AccuracyByUncertainty",
+    "digits": "Digits",
+    "divergence": "Divergence",
+    "error_ranks": "ErrorRanks",
+    "error_sums": "ErrorSums ErrorsUpto SumsBelow",
+    "fine_gaps": "FineGaps",
+    "intervals": "IntervalCounts PredictiveScores QuantileCounts",
+    "item_curves": "Cuts ItemCurves",
+    "item_errors": "ItemErrors",
+    "item_failure": "ItemFailure",
+    "moments": "Moments",
+    "patches": "ItemPatchCounts PatchCounts Patches",
+    "proper_scores": "ProperScores",
+    "ranked_errors": "RankedErrors",
+    "ranks": "Ranks",
+    "reliability": "AdaptiveReliability Bins ClassReliability ItemAdaptive Reliability",
+    "segmentation": "ClassCounts",
+    "target_counts": "TargetCounts",
+    "tempered": "Likelihoods SampleLikelihoods TemperatureSlopes Tempered TemperedSamples",
+    "temporal": "FrameCounts PairCounts",
+    "tracks": "TrackCounts",
+    "undetected": "Undetected",
+}
+_MODULES = {name: module for module, names in _NAMES.items() for name in names.split()}
+#: All tallies.
+TALLIES: tuple[type[Tally], ...]
+
+
+def __getattr__(name: str) -> Any:
+    value: Any
+    if name == "TALLIES":
+        value = tuple(_value(n) for n in _MODULES if hasattr(_value(n), "id") and n != "Tally")
+    elif name in _MODULES:
+        value = _value(name)
+    else:
+        raise AttributeError(f"module 'uqeval.tallies' has no attribute {name!r}")
+    globals()[name] = value
+    return value
+
+
+def _value(name: str) -> Any:
+    return getattr(import_module(f"uqeval.tallies.{_MODULES[name]}"), name)
+
 
 __all__ = [
     "TALLIES",

@@ -67,7 +67,7 @@ def report_of(
     states: str | None = None,
 ) -> Report:
     """Return a report of `record` (results, items, settings, …) with the facts of the run."""
-    from uqeval.metrics import FAMILIES
+    from uqeval.metrics import FAMILIES_IN_REPORTS as by_name
 
     warnings = list(dict.fromkeys([*inputs.warnings, *record.get("warnings", [])]))
     if inputs.partial:
@@ -85,8 +85,7 @@ def report_of(
                 "give all parts --threshold NUMBER, and for PAvPU --curve-range LOW:HIGH."
             )
     families = dict.fromkeys(family_of(key) for key in record["settings"])
-    by_key = {family.key or family.name: family for family in FAMILIES.values()}
-    families_in_order = [by_key[name] for name in families if name in by_key]
+    families_in_order = [by_name[name] for name in families if name in by_name]
     return Report(
         **{
             "metrics": {m.id: m.record() for family in families_in_order for m in family.metrics},
