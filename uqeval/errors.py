@@ -64,7 +64,7 @@ _ANY_SIZE, _ANY_NUMBER = frozenset({"seed"}), frozenset({"invalid"})
 
 
 def number_flaw(name: str, value: object) -> str | None:
-    """Return what was expected of an option's number; None for a valid number.
+    """Return the message about an invalid number of an option; None for a valid number.
 
     Whole numbers must fit into 32 bits, seeds into 64, and other numbers must be finite. Also
     checks the values of lists and ignores all that is not a number.

@@ -43,7 +43,7 @@ class Key:
 
     @property
     def whole(self) -> str:
-        """The key without its part."""
+        """Return the key without its part."""
         variant = "" if self.variant is None else f"[{self.variant}]"
         return self.family + variant + ("" if self.region is None else f"@{self.region}")
 

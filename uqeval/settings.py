@@ -266,7 +266,7 @@ def check_value(settings: Any, name: str, value: Any) -> None:
 
 
 def _expected(option: Option, types: tuple[type, ...], value: Any) -> str | None:
-    """Return what was expected of a value; None for an allowed value."""
+    """Return the message about a value that is not allowed; None for an allowed value."""
     if option.choices:
         return None if value in option.choices else f"one of {', '.join(option.choices)}"
     if bool in types:

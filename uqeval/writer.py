@@ -247,7 +247,7 @@ class PredictionWriter:
         self._store.write(index, self.kind, self._checked(index, stack, first), first)
 
     def _checked(self, index: int, stack: NDArray[Any], first: int) -> NDArray[Any]:
-        """A stack [sample, class, y, x] as it is stored, each sample found good."""
+        """Return a stack [sample, class, y, x] in its stored form; raise for invalid samples."""
         checked = np.empty(stack.shape, self.dtype)
         for k, values in enumerate(stack):
             where = f"item {quoted(self.names[index])}, sample {first + k}"
@@ -276,7 +276,7 @@ class PredictionWriter:
         return True
 
     def _kinds(self) -> set[str]:
-        """The maps that `keep="maps"` stores."""
+        """Return the maps that `keep="maps"` stores."""
         from uqeval.maps.names import COMPUTED, OF_SEVERAL_SAMPLES
 
         kinds = set(COMPUTED) - (set() if self._mean_probs else {"mean_probs"})

@@ -69,7 +69,9 @@ def _settings(of: Any, values: dict[str, Any], form: str) -> Any:
 
 
 def _plain(settings: Any, name: str, value: Any) -> Any:
-    """Return an option's value as its settings take it: choices as text, lists as lists."""
+    """Return the value of an option in the form that its settings expect: choices as text, lists as
+    lists.
+    """
     option = options_of(settings)[name]
     if value is None or (value == [] and option.list_by):
         return default_of(settings, name)
@@ -108,7 +110,7 @@ def _enum(name: str, choices: Iterable[str]) -> Any:
 
 
 def _flags(name: str, option: Option, kind: Any, declared: Any) -> list[str]:
-    """Return an option's names on the command line; none if Typer derives the right name."""
+    """Return the names of an option on the command line; none if Typer derives the right name."""
     if option.flags:
         return list(option.flags)
     flag = option_name(name)

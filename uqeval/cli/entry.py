@@ -180,7 +180,7 @@ def main() -> None:
 
 
 def _leave(ended: Sequence[int]) -> None:
-    """End now: to take down what was loaded, module by module, takes longer than many a run."""
+    """End the process now, without unloading modules, which takes longer than many runs."""
     try:
         for stream in (sys.stdout, sys.stderr):
             stream.flush()

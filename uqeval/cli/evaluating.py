@@ -27,8 +27,9 @@ def shared_by(*kinds: str) -> list[str]:
 
 
 def command_of(name: str) -> Callable[..., None]:
-    """The command of a family: paths, the options of its settings, and the shared options that
-    concern its kinds of data."""
+    """Return the command of a family: its paths, the options of its settings, and the shared
+    options for its kinds of data.
+    """
     from uqeval.metrics import FAMILIES
 
     family = FAMILIES[name]

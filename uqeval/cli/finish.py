@@ -66,8 +66,9 @@ def refuse_other_format(shared: Shared) -> None:
 
 
 def check_outputs(*paths: str | None, inputs: Sequence[Any] = ()) -> None:
-    """Fail now, not after the work, for a file that could not be written, is given twice, or
-    touches an input (`refuse_overlap`)."""
+    """Reject outputs before the work starts: those that cannot be written, are given twice, or
+    touch an input (`refuse_overlap`).
+    """
     from uqeval.stores.overlap import refuse_overlap
 
     written: set[str] = set()

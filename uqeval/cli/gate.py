@@ -197,7 +197,7 @@ def _default_rules() -> str:
 
 
 def show(judgement: Judgement) -> None:
-    """The table, what is behind every verdict that is no plain pass, and how it ended."""
+    """Print the table, the details of every verdict that is not a plain pass, and the outcome."""
     from rich.markup import escape
 
     from uqeval.report import verdicts as words

@@ -200,7 +200,7 @@ def _print(text: str, streams: list[IO[str]]) -> None:
 
 @contextmanager
 def _writing(destination: object) -> Iterator[None]:
-    """Turn an `OSError` into an `OutputError` that names the output, except a closed pipe."""
+    """Turn an `OSError` into an `OutputError` with the output's name; let a closed pipe through."""
     try:
         yield
     except BrokenPipeError:
@@ -224,7 +224,7 @@ class _Summary:
         self._numbers: dict[object, int] = {}
 
     def add(self, line: dict[str, Any]) -> None:
-        """Count one line."""
+        """Add one line to the summary."""
         self._frames += 1
         self._latency += line["latency_ms"]
         self._longest = max(self._longest, line["latency_ms"])
@@ -254,7 +254,7 @@ class _Summary:
                 warn(warnings, quiet)
 
     def _mean(self) -> tuple[str, Sequence[str]]:
-        """The mean TC with its interval, and what to know of that."""
+        """Return the mean TC with its interval, and the warnings about it."""
         if not self._pairs:
             return "no pair", ()
         text = f"mean TC {self._tc / self._pairs:.4f}"

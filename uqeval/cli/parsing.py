@@ -125,7 +125,7 @@ def typed_options(context: Any) -> frozenset[str]:
 
 
 def _plain(error: typer.BadParameter) -> str:
-    """Return an error's message without the words of pydantic."""
+    """Return the message of an error without pydantic's wording."""
     text = error.message.removeprefix("Value error, ")
     expected = text.removeprefix("Input should be ")
     details = getattr(error.__cause__, "errors", None)

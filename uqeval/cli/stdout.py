@@ -62,7 +62,7 @@ class _Stdout(_Stream):
         raise AssertionError("not reached")
 
     def flush(self) -> None:
-        """Pass on what is buffered."""
+        """Write what is buffered."""
         with self._checked():
             self._inner.flush()
 
@@ -97,7 +97,7 @@ class _Stderr(_Stream):
         return len(text)
 
     def flush(self) -> None:
-        """Pass on what is buffered."""
+        """Write what is buffered."""
         try:
             self._inner.flush()
         except OSError:

@@ -56,7 +56,7 @@ def open_file(path: str | Path) -> io.BufferedReader:
 
 
 def read_into(descriptor: int, buffer: memoryview, begin: int) -> memoryview:
-    """Fill `buffer` with the bytes of a file from `begin` on; return the part that is filled.
+    """Fill `buffer` with the bytes of a file from `begin` on; return the filled part.
 
     It is shorter where the file ends early, also when it is cut while it is read: reading a mapped
     file that shrinks would end the process with SIGBUS.

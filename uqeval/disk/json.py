@@ -49,7 +49,10 @@ def read_json(path: str | Path, parse_constant: Callable[[str], Any] | None = No
 
 
 def parse_json(text: str | bytes, parse_constant: Callable[[str], Any] | None = None) -> Any:
-    """Return what a JSON text says. Raise `ValueError` for what is none or is nested too deeply."""
+    """Return the value of a JSON text.
+
+    Raise `ValueError` if it is not JSON, or nested too deeply.
+    """
     try:
         return json.loads(text, parse_constant=parse_constant)
     except RecursionError:

@@ -26,13 +26,13 @@ OWNER = "owner"
 
 
 def hold(file: int) -> None:
-    """Lock an open file for as long as it is open, where the file system can."""
+    """Lock an open file until it is closed, if the file system supports locks."""
     with suppress(OSError):
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def own_name(path: Path) -> Path:
-    """Return where this process writes what is to come to `path`."""
+    """Return the temporary name under which this process writes `path`."""
     return path.with_name(f"{path.name}.{os.getpid()}")
 
 
@@ -43,12 +43,14 @@ def hidden(path: Path, ending: str) -> Path:
 
 
 def clear(path: Path) -> None:
-    """Remove what processes that are gone have left beside `path`, named by `own_name`."""
+    """Remove temporary files beside `path` whose processes have ended; `own_name` names them."""
     _clear(path.parent, f"{path.name}.", re.compile("([0-9]{1,19})"))
 
 
 def clear_beside(path: Path) -> None:
-    """Remove what processes that are gone have left beside `path`, named by `publishing.beside`."""
+    """Remove temporary files beside `path` whose processes have ended; `publishing.beside` names
+    them.
+    """
     _clear(path.parent, hidden(path, "").name, re.compile("([0-9]{1,19})-[0-9]{1,19}"))
 
 

@@ -24,7 +24,7 @@ _held: dict[Path, tuple[int, int]] = {}
 
 @contextmanager
 def locked(output: str | Path) -> Iterator[None]:
-    """Hold the lock of an output inside the context; it may be held by this process already.
+    """Hold the lock of an output inside the context; this process may hold it already.
 
     What killed processes have left beside the output is removed first. Raises `OutputError` with
     the id of the process that holds the lock.
@@ -38,7 +38,7 @@ def locked(output: str | Path) -> Iterator[None]:
 
 
 def lock(output: str | Path) -> Path | None:
-    """Hold the lock of an output until `release_all`; None if this process holds it already.
+    """Hold the lock of an output until `release_all`. Return None if this process already holds it.
 
     Raises as `locked` does.
     """
@@ -86,7 +86,7 @@ def release(file: Path) -> None:
 
 
 def _take(file: Path, output: str | Path) -> bool:
-    """Lock a lock file and note it in `_held`; return False where none can be made."""
+    """Lock a lock file and note it in `_held`; return False if it cannot be created."""
     while True:
         try:
             descriptor = os.open(file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
@@ -110,7 +110,7 @@ def _take(file: Path, output: str | Path) -> bool:
 
 
 def _is_free(descriptor: int) -> bool:
-    """Lock an open file; return False where another process holds it."""
+    """Lock an open file; return False if another process holds it."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -121,7 +121,9 @@ def _is_free(descriptor: int) -> bool:
 
 
 def _remove_unheld(file: Path) -> None:
-    """Remove a lock file that no process holds: an interrupt came as soon as it was made."""
+    """Remove a lock file that no process holds, because an interrupt came right after it was
+    created.
+    """
     with suppress(OSError):
         descriptor = os.open(file, os.O_RDWR | os.O_CLOEXEC)
         try:

@@ -36,7 +36,7 @@ _numbers = itertools.count()
 
 @contextmanager
 def refusals(path: str | Path, hint: str = "Check the disk and the permissions.") -> Iterator[None]:
-    """Turn an `OSError` while `path` is written, moved or removed into `OutputError`."""
+    """Turn an `OSError` from writing, moving or removing `path` into an `OutputError`."""
     try:
         yield
     except OSError as error:
@@ -124,17 +124,19 @@ def link_aside(path: Path, name: Path, *, rename: bool = False) -> bool:
 
 
 def older_file(path: Path) -> Path:
-    """Return where the older file lies while `path` is new and what belongs to it is not yet."""
+    """Return the path of the older file that is kept until all files that belong together are
+    replaced.
+    """
     return hidden(path, "old")
 
 
 def drop_older(path: Path) -> None:
-    """Remove the older file that `put_file` has kept, if any. Raises `OSError`."""
+    """Remove the older file that `put_file` kept, if there is one. Raises `OSError`."""
     older_file(path).unlink(missing_ok=True)
 
 
 def restore_older(path: Path) -> None:
-    """Put the older file back that `put_file` has kept; without one, remove `path`.
+    """Move the older file that `put_file` kept back to `path`; remove `path` if there was none.
 
     Raises `OSError`.
     """
@@ -158,10 +160,10 @@ def settle_states(states: Path, report: Path) -> None:
 
 
 def mend_states(states: Path, reports: Iterable[Path]) -> None:
-    """Undo, or complete, the replacing of a report and its states that a killed process began.
+    """Finish or undo the replacement of a report and its states that a killed process started.
 
-    It had kept the older states. They come back where one of `reports` names their digest and none
-    that of the newer ones; else they are removed. Without a report nothing is done. Raises
+    The process kept the older states. Restore them if one of `reports` names their digest and none
+    names that of the newer ones; otherwise remove them. Without a report, do nothing. Raises
     `OSError`.
     """
     older = older_file(states)
@@ -176,7 +178,7 @@ def mend_states(states: Path, reports: Iterable[Path]) -> None:
 
 
 def publish_folder(new: Path, path: Path) -> None:
-    """Move the folder `new` to `path`; an older folder there is removed once the new one is safe.
+    """Move the folder `new` to `path`; remove an older folder there once the new one is safe.
 
     The content of `new` must be synced (`sync_tree`). Both are in the same folder. If it fails,
     `path` is as it was and the new folder has its own name. Raises `OSError`.
@@ -203,7 +205,7 @@ def publish_folder(new: Path, path: Path) -> None:
 
 
 def restore_folder(path: Path) -> None:
-    """Put back the folder at `path` if a killed process had moved it aside and put none there.
+    """Move the older folder back to `path` if a process was killed while it replaced it.
 
     Only needed where two names cannot be exchanged in one step. Raises `OSError`.
     """
@@ -227,7 +229,10 @@ def sync_tree(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Sync the names in a folder, so that a rename survives a power loss. Raises `OSError`."""
+    """Sync the entries of a folder to disk, so that a rename survives a power loss.
+
+    Raises `OSError`.
+    """
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(file)
@@ -274,7 +279,7 @@ def _aside(path: Path) -> Path:
 
 
 def _rename_both(new: Path, path: Path) -> Path:
-    """Rename `path` aside and `new` to `path`; return where the older one is."""
+    """Rename `path` to a backup name and `new` to `path`; return the backup's path."""
     old = _aside(path)
     shutil.rmtree(old, ignore_errors=True)
     path.rename(old)
@@ -287,7 +292,7 @@ def _rename_both(new: Path, path: Path) -> Path:
 
 
 def _exchange(first: Path, second: Path) -> bool:
-    """Exchange two names in one step; False where the system cannot. Raises `OSError`."""
+    """Exchange two names in one step; return False if the system cannot. Raises `OSError`."""
     rename = _renameat2()
     if rename is None:
         return False

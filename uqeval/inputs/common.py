@@ -69,7 +69,8 @@ def open_predictions(
 
 
 def as_store(source: Any, keyword: str) -> Given:
-    """Return an input as a store: a path, a URL, an array in memory, or a mapping of arrays.
+    """Return an input in a form that can be opened: a path, a URL, an array in memory, or a mapping
+    of arrays.
 
     Converts arrays and tensors of any framework to NumPy. Raises `UsageError` for other inputs.
     """
@@ -143,7 +144,9 @@ def is_folder_of_files(path: Given) -> bool:
 
 
 def open_once(source: Given) -> Given:
-    """Return what lies at a path, opened, so that it is opened once; anything else unchanged."""
+    """Return the opened content of a path, so that later users need not open it again; return
+    anything else unchanged.
+    """
     from uqeval.stores.formats import contents_of
 
     return contents_of(source) if isinstance(source, str | Path) else source

@@ -99,7 +99,7 @@ class Listed:
             return ""
 
     def done(self, shot: Shot) -> None:
-        """Mark the frame as returned, so that it does not come again."""
+        """Mark the frame as returned, so that it is not returned again."""
         self._left.popleft()
         self._given.add(shot.name)
         self._count += 1

@@ -56,7 +56,7 @@ class Inputs:
     invalid: bool = False
 
     def info(self) -> DatasetInfo:
-        """Return what metrics can know about the data before reading it."""
+        """Return the properties of the data that are known before reading them."""
         from uqeval.metrics._dataset_info import DatasetInfo
 
         source, record = self.source, self.record
@@ -90,7 +90,7 @@ class Inputs:
 
     @property
     def fingerprint(self) -> str:
-        """Return one digest of all stores."""
+        """Return one digest for all stores."""
         truth = self.record.get("labels") or self.record.get("target") or {}
         stores = [*self.record["predictions"], truth]
         stores += [s for s in (self.record.get("frames"), *self.record.get("flow", ())) if s]

@@ -283,8 +283,9 @@ def disagree(at, n, samples, votes, leader, variation_ratio):
 def deviate(at, n, samples, unit, sums, first, squares, prediction, std):
     """Write population standard deviation over the samples of the predicted class's probability.
 
-    √(Σ_t (p_tc - p_0c)²/T - (p̄_c - p_0c)²) of c = `prediction` [i], into `std` [i]. `sums`, `first`
-    and `squares` [class, at + i]: Σ_t p_tc, p_0c and Σ_t (p_tc - p_0c)², all in units of `unit`.
+    √(Σ_t (p_tc - p_0c)²/T - (p̄_c - p_0c)²) of c = `prediction` [i], into `std` [i]. `sums`,
+    `first` and `squares` [class, at + i]: Σ_t p_tc, p_0c and Σ_t (p_tc - p_0c)², all in units of
+    `unit`.
     """
     for i in range(n):
         c = prediction[i]

@@ -81,8 +81,8 @@ def add_slopes(probs, label, void, lowest, step, logs, work, step_sums, lanes, p
     `probs` float32 [class, i]. The β are lowest, lowest + step …, or with a step of 0 lowest,
     2·lowest, 4·lowest …. `logs` [class, BLOCK], `work` [3, BLOCK] and `step_sums` [3, β, BLOCK] are
     worked in; the derivatives are added to `lanes` [2, β, BLOCK], pixel i to lane i modulo BLOCK.
-    `pixels` [2] counts those that enter, and those with p̄_y = 0, which do not: their clipped NLL is
-    the same at every β.
+    `pixels` [2] counts those that enter, and those with p̄_y = 0, which do not: their clipped NLL
+    is the same at every β.
     """
     count = step_sums.shape[1]
     power, factor, label_term = work[0], work[1], work[2]

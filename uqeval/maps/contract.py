@@ -26,20 +26,20 @@ class MapSource(Protocol):
 
     @property
     def items(self) -> int:
-        """Return how many items there are."""
+        """Return the number of items."""
 
     @property
     def samples(self) -> int | None:
-        """Return how many samples or members a pixel has; None for maps."""
+        """Return the number of samples or members of a pixel; None for maps."""
 
     def size(self, item: int) -> tuple[int, int]:
         """Return height and width of an item."""
 
     def want(self, names: Sequence[str]) -> None:
-        """Say which maps `read` shall give. Raises `UqevalError` for what there is not."""
+        """Set the maps that `read` returns. Raises `UqevalError` for maps that do not exist."""
 
     def batches(self) -> list[range]:
-        """Return items that are read together."""
+        """Return ranges of items that must be read together."""
 
     def batch_bytes(self, batch: range) -> int:
         """Return peak bytes that reading a batch takes."""
@@ -54,7 +54,7 @@ class MappedSource(MapSource, Protocol):
     mapped: bool
 
     def need(self, names: Collection[str]) -> None:
-        """Say which of the wanted maps the next pass reads."""
+        """Set the wanted maps that the next pass reads."""
 
     def maps_bytes(self) -> int:
         """Return bytes of the wanted maps of all items."""

@@ -118,7 +118,7 @@ def grey(rgb: NDArray[Any]) -> NDArray[np.uint8]:
 
 @contextmanager
 def single_threaded() -> Iterator[None]:
-    """Restrict OpenCV to the calling thread, for threads that call it in parallel.
+    """Restrict OpenCV to one thread, because several of our threads call it in parallel.
 
     The number of OpenCV's threads belongs to the process: enter this once, around all of them.
     """

@@ -40,7 +40,7 @@ class FlowCache:
         return flow
 
     def path(self, estimator: Estimator, previous: NDArray[Any], next_: NDArray[Any]) -> Path:
-        """Return where the flow between two images is kept."""
+        """Return the path of the cached flow between two images."""
         digest = hashlib.sha256()
         record = [estimator.record(), previous.shape, next_.shape]
         digest.update(json.dumps(record, sort_keys=True, allow_nan=False).encode())

@@ -23,7 +23,7 @@ class ItemOrder:
 
     @contextmanager
     def turn(self, item: int, check: Callable[[], None]) -> Iterator[None]:
-        """Wait for all items before `item`; let the next one in when done.
+        """Wait until all items before `item` are done; then let the next item start.
 
         Item 0 begins anew. `check` is called while waiting, and raises to give up.
         """

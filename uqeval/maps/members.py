@@ -105,7 +105,9 @@ class Members:
         return self.means.size(item)
 
     def batches(self) -> list[range]:
-        """Return items that have to be read together because chunks hold several of them."""
+        """Return ranges of items that must be read together, because their chunks hold several
+        items.
+        """
         found = [stack.batches() for stack in (self.means, self.spreads) if stack]
         return max(found, key=lambda batches: len(batches[0]))
 
@@ -219,7 +221,7 @@ class Members:
         ]
 
     def _numbers(self, stack: Stack, tile: Tile, t: int) -> NDArray[Any]:
-        """Return one member of a tile [y, x]; of stored logarithms σ."""
+        """Return one member of a tile [y, x]; σ if logarithms are stored."""
         values = _plain(stack, tile, t)
         if stack is self.means or self.log is None:
             return values
@@ -327,7 +329,7 @@ class Members:
 
 
 def _value(stack: Stack, item: int, member: int, y: int, x: int) -> float:
-    """Return one stored number, read again for a message."""
+    """Read one stored number again, for a message."""
     for box in stack.boxes(item):
         if box.y0 <= y < box.y1 and box.x0 <= x < box.x1:
             for tile in stack.tiles(range(item, item + 1), box):
@@ -338,7 +340,7 @@ def _value(stack: Stack, item: int, member: int, y: int, x: int) -> float:
 
 
 def _plain(stack: Stack, tile: Tile, t: int) -> NDArray[Any]:
-    """Return one member of a tile [y, x] as the kernels take it: float32 or float64, C order."""
+    """Return one member of a tile [y, x] as kernels take it: float32 or float64, C order."""
     values = tile.values[t]
     if values.ndim == 3:  # a class axis of one class
         values = values[0]

@@ -80,12 +80,12 @@ def form_of(
 
 
 def of_reference(name: str) -> str:
-    """Return what a map of the reference is called beside those of the predictions."""
+    """Return the name of a map of the reference."""
     return f"reference/{name}"
 
 
 def of_subset(subset: int, name: str) -> str:
-    """Return what a map of one subset of the samples is called among those of many."""
+    """Return the name of a map of one subset of the samples."""
     return f"{subset}/{name}"
 
 
@@ -178,7 +178,7 @@ def rules_of(name: str) -> tuple[TrackRules, str]:
 
 
 def track_columns(classes: int) -> dict[str, int]:
-    """Return what a pair of frames adds to the counts of tracks, in order, and in how many columns.
+    """Return the columns of the counts of tracks of one pair of frames, and their number.
 
     Of tracks that ended with this pair, lasted `min_length` frames and touched no void: `tracks`,
     and `consistent` ones, by first label; their `points`; and how many have which of

@@ -105,7 +105,7 @@ class Accumulators:
         }
 
     def clear(self) -> None:
-        """Begin again, for other pixels."""
+        """Reset the accumulators for other pixels."""
         for name in ("sums", "plogp", "votes"):
             self.arrays[name][...] = 0
 

@@ -51,7 +51,7 @@ class WithReference:
 
     @property
     def items(self) -> int:
-        """Return how many items there are."""
+        """Return the number of items."""
         return self.source.items
 
     @property
@@ -72,7 +72,7 @@ class WithReference:
         return frozenset([*source_maps, *map(of_reference, reference_maps)])
 
     def want(self, names: Sequence[str]) -> None:
-        """Say which maps `read` shall give. Raises `UqevalError` for what there is not."""
+        """Set the maps that `read` returns. Raises `UqevalError` for maps that do not exist."""
         mark = of_reference("")
         self.source.want([name for name in names if not name.startswith(mark)])
         self.reference.want([n.removeprefix(mark) for n in names if n.startswith(mark)])
@@ -100,7 +100,7 @@ class WithReference:
 
 
 def _other_items(first: MapSource, second: MapSource) -> str:
-    """Return why the items of the two are not the same, and what helps."""
+    """Return the message about two stores with different items."""
     messages = (
         f"{second.where}: its {second.items} items are not the {first.items} items of "
         f"{first.where}, in the same order"

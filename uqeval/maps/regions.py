@@ -56,7 +56,7 @@ class Boundary(View):
 
 
 def near_boundary(label: NDArray[Any], radius: float) -> NDArray[Any]:
-    """Return which pixels [y, x] lie at most `radius` from a valid pixel of another class.
+    """Return a mask [y, x] of the pixels within `radius` of a valid pixel of another class.
 
     `label` [y, x]: class ids, void as the largest number of its dtype. One exact distance transform
     a class; squared distances are integers, and are rounded to them.

@@ -77,12 +77,12 @@ class RegressionSource:
 
     @property
     def items(self) -> int:
-        """Return how many items there are."""
+        """Return the number of items."""
         return len(self.names)
 
     @property
     def samples(self) -> int | None:
-        """Return how many members or samples a pixel has."""
+        """Return the number of members or samples of a pixel."""
         return self.members.count
 
     def size(self, item: int) -> tuple[int, int]:
@@ -90,7 +90,7 @@ class RegressionSource:
         return self.members.size(item)
 
     def want(self, names: Sequence[str]) -> None:
-        """Say which maps `read` shall give.
+        """Set the maps that `read` returns.
 
         Raises `UsageError` without a target, `StoreError` for a map that the store cannot give.
         """
@@ -125,8 +125,7 @@ class RegressionSource:
         self.wanted = self._needed = frozenset(names) | {"label"}
 
     def need(self, names: Collection[str]) -> None:
-        """Say which of the wanted maps the next pass reads. What is kept for a later pass is read
-        whole."""
+        """Set the wanted maps that the next pass reads. Maps for a later pass are read whole."""
         if self.mapped:
             self._needed = frozenset(names) | {"label"}
 
@@ -154,7 +153,7 @@ class RegressionSource:
         return self.members.float32 | exact | {sigma_of(name) for name in exact & set(self.extra)}
 
     def batches(self) -> list[range]:
-        """Return items that are read together."""
+        """Return ranges of items that must be read together."""
         return [
             range(batch.start, min(batch.stop, self.items))
             for batch in self.members.batches()

@@ -59,7 +59,7 @@ class SharedFrames:
         return frame
 
     def skip(self, index: int) -> None:
-        """Do without one use of a frame."""
+        """Release one use of a frame without reading it."""
         with self._lock:
             self._left[index] -= 1
             if self._left[index] <= 0:

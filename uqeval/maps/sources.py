@@ -76,7 +76,7 @@ class Source:
 
     @property
     def items(self) -> int:
-        """Return how many items there are."""
+        """Return the number of items."""
         return len(self.names)
 
     @property
@@ -91,7 +91,7 @@ class Source:
         return self._kept.size(item)
 
     def want(self, names: Sequence[str]) -> None:
-        """Say which maps `read` shall give.
+        """Set the maps that `read` returns.
 
         Raises `UsageError` for a map that is undefined for one sample, `StoreError` for one that
         the store neither holds nor can give.
@@ -128,7 +128,7 @@ class Source:
         self.wanted = frozenset(names) | {"prediction"}
 
     def batches(self) -> list[range]:
-        """Return items that are read together."""
+        """Return ranges of items that must be read together."""
         if self.stack:
             return [
                 range(batch.start, min(batch.stop, self.items))

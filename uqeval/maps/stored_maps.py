@@ -71,7 +71,8 @@ class StoredMaps:
         return values
 
     def label_rank(self, item: int, label: NDArray[Any], prediction: NDArray[Any]) -> NDArray[Any]:
-        """Return how many classes are likelier than the label's, uint16 [y, x]; 0 where it is void.
+        """Return the number of classes that are likelier than the label's, uint16 [y, x]; 0 for
+        void.
 
         As it is stored, else from float32 p̄ by the same rule as the kernel's.
         """
@@ -90,7 +91,7 @@ class StoredMaps:
 
 
 def missing_map_message(where: str, name: str, stored: list[str], samples: bool) -> str:
-    """Return what to say of a map that is not there: what is, and what could take its place.
+    """Return the message about a missing map: which maps exist, and what could replace it.
 
     `stored`: the maps that there are; `samples`: whether there are samples to compute others from.
     """

@@ -120,8 +120,8 @@ class ClassSubsets(Source):
 class NumberSubsets(RegressionSource):
     """As `RegressionSource`, for several subsets of the members at once.
 
-    The tiles of a batch are held in memory while the members of each subset are joined. Where NaN
-    are skipped, a pixel is evaluated in the subsets in which one of its samples is a number.
+    The tiles of a batch stay in memory while the members of each subset are joined. If NaN are
+    skipped, a pixel is evaluated in each subset in which one of its samples is a number.
     """
 
     def __init__(self, source: RegressionSource, subsets: Sequence[Sequence[int]]) -> None:
@@ -206,7 +206,7 @@ class _Held(Stack):
         return copied
 
     def numbers(self, item: int) -> NDArray[Any]:
-        """Return which samples [sample, y, x] of an item are not NaN."""
+        """Return a mask [sample, y, x] of the samples of an item that are not NaN."""
         is_number = np.zeros((self.samples, *self.size(item)), bool)
         for box, tiles in self._tiles.items():
             for tile in tiles:

@@ -45,7 +45,7 @@ class TemperedSamples(Source):
         return "tempered_nll" in self.wanted
 
     def want(self, names: Any) -> None:
-        """Say which maps `read` shall give; see `Source.want`."""
+        """Set the maps that `read` returns; see `Source.want`."""
         super().want([name for name in names if name != "tempered_nll"])
         if "tempered_nll" in names:
             self.wanted = frozenset({"label", "tempered_nll"})

@@ -50,7 +50,7 @@ class Tracker:
         first: bool,
         last: bool,
     ) -> NDArray[np.int64]:
-        """Return what the pair of frames t-1 and t adds to the counts: [model, `track_columns`].
+        """Return the counts [model, `track_columns`] that the pair of frames t-1 and t adds.
 
         `before_ids`, `after_ids`: each model's ids [y, x] of the two frames; `rgb_before` [y, x,
         channel] the image at t-1; `forward`, `backward` [y, x, (u, v)] the flow in pixels from t-1
@@ -203,7 +203,8 @@ def _pixel(position: NDArray[np.float64]) -> NDArray[np.int64]:
 def _structured(
     rgb: NDArray[np.uint8], rows: NDArray[np.int64], columns: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Return where on the grid an image in 0..255 has structure in both directions (rules 1 and 3).
+    """Return a mask of the grid points where an image in 0..255 has structure in both directions
+    (rules 1 and 3).
 
     The smaller eigenvalue λ of the structure tensor has to reach mean(λ)·(0.1 + d) and 1 + d, with
     d = exp(-0.1·distance to the border), which is stricter near it. The authors' recursive

@@ -86,7 +86,7 @@ class VideoSource:
 
     @property
     def items(self) -> int:
-        """Return how many pairs there are."""
+        """Return the number of pairs."""
         return len(self.pairs)
 
     def size(self, item: int) -> tuple[int, int]:
@@ -94,7 +94,10 @@ class VideoSource:
         return self.frames.size(self.pairs[item].after)
 
     def want(self, names: Sequence[str]) -> None:
-        """Say which maps `read` shall give. Raises `UsageError` for a flow that cannot be had."""
+        """Set the maps that `read` returns.
+
+        Raises `UsageError` for a flow that cannot be computed.
+        """
         self.wanted = frozenset(names)
         for name in self.wanted:
             if name.startswith(("flow:", "flow_forward:")):
@@ -121,7 +124,7 @@ class VideoSource:
             )
 
     def records(self) -> dict[str, dict[str, Any]]:
-        """Return what a report says of each wanted method of flow, by id."""
+        """Return the record of each wanted flow in a report, by id."""
         methods = {method: estimator.record() for method, estimator in self._estimators.items()}
         if "flow:file" in self.wanted or "flow_forward:file" in self.wanted:
             stored_paths = {direction: flows.where for direction, flows in self.stored.items()}
@@ -195,7 +198,7 @@ class VideoSource:
         return [maps]
 
     def skip(self, batch: range) -> None:
-        """Do without a pair in this pass: what an interrupted run has counted is not read again."""
+        """Leave out a pair in this pass, because an interrupted run counted it already."""
         for item in batch:
             self._shared.skip(self.pairs[item].before)
             self._shared.skip(self.pairs[item].after)

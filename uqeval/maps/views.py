@@ -31,7 +31,7 @@ class View(ABC):
         return set(names)
 
     def source(self, source: MapSource) -> MapSource:
-        """Return where its maps are read: `source` itself, or one of its own.
+        """Return the source of the view's maps: `source` itself, or a source of the view's own.
 
         Raises `UsageError` for data that have no such view.
         """

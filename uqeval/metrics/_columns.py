@@ -52,7 +52,7 @@ class SetStates:
 
     @property
     def sets(self) -> int:
-        """Return how many sets there are."""
+        """Return the number of sets."""
         return len(next(iter(self.fields.values())))
 
 

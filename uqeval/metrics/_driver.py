@@ -43,7 +43,7 @@ class Running(Generic[Key]):
             self._advance(key, {tally: results[tally] for tally in self.requests.pop(key)})
 
     def close(self) -> None:
-        """End all generators that still wait."""
+        """Close all generators that still wait."""
         for key in list(self.requests):
             self._passes[key].close()
 
@@ -55,7 +55,7 @@ class Running(Generic[Key]):
 
 
 def drive(evaluations: Mapping[str, Evaluation[Any]]) -> Passes:
-    """Run evaluations that share what they fit; return their sections by key.
+    """Run evaluations that share fitted numbers; return their sections by key.
 
     The first fits. Each tally that `scores` and `section` read is counted in the first pass in
     which what is fitted determines it, beside the passes of `fit` and `exact`.
@@ -98,7 +98,7 @@ def groups_of(evaluations: Mapping[str, Evaluation[Any]]) -> list[dict[str, Eval
 
 
 def run_jointly(*passes: Passes) -> Passes:
-    """Run several generators in the same passes; return what each returns, in order."""
+    """Run several generators in the same passes; return their results in order."""
     running = Running(dict(enumerate(passes)))
     while running.requests:
         running.send((yield running.tallies))
@@ -106,7 +106,7 @@ def run_jointly(*passes: Passes) -> Passes:
 
 
 def renamed(passes: Passes, name: Callable[[Tally], Tally]) -> Passes:
-    """Run a generator with other tallies in place of those that it requests."""
+    """Run a generator, but replace the tallies that it requests."""
     running = Running({"": passes})
     while running.requests:
         view_tallies = {tally: name(tally) for tally in running.tallies}
@@ -118,7 +118,7 @@ def renamed(passes: Passes, name: Callable[[Tally], Tally]) -> Passes:
 
 
 def replay(passes: Passes, count: Callable[[Tally], TallyResult | None]) -> tuple[bool, Any]:
-    """Run a generator over saved states. Return whether these held all, and what it returned.
+    """Run a generator on saved states. Return whether the states were complete, and its result.
 
     `count` returns a tally's states, None where none are saved.
     """

@@ -157,11 +157,11 @@ class Evaluation(ABC, Generic[Settings]):
         """Return the names of the maps that the passes read."""
 
     def fit(self) -> Passes:
-        """Fit on the whole set: fill `fitted`, each number as soon as it is known."""
+        """Fit on the whole set; put each number into `fitted` as soon as it is known."""
         yield from ()
 
     def exact(self) -> Passes:
-        """Return what `scores` needs to be exact where the tallies alone give bins of ranks."""
+        """Return exact values that `scores` needs where the tallies alone give bins of ranks."""
         yield from ()
 
     @abstractmethod
@@ -190,7 +190,7 @@ class Evaluation(ABC, Generic[Settings]):
         return {}
 
     def over_items(self) -> OverItems:
-        """Return which scores are means over items."""
+        """Return the scores that are means over items."""
         return OverItems()
 
     def gaps(self) -> Mapping[Place, Gaps]:
@@ -219,11 +219,11 @@ class Evaluation(ABC, Generic[Settings]):
         return []
 
     def numerics(self, run: Run) -> dict[str, int]:
-        """Return what was counted beside the scores: ties, clipped and invalid values."""
+        """Return counts that accompany the scores: ties, clipped and invalid values."""
         return {}
 
     def warnings(self, run: Run) -> list[str]:
-        """Return what a reader of the results must know."""
+        """Return warnings about the results."""
         return []
 
     def described(self, results: Mapping[str, Any]) -> dict[str, Any]:

@@ -37,14 +37,14 @@ class Family:
     """How a family is evaluated.
 
     `settings(options, info)` returns the settings of each variant by report key, and raises
-    `UsageError` for options that cannot be. `evaluation` fits, counts and scores a variant; each of
-    `parts` does so for a part of its results, where its settings ask for it. `kinds`: the data that
-    it can evaluate. `key`: its name in reports, where its command has another. `settings_type`
-    makes settings from their record in a report. `about`: the help of its command: one line, more,
-    and an example. `label`: the heading of its part of a page. `words`: what tables call the fields
-    of its results that are no metric. `of_items`: fields of items that rank them where items have
-    none of the headlines. `display`: how its results are shown. `on_subsets`: in a sweep.
-    `accompanies`: it is evaluated beside every other family of its kinds of data.
+    `UsageError` for invalid options. `evaluation` fits, counts and scores a variant; each of
+    `parts` does the same for a part of its results, if the settings request it. `kinds`: the kinds
+    of data that it evaluates. `key`: its name in reports, if that differs from its command.
+    `settings_type` makes settings from their record in a report. `about`: the help of its command:
+    one line, more, and an example. `label`: the heading of its part of a page. `words`: what tables
+    call the fields of its results that are no metric. `of_items`: fields of items that rank them
+    where items have none of the headlines. `display`: how its results are shown. `on_subsets`: in a
+    sweep. `accompanies`: it is evaluated beside every other family of its kinds of data.
     `needs_reference`: it compares the predictions with those of a reference.
     """
 
@@ -67,7 +67,7 @@ class Family:
 
     @property
     def in_reports(self) -> str:
-        """Return what reports call it: `temporal` of the command `tc`."""
+        """Return the family's name in reports: `temporal` for the command `tc`."""
         return self.key or self.name
 
     @property

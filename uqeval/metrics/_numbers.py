@@ -70,7 +70,7 @@ def refuse_nothing(pixels: int, info: DatasetInfo) -> None:
 
 
 def counts_of(state: State) -> dict[str, int]:
-    """Return what a report's numerics say of a state of `ErrorSums`."""
+    """Return the counts of a state of `ErrorSums` for a report's numerics."""
     return {
         "sigma_zero": int(state["zero"][:, 0].sum()),
         "lambda_infinite": int(state["zero"][:, 1].sum()),

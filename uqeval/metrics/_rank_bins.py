@@ -89,7 +89,7 @@ class RankBins:
 
     @property
     def open(self) -> NDArray[Any]:
-        """Return which bins [i] may hold several scores."""
+        """Return a mask of the bins that may hold several scores."""
         is_open: NDArray[Any] = (self.low > 0) & (self.pixels > 1)
         return is_open
 

@@ -26,7 +26,7 @@ class InView(Evaluation[Any]):
         self.inner, self.view = inner, view
 
     def share(self, fitted: dict[str, Any]) -> None:
-        """Take what another evaluation fits."""
+        """Use the numbers that another evaluation fits."""
         self.fitted = self.inner.fitted = fitted
 
     def unfitted(self) -> InView:
@@ -97,7 +97,9 @@ class InView(Evaluation[Any]):
 
 
 def shared(evaluations: dict[str, Evaluation[Any]]) -> dict[str, Evaluation[Any]]:
-    """Let regions use what is fitted on the whole image, where their family does; return all."""
+    """Let regions share the numbers that their family fits on the whole image; return all
+    evaluations.
+    """
     for key, evaluation in evaluations.items():
         if isinstance(evaluation, InView) and evaluation.inner.shares_fit:
             evaluation.share(evaluations[str(Key.parse(key).of(None))].fitted)

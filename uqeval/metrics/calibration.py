@@ -150,7 +150,9 @@ class Calibration(Evaluation[CalibrationSettings]):
 
 
 def _rank_tallies(settings: CalibrationSettings, classes: int) -> dict[str, Tally]:
-    """Return what edges of bins of equal mass are found with, by name; nothing without any."""
+    """Return the tallies that find the edges of bins of equal mass, by name; empty if none are
+    needed.
+    """
     from uqeval.tallies import Ranks, RawMap
 
     if not settings.adaptive and settings.estimator == "plug-in":
@@ -177,7 +179,7 @@ def _wanted_ranks(
 
 
 def _tallies(settings: CalibrationSettings, classes: int) -> tuple[Tally, Tally, Tally]:
-    """Return what nothing has to be fitted for."""
+    """Return the tallies that need no fitted numbers."""
     from uqeval.tallies import ClassReliability, ProperScores, Reliability
 
     bins = settings.binning()

@@ -23,7 +23,7 @@ def upper_ranks(pixels: int, bins: int) -> list[int]:
 
 
 def exact_edges(classes: int, coarse: Any, ranks_by_name: Mapping[str, Sequence[int]]) -> Passes:
-    """Find the confidences at the `ranks_by_name` ranks, by name, in one pass; return `Edges`.
+    """Find the confidences at the given ranks in one pass; return `Edges`.
 
     `coarse` counts the confidences of all pixels by the high bits of their keys.
     """

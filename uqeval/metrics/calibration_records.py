@@ -23,7 +23,9 @@ def results_of(
     massed: Mapping[str, cs.Binned],
     class_names: Sequence[str],
 ) -> dict[str, Any]:
-    """Return what states as of `scores_of` say of a set; `massed`: bins of equal mass, by name."""
+    """Return the results of a set from states as of `scores_of`; `massed`: bins of equal mass, by
+    name.
+    """
     top, per_class, _ = states
     results = {"bins": settings.bins} | scores_of(settings, states, massed.get(ADAPTIVE))
     if ESTIMATOR in massed:

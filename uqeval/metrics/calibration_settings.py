@@ -94,7 +94,7 @@ class CalibrationSettings(Settings):
         return self.binary == "positive" and classes == 2
 
     def binning(self) -> Bins:
-        """Return how confidences are binned."""
+        """Return the binning of confidences."""
         from uqeval.tallies import Bins
 
         return Bins(self.bins, self.edge)

@@ -89,7 +89,7 @@ class Failure(Evaluation[FailureSettings]):
 
     @property
     def _lacking(self) -> str:
-        """Return why there is no threshold; "" where there is one."""
+        """Return why there is no threshold; "" if there is one."""
         return Rule.parse(self.settings.threshold).undefined if self._threshold is None else ""
 
     @property
@@ -202,7 +202,9 @@ def _results(
     pooled: Mapping[str, Any],
     class_results: Sequence[Mapping[str, Any]],
 ) -> dict[str, Any]:
-    """Return what counts of `Undetected` and scores by rank, of the set and of each class, say."""
+    """Return the results of the set and of each class, from counts of `Undetected` and scores by
+    rank.
+    """
     counts = hidden["counts"]
     reason = Rule.parse(settings.threshold).undefined if threshold is None else ""
     results: dict[str, Any] = {"uncertainty": settings.uncertainty}

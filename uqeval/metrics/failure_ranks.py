@@ -21,7 +21,7 @@ WIDEST = 512
 
 
 def rank_pixels(uncertainty: Uncertainty, classes: int) -> Passes:
-    """Rank the pixels of the set and of each class; return bins by class; None: the set."""
+    """Rank the pixels of the set and of each class; return bins by class (None: the set)."""
     from uqeval.tallies import Error, RankedErrors
 
     wrong = Error("zero-one")
@@ -61,7 +61,7 @@ def _batches(blocks: Any) -> Iterator[tuple[tuple[int, int], ...]]:
 
 
 def _split(by_group: dict[int | None, RankBins], uncertainty: Uncertainty, classes: int) -> Passes:
-    """Split bins until every cut is exact; at first also those that widen the bounds most."""
+    """Split bins until every cut is exact; first also those that widen the bounds most."""
     from uqeval.tallies import Error, RankedErrors
 
     rows_per_class = max(SPLIT_ROWS // max(len(by_group), 1), 8)

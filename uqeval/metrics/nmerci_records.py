@@ -31,7 +31,7 @@ def tallies_of(settings: NmerciSettings) -> tuple[ItemErrors, ErrorRanks]:
 
 
 def results_of(parts: Mapping[float, ns.Parts], settings: NmerciSettings) -> dict[str, Any]:
-    """Return what the parts of an n-MeRCI by α say."""
+    """Return the results of an n-MeRCI from its parts by α."""
     results = {"alpha": settings.alpha} | record_of(parts[settings.alpha], settings)
     scores = [ns.score(parts[float(a)], settings.over, settings.mae) for a in CURVE]
     results["curve"] = {"alpha": list(CURVE), "nmerci": [score[2] for score in scores]}
@@ -41,7 +41,7 @@ def results_of(parts: Mapping[float, ns.Parts], settings: NmerciSettings) -> dic
 
 
 def _why(merci: float | None, nmerci: float | None, over: str) -> str | None:
-    """Return why a point of the curve is undefined, if it is."""
+    """Return why a point of the curve is undefined; None if it is defined."""
     if nmerci is not None:
         return None
     if over == "kept":

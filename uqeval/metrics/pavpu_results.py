@@ -31,7 +31,7 @@ def results_of(
     class_names: Sequence[str],
     step: int | None = None,
 ) -> dict[str, Any]:
-    """Return what the counts of patches say.
+    """Return the results from the counts of patches.
 
     `fitted` are the thresholds to say. With `step`, the one of that step of the curve: patches were
     counted at another, and what takes both thresholds (ties, the curve over the accuracy threshold)
@@ -93,7 +93,7 @@ def _scored(counts: Any, reason: str) -> dict[str, Any]:
 
 
 def _undefined_reason(rule: Rule, fitted: Fitted | None, state: State, names: Sequence[str]) -> str:
-    """Return why a threshold that the pooled counts need is undefined; "" where none is."""
+    """Return why a threshold that the pooled counts need is undefined; "" if all are defined."""
     if fitted is None:
         if math.isnan(float(state["own"][0])):
             return f"no threshold for some items: {rule.undefined}"

@@ -136,7 +136,7 @@ class PavpuSettings(Settings):
         return low, high
 
     def patches(self, classes: int) -> Patches:
-        """Return how these settings cut images of `classes` classes into patches."""
+        """Return the tally of patches with these settings, for images of `classes` classes."""
         from uqeval.tallies import Patches, Uncertainty
 
         base = float(classes) if self.log_base == "classes" else float(self.log_base)

@@ -56,8 +56,10 @@ def columns(
 def observed_coverage(
     states: SetStates, levels: Sequence[float], n: NDArray[Any]
 ) -> dict[float, NDArray[Any]]:
-    """Return how many targets [set] lie inside the interval, or below the quantile, of each level;
-    nothing lies below that of 0, all `n` below that of 1."""
+    """Return the number of targets [set] inside the interval, or below the quantile, of each level.
+
+    Level 0 counts none, level 1 all `n`.
+    """
     counts = states["counts"].cumsum(axis=1)
     return {0.0: 0 * n, 1.0: n} | {p: counts[:, i] for i, p in enumerate(levels)}
 
@@ -67,7 +69,9 @@ def _area(
     gaps: NDArray[Any],
     part_of_gap: Callable[[NDArray[Any]], NDArray[Any]],
 ) -> NDArray[Any]:
-    """Return what a rule of `regression_scores.area` makes of a part of the gaps [set, level]."""
+    """Return the area [set] of a part of the gaps [set, level] by a rule of
+    `regression_scores.area`.
+    """
     import numpy as np
 
     gap_parts = part_of_gap(gaps)

@@ -67,7 +67,7 @@ def nll(total: float, pixels: int, zero: int) -> float | None:
 def area(
     p: Sequence[float], observed: Sequence[float], rule: str, part_of_gap: Callable[[float], float]
 ) -> float:
-    """Return what a rule of `AREAS` makes of a `part_of_gap` of the gaps p - p̂ over the levels.
+    """Return the area of a `part_of_gap` of the gaps p - p̂ over the levels, by a rule of `AREAS`.
 
     "trapezoid": of the gaps' parts; "crossing": of the line through the gaps, cut where it crosses
     0; "mean": of the gaps' parts, no area.

@@ -99,7 +99,7 @@ class SparsificationSettings(Settings):
 
     @property
     def cuts(self) -> Cuts:
-        """Return how many pixels are kept."""
+        """Return the numbers of pixels that are kept."""
         from uqeval.tallies import Cuts
 
         return Cuts(self.steps, self.keep, self.ties)

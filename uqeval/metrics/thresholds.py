@@ -91,9 +91,9 @@ def fit(
 ) -> Fitting:
     """Fit a rule on the set, or on each category of patches apart.
 
-    Pixels of a class are those that its labels mark; `mixed` has the pixels of the whole set. A
-    category without patches may have a threshold that is never used. A threshold is None where its
-    rule gives none. `curve`: the ends of the one curve, if they are not the least and the greatest
+    The pixels of a class are those with its label; `mixed` uses the pixels of the whole set. The
+    threshold of a category without patches is not used. A threshold is None if its rule is
+    undefined. `curve`: the ends of the one curve, if they are not the least and the greatest
     uncertainty; its best threshold is `max-surplus`.
     """
     from uqeval.tallies import Moments, PatchCounts, Ranks

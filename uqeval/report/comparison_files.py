@@ -55,7 +55,7 @@ def to_json(comparison: Comparison) -> str:
 
 
 def to_csv(comparison: Comparison) -> str:
-    """Return one row a score and model, under a header line; what is undefined is empty."""
+    """Return CSV with one row per score and model; undefined values are empty."""
     return csv_of(table_of(_COLUMNS, _rows(comparison)))
 
 

@@ -58,7 +58,7 @@ def reach_of(cell: Cell) -> float | None:
 
 
 def over_trainings(model: Model, level: float | None) -> str:
-    """Return what ± means for a model."""
+    """Return the meaning of ± for a model."""
     n = len(model.trainings)
     if n == 1:
         return f"{model.name}: n = 1 training, no interval over trainings (2 are needed)."
@@ -137,7 +137,7 @@ def _score(cell: Cell) -> TableCell:
 
 
 def notes_on_trainings(comparison: Comparison) -> list[str]:
-    """Return what ± means for each model; none where each has one training."""
+    """Return the meaning of ± for each model; empty if each has one training."""
     if all(len(model.trainings) == 1 for model in comparison.models):
         return []
     return [over_trainings(model, comparison.choice.level) for model in comparison.models]

@@ -26,7 +26,7 @@ class Gallery(Protocol):
 
     @property
     def note(self) -> str:
-        """Return which stores are not those of the report."""
+        """Return a note about stores that are not those of the report."""
 
     @property
     def legend(self) -> list[tuple[str, str]]:

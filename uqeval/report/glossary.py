@@ -41,7 +41,7 @@ def _by_field(metrics: tuple[Metric, ...]) -> Mapping[str, Metric]:
 
 
 def display_of(family: str) -> Display:
-    """Return how the results of a family are shown.
+    """Return the declared tables and figures of a family.
 
     A family that declares no tables has its metrics, of the set and by class.
     """
@@ -84,7 +84,9 @@ def of_items(family: str) -> tuple[str, ...]:
 
 
 def label(family: str, field: str) -> str:
-    """Return what a page calls a field of a family's results: "mIoU"; of a nested one all parts."""
+    """Return the label of a field of a family's results on pages: "mIoU"; for a nested field, all
+    parts.
+    """
     if (metric := _metrics(family).get(field)) is not None:
         return metric.label
     return ", ".join(_word(family, part) for part in field.split("."))
@@ -105,7 +107,7 @@ def _word(family: str, part: str) -> str:
 
 
 def label_of(key: str, field: str) -> str:
-    """Return what a page calls a field of one result: "mIoU [window=7] @boundary:3"."""
+    """Return the label of a field of one result on pages: "mIoU [window=7] @boundary:3"."""
     own = Key.parse(key)
     variant = "" if own.variant is None else f" [{own.variant}]"
     region = "" if own.region is None else f" @{own.region}"

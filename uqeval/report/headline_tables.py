@@ -72,6 +72,6 @@ def _slices(report: Report) -> Table | None:
 
 
 def _note(report: Report, rows: list[list[str]]) -> str:
-    """Return how intervals were drawn, and what marks those that are approximate."""
+    """Return a note: the method of the intervals, and the mark of approximate ones."""
     rough = _ROUGH if any("≈" in text for row in rows for text in row[1:]) else ""
     return " ".join(text for text in (resampling(report), rough) if text)

@@ -68,11 +68,11 @@ def to_html(
     judgement: Judgement | None = None,
     comparison: Comparison | None = None,
 ) -> str:
-    """Return one report as a page, or several, by name, as a comparison.
+    """Return a page of one report, or of a comparison of several, by name.
 
-    Of the one report that there is: `gallery` gives pictures of the `exhibits` worst items and of a
-    third as many good ones; `behind` says which items lie behind its cells and bins. `judgement`
-    is what a gate said of the reports; `comparison` how far several of them differ.
+    For a single report: `gallery` gives pictures of the `exhibits` worst items and of a third as
+    many good ones; `behind` lists the items behind its cells and bins. `judgement`: the verdicts of
+    a gate on the reports. `comparison`: the comparison of several reports.
     """
     environment = _environment()
     script = _source(environment, "page.js")

@@ -23,8 +23,8 @@ def interval(
 
 
 def class_of(rows: Sequence[Mapping[str, Any]], row: Mapping[str, Any]) -> str:
-    """Return what an address calls the class of a row: its name, or its id where several have the
-    name.
+    """Return the name of a row's class in addresses: its name, or its id if several classes have
+    that name.
     """
     once = sum(str(own.get("name")) == str(row.get("name")) for own in rows) == 1
     return str(row["name"] if once and "name" in row else row.get("class"))

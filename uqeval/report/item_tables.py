@@ -24,7 +24,7 @@ class Column:
 
 
 def columns_of(report: Report) -> list[Column]:
-    """Return which scores of items a page shows: the headlines of each result that items hold."""
+    """Return the columns of the table of items: the headlines of each result that items have."""
     found = []
     for key in report.results:
         family = family_of(key)

@@ -25,7 +25,7 @@ class CellItems:
 
 
 def anchor(report: Report, key: str, *cell: int) -> str:
-    """Return where a page has the items behind a cell of a result."""
+    """Return the page's anchor for the items behind a cell of a result."""
     return "-".join(map(str, ("behind", list(report.results).index(key), *cell)))
 
 

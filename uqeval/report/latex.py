@@ -50,7 +50,7 @@ def table_lines(table: Table) -> list[str]:
 
 
 def escaped(text: str) -> str:
-    """Return text that LaTeX prints as it is."""
+    """Return text with LaTeX's special characters escaped."""
     return re.sub(r'[\\~^<>|"&%$#_{}]', lambda match: _SPECIAL[match[0]], printable(text))
 
 
@@ -71,7 +71,7 @@ def _minus(text: str) -> str:
 
 
 def _heading(row: Row) -> str:
-    """Return what a paper calls a score, and which way is better."""
+    """Return the heading of a score in a paper, with an arrow to the better direction."""
     address = row.address
     parts = [address.store] if address.store else []
     parts.append(label(address.metric, ".".join(f for f in address.fields if f != "per_class")))

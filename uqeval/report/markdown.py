@@ -34,9 +34,7 @@ def table_lines(table: Table) -> list[str]:
 
 
 def cell(text: str) -> str:
-    """Return text that cannot break out of a table cell, nor become HTML, code, a link or
-    an image.
-    """
+    """Return text escaped for a table cell: no HTML, code, links or images."""
     text = printable(text.replace("\n", " "))
     text = text.replace("&", "&amp;").replace("<", "&lt;")
     return re.sub(r"[\\|`\[]", r"\\\g<0>", text)

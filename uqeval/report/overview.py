@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def cost(report: Report) -> str:
-    """Return how much there was to do: items, seconds, bytes that were read."""
+    """Return the amount of work in words: items, seconds, bytes read."""
     timing = report.timing
     items = len(report.items)
     return (

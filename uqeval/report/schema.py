@@ -94,7 +94,7 @@ class Report(BaseModel):
         return metrics
 
     def __repr__(self) -> str:
-        """Return what was evaluated and what for, in a line; `to_json` has everything."""
+        """Return a summary in one line; `to_json` has everything."""
         stores = [str(store.get("path")) for store in self.inputs.get("predictions", [])]
         partial = ", partial" if self.partial else ""
         return (
@@ -134,7 +134,7 @@ class Report(BaseModel):
             raise StoreError(f"{cut(path)}: is no JSON report: {error}.") from None
 
     def to_frame(self) -> list[dict[str, Any]]:
-        """Return one flat row an item, ready for `pandas.DataFrame(report.to_frame())`.
+        """Return one flat row per item, for `pandas.DataFrame(report.to_frame())`.
 
         The columns are `name`, then `<metric>.<field>` for every number of an item. A sweep has one
         row a metric, number of samples `m` and draw; curves have one a point, `index`; beside other

@@ -141,6 +141,8 @@ def whole_of(report: Report) -> dict[str, Any]:
 
 
 def _heading(report: Report, key: str, field: str) -> str:
-    """Return what a column of scores is called: its score, its variant, and which way is better."""
+    """Return the heading of a column of scores: score, variant, and an arrow to the better
+    direction.
+    """
     arrow = ARROWS.get(about(report, key, field).get("direction") or "", "")
     return f"{label_of(key, field)} {arrow}".strip()

@@ -68,5 +68,5 @@ def _plain(value: Any) -> str:
 
 
 def resampling(report: Report) -> str:
-    """Return how the report's intervals were drawn, where it has any."""
+    """Return the method of the report's intervals in words; empty without intervals."""
     return in_words(report.settings.get("intervals")) if report.settings.get("intervals") else ""

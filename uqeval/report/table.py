@@ -25,7 +25,7 @@ class Cell:
 
     @property
     def plain(self) -> str:
-        """Return what a writer of text shows: the value, and its interval."""
+        """Return the text of the cell: its value and its interval."""
         return f"{self.text} {self.interval}".strip() if self.interval else self.text
 
 
@@ -67,7 +67,7 @@ class Table:
 
     @cached_property
     def reasons(self) -> list[str]:
-        """Return why cells are undefined, each reason once."""
+        """Return the reasons of undefined cells, each reason once."""
         found = (cell.reason for row in self.rows for cell in row.cells if cell.reason)
         return list(dict.fromkeys(found))
 

@@ -35,7 +35,7 @@ _MEANS = {
 
 
 def title(verdict: Verdict) -> str:
-    """Return what is judged, one of a kind in a judgement: `city/calibration.ece: at most 0.02`."""
+    """Return the title of a verdict, unique among them: `city/calibration.ece: at most 0.02`."""
     return f"{verdict.address}: {demand(verdict)}"
 
 
@@ -51,7 +51,7 @@ def demands(lost: NotEvaluated) -> str:
 
 
 def unjudged_title(lost: NotEvaluated) -> str:
-    """Return what would have been judged, with the rule's id."""
+    """Return the title of a rule that was not evaluated, with its id."""
     name = f"[{lost.rule.limits.id}] " if lost.rule.limits.id else ""
     return f"{name}{lost.address}: {demands(lost)}"
 
@@ -69,7 +69,7 @@ def outcome(verdict: Verdict) -> str:
 
 
 def sentences(verdict: Verdict) -> list[str]:
-    """Return what was found, one fact a sentence, the most wanted first."""
+    """Return the findings, one fact a sentence, the most important first."""
     said = [] if verdict.waiver is None else [verdict.waiver.note]
     if verdict.value is None:
         said.append(f"undefined: {verdict.reason}")
@@ -108,7 +108,7 @@ def message(verdict: Verdict) -> str:
 
 
 def summary(judgement: Judgement) -> str:
-    """Return how the gate ended, in one line."""
+    """Return the outcome of the gate in one line."""
     counts = ", ".join(
         f"{judgement.count(status)} {noun}"
         for status, noun in _STATUSES
@@ -151,7 +151,7 @@ def _cells(verdict: Verdict, ids: bool) -> list[str]:
 
 
 def units(own: Units | None) -> str:
-    """Return what a value is computed from, in words: `12 items`, `3 of 5 groups`, `3 batches`."""
+    """Return the units of a value in words: `12 items`, `3 of 5 groups`, `3 batches`."""
     if own is None or not (own.drawn or own.defined):
         return "–"
     return units_text(own.name, own.drawn or own.defined or 0, own.defined, own.effective)
@@ -279,7 +279,7 @@ def _signed(change: float, limit: float) -> str:
 
 
 def _how_many_more(more: MoreUnits | None) -> str:
-    """Return how many more units would likely decide, with the range of that."""
+    """Return the estimated number of units that would decide, with its range, in words."""
     if more is None or more.count is None:
         return "too close to call by adding items"
     high = f"{more.high:,}" if more.high is not None else "far more"

@@ -87,7 +87,7 @@ class StoredArray(ABC):
         """
 
     def suit(self, axes: tuple[str, ...]) -> None:
-        """Choose `chunks` for these axes, where the format stores none of its own."""
+        """Choose `chunks` for these axes if the format has none of its own."""
         return
 
     @property
@@ -112,14 +112,15 @@ class StoredArray(ABC):
 
     @abstractmethod
     def stored_bytes(self) -> int:
-        """Return how many bytes the array takes on disk."""
+        """Return the bytes of the array on disk."""
 
     @abstractmethod
     def fingerprint(self) -> str:
         """Return hex digest of the metadata and of every chunk's key, size and stored checksum."""
 
     def stamp(self, index: int | None) -> str | None:
-        """Return changes when what is stored of an item does (None: of all there is), see `stamps`.
+        """Return text that changes when the stored data change; None if changes cannot be detected
+        (see `stamps`).
 
         None if that is uncertain without reading it.
         """
@@ -144,7 +145,9 @@ class ItemArray:
     index: int | None
 
     def stamp(self) -> str | None:
-        """Return changes when the part does; None if unknown."""
+        """Return text that changes when the stored data change; None if changes cannot be detected
+        (see `stamps`).
+        """
         return self.array.stamp(self.index)
 
     def states(self) -> dict[str, str]:

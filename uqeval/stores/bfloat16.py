@@ -63,7 +63,7 @@ def widened(bits: NDArray[np.uint16]) -> NDArray[np.float32]:
 
 
 def warning(where: str) -> str:
-    """Return what to say of class probabilities that were bfloat16."""
+    """Return the warning about class probabilities that were bfloat16."""
     return (
         f"{where}: the class probabilities were computed in bfloat16, of 8 significant bits: a "
         "confidence near 1 is 0.992, 0.996 or 1, and sums are accepted within 0.0078 of 1. "

@@ -60,7 +60,7 @@ def read_checked(path: Path, shape: tuple[int, ...], dtype: DTypeLike) -> NDArra
 
 
 def write_checked(path: Path, values: NDArray[Any]) -> bool:
-    """Put an array in place, or nothing at all; returns whether it is there.
+    """Write an array whole or not at all; return whether it is there.
 
     Nothing is where the disk is full, or nearly so, or cannot be written.
     """

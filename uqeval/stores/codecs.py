@@ -297,7 +297,7 @@ def _chain(
 
 
 def _encoded(name: str, config: Mapping[str, Any], count: int, size: Size) -> Size:
-    """Return what a codec makes of `count` values that take `size` bytes."""
+    """Return the possible sizes after a codec, of `count` values of `size` bytes."""
     if name in _COMPRESSORS:
         return Size(None, 2 * size.most + 2**16)  # what cannot be compressed grows a little
     exact = size.exact

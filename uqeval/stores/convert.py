@@ -53,13 +53,13 @@ def convert(
 ) -> tuple[str, ...]:
     """Write what is at `source` as a Zarr store at `destination`; gives warnings.
 
-    `source`: an `.npy` or `.npz` file, a folder of such files (one an item, [T, C, H, W] or
-    [C, H, W], named by their stems), a folder of label PNGs, or a Zarr store, which is chunked
-    anew. `axes` declares the order of a bare array's axes by letters of NTCHW, `kind` what it holds
-    (`probs` where it has classes), `key` the array of an `.npz` file or Zarr group to take.
-    `labels` is anything that holds labels for the items. With `fill_missing`, chunks that a Zarr
-    store does not hold are written as the fill value. `progress` is called with the items that
-    are done and their number, over all kinds.
+    `source`: an `.npy` or `.npz` file, a folder of such files (one an item, [T, C, H, W] or [C, H,
+    W], named by their stems), a folder of label PNGs, or a Zarr store, which gets new chunks.
+    `axes`: order of the axes of an array without names, in letters of NTCHW; `kind`: its content
+    (`probs` if it has classes); `key`: the array to take from an `.npz` file or Zarr group.
+    `labels`: a store or folder with labels for the items. With `fill_missing`, chunks that a Zarr
+    store does not hold are written as the fill value. `progress` is called with the items that are
+    done and their number, over all kinds.
 
     Nothing is guessed from values and nothing is repaired: probabilities are held to what
     evaluation demands. Raises `UsageError` where something must be said, `StoreError` and
@@ -218,7 +218,7 @@ def _copy(
     checks: _Checks,
     watch: Watch,
 ) -> Iterator[int]:
-    """Copy all items of a kind; yields how many more are done."""
+    """Copy all items of a kind; yield the number of items after each step."""
     dtypes = {checks.dtype(kind, form) for form in forms}
     dtype = np.result_type(*dtypes)
     first = 0

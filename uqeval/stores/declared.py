@@ -151,7 +151,7 @@ def with_scale(arrays: Mapping[str, StoredArray]) -> dict[str, StoredArray]:
 
 
 def not_one_of(array: StoredArray, expected: str) -> StoreError:
-    """Return what to raise for an array without a name that fits no kind."""
+    """Return the error for an array without a name that fits no kind."""
     return StoreError(
         f"{array.where}: has the shape {array.shape} of {array.dtype}, expected {expected}. "
         "Add the axes that are missing, or save a Zarr group that names its arrays."

@@ -74,7 +74,7 @@ def _check_blosc(data: Buffer, size: int | None, most: int) -> None:
 
 
 def _unzstd(codec: Any, data: Buffer, size: int | None, most: int) -> Any:
-    """Unpack one zstd frame: the size is in its header or given."""
+    """Unpack one zstd frame whose size is in its header, or given."""
     claimed = zstd_size(memoryview(data).cast("B"))
     if claimed is not None:
         check_claim(claimed, size, most)

@@ -138,7 +138,7 @@ class FileValues:
         bounds: Sequence[tuple[int, int]],
         step: int,
     ) -> None:
-        """Fill as `_fill` does, for short runs: read whole blocks and cut them."""
+        """Fill a buffer as `_fill` does, for short runs: read whole blocks and cut them."""
         low, high = bounds[0]
         rows = _BLOCK // max(step, 1)
         if not rows:
@@ -154,6 +154,6 @@ class FileValues:
 
 
 def stamp_of(descriptor: int) -> tuple[int, ...]:
-    """Return which file an open one is, its size, and when it was changed."""
+    """Return the identity, size and time of change of an open file."""
     stat = os.fstat(descriptor)
     return (stat.st_dev, stat.st_ino, stat.st_size, stat.st_mtime_ns)

@@ -62,7 +62,7 @@ class Flows(VideoPlanes):
         return flow
 
     def where_of(self, i: int) -> str:
-        """Return what messages call the flow of pair `i`: its file, or the array and row."""
+        """Return the file, or the array and row, of the flow of pair `i`, for messages."""
         index = self.parts[i].index
         return self._planes.where(i) + ("" if index is None else f", row {index}")
 

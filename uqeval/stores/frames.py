@@ -32,7 +32,7 @@ class Frames(Protocol):
     sequential: bool
 
     def __len__(self) -> int:
-        """Return how many frames there are."""
+        """Return the number of frames."""
 
     @property
     def arrays(self) -> Sequence[StoredArray]:
@@ -48,7 +48,7 @@ class Frames(Protocol):
         """Return bytes of what is decoded and kept for later frames."""
 
     def where_of(self, i: int) -> str:
-        """Return what messages call frame `i`."""
+        """Return the name of frame `i` in messages."""
 
     def fingerprint(self) -> str:
         """Return hex digest of names, sizes and times or of metadata, without a second read of
@@ -56,7 +56,9 @@ class Frames(Protocol):
         """
 
     def stamp(self, i: int) -> str | None:
-        """Return changes when frame `i` does, see `stamps`; None if unknown."""
+        """Return text that changes when the frame does; None if changes cannot be detected (see
+        `stamps`).
+        """
 
     def states(self, i: int) -> dict[str, str]:
         """Return the states of the files that frame `i` is read from, by path."""
@@ -70,7 +72,9 @@ class Frame:
     number: int
 
     def stamp(self) -> str | None:
-        """Return text that changes when the frame does; None where that cannot be known."""
+        """Return text that changes when the frame does; None if changes cannot be detected (see
+        `stamps`).
+        """
         return self.frames.stamp(self.number)
 
     def states(self) -> dict[str, str]:

@@ -100,7 +100,7 @@ class Hdf5Array(StoredArray):
         return [tuple(map(int, place)) for place in np.argwhere(absent)]
 
     def stored_bytes(self) -> int:
-        """Return how many bytes the dataset takes in the file."""
+        """Return the bytes of the dataset in the file."""
         return int(self._dataset.id.get_storage_size())
 
     def fingerprint(self) -> str:

@@ -72,8 +72,7 @@ class ImageFolder:
             return np.asarray((image.convert("RGBA") if clear else image).convert("RGB"))
 
     def single_channel(self, i: int) -> NDArray[np.uint8] | None:
-        """Return what frame `i` holds before it becomes RGB, [y, x]: grey values, or a palette's
-        indices.
+        """Return frame `i` [y, x] before it becomes RGB: grey values, or a palette's indices.
 
         None for a frame of several channels. Raises `StoreError`.
         """

@@ -147,7 +147,7 @@ def _is_sure(values: NDArray[Any], rounded: NDArray[Any], off: float, allowed: f
 def _explain(
     values: NDArray[Any], stored: NDArray[Any], row: int, tolerance: float, of: str
 ) -> str:
-    """Say what is wrong with probabilities; slow, and only called once something is."""
+    """Return what is wrong with probabilities. Slow: only called if something is wrong."""
     exact = values.astype(np.float64)
     for bad, problem in ((np.isnan(exact), "NaN"), (np.isinf(exact), "infinite")):
         if bad.any():

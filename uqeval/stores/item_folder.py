@@ -39,7 +39,8 @@ def array_files(folder: str | Path) -> list[str]:
 
 
 def kinds_in_folder(folder: str | Path) -> frozenset[str]:
-    """Return which arrays a folder holds, by its paths and the header of one file; empty for none.
+    """Return the kinds of arrays in a folder, from its paths and the header of one file; empty for
+    none.
 
     An array without a name is a `target` if it is [H, W] of numbers, `labels` if it is of ids, else
     `probs`. Raises `StoreError` for a file that cannot be read.

@@ -61,7 +61,7 @@ PREDICTIONS_EXPECTED = (
 
 
 def known_as(name: str, array: StoredArray) -> str:
-    """Return what kind of array a member of an .npz is by its name, other tools' names among them.
+    """Return the kind of a member of an .npz by its name, also by names that other tools use.
 
     Probabilities have a class axis: a `pred` without is some other prediction.
     """

@@ -19,9 +19,9 @@ Form: TypeAlias = "Callable[[str, int], tuple[tuple[int, ...], str]]"
 class MapCache:
     """Maps of items, a file each, by what they depend on.
 
-    `stamps` change when an item's maps do (`usecases.saved_states.stamps_of`); where there is none
-    the item's maps are not kept. Runs of other metrics, and of other stores, may share the folder;
-    `uqeval` never removes a file. Raises `OutputError` if the folder cannot be written.
+    `stamps` change when an item's maps do (`usecases.saved_states.stamps_of`); maps of items
+    without a stamp are not cached. Runs of other metrics, and of other stores, may share the
+    folder; `uqeval` never removes a file. Raises `OutputError` if the folder cannot be written.
     """
 
     def __init__(
@@ -55,7 +55,7 @@ class MapCache:
         return stored
 
     def warnings(self) -> list[str]:
-        """Return what is not kept, and why."""
+        """Return warnings about maps that are not cached."""
         reasons = (
             (self.unstamped, "changes to them cannot be detected, or they were changed just now"),
             (self.refused, "the disk is full (1 GiB is left free), or cannot be written"),

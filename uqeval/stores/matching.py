@@ -76,7 +76,7 @@ def match_files(
 def match_some(
     path: str | Path, files: Sequence[str], names: Sequence[str], noun: str
 ) -> dict[str, str]:
-    """Match files as `match_files` does; leave out items without a file if any item has one."""
+    """Match files as `match_files` does, but leave out items without a file if any item has one."""
     files_of_names = _matches(path, files, names, noun)
     if not files_of_names:
         raise StoreError(

@@ -162,13 +162,13 @@ class NumpyArray(StoredArray):
         return values
 
     def _close(self) -> None:
-        """Forget where the values are; the next read unpacks again what is compressed."""
+        """Close the file; the next read opens it, and unpacks compressed values, again."""
         with self._lock:
             self._values = None
 
 
 def _keep_open(array: NumpyArray) -> None:
-    """Close the array that was read longest ago, where more than `_OPEN` are open.
+    """Close the array that was not read for the longest time if more than `_OPEN` are open.
 
     What is unpacked holds a file open, and there are folders of many thousand files.
     """

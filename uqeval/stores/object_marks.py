@@ -24,7 +24,10 @@ class Marks:
         self._without = ""
 
     def note(self, key: str, meta: Mapping[str, Any]) -> None:
-        """Note what an object is that is read; raise `ChangedError` if it was another before."""
+        """Note the mark of an object that is read.
+
+        Raise `ChangedError` if it differs from an earlier one.
+        """
         tag = _tag(meta)
         with self._lock:
             if not tag and not self._without:
@@ -34,7 +37,10 @@ class Marks:
             self._refuse(key)
 
     def note_list(self, prefix: str, metas: Iterable[Mapping[str, Any]]) -> None:
-        """Note what is listed; raise `ChangedError` if an object was another in an earlier list."""
+        """Note the marks of listed objects.
+
+        Raise `ChangedError` if one differs from an earlier list.
+        """
         current = {str(meta["path"]): f"{meta['size']} {_tag(meta)}" for meta in metas}
         with self._lock:
             before = self._listed.setdefault(prefix, current)

@@ -43,19 +43,19 @@ class OnePixel(StoredArray):
         return [(*place, 0, 0) for place in self._array.missing()]
 
     def stored_bytes(self) -> int:
-        """Return how many bytes the array takes on disk."""
+        """Return the bytes of the array on disk."""
         return self._array.stored_bytes()
 
     def fingerprint(self) -> str:
-        """Return that of the array itself."""
+        """Return the fingerprint of the array."""
         return self._array.fingerprint()
 
     def stamp(self, index: int | None) -> str | None:
-        """Return that of the array itself."""
+        """Return the stamp of the array."""
         return self._array.stamp(index)
 
     def states(self, index: int | None) -> dict[str, str]:
-        """Return those of the array itself."""
+        """Return the states of the array's files."""
         return self._array.states(index)
 
     def recheck(self) -> None:

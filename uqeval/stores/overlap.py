@@ -77,7 +77,7 @@ class _PathIndex:
             self._add(path, path)
 
     def relation(self, output: Path, may_contain: bool) -> str | None:
-        """Return how an output touches an input, in words; None where it does not."""
+        """Return how an output touches an input, in words; None if it does not."""
         status = _stat(output)
         if status is not None:
             if not (S_ISDIR(status.st_mode) or S_ISREG(status.st_mode)):
@@ -111,7 +111,7 @@ class _PathIndex:
 
 
 def _is(output: Path, source: Path) -> str:
-    """Say that an output is an input, and by which name it was given if by another."""
+    """Return the words "is an input", with the input's path if the output is given as another."""
     return "is an input" if output == source else f"is the input {source}"
 
 

@@ -44,7 +44,7 @@ class Pieces:
 
     @property
     def items(self) -> int:
-        """Return how many items there are; flow lies between them."""
+        """Return the number of items; flow lies between them."""
         return max(len(pieces) for pieces in self.kinds.values())
 
 
@@ -56,7 +56,7 @@ def find_pieces(
     key: str | None,
     fill_missing: bool = False,
 ) -> Pieces:
-    """Return what is at `source`; see `uqeval.stores.convert.convert` for the rest.
+    """Return the pieces at `source`; see `uqeval.stores.convert.convert` for the parameters.
 
     Raises `StoreError` for what cannot be read, `UsageError` where something must be said.
     """

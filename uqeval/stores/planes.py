@@ -121,7 +121,7 @@ class VideoPlanes:
         return self._planes.kept_bytes()
 
     def stamp(self, i: int) -> str | None:
-        """Return changes when plane `i` does; None if unknown."""
+        """Return text that changes when plane `i` does; None if changes cannot be detected."""
         return self.parts[i].stamp()
 
     def states(self, i: int) -> dict[str, str]:

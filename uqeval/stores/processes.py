@@ -13,7 +13,7 @@ HINT = "If several processes write into this store, give each of them ranks=N, t
 
 
 def process_count(ranks: int | None) -> int:
-    """Return how many processes write into a store.
+    """Return the number of processes that write into a store.
 
     `ranks` if given, else the size of the default group of `torch.distributed` where that is
     imported and initialised, else the environment variable WORLD_SIZE, else 1. Raises `UsageError`

@@ -11,11 +11,11 @@ from collections.abc import Collection
 
 
 def taken_over(partial: bytes, head: bytes) -> tuple[bytes, frozenset[int]] | None:
-    """Return what `run.json` of a resumed run says, and the items that are counted again.
+    """Return the content of `run.json` of a resumed run, and the items that are counted again.
 
-    `partial`: what it said in the interrupted run; `head`: what it says now. None if they are of
-    different runs, or an item's data have changed. The stamps are those of the first run, which has
-    read the items; for items without one, those of now.
+    `partial`: its content in the interrupted run; `head`: its content now. None if the runs differ,
+    or an item's data changed. Stamps come from the first run, which read the items; items without
+    one get a new stamp.
     """
     before, current = json.loads(partial), json.loads(head)
     old, new = before.pop("stamps", []), current.pop("stamps", [])

@@ -32,7 +32,7 @@ class SampleBuffer:
     def add(
         self, index: int, sample: int, values: NDArray[Any], description: str
     ) -> NDArray[Any] | None:
-        """Take one sample [1, class, y, x]; gives [sample, class, y, x] once it is the last.
+        """Add one sample [1, class, y, x]; return all, [sample, class, y, x], after the last one.
 
         Raises `DataError`, saying `description` it is, for another shape than the item's other
         samples.

@@ -68,7 +68,7 @@ class Source(ABC):
 
     @abstractmethod
     def children(self, prefix: str) -> list[str]:
-        """Return sorted names directly below `prefix` that have something below themselves."""
+        """Return the sorted names directly below `prefix` that have objects below them."""
 
     @abstractmethod
     def entries(self, prefix: str) -> dict[str, Entry]:
@@ -76,7 +76,10 @@ class Source(ABC):
 
     @abstractmethod
     def stamp(self, key: str, entry: Entry) -> str | None:
-        """Return changes when the object at a key does, of which `entry` is known; see `stamps`."""
+        """Return text that changes when the object at `key` does; see `stamps`.
+
+        `entry`: its listing.
+        """
 
     def states(self, key: str) -> dict[str, str]:
         """Return the file that the object at a key is read from, and its state now."""
@@ -86,7 +89,7 @@ class Source(ABC):
         """Raise `ChangedError` if what was read below a prefix is not as it was."""
 
     def warnings(self) -> list[str]:
-        """Return what is to be said of the source itself."""
+        """Return warnings about the source itself."""
         return []
 
 

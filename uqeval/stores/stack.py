@@ -35,7 +35,7 @@ class Box:
 
     @property
     def pixels(self) -> int:
-        """Return how many pixels lie in the box."""
+        """Return the number of pixels in the box."""
         return (self.y1 - self.y0) * (self.x1 - self.x0)
 
 

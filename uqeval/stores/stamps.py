@@ -82,7 +82,7 @@ def _kind(device: int) -> str:
 
 
 def combined_stamp(stamps: Iterable[str | None], *details: object) -> str | None:
-    """Return one stamp of several, and of what else tells them apart; None if one is None."""
+    """Return one stamp for several and for the given texts; None if one is None."""
     digest = hashlib.sha256(repr(details).encode())
     for stamp in stamps:
         if stamp is None:

@@ -154,7 +154,7 @@ class UnfinishedStore:
         ]
 
     def close(self) -> None:
-        """Mark the store complete if all is there, and puts it where it belongs.
+        """Mark the store complete if all parts are written, and move it to its path.
 
         Raises `OutputError` if items are missing that no other process will write.
         """
@@ -175,7 +175,7 @@ class UnfinishedStore:
             self._claims.leave(clean=clean)
 
     def abandon(self) -> None:
-        """Leave the store unfinished, for a later job to resume."""
+        """Leave the store unfinished, so that a later job can resume it."""
         if self.open:
             self.open = False
             self._claims.leave(clean=False)

@@ -28,7 +28,7 @@ def damaged_parts(
     dense: bool,
     written_parts: Iterable[str],
 ) -> set[str]:
-    """Return those of the `written_parts` parts that are not whole on disk.
+    """Return the parts among `written_parts` that are damaged on disk.
 
     `kinds`: the arrays of every item, without labels. Every chunk of every written part is read and
     its checksum compared. Arrays whose metadata cannot be read are removed, so that they are made

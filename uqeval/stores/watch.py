@@ -21,7 +21,7 @@ class Watched(Protocol):
     """Something that an item is read from."""
 
     def stamp(self) -> str | None:
-        """Return text that changes when it does; None where that cannot be known."""
+        """Return text that changes when the data do; None if changes cannot be detected."""
 
     def states(self) -> dict[str, str]:
         """Return the states of its files now, by path; none for an array in memory."""
@@ -34,7 +34,7 @@ class WatchedText:
         self._text = text
 
     def stamp(self) -> str | None:
-        """Return the text."""
+        """Return text that changes when the data do; None if changes cannot be detected."""
         return self._text
 
     def states(self) -> dict[str, str]:
@@ -59,11 +59,11 @@ class Watch:
         self._files: dict[str, str] = {}
 
     def add(self, file: str) -> None:
-        """Watch a file, too, that all items depend on."""
+        """Watch one more file, on which all items depend."""
         self._files[file] = file_state(file)
 
     def and_of(self, second: Watch) -> Watch:
-        """Return one of what both watch, item by item, from the time on when each was created."""
+        """Return a watch of both, item by item, from their creation on."""
         combined = Watch((), ())
         combined._names = self._names
         combined.parts = [[*a, *b] for a, b in zip(self.parts, second.parts, strict=False)]

@@ -92,7 +92,7 @@ class WriteLock:
         self._lock: int | None = None
 
     def create(self, settings: Mapping[str, Any]) -> None:
-        """Begin a store: makes the hidden folder, and joins it. Raises `OutputError`."""
+        """Create the hidden folder of a new store and join it. Raises `OutputError`."""
         with writing(self.folder):
             for name in ("parts", "writers", "new"):
                 (self.folder / name).mkdir(parents=True)
@@ -101,14 +101,14 @@ class WriteLock:
             self._register()
 
     def moved(self, root: Path) -> None:
-        """Follow the store's folder, which was renamed to `root`."""
+        """Use `root`, to which the store's folder was renamed."""
         self.root, self.folder = root, root / HIDDEN
 
     def join(
         self, settings: Mapping[str, Any], *, shared: bool, resume: bool, restart: bool,
         damaged: Callable[[set[str]], set[str]],
     ) -> set[str] | None:  # fmt: skip
-        """Join the writers of an unfinished store; gives the parts that are written already.
+        """Join the writers of an unfinished store; return the parts that are written already.
 
         `shared`: other processes are expected. `resume`: what a dead writer claimed and did not
         write is free again, and so are written parts that are `damaged`. `restart`: a store
@@ -172,7 +172,7 @@ class WriteLock:
         self._part(part).unlink(missing_ok=True)
 
     def finish(self, part: str) -> None:
-        """Say that a part is written. Raises `OutputError`."""
+        """Record that a part is written. Raises `OutputError`."""
         with writing(self.folder), self._part(part).open("ab") as file:
             file.write(b"+")
 
@@ -201,7 +201,7 @@ class WriteLock:
         return True
 
     def leave(self, *, clean: bool) -> None:
-        """End this writer's work; unless `clean`, it counts as dead."""
+        """End this writer's work; without `clean` it counts as killed."""
         if self._lock is None:
             return
         path = self.folder / "writers" / self._id
@@ -312,8 +312,8 @@ class WriteLock:
 
 @contextmanager
 def _writing_if_present(path: Path) -> Iterator[None]:
-    """Lock as `writing` does, but let `FileNotFoundError` through: another process has
-    ended the store.
+    """Lock as `writing` does, but let `FileNotFoundError` through: another process has removed or
+    finished the store.
     """
     try:
         yield

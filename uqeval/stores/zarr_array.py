@@ -267,7 +267,7 @@ class ZarrArray(StoredArray):
         return f"{self._name}/{key}" if self._name else key
 
     def _entries(self) -> dict[Position, Entry]:
-        """Return what is stored, listed once; keys outside the grid are no part of the array."""
+        """Return the stored chunks, listed once, without keys outside the grid."""
         with self._lock:
             if self._listed is None:
                 grid = self._grid(self._layout.files)
@@ -344,5 +344,5 @@ class ZarrArray(StoredArray):
 
 
 def array_place(source: Source, name: str) -> str:
-    """Return how an array or group called `name` in `source` is named in messages."""
+    """Return the name of an array or group `name` in `source` for messages."""
     return cut(f"{source.path.rstrip('/')}/{name}" if name else source.path)

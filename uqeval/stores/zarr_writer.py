@@ -48,7 +48,7 @@ _UNSAFE = re.compile(r"[%/\\:\x00-\x1f\x7f]|^\.|^__")
 
 @contextmanager
 def writing(path: str | Path) -> Iterator[None]:
-    """Turn what the system refuses while `path` is written into `OutputError`."""
+    """Turn an error of the system while `path` is written into an `OutputError`."""
     try:
         yield
     except OSError as error:
@@ -207,7 +207,8 @@ def _whole(where: Path, call: Callable[[], T]) -> T:
 
 
 def put_in_place(temporary: Path, target: Path) -> bool:
-    """Move the folder `temporary` to `target` at once; False, and it is gone, if one was there.
+    """Rename the folder `temporary` to `target`. If `target` exists, remove `temporary` and return
+    False.
 
     Raises `OutputError` if neither is possible.
     """
@@ -243,9 +244,7 @@ def check_replaceable(path: Path) -> None:
 
 
 def discard(new: Path) -> None:
-    """Remove an unfinished store; a chunk that was being written when an interrupt came may still
-    be put there for a moment.
-    """
+    """Remove an unfinished store. After an interrupt, a chunk may still be written for a moment."""
     for _ in range(_TRIES):
         if not new.exists():
             return
@@ -254,8 +253,9 @@ def discard(new: Path) -> None:
 
 
 def publish(new: Path, path: Path) -> None:
-    """Move the finished store `new` to `path`; an older store there is removed once the new one is
-    safe on disk. Raises `OutputError`."""
+    """Move the finished store `new` to `path`; remove an older store there once the new one is safe
+    on disk. Raises `OutputError`.
+    """
     with writing(path):
         publish_folder(new, path)
 

@@ -18,7 +18,7 @@ _UNKNOWN = "takes another look at the pixels of all items, which saved states do
 
 
 def merged_results(merged_states: MergedStates) -> dict[str, Any]:
-    """What a run over all items finds, as far as the states can tell."""
+    """Return the results of a run over all items, as far as the states contain them."""
     from uqeval.metrics._driver import drive, groups_of, replay
     from uqeval.metrics._view import shared
     from uqeval.statistics.variants import info_of, variants_of
@@ -103,7 +103,7 @@ def _refuse_other_thresholds(
 
 
 def _read_off(merged_states: MergedStates, key: str, evaluation: Evaluation[Any]) -> Section:
-    """The scores under a key from the bins of the saved states; null is what they do not tell."""
+    """Return the scores under a key from the bins of the saved states; null for all others."""
     from uqeval.metrics._evaluation import Section
 
     index = merged_states.index
@@ -156,8 +156,8 @@ def _added(numerics: Mapping[str, int]) -> dict[str, int]:
 
 
 def _fill(results: dict[str, Any], before: Mapping[str, Any]) -> list[str]:
-    """Put null with a reason for each field that a run has and `results` have not, in rows of
-    classes too; returns what they are called.
+    """Add null and a reason for each field that a run has and `results` lacks, also in rows of
+    classes; return their names.
     """
     suffixes = ("_reason", "_bound")
     lost = [name for name in before if name not in results and not name.endswith(suffixes)]
@@ -176,7 +176,7 @@ def _mark(
     evaluation: Evaluation[Any],
     results: Mapping[str, Any],
 ) -> None:
-    """Mark scores that were computed from bins as approximate, and the curves they come from."""
+    """Mark scores from bins, and the curves that contain them, as approximate."""
     names, bound = evaluation.approximate, evaluation.bound
     if not names or not evaluation.can_score:
         return

@@ -105,7 +105,7 @@ class TemporalObserver:
         self.reset()
 
     def reset(self, reason: str = "it is the first frame of its sequence") -> None:
-        """Forget the previous frame and the sequence, so that the next frame has no TC.
+        """Forget the previous frame and the sequence; the next frame has no TC.
 
         `reason`: the reason in its observation.
         """

@@ -47,7 +47,7 @@ def select(
     min_coverage: float = 0.5,
     keep_cuts: bool = False,
 ) -> Selection:
-    """The `count` worst items of a report by one of its fields.
+    """Return the `count` worst items of a report by one of its fields.
 
     `field`: `<metric>.<field>` of the items, such as `pavpu.pavpu`; by default TC_t of a video, or
     else the first metric that has a direction. In a video no two are nearer than `min_gap` + 1

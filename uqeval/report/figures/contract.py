@@ -82,8 +82,8 @@ def lines_of(reports: Mapping[str, Report]) -> dict[str, list[Line]]:
 
 
 def _variant(key: str, report: Report) -> str:
-    """Return what a variant is called: the change that its key names, or the default of the
-    plain key.
+    """Return the label of a variant: the change that its key names, or the default of the plain
+    key.
     """
     own_key = Key.parse(key)
     if own_key.region is not None:

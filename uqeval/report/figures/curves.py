@@ -26,7 +26,7 @@ def shown(value: Any) -> str:
 
 
 def scores(lines: Sequence[Line], fields: Mapping[str, str]) -> str:
-    """Return what each line scores, in words; `fields` by what they are called."""
+    """Return the scores of each line as text; `fields`: fields by the names to show."""
     return "; ".join(
         f"{line.label}: "
         + ", ".join(f"{name} {shown(line.record[field])}" for name, field in fields.items())

@@ -37,8 +37,8 @@ class FrameAxis:
 
     @property
     def ticks(self) -> dict[int, str]:
-        """Return some places, evenly over each sequence and never too close, and what is written
-        there: the frame's name, less that of its sequence.
+        """Return the places and texts of ticks: frames spread evenly over each sequence, with their
+        names without that of the sequence.
         """
         shown = {place: self._number(place) for place in self._places()}
         width = max(map(len, shown.values()), default=0) + _SPACE

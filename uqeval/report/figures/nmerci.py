@@ -109,7 +109,7 @@ def _by_depth(canvas: Canvas, lines: Sequence[Line]) -> None:
 
 
 def _cut(axes: Axes, points: Sequence[tuple[float, float, int]], whole: Sequence[float]) -> None:
-    """End the axis where single intervals are far above the rest, and say how far they are."""
+    """Cut the axis where single intervals are far above the rest, and write their values there."""
     known = [y for _, y, _ in points if y == y]
     top = max(2.0, *(1.5 * v for v in whole), 2 * median(known)) if known else 2.0
     if max(known, default=0.0) <= top:

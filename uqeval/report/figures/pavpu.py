@@ -104,7 +104,9 @@ def _marks(panel: Axes, line: Line, i: int, field: str, curve: str) -> None:
 
 
 def _used(record: dict[str, Any]) -> float | None:
-    """Return where the threshold in use lies between the ends of the curve."""
+    """Return the position of the threshold in use, from 0 to 1, on the axis of the curve; None
+    outside.
+    """
     ends, used = record["curve"]["threshold"], record["uncertainty_threshold"]
     if used is None or ends[0] is None or ends[0] == ends[-1]:
         return None

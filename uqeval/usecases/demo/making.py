@@ -92,7 +92,7 @@ def _begin(home: Path) -> None:
 def _save_streets(
     home: Path, items: int, samples: int, size: tuple[int, int], seed: int, progress: Progress
 ) -> None:
-    """`preds.zarr` and `labels/`."""
+    """Write `preds.zarr` and `labels/`."""
     import numpy as np
     from PIL import Image
 

@@ -20,7 +20,7 @@ _CONFUSED = ((_ROAD, _PAVEMENT), (_PERSON, _TREE), (_SIGN, _BUILDING), (_CAR, _R
 
 
 def street(rng: np.random.Generator, height: int, width: int) -> NDArray[np.uint8]:
-    """Class ids [y, x] of a street."""
+    """Return the class ids [y, x] of a street."""
     y, x = np.mgrid[0:height, 0:width] / height
     horizon = 0.45 + 0.05 * rng.random()
     scene = np.full((height, width), _SKY, np.uint8)
@@ -56,7 +56,7 @@ def street(rng: np.random.Generator, height: int, width: int) -> NDArray[np.uint
 
 
 def annotate(rng: np.random.Generator, scene: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Labels: the scene, with the bonnet and some borders void, as annotators leave them."""
+    """Return labels: the scene, with the bonnet and some borders void, as annotators leave them."""
     label = scene.copy()
     label[-scene.shape[0] // 20 :, scene.shape[1] // 4 : -scene.shape[1] // 4] = VOID
     border = np.zeros(scene.shape, bool)
@@ -69,7 +69,7 @@ def annotate(rng: np.random.Generator, scene: NDArray[np.uint8]) -> NDArray[np.u
 def predict(
     rng: np.random.Generator, scene: NDArray[np.uint8], samples: int
 ) -> NDArray[np.float16]:
-    """float16 probabilities [sample, class, y, x] of a network that saw the scene blurred."""
+    """Return float16 probabilities [sample, class, y, x] of a network that sees a blurred scene."""
     height, width = scene.shape
     evidence = np.stack([_blur((scene == c).astype(np.float32), 5) for c in range(len(CLASSES))])
     for a, b in _CONFUSED:
@@ -91,7 +91,7 @@ def predict(
 
 
 def smooth(rng: np.random.Generator, height: int, width: int, step: int) -> NDArray[Any]:
-    """Noise of unit variance or so that varies over `step` pixels."""
+    """Return noise of about unit variance that varies over `step` pixels."""
     grid = rng.normal(size=(height // step + 2, width // step + 2)).astype(np.float32)
     y, x = np.arange(height) / step, np.arange(width) / step
     i, j = y.astype(int), x.astype(int)
@@ -102,7 +102,7 @@ def smooth(rng: np.random.Generator, height: int, width: int, step: int) -> NDAr
 
 
 def _blur(image: NDArray[Any], window: int) -> NDArray[Any]:
-    """Box mean over `window`×`window` pixels, edges repeated."""
+    """Return the box mean over `window`×`window` pixels, with repeated edges."""
     for axis in (0, 1):
         pad = [(0, 0), (0, 0)]
         pad[axis] = (window // 2, window // 2)
@@ -116,7 +116,9 @@ _FARTHEST = 80.0
 
 
 def save_depth(path: Path, items: int, size: tuple[int, int], seed: int) -> None:
-    """`mean`, `std`, `target` (metres; NaN in the sky) and `names` of some streets, as an .npz."""
+    """Write `mean`, `std`, `target` (metres; NaN in the sky) and `names` of some streets as an
+    .npz.
+    """
     height, width = size
     y = np.broadcast_to(np.linspace(0, 1, height)[:, None], size)
     mean, std, target = (np.empty((items, *size), np.float32) for _ in range(3))
@@ -145,7 +147,7 @@ _COLOURS = np.array(
 
 
 def save_film(folder: Path, frames: int, size: tuple[int, int], seed: int) -> None:
-    """`frames/`, `predictions/` and `labels/` of a camera that moves sideways."""
+    """Write `frames/`, `predictions/` and `labels/` of a camera that moves sideways."""
     from PIL import Image
 
     height, width = size

@@ -112,7 +112,7 @@ def _read(path: Path) -> bytes:
 
 
 def _stated(name: str, report: Report) -> list[str]:
-    """Return what a reader has to know of where a report comes from."""
+    """Return the sentences on the origin of a report."""
     statements = []
     if report.uqeval_version != VERSION:
         statements.append(
@@ -241,7 +241,7 @@ def _check_verdicts(
 
 
 def _stated_verdicts(record: Mapping[str, Any]) -> list[str]:
-    """Return what a reader has to know of verdicts: their warnings, waivers that are over."""
+    """Return the sentences on verdicts: their warnings and expired waivers."""
     warnings = record.get("warnings")
     statements = [f"Verdicts: {text}" for text in warnings] if isinstance(warnings, list) else []
     today = datetime.now(UTC).date().isoformat()

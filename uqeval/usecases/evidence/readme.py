@@ -80,7 +80,7 @@ def _data(name: str, report: Report) -> Iterator[str]:
 
 
 def _order(verdict: Mapping[str, Any]) -> tuple[bool, int]:
-    """Waived verdicts first, then failed ones."""
+    """Return the sort key of a verdict: waived ones first, then failed ones."""
     order = ("failed", "warned", "passed")
     return verdict.get("status") != "waived", order.index(outcome_of(verdict))
 

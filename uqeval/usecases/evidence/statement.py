@@ -22,7 +22,7 @@ _LIMITS = {
 
 
 def title_of(verdict: Mapping[str, Any]) -> str:
-    """Return what a verdict judges: `[PER-17] city/calibration.ece: at most 0.02`."""
+    """Return the title of a verdict: `[PER-17] city/calibration.ece: at most 0.02`."""
     name = f"[{verdict['id']}] " if verdict.get("id") else ""
     kind, limit = str(verdict.get("kind")), repr(verdict.get("limit")).removesuffix(".0")
     return f"{name}{verdict.get('address')}: {_LIMITS.get(kind, kind)} {limit}"

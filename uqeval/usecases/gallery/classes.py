@@ -50,7 +50,7 @@ class Classes:
 
     @property
     def legend(self) -> list[tuple[str, str]]:
-        """The classes' colours, and those of errors and patches."""
+        """Return the colours of the classes, of errors and of patches."""
         entries = list(zip(map(css, self._colours), self._inputs.class_names, strict=False))[:40]
         entries += [
             (css(VOID), "void"),
@@ -62,7 +62,7 @@ class Classes:
         return entries
 
     def pictures(self, item: int) -> list[Picture]:
-        """The pictures of one item."""
+        """Return the pictures of one item."""
         import numpy as np
 
         from uqeval.maps.names import void_of
@@ -91,7 +91,7 @@ class Classes:
         return images
 
     def _patches(self, key: str, settings: dict[str, Any], maps: Maps) -> NDArray[Any] | None:
-        """Each pixel in the colour of its patch; None where there is no one threshold."""
+        """Return each pixel in the colour of its patch; None if there is no single threshold."""
         import numpy as np
 
         from uqeval.metrics.pavpu_settings import PavpuSettings

@@ -28,11 +28,11 @@ class Numbers:
 
     @property
     def legend(self) -> list[tuple[str, str]]:
-        """What the grey ground is."""
+        """Return the meaning of the grey areas."""
         return [(css(HIDDEN), "not evaluated")]
 
     def pictures(self, item: int) -> list[Picture]:
-        """The pictures of one item."""
+        """Return the pictures of one item."""
         import numpy as np
 
         from uqeval.maps.names import void_of

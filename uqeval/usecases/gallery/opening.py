@@ -20,10 +20,10 @@ class Painter(Protocol):
 
     @property
     def legend(self) -> list[tuple[str, str]]:
-        """Colours and what they mean."""
+        """Return colours and their meaning."""
 
     def pictures(self, item: int) -> list[Picture]:
-        """The pictures of one item. Raises `UqevalError`."""
+        """Return the pictures of one item. Raises `UqevalError`."""
 
 
 def open_gallery(
@@ -34,7 +34,7 @@ def open_gallery(
     options: InputOptions,
     model: str | None = None,
 ) -> Pictures:
-    """The gallery of a report's items, from stores that the caller names.
+    """Return the gallery of a report's items, from stores that the caller names.
 
     Paths inside a report are read out of a file and are never followed. `model`: the only one that
     is shown, of a video's report. Raises `UsageError` where the stores are of other items or models
@@ -48,7 +48,7 @@ def open_gallery(
 def gallery_of(
     report: Report, inputs: Inputs, images: str | Path | None = None, model: str | None = None
 ) -> Pictures:
-    """The same of opened inputs."""
+    """Return the gallery of a report's items from opened inputs."""
     from uqeval.usecases.gallery.classes import Classes
     from uqeval.usecases.gallery.numbers import Numbers
     from uqeval.usecases.gallery.paint import files_of, photo_of
@@ -93,17 +93,17 @@ class Pictures:
 
     @property
     def legend(self) -> list[tuple[str, str]]:
-        """Colours and what they mean."""
+        """Return colours and their meaning."""
         return self.painter.legend
 
     def pictures(self, item: int) -> list[Picture]:
-        """The pictures of one item. Raises `UqevalError`."""
+        """Return the pictures of one item. Raises `UqevalError`."""
         with self.inputs.watch.reading((item,)):
             return self.painter.pictures(item)
 
 
 def other_data(of_report: Mapping[str, Any], of_gallery: Mapping[str, Any]) -> str:
-    """Return which stores have another fingerprint than when a report was made; empty if none."""
+    """Return a note about stores whose fingerprint differs from the report; empty if all agree."""
     differing_paths = []
     for kind in ("frames", "predictions", "reference", "labels", "target", "flow"):
         gallery_stores, then = (_stores(record.get(kind)) for record in (of_gallery, of_report))

@@ -34,7 +34,7 @@ _IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff", ".webp")
 
 
 def colours(classes: int) -> list[tuple[int, int, int]]:
-    """A colour for each class."""
+    """Return a colour for each class."""
     palette: Sequence[tuple[int, int, int]] = _FEW if classes <= len(_FEW) else _CITYSCAPES
     colour_list = list(palette[:classes])
     for i in range(len(colour_list), classes):
@@ -45,7 +45,7 @@ def colours(classes: int) -> list[tuple[int, int, int]]:
 
 
 def css(colour: tuple[int, int, int]) -> str:
-    """A colour as style sheets write it: `#rrggbb`."""
+    """Return a colour in CSS: `#rrggbb`."""
     return f"#{colour[0]:02x}{colour[1]:02x}{colour[2]:02x}"
 
 
@@ -56,7 +56,7 @@ def heat(
     ends: tuple[float, float] | None = None,
     void: NDArray[Any] | None = None,
 ) -> Picture:
-    """A map from dark (least) to bright (greatest)."""
+    """Return a map as a picture, from dark (least) to bright (greatest)."""
     import numpy as np
 
     from uqeval.report.figures.style import ramp
@@ -73,7 +73,7 @@ def heat(
 
 
 def painted(title: str, pixels: NDArray[Any], alt: str) -> Picture:
-    """Pixels [y, x, 3], uint8 RGB, as a PNG of at most 480 columns; nothing is interpolated."""
+    """Return pixels [y, x, 3], uint8 RGB, as a PNG of at most 480 columns; do not interpolate."""
     from PIL import Image
 
     image = Image.fromarray(pixels)
@@ -86,7 +86,7 @@ def painted(title: str, pixels: NDArray[Any], alt: str) -> Picture:
 
 
 def photo(images: dict[str, Path], name: str) -> list[Picture]:
-    """The item's own image, if there is a file of its name."""
+    """Return the item's own image, if a file has its name."""
     from PIL import Image
 
     path = photo_of(images, name)
@@ -102,12 +102,12 @@ def photo(images: dict[str, Path], name: str) -> list[Picture]:
 
 
 def photo_of(images: dict[str, Path], name: str) -> Path | None:
-    """The file of an item's own image among those of a folder, by stem."""
+    """Return the file of an item's image among the files of a folder, by stem."""
     return images.get(name) or images.get(Path(name).stem)
 
 
 def files_of(folder: str | Path | None) -> dict[str, Path]:
-    """Images of a folder by stem."""
+    """Return the images of a folder by stem."""
     if folder is None:
         return {}
     if not Path(folder).is_dir():

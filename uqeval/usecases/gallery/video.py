@@ -71,7 +71,7 @@ class Pairs:
 
     @property
     def legend(self) -> list[tuple[str, str]]:
-        """The classes' colours, and those of changes."""
+        """Return the colours of the classes and of changes."""
         class_colours = [
             (css(tuple(self._palette[c].tolist())), n) for c, n in self._classes.items()
         ]
@@ -82,7 +82,7 @@ class Pairs:
         ]  # fmt: skip
 
     def pictures(self, item: int) -> list[Picture]:
-        """The pictures of one pair."""
+        """Return the pictures of one pair."""
         pair, name = self._source.pairs[item], self._source.names[item]
         frames = [self._source.frames.read(i) for i in (pair.before, pair.after)]
         titled_frames = zip(
@@ -106,7 +106,7 @@ class Pairs:
         flow: NDArray[Any] | None,
         name: str,
     ) -> Iterator[Picture]:
-        """The prediction that is moved, the other, and where they differ."""
+        """Return the warped prediction, the other one, and a mask of their differences."""
         times = ["t−1", "t"]
         if settings["grid"] == "previous":
             times, ids = times[::-1], ids[::-1]
@@ -129,7 +129,7 @@ class Pairs:
                       f"Where the two differ, {name}: {share:.1%} of the pixels.")  # fmt: skip
 
     def _group(self, settings: dict[str, Any]) -> str:
-        """What tells a variant from the others: its model, its flow."""
+        """Return the label of a variant: its model, its flow."""
         parts = [
             str(settings[field])
             for field in ("model", "flow")
@@ -141,7 +141,9 @@ class Pairs:
     def _flow(
         self, item: int, settings: dict[str, Any], frames: list[NDArray[Any]]
     ) -> NDArray[Any] | None:
-        """The flow on the grid of the prediction that is not moved; None where it is not given."""
+        """Return the flow on the grid of the prediction that is not warped; None if it is not
+        given.
+        """
         from uqeval.maps.flow import Estimator, grey
         from uqeval.maps.flow_method import flow_method
 
@@ -155,7 +157,7 @@ class Pairs:
 
 
 def warped(ids: NDArray[Any], flow: NDArray[Any], void: int) -> NDArray[Any]:
-    """ids(⌊p + w(p) + ½⌋) for flow w [y, x, (dx, dy)]; void where that is unknown or outside."""
+    """Return ids(⌊p + w(p) + ½⌋) for flow w [y, x, (dx, dy)]; void if unknown or outside."""
     height, width = ids.shape
     y, x = np.indices(ids.shape)
     is_known = np.isfinite(flow).all(axis=-1)

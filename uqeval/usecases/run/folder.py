@@ -31,7 +31,10 @@ _CHEAP, _EXHIBITS = 256 * 10**6, 3
 def make_folder(
     folder: Path, names: Sequence[str], stores: Sequence[Store], read_paths: list[str]
 ) -> None:
-    """The folder of the reports. Raises `OutputError`, and `UsageError` where it is an input."""
+    """Create the folder of the reports.
+
+    Raises `OutputError`, and `UsageError` if it is an input.
+    """
     from uqeval.stores.overlap import refuse_overlap
 
     read_paths = [*read_paths, *(path for store in stores for path in store.paths())]
@@ -51,8 +54,8 @@ def make_folder(
 
 
 def put_aside(folder: Path, name: str) -> None:
-    """Rename older files of a store, so that neither a gate nor a reader takes them for new ones
-    if the run does not finish.
+    """Rename the older files of a store, so that no gate or reader mistakes them for new ones if
+    the run fails.
 
     The states of an older report stay in place, too: the run uses what it can of them.
     """
@@ -67,12 +70,12 @@ def put_aside(folder: Path, name: str) -> None:
 
 
 def put_overview_aside(folder: Path) -> None:
-    """Keep the older page and verdicts likewise."""
+    """Rename the older page and verdicts likewise."""
     _put_aside(_old(folder / VERDICTS, folder / PAGE))
 
 
 def drop_overview_aside(folder: Path) -> None:
-    """Remove the older page and verdicts, in whose place there are new ones."""
+    """Remove the older page and verdicts after new ones are written."""
     for _, backup in _old(folder / VERDICTS, folder / PAGE):
         with refusals(backup):
             backup.unlink(missing_ok=True)
@@ -86,7 +89,7 @@ def _put_aside(files: list[tuple[Path, Path]]) -> None:
 
 
 def drop_aside(folder: Path, name: str) -> None:
-    """Remove older files of a store, in whose place there are new ones."""
+    """Remove the older files of a store after new ones are written."""
     for _, backup in [*_asides(folder, name), _states(folder, name)]:
         with refusals(backup):
             backup.unlink(missing_ok=True)
@@ -138,7 +141,7 @@ def write_files(task: Task, report: Report, folder: Path, run_settings: RunSetti
 
 
 def _exhibits(task: Task, report: Report, run_settings: RunSettings) -> int:
-    """How many of the worst items the gallery shows: none without scores or truth."""
+    """Return the number of items in the gallery; 0 without scores or ground truth."""
     kind = task.inputs.source.kind
     truth = {"classes": "labels", "regression": "target"}.get(kind)
     if not task.families or (truth and not task.inputs.record.get(truth)):
@@ -158,7 +161,7 @@ def judge_all(
     outcome: Outcome, gate: RunRules, before: list[Named], file: Any, run_settings: RunSettings,
     failed: Mapping[str, FailedStore],
 ) -> None:  # fmt: skip
-    """The gate's verdicts on the stores that have a report; rules that have none are listed."""
+    """Judge the reports; list the rules that cannot be judged."""
     from uqeval.gate import judge
     from uqeval.report import verdicts
     from uqeval.report.folder import Named, digests_of

@@ -35,7 +35,7 @@ class Outcome:
 
     @property
     def status(self) -> int:
-        """The exit status: 0 done; 1 the gate failed; 2 something could not be done."""
+        """Return the exit status: 0 done; 1 the gate failed; 2 something could not be done."""
         if self.failed or self.ungated:
             return 2
         if self.judgement is None or self.judgement.passed:
@@ -47,13 +47,13 @@ class Listener:
     """Receives the results of stores as they finish. This base class ignores them."""
 
     def done(self, name: str, report: Report) -> None:
-        """A store has been evaluated, its files written."""
+        """Handle a store that was evaluated and whose files are written."""
 
     def failed(self, name: str, reason: str) -> None:
-        """A store could not be evaluated."""
+        """Handle a store that could not be evaluated."""
 
     def warned(self, text: str) -> None:
-        """A rule cannot be judged: said before any store is read."""
+        """Handle a rule that cannot be judged; called before any store is read."""
 
 
 @dataclass(frozen=True)

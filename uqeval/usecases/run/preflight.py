@@ -146,7 +146,7 @@ def _unknown_metric(rule: Rule, keys: Mapping[str, set[str]], some_failed: bool)
 
 
 def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> set[str]:
-    """The metrics, variants too, that the report of opened inputs will hold."""
+    """Return the keys of the results that the report of opened inputs will have, with variants."""
     from uqeval.metrics import FAMILIES
 
     info = inputs.info()
@@ -160,9 +160,9 @@ def metric_keys(inputs: Inputs, families: Mapping[str, Mapping[str, Any]]) -> se
 def table_of(
     inputs: Inputs, cut_options: CutOptions, names_in_table: set[str]
 ) -> tuple[CutOptions | None, list[str]]:
-    """What is read off a store whose items may have no rows `names_in_table`, and warnings of that.
+    """Return the slices of a store, and warnings if the table has no rows for its items.
 
-    Raises `StoreError` where only some have one, `UsageError` for columns that are not there.
+    Raises `StoreError` if the table has only some of the items, `UsageError` for missing columns.
     """
     if names_in_table.isdisjoint(inputs.source.names):
         without_slices = replace(cut_options, slices=None, slice_by=(), group_by=None)

@@ -31,7 +31,7 @@ def of_families(task: Task, folder: Path, options: RunOptions) -> Report | None:
 
 
 def with_sweep(task: Task, report: Report | None, options: RunOptions) -> Report:
-    """The report with the sweep that is asked for, from another read."""
+    """Return the report with the requested sweep, which reads the store again."""
     if task.sweep is None:
         assert report is not None
         return report
@@ -58,7 +58,7 @@ def _options_of_task(task: Task, folder: Path, options: RunOptions) -> RunOption
 
 
 def _with_sweep(report: Report, swept: Report) -> Report:
-    """One report of both: the sweep under its own keys."""
+    """Return one report of both, the sweep under its own keys."""
     families = {
         key: family_settings for key, family_settings in swept.settings.items() if key != "sweep"
     }

@@ -47,7 +47,7 @@ FOLDER = "uqeval-report"
 
 
 def run_config(path: str | Path = FILE, **settings: Any) -> Outcome:
-    """Evaluate everything that a `uqeval.yaml` asks for, as `uqeval run` does.
+    """Evaluate everything in a `uqeval.yaml`, as `uqeval run` does.
 
     `settings`: options of `RunSettings` (`stores`, `output`, `gate`, `baseline`, …), `limit`,
     `workers`, `memory`, and those of intervals and slices. The outcome's `failed` lists the stores
@@ -62,7 +62,7 @@ def run_stores(
     file: str | Path | None = None,
     opened: Mapping[str, Contents] | None = None,
 ) -> Outcome:
-    """The same for a configuration that was read from `file`, or from none.
+    """Evaluate a configuration that was read from `file`, or made without one.
 
     `opened`: paths of the configuration that are open already.
     """
@@ -143,7 +143,7 @@ def _keep(task: Task, report: Report, outcome: Outcome, run_settings: RunSetting
 
 
 def _names(config: Config, run_settings: RunSettings, file: str | Path | None) -> list[str]:
-    """The stores to evaluate."""
+    """Return the names of the stores to evaluate."""
     if not config.stores:
         raise UsageError(f"{cut(file)}: has no stores; give one under stores:.")
     strange = [name for name in run_settings.stores if name not in config.stores]
@@ -171,7 +171,7 @@ def _cut_options(config: Config, run_settings: RunSettings) -> CutOptions | None
 
 
 def _over(config: Config, run_settings: RunSettings, settings: type[Settings]) -> dict[str, Any]:
-    """Options of these settings: of the file, and over them those of the run."""
+    """Return options of these settings: those of the file, overridden by those of the run."""
     from_file = config.settings_from_file(settings)
     overrides = {
         n: v
@@ -184,7 +184,7 @@ def _over(config: Config, run_settings: RunSettings, settings: type[Settings]) -
 
 
 def _files(cut_settings: CutOptions | None, file: str | Path | None) -> list[str]:
-    """What is read beside the stores."""
+    """Return the files that are read beside the stores."""
     return [
         str(path)
         for path in (file, cut_settings.slices if cut_settings else None)
@@ -193,7 +193,7 @@ def _files(cut_settings: CutOptions | None, file: str | Path | None) -> list[str
 
 
 def config_of_store(predictions: Sequence[str], truth: str | None, **options: Any) -> Config:
-    """A configuration of one store, given by its paths, with all that applies to it."""
+    """Return a configuration of one store by its paths, with all metrics that apply."""
     store = {name: value for name, value in options.items() if value is not None}
     if predictions:
         store["predictions"] = list(predictions) if len(predictions) > 1 else predictions[0]
@@ -204,7 +204,7 @@ def config_of_store(predictions: Sequence[str], truth: str | None, **options: An
 
 
 def _name_of(path: str) -> str:
-    """The name of a store from its path: of `data/preds.zarr`, `preds`."""
+    """Return the name of a store from its path: `preds` of `data/preds.zarr`."""
     last = Path(path).name if "://" in path else resolved(path).name
     printable = "".join(c for c in last.removesuffix(".zip") if c.isprintable() and c not in "/\\")
     stem = Path(printable).stem if printable else ""

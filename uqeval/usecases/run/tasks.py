@@ -39,7 +39,7 @@ class Task:
     everything: bool = False
 
     def keys(self) -> set[str]:
-        """What its report will hold."""
+        """Return the keys of the results that the report will have."""
         return metric_keys(self.inputs, self.families) | (
             {"sweep"} if self.sweep is not None else set()
         )
@@ -88,7 +88,7 @@ def open_task(
 def _refuse_missing(store: Store) -> None:
     """Raise `StoreError` that names all paths of a store where several are not there.
 
-    A single one is left to who opens it, and knows what it should be.
+    A single missing path is reported later, when it is opened: that message says what was expected.
     """
     caches = (store.flow_cache, store.map_cache)
     local = [path for path in store.paths() if path not in caches and "://" not in path]
@@ -104,9 +104,11 @@ def with_cuts(
     run_settings: RunSettings,
     stores: int,
 ) -> list[Task]:
-    """The stores with what is read off each; without those that the table holds in part.
+    """Return the tasks with their slices and intervals, without stores of which the table has only
+    some items.
 
-    A store that the table is not of goes without slices, unless it is of none of all stores.
+    A store without any item in the table is evaluated without slices. If the table has items of no
+    store at all, that is an error.
     """
     if cut_options is None or cut_options.slices is None:
         return [dataclasses.replace(task, cut=cut_options) for task in tasks]

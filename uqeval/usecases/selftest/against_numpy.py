@@ -79,7 +79,7 @@ def _divergence(checks: Checks, folder: Path) -> None:
 
 
 def _compared(checks: Checks, name: str, report: Any, inputs: Any) -> None:
-    """Hold all items, and the set, of a report against the plain path."""
+    """Compare all items, and the set, of a report with the plain NumPy code."""
     from uqeval.usecases.verify.recompute import Recomputation
 
     recomputation = Recomputation(report, inputs)

@@ -138,7 +138,7 @@ def _flow(checks: Checks, folder: Path) -> None:
 
 
 def _damage(checks: Checks, folder: Path) -> None:
-    """A chunk that is changed on disk has to be refused, not read."""
+    """Check that a chunk that was changed on disk is refused."""
     from uqeval.errors import StoreError
     from uqeval.stores.by_library import write_array
     from uqeval.stores.zarr_group import open_zarr

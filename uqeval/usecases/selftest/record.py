@@ -80,7 +80,7 @@ class Checks:
         self.found.append(Check(self.group, name, bool(passed), values, "" if passed else detail))
 
     def same(self, name: str, computed: Any, expected: Any, tolerance: float = 0.0) -> None:
-        """Record whether numbers, or arrays of them, are as expected, absolute and relative."""
+        """Record whether numbers, or arrays, are equal within absolute and relative bounds."""
         import numpy as np
 
         computed_values = np.atleast_1d(np.asarray(computed, dtype=object)).ravel().tolist()
@@ -99,7 +99,7 @@ class Checks:
         self.add(name, not bad, detail, len(expected_values))
 
     def run(self, name: str, work: Callable[[], None]) -> None:
-        """Call what adds checks; an exception of it is a failed check."""
+        """Call a function that adds checks; an exception is a failed check."""
         try:
             work()
         except Exception as error:  # any error of a library is what a self-test reports

@@ -10,14 +10,14 @@ from uqeval.errors import UsageError, number_of
 
 
 def default_samples(total: int) -> list[int]:
-    """M = 1, 2, 4, … below T, and T."""
+    """Return M = 1, 2, 4, … below T, and T."""
     return [2**k for k in range(total.bit_length()) if 2**k < total] + [total]
 
 
 def draw(
     total: int, samples: Sequence[int], repeats: Sequence[int], seed: int
 ) -> list[list[tuple[int, ...]]]:
-    """For each M, R different subsets of M of `total` samples, each ascending.
+    """Return, for each M, R different subsets of M of `total` samples, each ascending.
 
     R is at most the number of subsets that there are. Seeded; the same for any platform.
     """
@@ -43,7 +43,7 @@ def draw(
 
 
 def checked_samples(samples: Sequence[int] | None, total: int, where: str) -> list[int]:
-    """The Ms, ascending. Raises `UsageError` for others than 1 … T."""
+    """Return the Ms, ascending. Raises `UsageError` for numbers outside 1 … T."""
     if samples is None:
         return default_samples(total)
     ms = list(samples)
@@ -57,7 +57,10 @@ def checked_samples(samples: Sequence[int] | None, total: int, where: str) -> li
 
 
 def checked_repeats(repeats: int | Sequence[int], count: int) -> list[int]:
-    """R for each M. Raises `UsageError` for what is below 1, or neither one number nor `count`."""
+    """Return R for each M.
+
+    Raises `UsageError` below 1, and for another count than one or `count`.
+    """
     counts = [repeats] * count if isinstance(repeats, int) else list(repeats)
     if len(counts) == 1:
         counts *= count

@@ -19,7 +19,7 @@ def summary_of(
     ms: Sequence[int],
     groups: Sequence[Sequence[int]],
 ) -> dict[str, Any]:
-    """{`<family>.<field>`: {m, repeats, mean, std, values}} for every number and curve."""
+    """Return {`<family>.<field>`: {m, repeats, mean, std, values}} of every number and curve."""
     summary: dict[str, Any] = {}
     for family in families:
         results = [[_results_of_family(sections, k, family) for k in group] for group in groups]
@@ -52,7 +52,7 @@ def summary_of(
 def _results_of_family(
     sections: Mapping[str, Section], subset: int, family: Family
 ) -> dict[str, Any]:
-    """All that a section says of a subset, by dotted name; nothing where it was not evaluated."""
+    """Return the results of a subset by dotted name; empty if it was not evaluated."""
     section = sections.get(f"{subset}:{family.name}")
     return dict(_flat(section.results)) if section else {}
 
@@ -86,7 +86,7 @@ def warnings_of(
     ms: Sequence[int],
     groups: Sequence[Sequence[int]],
 ) -> list[str]:
-    """What there is to say of the first subset of each M."""
+    """Return the warnings about the first subset of each M."""
     return [
         f"{family.name}, M = {m}: {text}"
         for family in families
@@ -99,7 +99,7 @@ def warnings_of(
 def numerics_of(
     sections: Mapping[str, Section], families: Sequence[Family], groups: Sequence[Sequence[int]]
 ) -> dict[str, dict[str, list[list[int | None]]]]:
-    """{family: {count: [M][draw]}}: what sections count; None where a family was not evaluated."""
+    """Return {family: {count: [M][draw]}} of the sections; None if a family was not evaluated."""
     numerics: dict[str, dict[str, list[list[int | None]]]] = {}
     for family in families:
         counts = [
@@ -123,7 +123,7 @@ def numerics_of(
 
 
 def lost_pixels(summary: Mapping[str, Any]) -> list[str]:
-    """A warning where samples that are NaN leave some subsets fewer pixels than others."""
+    """Return a warning if NaN samples leave some subsets fewer pixels than others."""
     for name, fields in summary.items():
         counts = [n for group in fields["values"] for n in group if n is not None]
         if name.endswith(".pixels") and min(counts) < max(counts):
@@ -135,7 +135,7 @@ def lost_pixels(summary: Mapping[str, Any]) -> list[str]:
 
 
 def _fold(values: Sequence[Any], fold: Any) -> Any:
-    """`fold` over the draws of numbers, or of curves point by point; None where undefined."""
+    """Apply `fold` to the draws of numbers, or of curves point by point; None if undefined."""
     if any(v is None for v in values):
         return None
     if isinstance(values[0], list):

@@ -171,7 +171,7 @@ def arguments(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _numbers(option: str, value: Any) -> list[int]:
-    """1, [1, 2] or "1,2" as numbers."""
+    """Return 1, [1, 2] or "1,2" as numbers."""
     parts = value if isinstance(value, list) else str(value).split(",")
     try:
         return [int(number) for number in parts]
@@ -187,7 +187,7 @@ def _families(
     settings: Mapping[str, Mapping[str, Any]],
     reference: bool,
 ) -> dict[str, Mapping[str, Any]]:
-    """The families to evaluate, with their options."""
+    """Return the families to evaluate, with their options."""
     if metrics is None:
         truth = inputs.record.get("labels") or inputs.record.get("target")
         metrics = () if reference and not truth else default_families(inputs.source.kind)
@@ -245,7 +245,7 @@ def _passes(
 
 
 def _of_subset(passes: Passes, subset: int, fields: Sequence[str] | None) -> Passes:
-    """The same passes on the maps of one subset; of its results only some `fields`, or all."""
+    """Run the passes on the maps of one subset; return the results in `fields`, or all (None)."""
     from uqeval.metrics._evaluation import Section
 
     sections: dict[str, Section] = yield from renamed(

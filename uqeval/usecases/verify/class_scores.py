@@ -85,7 +85,7 @@ def patch_counts(patches: Patches, settings: Mapping[str, Any], threshold: float
 
 
 def patch_scores(n: Mapping[str, int]) -> dict[str, float | None]:
-    """Return what follows from the four counts; phi and Surplus by covariances of 0 and 1."""
+    """Return the patch scores of the four counts; phi and Surplus as covariances of 0 and 1."""
     n_ac, n_au, n_ic, n_iu = (n[k] for k in ("n_ac", "n_au", "n_ic", "n_iu"))
     total = n_ac + n_au + n_ic + n_iu
     a, c = ratio(n_ac + n_au, total), ratio(n_ac + n_ic, total)

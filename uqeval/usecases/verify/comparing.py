@@ -41,7 +41,7 @@ def compare(
     where: str, key: str, reported: Mapping[str, Any], recomputed: Mapping[str, Any],
     slack: Mapping[str, float] | None = None, tally_of_differences: Tally | None = None,
 ) -> Tally:  # fmt: skip
-    """Compare the fields that both have; `slack`: more that a field may differ, absolute."""
+    """Compare the fields that both have; `slack`: additional absolute tolerance of a field."""
     tally = tally_of_differences if tally_of_differences is not None else Tally(0, [])
     family = family_of(key)
     tolerance = TOLERANCE.get(family, DEFAULT)
@@ -73,7 +73,7 @@ def _fields(
 
 
 def distance(first: Any, second: Any) -> float:
-    """Return how far two values are apart: 0 for two that are undefined, ∞ for one."""
+    """Return the distance of two values: 0 if both are undefined, ∞ if one is."""
     if first is None and second is None:
         return 0.0
     numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (first, second))

@@ -34,7 +34,7 @@ class Numbers:
 
     @property
     def error(self) -> Array:
-        """|mean - target|."""
+        """Return |mean - target|."""
         difference: Array = np.abs(self.mean - self.target)
         return difference
 
@@ -87,8 +87,8 @@ def mean_and_sigma(source: Any, item: int, is_valid: Array) -> tuple[Array, Arra
 
 
 def valid_pixels(source: Any, item: int, invalid: Sequence[float]) -> Array:
-    """Return which pixels [y, x] of an item are evaluated: their target is finite, valid, and no
-    invalid value. All are without a target and without masks.
+    """Return a mask [y, x] of the evaluated pixels of an item: their target is finite, valid, and
+    no invalid value. Without a target and masks, all are evaluated.
     """
     is_valid = np.ones(source.size(item), bool)
     for mask in source.valid:

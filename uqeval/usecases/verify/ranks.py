@@ -24,7 +24,7 @@ def grouped(score: Array, error: Array) -> tuple[Array, Array]:
 
 
 def failure(score: Array, wrong: Array) -> dict[str, Any]:
-    """Return how well a score finds wrong pixels, of flat arrays."""
+    """Return the scores of failure detection, of flat arrays."""
     pixels, errors = int(score.size), int(wrong.sum())
     scores: dict[str, Any] = {"pixels": pixels, "errors": errors}
     names = ("auroc", "aupr_error", "aupr_success", "fpr95", "aurc", "e_aurc", "augrc")

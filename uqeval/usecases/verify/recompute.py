@@ -56,11 +56,11 @@ class Recomputation:
 
     @property
     def keys(self) -> list[str]:
-        """The keys that are recomputed."""
+        """Return the keys that are recomputed."""
         return [key for key in self.settings if key not in self.why_not]
 
     def run(self, items: Sequence[int], pooled: bool) -> None:
-        """Recompute the chosen items; with `pooled`, which takes all of them, the set as well."""
+        """Recompute the chosen items; with `pooled` also the set, which takes all items."""
         ways: dict[str, Callable[[Sequence[int], bool], None]] = {
             "classes": self._classes, "regression": self._regression, "video": self._video,
         }  # fmt: skip

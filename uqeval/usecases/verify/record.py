@@ -50,7 +50,7 @@ class Verification:
         return not self.differences and all(check.same for check in self.checks)
 
     def verified(self) -> list[str]:
-        """Return what was compared, a sentence each."""
+        """Return what was compared, in sentences."""
         texts = [check.text for check in self.checks if check.same]
         if self.compared.get("items"):
             texts.append(
@@ -77,7 +77,7 @@ class Verification:
         return f"all agree (largest relative difference {self.largest:.1e})."
 
     def problems(self) -> list[str]:
-        """Return what is not as in the report, a sentence each."""
+        """Return the differences from the report, in sentences."""
         texts = [check.text for check in self.checks if not check.same]
         texts += [f"{difference}." for difference in self.differences[:_LISTED]]
         if len(self.differences) > _LISTED:

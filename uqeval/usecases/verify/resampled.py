@@ -47,7 +47,7 @@ class Resampled:
 
     @classmethod
     def of(cls, names: list[str], settings: Mapping[str, Any]) -> Resampled:
-        """Return those that a report's settings name: its groups, else its items."""
+        """Return the units of a report's settings: its groups, else its items."""
         codes = np.unique(np.array(settings.get("groups") or names), return_inverse=True)[1]
         return cls(codes.reshape(-1), int(settings["draws"]), int(settings["seed"]))
 

@@ -59,7 +59,7 @@ def flow_between(start: Array, end: Array, settings: Mapping[str, Any]) -> Array
 
 
 def is_finite_flow(flow: Array) -> Array:
-    """Return where both parts of a flow [y, x, 2] are finite and at most 1e9."""
+    """Return a mask of the flow [y, x, 2] whose parts are both finite and at most 1e9."""
     with np.errstate(invalid="ignore"):
         is_finite: Array = np.asarray((np.abs(flow) <= _FINITE).all(axis=-1))
     return is_finite
@@ -73,7 +73,7 @@ def place_of(flow: Array) -> tuple[Array, Array]:
 
 
 def bilinear(image: Array, x: Array, y: Array) -> Array:
-    """Return an image [y, x, ...] in float64 at places that are moved into the frame."""
+    """Return an image [y, x, ...] in float64 at places clipped to the frame."""
     height, width = image.shape[:2]
     x, y = np.clip(x, 0, width - 1), np.clip(y, 0, height - 1)
     i, j = np.floor(x).astype(int), np.floor(y).astype(int)
@@ -190,7 +190,7 @@ def _mean_square(difference: Array, is_counted: Array) -> float | None:
 
 
 def occluded(flow: Array, backward: Array, x: Array, y: Array) -> Array:
-    """Return where |w + ŵ|² > 0.01(|w|² + |ŵ|²) + 0.5, or ŵ is unknown."""
+    """Return a mask of |w + ŵ|² > 0.01(|w|² + |ŵ|²) + 0.5, or unknown ŵ."""
     with np.errstate(invalid="ignore"):
         backward_there = bilinear(backward, x, y)
         wide = flow.astype(np.float64)
