@@ -60,6 +60,10 @@ def main() -> None:
             for n, name in enumerate(chosen.commands)
         }
         for job in as_completed(jobs):
+            if (error := job.exception()) is not None:  # the table keeps the other commands
+                outcomes[jobs[job], "none", "DEFECT"] += 1
+                print(f"{jobs[job]}: the bench failed: {error!r}", flush=True)
+                continue
             for one in job.result():
                 outcomes[jobs[job], one.kind, "DEFECT" if one.defects else one.outcome] += 1
                 for text in one.defects:
