@@ -319,13 +319,14 @@ def counts(
     uncertain_op: str = ">",
 ) -> dict[str, Any]:
     """n_ac, n_au, n_ic, n_iu and ties; accuracy in float64, uncertainty in float32 (Patches)."""
-    limit = np.float32(uncertainty_threshold)
+    limit = float(np.float32(uncertainty_threshold))
+    is_accurate, is_uncertain = compare(accuracy_op), compare(uncertain_op)
     n = {"n_ac": 0, "n_au": 0, "n_ic": 0, "n_iu": 0}
     ties = {"accuracy": 0, "uncertainty": 0}
     for p in patches:
-        accuracy, mean = p["right"] / p["valid"], np.float32(p["mean"])
-        accurate = compare(accuracy_op)(accuracy, float(accuracy_threshold))
-        uncertain = compare(uncertain_op)(mean, limit)
+        accuracy, mean = p["right"] / p["valid"], float(np.float32(p["mean"]))
+        accurate = is_accurate(accuracy, float(accuracy_threshold))
+        uncertain = is_uncertain(mean, limit)
         n["n_" + ("a" if accurate else "i") + ("u" if uncertain else "c")] += 1
         ties["accuracy"] += bool(accuracy == float(accuracy_threshold))
         ties["uncertainty"] += bool(mean == limit)
