@@ -334,14 +334,14 @@ OWN = tuple(
     f"uqeval.{module}."
     for module in (
         *(f"metrics.{name}" for name in (*uqeval.metrics.FAMILIES, "temporal")),
-        "tallies.patches", "tallies.ranks", "tallies.temporal", "tallies.reliability",
+        "gate", "tallies.patches", "tallies.ranks", "tallies.temporal", "tallies.reliability",
     )
 )  # fmt: skip
 
 
-def test_a_family_loads_no_other() -> None:
+def test_a_command_loads_its_family_and_no_gate() -> None:
     script = (
-        "import sys, uqeval.metrics, uqeval.tallies\n"
+        "import sys, uqeval.metrics, uqeval.report.markdown, uqeval.tallies\n"
         "uqeval.metrics.FAMILIES['pavpu'], uqeval.tallies.Patches\n"
         "print(*sys.modules)"
     )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from uqeval.gate.addresses import Address
-
 
 def interval(
     intervals: Mapping[str, Any], key: str, fields: Sequence[str]
@@ -16,6 +14,10 @@ def interval(
 
     `intervals` are those of a report or of a slice, which keys them as addresses.
     """
+    if not intervals:
+        return None
+    from uqeval.gate.addresses import Address
+
     found = intervals.get(Address.of_key(key, tuple(fields)).within)
     if not isinstance(found, dict) or found.get("low") is None or found.get("high") is None:
         return None
