@@ -102,3 +102,17 @@ def test_a_report_that_was_tampered_with_is_none(
     path.write_text(json.dumps(record | changes))
     with pytest.raises(StoreError, match="is no report"):
         Report.load(path)
+
+
+@pytest.mark.parametrize(
+    "items", [[], [{"name": "a", "x": {"y": [1, 2]}}, {"name": '\n  "items": []'}]]
+)
+def test_each_item_is_one_line(items: list[dict[str, object]]) -> None:
+    text = report(items=items).to_json()
+    assert json.loads(text)["items"] == items
+    assert list(json.loads(text)) == list(json.loads(report().to_json()))
+    lines = text.splitlines()
+    for item in items:
+        assert any(
+            json.loads(line.rstrip(",")) == item for line in lines if line.startswith("    {")
+        )

@@ -20,6 +20,7 @@ from uqeval.engine.scratch import Scratch
 from uqeval.errors import ChangedError, StoreError
 from uqeval.inputs import InputOptions, open_inputs
 from uqeval.stores.convert import convert
+from uqeval.stores.stamps import file_state, one_look
 from uqeval.stores.watch import Watch, WatchedText, read_whole
 from uqeval.usecases.gallery import open_gallery
 from uqeval.usecases.inspect import inspect
@@ -248,3 +249,15 @@ def test_a_gallery_says_that_its_data_are_others(tmp_path: Path) -> None:
     with pytest.raises(ChangedError, match="item celle"):
         found.pictures(2)
     assert str(tmp_path / "l") in gallery().note and "p.zarr" not in gallery().note
+
+
+def test_one_look_sees_each_file_once(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_bytes(b"old")
+    with one_look(), one_look():
+        before = file_state(path)
+        path.write_bytes(b"newer")
+        assert file_state(path) == before
+    assert file_state(path) != before
+    with one_look():
+        assert file_state(path) != before

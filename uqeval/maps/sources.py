@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from uqeval.errors import DataError, StoreError, UsageError, cut
-from uqeval.maps.checks import SumCheck
+from uqeval.errors import StoreError, UsageError, cut
 from uqeval.maps.contract import Heartbeat, MapSource
 from uqeval.maps.labels import label_map
-from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES, id_dtype
+from uqeval.maps.names import COMPUTED, OF_LABELS, OF_SEVERAL_SAMPLES
 from uqeval.maps.reduction import (
     BLOCK,
-    Form,
     Maps,
-    Reducer,
-    foreground,
-    kernel_view,
     map_bytes,
-    on_grid,
-    sigmoid,
-    softmax,
 )
+from uqeval.maps.stack_maps import StackMaps
 from uqeval.maps.stored_maps import StoredMaps, missing_map_message
-from uqeval.stores.incoming import tolerance_of
 from uqeval.stores.planes import Planes
-from uqeval.stores.stack import Stack, Tile
+from uqeval.stores.stack import Stack
 
 
 @dataclass(frozen=True)
@@ -40,7 +32,7 @@ class Labels:
     ignore_index: int
 
 
-class Source:
+class Source(StackMaps):
     """Maps of all items, by name.
 
     What a stack of samples can give is reduced from it; other names are read from arrays
@@ -171,7 +163,8 @@ class Source:
             copies += 1
         if stack.classes == 1 or any(d.kind == "u" for d in stack.dtypes - {form.dtype}):
             copies += 2
-        tile += copies * numbers * form.dtype.itemsize
+        at_once = self._at_once(batch, boxes)
+        tile += (copies + (at_once > 1)) * at_once * numbers * form.dtype.itemsize
         # Maps are made of a tile that is whole, else when all tiles have been added up.
         return map_size + (tile + reduced_bytes if is_whole else max(tile, reduced_bytes))
 
@@ -209,123 +202,6 @@ class Source:
             planes.read(item), self.classes, self.labels.ignore_index,
             f"{planes.where(item)}, item {cut(self.names[item])}", self.size(item),
         )  # fmt: skip
-
-    def _form(self) -> Form:
-        stack = self.stack
-        assert stack is not None
-        if stack.kind == "logits" or stack.classes == 1 or not stack.uniform:
-            dtype = np.dtype(np.float64 if np.dtype("f8") in stack.dtypes else np.float32)
-        else:
-            dtype = next(iter(stack.dtypes))
-        tolerances = [
-            stack.classes * stack.scale(a) if a.dtype.kind == "u" else tolerance_of(a, a.dtype.name)
-            for a in stack.arrays
-        ]
-        computed = self.wanted & set(COMPUTED + OF_LABELS) - {"label"}
-        return Form(
-            samples=stack.samples,
-            classes=max(stack.classes, 2),
-            dtype=np.dtype(np.int16) if dtype == np.float16 else dtype,
-            unit=stack.scale(stack.arrays[0]) if dtype.kind == "u" else 1.0,
-            tolerance=self.sum_tolerance if self.sum_tolerance is not None else max(tolerances),
-            wanted=frozenset(computed),
-        )
-
-    def _reduce(
-        self, batch: range, labels: list[NDArray[Any] | None], heartbeat: Heartbeat
-    ) -> list[Maps]:
-        stack, form = self.stack, self._form()
-        assert stack is not None
-        boxes, size = stack.boxes(batch[0]), self.size(batch[0])
-        # Maps of several boxes are put together; those of one are as they come.
-        results: list[Maps] = [self._unfilled(form, size) if boxes[1:] else {} for _ in batch]
-        is_whole, splits_classes = stack.whole(batch[0]), stack.splits_classes(batch[0])
-        for box in boxes:
-            region = (slice(box.y0, box.y1), slice(box.x0, box.x1))
-            reducers = {
-                item: Reducer(
-                    form, box.pixels, is_whole=is_whole, splits_classes=splits_classes,
-                    check=SumCheck(
-                        form.classes, form.tolerance, form.sum_unit, form.total_dtype,
-                        self.where,
-                        box.x1 - box.x0, box.y0, box.x0,
-                    ),
-                )
-                for item in batch
-            }  # fmt: skip
-            for tile in stack.tiles(batch, box):
-                heartbeat(tile.values.nbytes)
-                values = self._prepare(tile, form)
-                reducer = reducers[tile.item]
-                reducer.check = replace(reducer.check, where=self._place_of(tile))
-                if is_whole:
-                    j = tile.item - batch[0]
-                    reduced = reducer.reduce(values, _flat(labels[j], region))
-                    self._place(results[j], region, reduced)
-                    del reduced
-                else:
-                    reducer.add(values, tile.t0, tile.c0)
-                del tile, values, reducer  # before the next one is read
-            if not is_whole:
-                for item in batch:
-                    j = item - batch[0]
-                    reducer = reducers.pop(item)
-                    self._place(results[j], region, reducer.finish(_flat(labels[j], region)))
-                    del reducer
-            reducers.clear()
-        return results
-
-    def _prepare(self, tile: Tile, form: Form) -> NDArray[Any]:
-        """Return a tile as the kernels take it: probabilities of at least two classes, one
-        dtype.
-        """
-        stack = self.stack
-        assert stack is not None
-        values = tile.values
-        if values.dtype.kind == "u" and form.dtype.kind == "f":
-            values = values * stack.scale(tile.array)
-        if stack.kind == "logits":
-            if not np.isfinite(values).all():
-                bad = int((~np.isfinite(values)).sum())
-                raise DataError(
-                    f"{self._place_of(tile)}: {bad} of {values.size} logits in "
-                    f"rows {tile.box.y0} to {tile.box.y1 - 1} are NaN or infinite."
-                )
-            values = sigmoid(values) if stack.classes == 1 else softmax(values)
-        if stack.classes == 1:
-            values = foreground(values)
-        if form.dtype.kind == "f":
-            values = values.astype(form.dtype, copy=False)
-            if form.dtype == np.float64 and form.samples > 1:
-                values = on_grid(values)
-        return kernel_view(values)
-
-    def _place_of(self, tile: Tile) -> str:
-        return f"{tile.array.where}, item {self.names[tile.item]}"
-
-    @staticmethod
-    def _unfilled(form: Form, size: tuple[int, int]) -> Maps:
-        return {
-            name: np.empty(
-                (form.classes, *size) if name == "mean_probs" else size,
-                {"prediction": id_dtype(form.classes), "label_rank": "uint16"}.get(name, "f4"),
-            )
-            for name in form.wanted
-        }
-
-    @staticmethod
-    def _place(maps: Maps, region: tuple[slice, slice], reduced: Maps) -> None:
-        shape = (region[0].stop - region[0].start, region[1].stop - region[1].start)
-        for name, flat in reduced.items():
-            values = flat.reshape(*flat.shape[:-1], *shape)
-            if name in maps:
-                maps[name][(..., *region)] = values
-            else:
-                maps[name] = values
-
-
-def _flat(label: NDArray[Any] | None, region: tuple[slice, slice]) -> NDArray[Any] | None:
-    return None if label is None else np.ascontiguousarray(label[region]).reshape(-1)
 
 
 def with_samples(source: MapSource, option: str) -> Source:

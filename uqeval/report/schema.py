@@ -16,6 +16,8 @@ from uqeval.disk.json import read_json
 from uqeval.errors import StoreError, cut, number_of, quoted
 
 SCHEMA: Literal["uqeval.report/1"] = "uqeval.report/1"
+#: The list of items of a report in JSON, where it is empty.
+_NO_ITEMS = '\n  "items": []'
 
 
 class Report(BaseModel):
@@ -106,10 +108,16 @@ class Report(BaseModel):
     __str__ = __repr__
 
     def to_json(self) -> str:
-        """Return the report as strict JSON, two spaces deep; raises `ValueError` for NaN or
-        infinity.
+        """Return the report as strict JSON, two spaces deep, one line an item; raises `ValueError`
+        for NaN or infinity.
         """
-        return json.dumps(self.model_dump(by_alias=True), indent=2, allow_nan=False) + "\n"
+        record = self.model_copy(update={"items": []}).model_dump(by_alias=True)
+        text = json.dumps(record, indent=2, allow_nan=False)
+        lines = ",\n".join(f"    {json.dumps(item, allow_nan=False)}" for item in self.items)
+        if lines:
+            head, tail = text.split(_NO_ITEMS, 1)
+            text = f'{head}\n  "items": [\n{lines}\n  ]{tail}'
+        return text + "\n"
 
     @classmethod
     def load(cls, path: str | Path) -> Report:

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from pathlib import Path
 
@@ -53,8 +55,37 @@ def file_stamp(path: str | Path) -> str | None:
     return f"{stat.st_ino} {stat.st_size} {stat.st_mtime_ns} {stat.st_ctime_ns}"
 
 
+#: `states`: of the files that this thread has looked at in `one_look`.
+_look = threading.local()
+
+
 def file_state(path: str | Path) -> str:
-    """Return inode, size and times of change of a file as they are now, `GONE` without a file."""
+    """Return inode, size and times of change of a file as they are now, `GONE` without a file.
+
+    Inside `one_look`, as they were when it was first asked for the file.
+    """
+    states: dict[str | Path, str] | None = getattr(_look, "states", None)
+    if states is None:
+        return _state_now(path)
+    if path not in states:
+        states[path] = _state_now(path)
+    return states[path]
+
+
+@contextmanager
+def one_look() -> Iterator[None]:
+    """Look at each file once in this thread until the context ends: many items may share it."""
+    if getattr(_look, "states", None) is not None:
+        yield
+        return
+    _look.states = {}
+    try:
+        yield
+    finally:
+        _look.states = None
+
+
+def _state_now(path: str | Path) -> str:
     try:
         stat = Path(path).stat()
     except OSError:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Protocol
 
 from uqeval.errors import ChangedError, UqevalError, cut
-from uqeval.stores.stamps import GONE, file_state
+from uqeval.stores.stamps import GONE, file_state, one_look
 
 if TYPE_CHECKING:
     from uqeval.stores.array import StoredArray
@@ -55,7 +55,8 @@ class Watch:
     ) -> None:
         self._names = names
         self.parts = parts
-        self._before = [tuple(map(hash, self._states(item))) for item in range(len(parts))]
+        with one_look():
+            self._before = [tuple(map(hash, self._states(item))) for item in range(len(parts))]
         self._files: dict[str, str] = {}
 
     def add(self, file: str) -> None:
@@ -73,11 +74,12 @@ class Watch:
 
     def check(self, items: Iterable[int]) -> None:
         """Raise `ChangedError` if the files of some items are not as they were."""
-        for item in items:
-            if item < len(self.parts) and self._before[item] != tuple(
-                map(hash, self._states(item))
-            ):
-                self._refuse(item)
+        with one_look():
+            for item in items:
+                if item < len(self.parts) and self._before[item] != tuple(
+                    map(hash, self._states(item))
+                ):
+                    self._refuse(item)
 
     def check_all(self) -> None:
         """Raise `ChangedError` if the files of any item are not as they were."""

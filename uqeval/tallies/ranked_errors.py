@@ -56,7 +56,7 @@ class RankedErrors(Tally):
     @property
     def any_order(self) -> bool:
         """Return whether the errors are counts, and no other tally looks at the items' states."""
-        return self.skip > 0 and self.error.dtype == "int64"
+        return (self.skip > 0 or self.by_class) and self.error.dtype == "int64"
 
     @property
     def pixelwise(self) -> bool:

@@ -1,0 +1,230 @@
+"""Maps of items from a stack of samples, tile by tile; small items several at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import islice
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from uqeval.errors import DataError
+from uqeval.maps.checks import SumCheck
+from uqeval.maps.contract import Heartbeat
+from uqeval.maps.names import COMPUTED, OF_LABELS, id_dtype
+from uqeval.maps.reduction import (
+    Form,
+    Maps,
+    Reducer,
+    foreground,
+    kernel_view,
+    on_grid,
+    sigmoid,
+    softmax,
+)
+from uqeval.stores.incoming import tolerance_of
+from uqeval.stores.stack import Box, Stack, Tile
+
+#: Probabilities of small items that are reduced together, at most.
+_TOGETHER = 1 << 20
+
+
+class StackMaps:
+    """What a source of maps makes of its `stack`: the `wanted` maps of items, reduced."""
+
+    stack: Stack | None
+    names: tuple[str, ...]
+    where: str
+    wanted: frozenset[str]
+    sum_tolerance: float | None
+
+    def size(self, item: int) -> tuple[int, int]:
+        """Return height and width of an item."""
+        raise NotImplementedError
+
+    def _form(self) -> Form:
+        stack = self.stack
+        assert stack is not None
+        if stack.kind == "logits" or stack.classes == 1 or not stack.uniform:
+            dtype = np.dtype(np.float64 if np.dtype("f8") in stack.dtypes else np.float32)
+        else:
+            dtype = next(iter(stack.dtypes))
+        tolerances = [
+            stack.classes * stack.scale(a) if a.dtype.kind == "u" else tolerance_of(a, a.dtype.name)
+            for a in stack.arrays
+        ]
+        computed = self.wanted & set(COMPUTED + OF_LABELS) - {"label"}
+        return Form(
+            samples=stack.samples,
+            classes=max(stack.classes, 2),
+            dtype=np.dtype(np.int16) if dtype == np.float16 else dtype,
+            unit=stack.scale(stack.arrays[0]) if dtype.kind == "u" else 1.0,
+            tolerance=self.sum_tolerance if self.sum_tolerance is not None else max(tolerances),
+            wanted=frozenset(computed),
+        )
+
+    def _reduce(
+        self, batch: range, labels: list[NDArray[Any] | None], heartbeat: Heartbeat
+    ) -> list[Maps]:
+        stack, form = self.stack, self._form()
+        assert stack is not None
+        boxes, size = stack.boxes(batch[0]), self.size(batch[0])
+        if (at_once := self._at_once(batch, boxes)) > 1:
+            return self._reduce_small(batch, boxes[0], at_once, labels, heartbeat)
+        # Maps of several boxes are put together; those of one are as they come.
+        results: list[Maps] = [self._unfilled(form, size) if boxes[1:] else {} for _ in batch]
+        is_whole, splits_classes = stack.whole(batch[0]), stack.splits_classes(batch[0])
+        for box in boxes:
+            region = (slice(box.y0, box.y1), slice(box.x0, box.x1))
+            reducers: dict[int, Reducer] = {}
+            for tile in stack.tiles(batch, box):
+                heartbeat(tile.values.nbytes)
+                j = tile.item - batch[0]
+                if is_whole:
+                    reduced = self._reduce_tile(tile, form, _flat(labels[j], region))
+                    self._place(results[j], region, reduced)
+                    del reduced
+                else:
+                    values = self._prepare(tile, form)
+                    if tile.item not in reducers:
+                        reducers[tile.item] = self._reducer(form, tile, False, splits_classes)
+                    reducer = reducers[tile.item]
+                    reducer.check = replace(reducer.check, where=self._place_of(tile))
+                    reducer.add(values, tile.t0, tile.c0)
+                    del values, reducer
+                del tile  # before the next one is read
+            if not is_whole:
+                for item in batch:
+                    j = item - batch[0]
+                    reducer = reducers.pop(item)
+                    self._place(results[j], region, reducer.finish(_flat(labels[j], region)))
+                    del reducer
+            reducers.clear()
+        return results
+
+    def _reducer(self, form: Form, tile: Tile, is_whole: bool, splits_classes: bool) -> Reducer:
+        """Return what reduces the box of a tile."""
+        box = tile.box
+        check = SumCheck(
+            form.classes, form.tolerance, form.sum_unit, form.total_dtype, self._place_of(tile),
+            box.x1 - box.x0, box.y0, box.x0,
+        )  # fmt: skip
+        return Reducer(
+            form, box.pixels, is_whole=is_whole, splits_classes=splits_classes, check=check
+        )
+
+    def _reduce_tile(self, tile: Tile, form: Form, label: NDArray[Any] | None) -> Maps:
+        """Return the maps of a tile with all samples and classes of its pixels."""
+        values = self._prepare(tile, form)
+        return self._reducer(form, tile, True, False).reduce(values, label)
+
+    def _at_once(self, batch: range, boxes: Sequence[Box]) -> int:
+        """Return how many items are reduced in one call, their pixels one after another.
+
+        Not of logits: the order of a sum of exponentials depends on how they lie in memory.
+        """
+        stack = self.stack
+        assert stack is not None
+        if stack.kind != "probs" or stack.classes == 1 or not stack.whole(batch[0]) or boxes[1:]:
+            return 1
+        numbers = stack.samples * stack.classes * boxes[0].pixels
+        return max(min(len(batch), _TOGETHER // max(numbers, 1)), 1)
+
+    def _reduce_small(
+        self,
+        batch: range,
+        box: Box,
+        at_once: int,
+        labels: Sequence[NDArray[Any] | None],
+        heartbeat: Heartbeat,
+    ) -> list[Maps]:
+        """Return the maps of small items, of which each tile is whole."""
+        stack, form = self.stack, self._form()
+        assert stack is not None
+        all_tiles = stack.tiles(batch, box)
+        height, width = self.size(batch[0])
+        results: list[Maps] = []
+        while tiles := list(islice(all_tiles, at_once)):
+            heartbeat(sum(tile.values.nbytes for tile in tiles))
+            flat = [tile.values.reshape(*tile.values.shape[:2], 1, -1) for tile in tiles]
+            values = np.concatenate(flat, axis=-1)
+            pixels = values.shape[-1]
+            own = [labels[tile.item - batch[0]] for tile in tiles]
+            lines = [_line(of) for of in own if of is not None]
+            label = np.concatenate(lines) if lines else None
+            line = Box(0, 1, 0, pixels)
+            try:
+                reduced = self._reduce_tile(replace(tiles[0], box=line, values=values), form, label)
+            except DataError:
+                for tile in tiles:  # one of them raises it again, with the name of its item
+                    of = labels[tile.item - batch[0]]
+                    self._reduce_tile(tile, form, None if of is None else _line(of))
+                raise
+            for k in range(len(tiles)):
+                part = slice(k * box.pixels, (k + 1) * box.pixels)
+                results.append(
+                    {
+                        name: flat[..., part].reshape(*flat.shape[:-1], height, width)
+                        for name, flat in reduced.items()
+                    }
+                )
+        return results
+
+    def _prepare(self, tile: Tile, form: Form) -> NDArray[Any]:
+        """Return a tile as the kernels take it: probabilities of at least two classes, one
+        dtype.
+        """
+        stack = self.stack
+        assert stack is not None
+        values = tile.values
+        if values.dtype.kind == "u" and form.dtype.kind == "f":
+            values = values * stack.scale(tile.array)
+        if stack.kind == "logits":
+            if not np.isfinite(values).all():
+                bad = int((~np.isfinite(values)).sum())
+                raise DataError(
+                    f"{self._place_of(tile)}: {bad} of {values.size} logits in "
+                    f"rows {tile.box.y0} to {tile.box.y1 - 1} are NaN or infinite."
+                )
+            values = sigmoid(values) if stack.classes == 1 else softmax(values)
+        if stack.classes == 1:
+            values = foreground(values)
+        if form.dtype.kind == "f":
+            values = values.astype(form.dtype, copy=False)
+            if form.dtype == np.float64 and form.samples > 1:
+                values = on_grid(values)
+        return kernel_view(values)
+
+    def _place_of(self, tile: Tile) -> str:
+        return f"{tile.array.where}, item {self.names[tile.item]}"
+
+    @staticmethod
+    def _unfilled(form: Form, size: tuple[int, int]) -> Maps:
+        return {
+            name: np.empty(
+                (form.classes, *size) if name == "mean_probs" else size,
+                {"prediction": id_dtype(form.classes), "label_rank": "uint16"}.get(name, "f4"),
+            )
+            for name in form.wanted
+        }
+
+    @staticmethod
+    def _place(maps: Maps, region: tuple[slice, slice], reduced: Maps) -> None:
+        shape = (region[0].stop - region[0].start, region[1].stop - region[1].start)
+        for name, flat in reduced.items():
+            values = flat.reshape(*flat.shape[:-1], *shape)
+            if name in maps:
+                maps[name][(..., *region)] = values
+            else:
+                maps[name] = values
+
+
+def _line(label: NDArray[Any]) -> NDArray[Any]:
+    """Return a label map as [pixel]."""
+    return np.ascontiguousarray(label).reshape(-1)
+
+
+def _flat(label: NDArray[Any] | None, region: tuple[slice, slice]) -> NDArray[Any] | None:
+    return None if label is None else _line(label[region])
