@@ -26,13 +26,14 @@ from uqeval.stores.bfloat16 import warnings_of
 from uqeval.stores.kinds import PREDICTIONS_EXPECTED
 
 if TYPE_CHECKING:
+    from uqeval.maps.sources import Source
     from uqeval.stores.array import ItemArray, Store
+    from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack
 
 
 def open_classes(opened: PredictionStores, labels: Given | None, options: InputOptions) -> Inputs:
     """Open predictions of classes with their labels. Raises `StoreError` or `UsageError`."""
-    from uqeval.maps.labels import check_size
     from uqeval.maps.sources import Labels, Source
     from uqeval.stores.planes import Planes
     from uqeval.stores.stack import Stack
@@ -45,18 +46,8 @@ def open_classes(opened: PredictionStores, labels: Given | None, options: InputO
     restricted = [store_of(store, item_range) for store in stores]
     stack = Stack(restricted, kind) if kind else None
     classes = _classes(stores[0], stack, options, where)
-    stored = {
-        name: Planes(parts, channels=name == "mean_probs")
-        for name, parts in restricted[0].arrays.items()
-        if name not in ("probs", "logits", "labels") and parts[0].array.dtype.kind in "biuf"
-        and ("class" in parts[0].array.axes) == (name == "mean_probs")
-        and "sample" not in parts[0].array.axes
-    }  # fmt: skip
-    ignore = options.ignore_index
-    for store in (label_store, stores[0]):
-        if ignore is None and store is not None:
-            ignore = store.attributes.get("ignore_index")
-    ignore = 255 if ignore is None else ignore
+    stored = _stored_maps(restricted[0])
+    ignore = _ignore_index(options, label_store, stores[0])
     target: Labels | None = None
     if label_parts is not None:
         target = Labels(Planes(label_parts[item_range.start : item_range.stop]), ignore)
@@ -65,27 +56,17 @@ def open_classes(opened: PredictionStores, labels: Given | None, options: InputO
         stored=stored, labels=target, where=where, sum_tolerance=options.sum_tolerance,
         content=stores[0].holds(),
     )  # fmt: skip
-    if target is not None:
-        for item, name in enumerate(source.names):
-            message = f"{target.planes.where(item)}, item {cut(name)}"
-            check_size(
-                target.planes.size(item), classes, message, source.size(item),
-                volume=restricted[0].groups is not None,
-            )  # fmt: skip
+    _check_label_sizes(source, volume=restricted[0].groups is not None)
     watched_parts = [own_part for store in restricted for own_part in store.arrays.items()
             if own_part[0] in (kind, *stored)]  # fmt: skip
     if label_parts is not None:
         watched_parts.append(("labels", label_parts[item_range.start : item_range.stop]))
     watch = watched(source.names, watched_parts, options)
-    warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
     names = tuple(options.class_names or class_names(stores[0], label_store, classes))
+    warnings = [text for store in [*stores, label_store] if store for text in store.warnings]
     warnings += _shared_names(names, where) + _unlike(restricted, kind)
-    of_probs = (
-        stack.arrays
-        if stack
-        else [array_of_item.array for array_of_item in restricted[0].arrays.get("mean_probs", ())]
-    )
-    warnings += warnings_of(of_probs) if kind != "logits" else []
+    mean_probs = [part.array for part in restricted[0].arrays.get("mean_probs", ())]
+    warnings += warnings_of(stack.arrays if stack else mean_probs) if kind != "logits" else []
     record = {
         "predictions": [
             record_of(store, [kind] if kind else sorted(stored), given_as)
@@ -105,6 +86,39 @@ def open_classes(opened: PredictionStores, labels: Given | None, options: InputO
         source, names, ignore, record, warnings,
         partial=len(item_range) < count, watch=watch, groups=restricted[0].groups,
     )  # fmt: skip
+
+
+def _stored_maps(store: Store) -> dict[str, Planes]:
+    """Return the maps of a store: its arrays of numbers without samples, and of classes only
+    `mean_probs`.
+    """
+    from uqeval.stores.planes import Planes
+
+    return {
+        name: Planes(parts, channels=name == "mean_probs")
+        for name, parts in store.arrays.items()
+        if name not in ("probs", "logits", "labels") and parts[0].array.dtype.kind in "biuf"
+        and ("class" in parts[0].array.axes) == (name == "mean_probs")
+        and "sample" not in parts[0].array.axes
+    }  # fmt: skip
+
+
+def _ignore_index(options: InputOptions, labels: Store | None, predictions: Store) -> int:
+    """Return the void id: the given one, else that of the labels or the predictions, else 255."""
+    declared = [store.attributes.get("ignore_index") for store in (labels, predictions) if store]
+    return next((own for own in (options.ignore_index, *declared) if own is not None), 255)
+
+
+def _check_label_sizes(source: Source, *, volume: bool) -> None:
+    """Raise an error if the labels of an item have another size than its predictions."""
+    from uqeval.maps.labels import check_size
+
+    if source.labels is None:
+        return
+    planes = source.labels.planes
+    for item, name in enumerate(source.names):
+        message = f"{planes.where(item)}, item {cut(name)}"
+        check_size(planes.size(item), source.classes, message, source.size(item), volume=volume)
 
 
 def _kind(stores: Sequence[Store]) -> str | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,7 @@ from uqeval.stores.kinds import SPREADS
 
 if TYPE_CHECKING:
     from uqeval.stores.array import ItemArray, Store
+    from uqeval.stores.stack import Stack
 
 _CLASSES = ("probs", "logits", "predictions")
 _PARTS = ("mean", *SPREADS, "samples")
@@ -51,16 +52,7 @@ def open_regression(
     item_range, evaluated = chosen_items(options.part, options.limit, count)
     own_stores = [store_of(store, item_range) for store in stores]
     stacks = {name: Stack(own_stores, name) for name in kinds}
-    first = stacks[kinds[0]]
-    for name, stack in stacks.items():
-        for i in range(first.items):
-            shapes = [(member.samples, *member.size(i)) for member in (first, stack)]
-            if shapes[0] != shapes[1]:
-                raise StoreError(
-                    f"{where}: {kinds[0]} and {name} differ in members or size: item {i} has "
-                    f"(members, height, width) {shapes[0]} and {shapes[1]}; each member has both, "
-                    "of one shape."
-                )
+    _check_shapes(stacks, where)
     if options.nan_samples == "skip" and "samples" not in kinds:
         raise UsageError(
             f"--nan-samples skip is for `samples`; {where} holds {cut(', '.join(kinds))}."
@@ -91,20 +83,20 @@ def open_regression(
         watched_parts += [(name, of_all[rows])] if of_all else []
     watch = watched(source.names, watched_parts, options)
     converted = conversion_of(kinds)
+    target_record = None
+    if target_store:
+        held = [name for name in ("target", "valid") if name in target_store.arrays]
+        target_record = record_of(target_store, held, opened.given[0] if target is None else target)
     record = {
         "predictions": [
             record_of(store, [*kinds, *sorted(extra)] if store is stores[0] else kinds, given_as)
             | ({"converted": converted} if converted else {})
             for store, given_as in zip(stores, opened.given, strict=True)
         ],
-        "target": record_of(
-            target_store,
-            [name for name in ("target", "valid") if name in target_store.arrays],
-            target if target is not None else opened.given[0],
-        ) if target_store else None,
+        "target": target_record,
         **evaluated,
-        "samples": first.samples,
-    }  # fmt: skip
+        "samples": stacks[kinds[0]].samples,
+    }
     parts = [item_array for store in stores for name in kinds for item_array in store.arrays[name]]
     for item_arrays in (*extra.values(), target_parts or (), *valid):
         parts += item_arrays
@@ -119,6 +111,20 @@ def open_regression(
         partial=len(item_range) < count, watch=watch, invalid=says_invalid,
         groups=own_stores[0].groups,
     )  # fmt: skip
+
+
+def _check_shapes(stacks: Mapping[str, Stack], where: str) -> None:
+    """Raise `StoreError` if the arrays differ in members or size of an item."""
+    first, stack = next(iter(stacks.items()))
+    for name, other in stacks.items():
+        for i in range(stack.items):
+            shapes = [(members.samples, *members.size(i)) for members in (stack, other)]
+            if shapes[0] != shapes[1]:
+                raise StoreError(
+                    f"{where}: {first} and {name} differ in members or size: item {i} has "
+                    f"(members, height, width) {shapes[0]} and {shapes[1]}; each member has both, "
+                    "of one shape."
+                )
 
 
 def _refuse_class_options(opened: PredictionStores, options: InputOptions) -> None:
