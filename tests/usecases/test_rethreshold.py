@@ -78,7 +78,7 @@ def test_a_threshold_of_the_curve_is_that_of_a_run(
     assert (cut.settings["pavpu"]["threshold"], cut.settings["pavpu"]["recut_from"]) == (
         rule, "mean",
     )  # fmt: skip
-    assert any("cut again at the threshold" in text for text in cut.warnings)
+    assert any("recomputed at the threshold" in text for text in cut.warnings)
     to_markdown(cut)
     Report.model_validate_json(cut.to_json())
 
@@ -202,14 +202,14 @@ def test_thresholds_of_each(scope: str, folder: Path) -> None:
 
 def test_states_without_a_pavpu(folder: Path) -> None:
     uqeval.evaluate(folder / "s.zarr", None, "segmentation", states=folder / "g.states.zip")
-    with pytest.raises(UsageError, match="holds no scores at a threshold"):
+    with pytest.raises(UsageError, match="has no scores whose threshold"):
         uqeval.merge(folder / "g.states.zip", threshold=0.5)
 
 
 def test_the_command(folder: Path, tmp_path: Path) -> None:
     run_well("pavpu", folder / "s.zarr", "-o", "r.json", "-q", cwd=tmp_path)
     done = run_well("merge", "r.json", "--threshold", "range:0.5", "-o", "c.json", cwd=tmp_path)
-    assert "cut again at the threshold" in " ".join(done.stderr.split())
+    assert "recomputed at the threshold" in " ".join(done.stderr.split())
     cut = Report.load(tmp_path / "c.json")
     run_well("report", "c.json", "-o", "page.html", cwd=tmp_path)
     (tmp_path / "rules.yaml").write_text("pavpu.pavpu: {min: 0.01, confidence: 0.9}\n")

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from uqeval.tallies._fields import State
 
 #: Why something is not known at another threshold than that of the run.
-NOT_HELD = "at another threshold this takes another look at the pixels"
+NOT_HELD = "at another threshold this needs the pixels"
 
 
 def results_of(

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from uqeval.metrics._evaluation import Evaluation, Section
     from uqeval.statistics.merged_states import MergedStates
 
-_UNKNOWN = "takes another look at the pixels of all items, which saved states do not hold"
+_UNKNOWN = "needs the pixels of all items, which saved states do not contain"
 
 
 def merged_results(merged_states: MergedStates) -> dict[str, Any]:

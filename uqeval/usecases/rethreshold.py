@@ -14,6 +14,8 @@ from uqeval.keys import Key
 from uqeval.usecases.from_states import saved_result, sum_states
 
 if TYPE_CHECKING:
+    from uqeval.metrics import Family
+    from uqeval.metrics._dataset_info import DatasetInfo
     from uqeval.metrics._evaluation import Evaluation
     from uqeval.statistics.merged_states import MergedStates
 
@@ -26,45 +28,18 @@ def rethreshold(
     Changes the index of the states too. Variants named after their own threshold keep it. Raises
     `UsageError` if there is no other variant, and for a threshold that the states do not contain.
     """
-    from uqeval.metrics import FAMILIES
-    from uqeval.metrics._driver import replay
     from uqeval.metrics._family import settings_of
-    from uqeval.statistics.variants import info_of, variants_of
+    from uqeval.statistics.variants import info_of
 
     index, info = merged_states.index, info_of(merged_states.index["facts"])
     results, settings = dict(record["results"]), dict(record["settings"])
     items = [dict(item) for item in record["items"]]
     numerics, fitted, warnings = dict(record["numerics"]), dict(index["fitted"]), []
-    variants = {
-        key: (family, evaluations[key])
-        for key, (family, evaluations) in variants_of(index, info).items()
-        if family.evaluation.refits and not _of_its_own(key)
-    }
-    if not variants:
-        names = [family.in_reports for family in FAMILIES.values() if family.evaluation.refits]
-        raise UsageError(
-            f"--threshold {rule}: {merged_states.path} holds no scores at a threshold that can be "
-            f"another ({', '.join(names)})."
-        )
-    for key, (family, evaluation) in variants.items():
+    for key, (family, evaluation) in _variants(merged_states, info, rule).items():
         before, key_of_image = results[key], str(Key.parse(key).of(None))
-        try:
-            is_changed, new = (
-                True,
-                fitted[key_of_image],
-            )  # a region has the threshold of the whole image
-            if key_of_image == key:
-                is_changed, new = replay(
-                    evaluation.refit(rule), lambda tally: saved_result(merged_states, tally)
-                )
-        except UsageError as error:
-            raise UsageError(f"{merged_states.path}: {key}: {error}") from None
-        if not is_changed:
-            raise UsageError(
-                f"{merged_states.path}: {key}: --threshold {rule} is fitted on the patches, which "
-                "takes another look at the pixels; give a number, range:T or max-surplus, or "
-                "evaluate again."
-            )
+        # A region has the threshold of the whole image.
+        is_region = key_of_image != key
+        new = fitted[key_of_image] if is_region else _refit(merged_states, key, evaluation, rule)
         fitted[key] = new
         settings[key] = _settings(settings[key], rule, "counted_at" in new)
         family_settings = settings_of(family.settings_type, settings[key])
@@ -81,7 +56,7 @@ def rethreshold(
         if "counted_at" in new:
             at, before_at = (_threshold_text(new[name][0]) for name in ("threshold", "counted_at"))
             warnings.append(
-                f"{key}: cut again at the threshold {at} ({rule}) from saved states; it was "
+                f"{key}: recomputed at the threshold {at} ({rule}) from saved states; it was "
                 f"evaluated at {before_at} ({settings[key]['recut_from']})."
             )
     new_results = {
@@ -90,6 +65,48 @@ def rethreshold(
     index |= {"results": results, "records": items, "numerics": numerics, "fitted": fitted}
     index["settings"] = settings
     return {**record, **new_results, "warnings": [*record["warnings"], *warnings]}
+
+
+def _variants(
+    merged_states: MergedStates, info: DatasetInfo, rule: str
+) -> dict[str, tuple[Family, Evaluation[Any]]]:
+    """Return the variants whose threshold can change. Raises `UsageError` if there are none."""
+    from uqeval.metrics import FAMILIES
+    from uqeval.statistics.variants import variants_of
+
+    variants = {
+        key: (family, evaluations[key])
+        for key, (family, evaluations) in variants_of(merged_states.index, info).items()
+        if family.evaluation.refits and not _of_its_own(key)
+    }
+    if not variants:
+        names = [family.in_reports for family in FAMILIES.values() if family.evaluation.refits]
+        raise UsageError(
+            f"--threshold {rule}: {merged_states.path} has no scores whose threshold can be "
+            f"changed; only those of {', '.join(names)} can. Evaluate again with this threshold."
+        )
+    return variants
+
+
+def _refit(
+    merged_states: MergedStates, key: str, evaluation: Evaluation[Any], rule: str
+) -> Mapping[str, Any]:
+    """Return what a variant has fitted at another threshold. Raises `UsageError`."""
+    from uqeval.metrics._driver import replay
+
+    try:
+        is_complete, fitted = replay(
+            evaluation.refit(rule), lambda tally: saved_result(merged_states, tally)
+        )
+    except UsageError as error:
+        raise UsageError(f"{merged_states.path}: {key}: {error}") from None
+    if not is_complete:
+        raise UsageError(
+            f"{merged_states.path}: {key}: --threshold {rule} is fitted on the patches, which "
+            "needs the pixels; give a number, range:T or max-surplus, or evaluate again."
+        )
+    refitted: Mapping[str, Any] = fitted
+    return refitted
 
 
 def _threshold_text(threshold: float | None) -> str:
