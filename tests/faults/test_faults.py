@@ -47,7 +47,7 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Bench:
         library = build_shim(folder)
     except FileNotFoundError as error:
         pytest.skip(f"faults are injected by a library in C, and there is {error}")
-    return Bench(folder / "bench", forking(library))
+    return Bench(folder / "bench", forking(library), of_evidence=False)
 
 
 @pytest.mark.parametrize("command", SAMPLE)
