@@ -21,7 +21,7 @@ from uqeval.statistics.checked_states import checked_states
 from uqeval.statistics.stacked import Stacked
 from uqeval.statistics.variants import evaluations_of
 from uqeval.statistics.weighted import correlation, mean
-from uqeval.statistics.weighting import Weighting
+from uqeval.statistics.weighting import AllThenEach, Weighting
 
 if TYPE_CHECKING:
     from uqeval.metrics._columns import SetStates
@@ -222,11 +222,10 @@ class Scoring:
         gaps = self.evaluations[key].gaps().get(below)
         if gaps is None:
             return None
-        weights = np.zeros((1 + len(items), self.items), np.int64)
-        weights[0, list(items)] = 1
-        weights[1 + np.arange(len(items)), list(items)] = 1
+        all_then_each = AllThenEach(items)
         states = {
-            tally: self.stacked(tally).sets(weights) for tally in self.evaluations[key].tallies()
+            tally: self.stacked(tally).sets(all_then_each)
+            for tally in self.evaluations[key].tallies()
         }
         return gaps.signed(states)[1:], gaps.weights(states)[0], gaps.largest
 

@@ -152,14 +152,8 @@ class Stacked:
         merge, values = self.tally.fields[self.names[i]].merge, self.values[i]
         if merge == "sum":
             return values.sums(weighting)
-        best, all_values = np.maximum if merge == "max" else np.minimum, values.all()
-        identity = self.identity(self.names[i])
-        return np.stack(
-            [
-                best.reduce(all_values[row > 0], axis=0, initial=identity)
-                for row in weighting.weights
-            ]
-        )
+        best = np.maximum if merge == "max" else np.minimum
+        return weighting.extremes(best, values.all(), self.identity(self.names[i]))
 
     def state(self, folded: Sequence[NDArray[Any]], row: int) -> State:
         """Return the state of one set for `metrics`; valid until the next call."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -53,6 +53,12 @@ class Weighting:
             products = np.stack([row[row > 0] @ values[row > 0] for row in self.weights])
         return products
 
+    def extremes(self, best: np.ufunc, values: NDArray[Any], identity: Any) -> NDArray[Any]:
+        """Return `best`, a minimum or maximum, of `values` [item, number]: [set, number]."""
+        return np.stack(
+            [best.reduce(values[row > 0], axis=0, initial=identity) for row in self.weights]
+        )
+
     @cached_property
     def _once(self) -> NDArray[np.bool_] | None:
         """Return the items of a single set that takes none twice."""
@@ -85,6 +91,24 @@ class Weighting:
     def _light(self) -> NDArray[np.float32] | None:
         light = self.weights.max(initial=0) <= LIGHT_WEIGHT
         return self.weights.astype(np.float32) if light else None
+
+
+class AllThenEach(Weighting):
+    """Sums over some items together, then over each of them alone: no weights for every pair."""
+
+    def __init__(self, items: Sequence[int]) -> None:
+        self._items = np.asarray(items, np.int64)
+        self.sets = 1 + self._items.size
+
+    def sums(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Return the sums of `values` [item, number]: [set, number]."""
+        own = values[self._items]
+        return np.concatenate([own.sum(axis=0)[None], own])
+
+    def extremes(self, best: np.ufunc, values: NDArray[Any], identity: Any) -> NDArray[Any]:
+        """Return `best` of `values` [item, number]: [set, number]."""
+        own = values[self._items]
+        return np.concatenate([best.reduce(own, axis=0, initial=identity)[None], own])
 
 
 def _sums_without(values: NDArray[Any], left_out: NDArray[np.int64]) -> NDArray[Any]:
