@@ -13,6 +13,7 @@ from uqeval.kernels.calibration import add_fine_gaps, count_bins, count_interval
 from uqeval.kernels.counting import count_classes, measure, rank_key
 from uqeval.kernels.ranked import count_undetected
 from uqeval.kernels.sorting import DIGITS, RADIX, radix_sort, sum_ties
+from uqeval.kernels.tempering import BLOCK, add_slopes
 
 #: Numbers that NumPy adds up in a loop of eight sums.
 _PAIRWISE_BLOCK = 128
@@ -251,3 +252,20 @@ def detect_failures_of_items(first, score, wrong, label, void, counts, pairs, su
         pairs[i, 0], pairs[i, 1] = wrongs * (n - wrongs), in_order
         for s in range(3):
             sums[i, s] = pairwise_sum(terms[s, :ties])
+
+
+@kernel
+def add_slopes_of_items(first, probs, label, void, lowest, step, slope, curvature, pixels):
+    """Add as `add_slopes` does, into `slope` and `curvature` [item, β] and `pixels` [item, 2]."""
+    count = slope.shape[1]
+    logs, work = np.empty((probs.shape[0], BLOCK)), np.empty((3, BLOCK))
+    step_sums, lanes = np.empty((3, count, BLOCK)), np.empty((2, count, BLOCK))
+    for i in range(first.shape[0] - 1):
+        a, b = first[i], first[i + 1]
+        lanes[:] = 0.0
+        add_slopes(
+            probs[:, a:b], label[a:b], void, lowest, step, logs, work, step_sums, lanes, pixels[i]
+        )
+        for j in range(count):
+            slope[i, j] = pairwise_sum(lanes[0, j])
+            curvature[i, j] = pairwise_sum(lanes[1, j])

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from uqeval.tallies._fields import Field
     from uqeval.tallies._values import RawMap, Uncertainty
     from uqeval.tallies.accuracy_by_uncertainty import AccuracyByUncertainty
+    from uqeval.tallies.at_temperature import Tempered, TemperedSamples
     from uqeval.tallies.digits import Digits
     from uqeval.tallies.divergence import Divergence
     from uqeval.tallies.error_ranks import ErrorRanks
@@ -41,8 +42,6 @@ if TYPE_CHECKING:
         Likelihoods,
         SampleLikelihoods,
         TemperatureSlopes,
-        Tempered,
-        TemperedSamples,
     )
     from uqeval.tallies.temporal import FrameCounts, PairCounts
     from uqeval.tallies.tracks import TrackCounts
@@ -55,6 +54,7 @@ _NAMES = {
     "_fields": "Field",
     "_values": "RawMap Uncertainty",
     "accuracy_by_uncertainty": "AccuracyByUncertainty",
+    "at_temperature": "Tempered TemperedSamples",
     "digits": "Digits",
     "divergence": "Divergence",
     "error_ranks": "ErrorRanks",
@@ -72,7 +72,7 @@ _NAMES = {
     "reliability": "AdaptiveReliability Bins ClassReliability ItemAdaptive Reliability",
     "segmentation": "ClassCounts",
     "target_counts": "TargetCounts",
-    "tempered": "Likelihoods SampleLikelihoods TemperatureSlopes Tempered TemperedSamples",
+    "tempered": "Likelihoods SampleLikelihoods TemperatureSlopes",
     "temporal": "FrameCounts PairCounts",
     "tracks": "TrackCounts",
     "undetected": "Undetected",

@@ -1,4 +1,4 @@
-"""Tempered probabilities p̄^β / Σ p̄^β, β = 1 / T: where their NLL is least, and scores there.
+"""Tempered probabilities p̄^β / Σ p̄^β, β = 1 / T: where their NLL is least.
 
 Guo et al. 2017, §4.2, on the mean probabilities, whose logarithms replace the logits; or on each
 sample before they are averaged, mean_t p_t^β / Σ_c p_tc^β, which scales the samples' logits.
@@ -14,12 +14,13 @@ from uqeval.maps.names import Betas
 from uqeval.maps.views import Tempered as view_of
 from uqeval.tallies._contract import Tally
 from uqeval.tallies._fields import Field
+from uqeval.tallies._tempering import flat, tempered
 from uqeval.tallies._values import void_of
-from uqeval.tallies.reliability import Bins, add_bins, flaw_of_bins
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Maps, State
 
 
@@ -60,7 +61,7 @@ class TemperatureSlopes(Tally):
 
         from uqeval.kernels.tempering import BLOCK, add_slopes
 
-        probs, label = _sampled(_flat(maps), maps["label"].reshape(-1), self.sample)
+        probs, label = _sampled(flat(maps), maps["label"].reshape(-1), self.sample)
         lanes = np.zeros((2, self.count, BLOCK))
         add_slopes(
             probs, label, void_of(self.classes), self.lowest, self.step,
@@ -71,73 +72,18 @@ class TemperatureSlopes(Tally):
         state["slope"] += slope
         state["curvature"] += curvature
 
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
+        from uqeval.kernels.items import add_slopes_of_items
+        from uqeval.tallies._counted import CountedItems
 
-@dataclass(frozen=True)
-class _AtBeta(Tally):
-    """Calibration at one β: what the two tallies of it have in common.
-
-    `positive`: of two classes, the bins are of the probability of class 1, right where it is the
-    label; else of the confidence of the top label.
-    """
-
-    classes: int
-    beta: float
-    bins: Bins
-    clip: float
-    positive: bool = False
-
-    @property
-    def fields(self) -> dict[str, Field]:
-        return self.bins.fields() | {
-            "special": Field((3,), "int64"),
-            "nll": Field((1,), "float64", signed=True),
-            "clipped": Field((1,), "int64"),
-        }
-
-    def flaw(self, state: State) -> str | None:
-        return flaw_of_bins(state)
-
-    def evaluated(self, state: State) -> int:
-        return int(state["count"].sum())
-
-    def _add(
-        self, state: State, maps: Maps, confidence: NDArray[Any], probability: NDArray[Any]
-    ) -> None:
-        """Add an item's confidences and its labels' probabilities, both [y x], to a state."""
-        import numpy as np
-
-        from uqeval.kernels.calibration import sum_scores
-
-        label = maps["label"].reshape(-1)
-        hit = (maps["prediction"] == maps["label"]).reshape(-1)
-        if self.positive:
-            hit = label == 1
-            confidence = np.where(hit, probability, 1.0 - probability).astype(np.float32)
-        add_bins(self.bins, confidence, hit, label, self.classes, state)
-        counts, sums = np.zeros(3, np.int64), np.zeros(2)  # sums[1], the Brier scores, is unused
-        void, brier = void_of(self.classes), confidence
-        sum_scores(probability, brier, label, void, self.clip, counts, sums)
-        state["nll"] += sums[0]
-        state["clipped"] += counts[1]
-
-
-@dataclass(frozen=True)
-class Tempered(_AtBeta):
-    """Calibration at one β: non-void pixels by bin of max p̄^β / Σ p̄^β, and their NLL.
-
-    `count`, `correct` and the sum `confidence`, [bin + 1], and `special`, as of `Reliability`;
-    `nll` [1] sums -ln max(p̄_y^β / Σ p̄^β, clip); `clipped` [1] counts the pixels below `clip`.
-    """
-
-    id: ClassVar[str] = "tempered"
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "prediction", "mean_probs")
-
-    def update(self, state: State, maps: Maps) -> None:
-        label = maps["label"].reshape(-1)
-        self._add(state, maps, *_tempered(_flat(maps), label, void_of(self.classes), self.beta))
+        if _are_sampled(first, self.sample):
+            return None
+        state = self.empty_items(first.size - 1)
+        add_slopes_of_items(
+            first, flat(maps), maps["label"].reshape(-1), void_of(self.classes), self.lowest,
+            self.step, *state.values(),
+        )  # fmt: skip
+        return CountedItems.of_arrays(self.packing.fields, state)
 
 
 @dataclass(frozen=True)
@@ -217,17 +163,57 @@ class Likelihoods(Tally):
 
         from uqeval.kernels.calibration import sum_scores
 
-        probs, label = _sampled(_flat(maps), maps["label"].reshape(-1), self.sample)
+        probs, label = _sampled(flat(maps), maps["label"].reshape(-1), self.sample)
         void = void_of(self.classes)
-        is_labelled = label != void
-        enters = is_labelled & (probs[np.where(is_labelled, label, 0), np.arange(label.size)] > 0)
-        state["pixels"] += [int(enters.sum()), int((is_labelled & ~enters).sum())]
+        enters, is_out = self._which_enter(probs, label)
+        state["pixels"] += [int(enters.sum()), int(is_out.sum())]
         sampled_label = np.where(enters, label, void).astype(label.dtype)
         for j, beta in enumerate(self.betas()):
-            confidence, probability = _tempered(probs, label, void, beta)
+            confidence, probability = tempered(probs, label, void, beta)
             counts, sums = np.zeros(3, np.int64), np.zeros(2)
             sum_scores(probability, confidence, sampled_label, void, self.clip, counts, sums)
             state["nll"][j] += sums[0]
+
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
+        import numpy as np
+
+        from uqeval.kernels.items import sum_scores_of_items
+        from uqeval.tallies._counted import CountedItems
+
+        if _are_sampled(first, self.sample):
+            return None
+        items, state = first.size - 1, self.empty_items(first.size - 1)
+        probs, label, void = flat(maps), maps["label"].reshape(-1), void_of(self.classes)
+        item = np.repeat(np.arange(items), np.diff(first))
+        enters, is_out = self._which_enter(probs, label)
+        for column, pixels in enumerate((enters, is_out)):
+            state["pixels"][:, column] = np.bincount(item[pixels], minlength=items)
+        entering_label = np.where(enters, label, void).astype(label.dtype)
+        for j, beta in enumerate(self.betas()):
+            confidence, probability = tempered(probs, label, void, beta)
+            counts, sums = np.zeros((items, 3), np.int64), np.zeros((items, 2))
+            sum_scores_of_items(
+                first, probability, confidence, entering_label, void, self.clip, counts, sums
+            )
+            state["nll"][:, j] = sums[:, 0]
+        return CountedItems.of_arrays(self.packing.fields, state)
+
+    def _which_enter(
+        self, probs: NDArray[Any], label: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return which pixels have a label with p̄_y > 0, and which one with p̄_y = 0."""
+        import numpy as np
+
+        is_labelled = label != void_of(self.classes)
+        of_label = probs[np.where(is_labelled, label, 0), np.arange(label.size)]
+        return is_labelled & (of_label > 0), is_labelled & ~(of_label > 0)
+
+
+def _are_sampled(first: NDArray[Any], sample: int | None) -> bool:
+    """Return whether some item counts with a part of its pixels."""
+    import numpy as np
+
+    return sample is not None and int(np.diff(first).max(initial=0)) > sample
 
 
 def _sampled(
@@ -240,46 +226,3 @@ def _sampled(
         return probs, label
     stride = -(-label.size // sample) | 1
     return np.ascontiguousarray(probs[..., ::stride]), np.ascontiguousarray(label[::stride])
-
-
-def _tempered(
-    probs: NDArray[Any], label: NDArray[Any], void: int, beta: float
-) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Return the confidences (float32) and the labels' probabilities (float64) at one β, [i]."""
-    import numpy as np
-
-    from uqeval.kernels.tempering import BLOCK, temper
-
-    confidence = np.empty(label.shape, np.float32)
-    probability = np.empty(label.shape, np.float64)
-    temper(
-        probs, label, void, beta, np.empty((len(probs), BLOCK)), np.empty((3, BLOCK)),
-        confidence, probability,
-    )  # fmt: skip
-    return confidence, probability
-
-
-@dataclass(frozen=True)
-class TemperedSamples(_AtBeta):
-    """As `Tempered`, of the maps of mean_t p_t^β / Σ_c p_tc^β: the same state."""
-
-    id: ClassVar[str] = "tempered_samples"
-
-    @classmethod
-    def of(cls, classes: int, beta: float, bins: Bins, clip: float, positive: bool) -> Self:
-        """Return the tally in the view that has its maps."""
-        return cls(classes, beta, bins, clip, positive, view=view_of(Betas(beta)))
-
-    @property
-    def inputs(self) -> tuple[str, ...]:
-        return ("label", "prediction", "confidence", "label_probability")
-
-    def update(self, state: State, maps: Maps) -> None:
-        confidence, probability = maps["confidence"], maps["label_probability"]
-        self._add(state, maps, confidence.reshape(-1), probability.reshape(-1))
-
-
-def _flat(maps: Maps) -> NDArray[Any]:
-    """Return p̄ as float32 [class, pixel]."""
-    probs = maps["mean_probs"]
-    return probs.reshape(len(probs), -1)

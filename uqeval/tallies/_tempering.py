@@ -1,0 +1,33 @@
+"""What the tallies at tempered probabilities share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._fields import Maps
+
+
+def tempered(
+    probs: NDArray[Any], label: NDArray[Any], void: int, beta: float
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the confidences (float32) and the labels' probabilities (float64) at one β, [i]."""
+    import numpy as np
+
+    from uqeval.kernels.tempering import BLOCK, temper
+
+    confidence = np.empty(label.shape, np.float32)
+    probability = np.empty(label.shape, np.float64)
+    temper(
+        probs, label, void, beta, np.empty((len(probs), BLOCK)), np.empty((3, BLOCK)),
+        confidence, probability,
+    )  # fmt: skip
+    return confidence, probability
+
+
+def flat(maps: Maps) -> NDArray[Any]:
+    """Return p̄ as float32 [class, pixel]."""
+    probs = maps["mean_probs"]
+    return probs.reshape(len(probs), -1)

@@ -1,0 +1,149 @@
+"""Calibration at one temperature, of tempered mean probabilities or of tempered samples.
+
+Guo et al. 2017, §4.2.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+from uqeval.maps.names import Betas
+from uqeval.maps.views import Tempered as view_of
+from uqeval.tallies._contract import Tally
+from uqeval.tallies._fields import Field
+from uqeval.tallies._tempering import flat, tempered
+from uqeval.tallies._values import void_of
+from uqeval.tallies.reliability import Bins, add_bins, flaw_of_bins
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from uqeval.tallies._counted import CountedItems
+    from uqeval.tallies._fields import Maps, State
+
+
+@dataclass(frozen=True)
+class _AtBeta(Tally):
+    """Calibration at one β: what the two tallies of it have in common.
+
+    `positive`: of two classes, the bins are of the probability of class 1, right where it is the
+    label; else of the confidence of the top label.
+    """
+
+    classes: int
+    beta: float
+    bins: Bins
+    clip: float
+    positive: bool = False
+
+    @property
+    def fields(self) -> dict[str, Field]:
+        return self.bins.fields() | {
+            "special": Field((3,), "int64"),
+            "nll": Field((1,), "float64", signed=True),
+            "clipped": Field((1,), "int64"),
+        }
+
+    def flaw(self, state: State) -> str | None:
+        return flaw_of_bins(state)
+
+    def evaluated(self, state: State) -> int:
+        return int(state["count"].sum())
+
+    def _add(
+        self, state: State, maps: Maps, confidence: NDArray[Any], probability: NDArray[Any]
+    ) -> None:
+        """Add an item's confidences and its labels' probabilities, both [y x], to a state."""
+        import numpy as np
+
+        from uqeval.kernels.calibration import sum_scores
+
+        label, hit, confidence = self._hits(maps, confidence, probability)
+        add_bins(self.bins, confidence, hit, label, self.classes, state)
+        counts, sums = np.zeros(3, np.int64), np.zeros(2)  # sums[1], the Brier scores, is unused
+        void, brier = void_of(self.classes), confidence
+        sum_scores(probability, brier, label, void, self.clip, counts, sums)
+        state["nll"] += sums[0]
+        state["clipped"] += counts[1]
+
+    def _hits(
+        self, maps: Maps, confidence: NDArray[Any], probability: NDArray[Any]
+    ) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+        """Return labels, hits and the confidences that are binned, all [i]."""
+        import numpy as np
+
+        label = maps["label"].reshape(-1)
+        if not self.positive:
+            return label, (maps["prediction"] == maps["label"]).reshape(-1), confidence
+        hit = label == 1
+        return label, hit, np.where(hit, probability, 1.0 - probability).astype(np.float32)
+
+    def _of_items(
+        self,
+        maps: Maps,
+        first: NDArray[Any],
+        confidence: NDArray[Any],
+        probability: NDArray[Any],
+    ) -> CountedItems:
+        """Return the states of several items, as `_add` makes that of one."""
+        import numpy as np
+
+        from uqeval.kernels.items import count_bins_of_items, sum_scores_of_items
+        from uqeval.tallies._counted import CountedItems
+
+        state, void = self.empty_items(first.size - 1), void_of(self.classes)
+        label, hit, confidence = self._hits(maps, confidence, probability)
+        bins = [state[name] for name in ("count", "correct", "confidence", "special")]
+        count_bins_of_items(
+            first, confidence, hit.view(np.uint8), label, void, self.bins.edges(), self.bins.upper,
+            *bins,
+        )  # fmt: skip
+        counts, sums = np.zeros((first.size - 1, 3), np.int64), np.zeros((first.size - 1, 2))
+        sum_scores_of_items(first, probability, confidence, label, void, self.clip, counts, sums)
+        state["nll"][:, 0], state["clipped"][:, 0] = sums[:, 0], counts[:, 1]
+        return CountedItems.of_arrays(self.packing.fields, state)
+
+
+@dataclass(frozen=True)
+class Tempered(_AtBeta):
+    """Calibration at one β: non-void pixels by bin of max p̄^β / Σ p̄^β, and their NLL.
+
+    `count`, `correct` and the sum `confidence`, [bin + 1], and `special`, as of `Reliability`;
+    `nll` [1] sums -ln max(p̄_y^β / Σ p̄^β, clip); `clipped` [1] counts the pixels below `clip`.
+    """
+
+    id: ClassVar[str] = "tempered"
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "prediction", "mean_probs")
+
+    def update(self, state: State, maps: Maps) -> None:
+        self._add(state, maps, *self._at_beta(maps))
+
+    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+        return self._of_items(maps, first, *self._at_beta(maps))
+
+    def _at_beta(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
+        return tempered(flat(maps), maps["label"].reshape(-1), void_of(self.classes), self.beta)
+
+
+@dataclass(frozen=True)
+class TemperedSamples(_AtBeta):
+    """As `Tempered`, of the maps of mean_t p_t^β / Σ_c p_tc^β: the same state."""
+
+    id: ClassVar[str] = "tempered_samples"
+
+    @classmethod
+    def of(cls, classes: int, beta: float, bins: Bins, clip: float, positive: bool) -> Self:
+        """Return the tally in the view that has its maps."""
+        return cls(classes, beta, bins, clip, positive, view=view_of(Betas(beta)))
+
+    @property
+    def inputs(self) -> tuple[str, ...]:
+        return ("label", "prediction", "confidence", "label_probability")
+
+    def update(self, state: State, maps: Maps) -> None:
+        confidence, probability = maps["confidence"], maps["label_probability"]
+        self._add(state, maps, confidence.reshape(-1), probability.reshape(-1))
