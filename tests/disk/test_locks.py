@@ -36,6 +36,8 @@ from uqeval.disk.publishing import (
 from uqeval.errors import OutputError
 from uqeval.report.folder import foreign_states
 from uqeval.stores.convert import convert
+from uqeval.stores.packed_items import PackedItems
+from uqeval.stores.states import tally_key
 from uqeval.stores.states_writer import StatesWriter
 from uqeval.usecases.reduce import reduce as write_maps
 
@@ -210,7 +212,7 @@ def _counted(report: Path, states: Path, *, written: bool) -> None:
     """Replace the states of a report, and, unless killed before, the report."""
     lock(report)
     with StatesWriter(states) as writer:
-        writer.add({"id": "x"}, 0, b"a state")
+        writer.add(tally_key({"id": "x"}), 0, PackedItems.of([b"a state"]))
         digest = writer.finish({"items": ["a"], "now": written})
     if written:
         report.write_text(json.dumps({"states_digest": digest}))

@@ -14,6 +14,8 @@ from uqeval.disk import publishing as p
 from uqeval.report.files import write
 from uqeval.stores import zarr_writer as zw
 from uqeval.stores.checked_npy import read_checked, write_checked
+from uqeval.stores.packed_items import PackedItems
+from uqeval.stores.states import tally_key
 from uqeval.stores.states_writer import StatesWriter
 
 
@@ -54,7 +56,7 @@ def _array(path: Path) -> None:
 
 def _states(path: Path) -> None:
     with StatesWriter(path) as states:
-        states.add({"id": "x"}, 0, b"state")
+        states.add(tally_key({"id": "x"}), 0, PackedItems.of([b"state"]))
         states.finish({"items": ["a"]})
 
 
