@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from pathlib import Path
 
+import uqeval.report.figures.classes as classes
+import uqeval.report.figures.headlines as headlines
+import uqeval.report.figures.slices as slices
 from uqeval.disk.leftovers import clear_beside
 from uqeval.errors import OutputError, cut
-from uqeval.report.figures import classes, headlines, slices
 from uqeval.report.figures.contract import Figure, Line, lines_of
 from uqeval.report.files import write
 from uqeval.report.glossary import display_of
