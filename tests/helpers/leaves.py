@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import struct
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
@@ -15,6 +14,9 @@ from pathlib import Path
 from typing import Any
 
 import forged
+
+from uqeval.stores.packed_items import PackedItems
+from uqeval.stores.states_entries import MOST, block_of
 
 Address = tuple[Any, ...]
 
@@ -139,18 +141,26 @@ def _of_counts(base: Path, name: str) -> _Found:
     path = base / f"{name}.states.zip"
     entries = forged.entries_of(path) if path.exists() else {}
     for entry, data in entries.items():
-        if entry.endswith("/0") or entry.startswith("totals/"):
-            raw = zlib.decompress(data)
-            for word in spread((len(raw) - _MARK) // _WORD):
+        _, first, items = block_of(entry) or ("", -1, 1)
+        if first != 0 and not entry.startswith("totals/"):
+            continue
+        states = PackedItems(data, items).states(MOST)
+        for item in sorted({0, items - 1}):
+            for word in spread((len(states[item]) - _MARK) // _WORD):
 
                 def change(
-                    number: int, entry: str = entry, raw: bytes = raw, word: int = word
+                    number: int,
+                    entry: str = entry,
+                    states: list[bytes] = states,
+                    item: int = item,
+                    at: int = _MARK + _WORD * word,
                 ) -> Callable[[Path], None]:
-                    at, value = _MARK + _WORD * word, COUNTS[number % len(COUNTS)]
-                    packed = zlib.compress(raw[:at] + value + raw[at + _WORD :])
+                    value = COUNTS[number % len(COUNTS)]
+                    changed = states[item][:at] + value + states[item][at + _WORD :]
+                    packed = PackedItems.of([*states[:item], changed, *states[item + 1 :]]).data
                     return lambda work: _reseal(work, name, entries | {entry: packed})
 
-                yield path.name, entry, (word,), change
+                yield path.name, entry, (item, word), change
 
 
 def spread(count: int) -> Sequence[int]:
