@@ -230,16 +230,24 @@ class Tally(ABC):
         `maps` [1, pixel] hold the pixels of all items one after another: those of item i are the
         columns from `first[i]` up to `first[i + 1]`. The states are those of `update`, to the bit.
         """
-        return None
-
-    def empty_items(self, items: int) -> State:
-        """Return the empty states of several items: fields with the items as their first axis."""
         import numpy as np
 
-        return {
+        from uqeval.tallies._counted import CountedItems
+
+        if type(self).update_items is Tally.update_items:
+            return None
+        fields, items = self.packing.fields, first.size - 1
+        state = {
             name: np.full((items, *field.shape), identity(field), field.dtype)
-            for name, field in self.packing.fields.items()
+            for name, field in fields.items()
         }
+        self.update_items(state, maps, first)
+        return CountedItems.of_arrays(fields, state)
+
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+        """Add several items to their states, in place: `count_items` with the items as the first
+        axis of the fields. A tally that does not have it is counted item by item."""
+        raise NotImplementedError
 
     def pack(self, state: State) -> bytes:
         """Return a state as bytes, the same for the same state; `unpack` undoes it."""

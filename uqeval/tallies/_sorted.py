@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -117,3 +117,17 @@ def rank_counts(
             )
         )
     return CountedItems(first.size - 1, tuple(fields))
+
+
+def rows_of_bins(
+    bins: Sequence[Any], shape: tuple[int, ...], dtype: str = "int16"
+) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return which bins of a state have a row of their own, uint8 [..., bin + 1], and which row
+    that is, [..., bin]. `bins` are places in `shape` [..., bin], by row."""
+    import numpy as np
+
+    row = np.zeros(shape, dtype)
+    is_wanted = np.zeros((*shape[:-1], shape[-1] + 1), np.uint8)
+    for i, place in enumerate(bins):
+        row[place], is_wanted[place] = i, 1
+    return is_wanted, row

@@ -19,7 +19,6 @@ from uqeval.tallies.reliability import Bins, add_bins, flaw_of_bins
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Maps, State
 
 
@@ -79,20 +78,20 @@ class _AtBeta(Tally):
         hit = label == 1
         return label, hit, np.where(hit, probability, 1.0 - probability).astype(np.float32)
 
-    def _of_items(
+    def _add_items(
         self,
+        state: State,
         maps: Maps,
         first: NDArray[Any],
         confidence: NDArray[Any],
         probability: NDArray[Any],
-    ) -> CountedItems:
-        """Return the states of several items, as `_add` makes that of one."""
+    ) -> None:
+        """Add several items to their states, as `_add` does one."""
         import numpy as np
 
         from uqeval.kernels.items import count_bins_of_items, sum_scores_of_items
-        from uqeval.tallies._counted import CountedItems
 
-        state, void = self.empty_items(first.size - 1), void_of(self.classes)
+        void = void_of(self.classes)
         label, hit, confidence = self._hits(maps, confidence, probability)
         bins = [state[name] for name in ("count", "correct", "confidence", "special")]
         count_bins_of_items(
@@ -102,7 +101,6 @@ class _AtBeta(Tally):
         counts, sums = np.zeros((first.size - 1, 3), np.int64), np.zeros((first.size - 1, 2))
         sum_scores_of_items(first, probability, confidence, label, void, self.clip, counts, sums)
         state["nll"][:, 0], state["clipped"][:, 0] = sums[:, 0], counts[:, 1]
-        return CountedItems.of_arrays(self.packing.fields, state)
 
 
 @dataclass(frozen=True)
@@ -122,8 +120,8 @@ class Tempered(_AtBeta):
     def update(self, state: State, maps: Maps) -> None:
         self._add(state, maps, *self._at_beta(maps))
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
-        return self._of_items(maps, first, *self._at_beta(maps))
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+        self._add_items(state, maps, first, *self._at_beta(maps))
 
     def _at_beta(self, maps: Maps) -> tuple[NDArray[Any], NDArray[Any]]:
         return tempered(flat(maps), maps["label"].reshape(-1), void_of(self.classes), self.beta)

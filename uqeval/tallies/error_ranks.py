@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._ratios import OfErrors
 from uqeval.tallies.ranks import COARSE, CountsByRank
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from uqeval.tallies._fields import Maps, State
 
 VOID = 255
@@ -53,7 +56,6 @@ class ErrorRanks(OfErrors, CountsByRank):
         return None if self.bins else int(state["coarse"][1].sum())
 
     def update(self, state: State, maps: Maps) -> None:
-        import numpy as np
 
         from uqeval.kernels.ratios import count_ratios, count_ratios_finely
 
@@ -61,7 +63,11 @@ class ErrorRanks(OfErrors, CountsByRank):
         if not self.bins:
             count_ratios(error, sigma, label, VOID, state["coarse"])
             return
-        slot, is_wanted = np.zeros((2, COARSE), np.int16), np.zeros((2, COARSE + 1), np.uint8)
-        for row, place in enumerate(self.bins):
-            slot[place], is_wanted[place] = row, 1
-        count_ratios_finely(error, sigma, label, VOID, is_wanted, slot, state["fine"])
+        count_ratios_finely(error, sigma, label, VOID, *self._rows_of_bins, state["fine"])
+
+    @cached_property
+    def _rows_of_bins(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return which coarse bins of λ and ε have a row, and which."""
+        from uqeval.tallies._sorted import rows_of_bins
+
+        return rows_of_bins(self.bins, (2, COARSE))

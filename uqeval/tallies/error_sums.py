@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from uqeval.tallies._contract import Tally
@@ -244,14 +245,18 @@ class ErrorsUpto(Tally):
 
         from uqeval.kernels.error_sums import BLOCK, sum_upto
         from uqeval.kernels.ratios import sum_finely
-        from uqeval.tallies.ranks import COARSE
 
         error, label = (maps[name].reshape(-1) for name in ("error", "label"))
         lanes = np.zeros(BLOCK)
         state["count"] += sum_upto(error, np.float32(self.limit), label, VOID, lanes)
         state["sum"] += lanes.sum()
         if self.bins:
-            slot, is_wanted = np.zeros(COARSE, np.int16), np.zeros(COARSE + 1, np.uint8)
-            for row, place in enumerate(self.bins):
-                slot[place], is_wanted[place] = row, 1
-            sum_finely(error, label, VOID, is_wanted, slot, state["fine"])
+            sum_finely(error, label, VOID, *self._rows_of_bins, state["fine"])
+
+    @cached_property
+    def _rows_of_bins(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Return which coarse bins have a row, and which."""
+        from uqeval.tallies._sorted import rows_of_bins
+        from uqeval.tallies.ranks import COARSE
+
+        return rows_of_bins(self.bins, (COARSE,))

@@ -16,7 +16,6 @@ from uqeval.tallies._values import void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Maps, State
 
 #: Intervals between the nodes k / 4096 of the grid.
@@ -80,11 +79,8 @@ class FineGaps(Tally):
         hit = label == (1 if self.positive else maps["prediction"])
         return value.reshape(-1), hit.view(np.uint8).reshape(-1), label.reshape(-1)
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import add_fine_gaps_of_items
-        from uqeval.tallies._counted import CountedItems
 
-        state = self.empty_items(first.size - 1)
         value, hit, label = self._flat(maps)
         add_fine_gaps_of_items(first, value, hit, label, void_of(self.classes), *state.values())
-        return CountedItems.of_arrays(self.packing.fields, state)

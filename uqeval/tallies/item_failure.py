@@ -14,7 +14,6 @@ from uqeval.tallies._values import Uncertainty, void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Maps, State
 
 
@@ -82,13 +81,10 @@ class ItemFailure(Tally):
             (n * (wrong_upto / cumulative)).sum(),
         )
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import detect_failures_of_items
-        from uqeval.tallies._counted import CountedItems
 
-        state = self.empty_items(first.size - 1)
         flat = [self.uncertainty.of(maps), Error("zero-one").of(maps), maps["label"]]
         detect_failures_of_items(
             first, *(values.reshape(-1) for values in flat), void_of(self.classes), *state.values()
         )
-        return CountedItems.of_arrays(self.packing.fields, state)

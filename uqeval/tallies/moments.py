@@ -12,7 +12,6 @@ from uqeval.tallies._values import Uncertainty, void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Maps, State
 
 
@@ -55,11 +54,8 @@ class Moments(Tally):
             state["count"], state["total"], state["least"], state["most"],
         )  # fmt: skip
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import measure_items
-        from uqeval.tallies._counted import CountedItems
 
-        state = self.empty_items(first.size - 1)
         value, label = self.uncertainty.of(maps).reshape(-1), maps["label"].reshape(-1)
         measure_items(first, value, label, void_of(self.classes), *state.values())
-        return CountedItems.of_arrays(self.packing.fields, state)

@@ -12,7 +12,6 @@ from uqeval.tallies._values import void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Maps, State
 
 
@@ -49,11 +48,8 @@ class ProperScores(Tally):
         flat = [maps[name].reshape(-1) for name in ("label_probability", "brier", "label")]
         sum_scores(*flat, void_of(self.classes), self.clip, state["counts"], state["sums"])
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import sum_scores_of_items
-        from uqeval.tallies._counted import CountedItems
 
-        state = self.empty_items(first.size - 1)
         flat = [maps[name].reshape(-1) for name in ("label_probability", "brier", "label")]
         sum_scores_of_items(first, *flat, void_of(self.classes), self.clip, *state.values())
-        return CountedItems.of_arrays(self.packing.fields, state)

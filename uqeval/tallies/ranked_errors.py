@@ -162,13 +162,9 @@ class RankedErrors(Tally):
     @cached_property
     def _rows_of_prefixes(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return which high bits have a row, uint8 [high bits + 1], and which, int32."""
-        import numpy as np
+        from uqeval.tallies._sorted import rows_of_bins
 
-        slot = np.zeros(1 << self.skip, np.int32)
-        is_wanted = np.zeros((1 << self.skip) + 1, np.uint8)
-        for row, (_, prefix) in enumerate(self.bins):
-            slot[prefix], is_wanted[prefix] = row, 1
-        return is_wanted, slot
+        return rows_of_bins([prefix for _, prefix in self.bins], (1 << self.skip,), "int32")
 
     @cached_property
     def _rows_of_classes(self) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -134,12 +134,9 @@ class Ranks(CountsByRank):
     @cached_property
     def _rows_of_bins(self) -> tuple[NDArray[Any], NDArray[Any]]:
         """Return which coarse bins have a row, uint8 [bin + 1], and which, int16 [bin]."""
-        import numpy as np
+        from uqeval.tallies._sorted import rows_of_bins
 
-        slot, is_wanted = np.zeros(COARSE, np.int16), np.zeros(COARSE + 1, np.uint8)
-        for i, (_, b) in enumerate(self.bins):
-            slot[b], is_wanted[b] = i, 1
-        return is_wanted, slot
+        return rows_of_bins([b for _, b in self.bins], (COARSE,))
 
     @cached_property
     def _rows_of_groups(self) -> NDArray[Any]:

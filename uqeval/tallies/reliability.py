@@ -16,7 +16,6 @@ from uqeval.tallies._values import void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Maps, State
 
 
@@ -86,20 +85,17 @@ class Reliability(Tally):
         hit = maps["prediction"] == maps["label"]
         add_bins(self.bins, maps["confidence"], hit, maps["label"], self.classes, state)
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         import numpy as np
 
         from uqeval.kernels.items import count_bins_of_items
-        from uqeval.tallies._counted import CountedItems
 
-        state = self.empty_items(first.size - 1)
         label = maps["label"].reshape(-1)
         hit = (maps["prediction"].reshape(-1) == label).view(np.uint8)
         count_bins_of_items(
             first, maps["confidence"].reshape(-1), hit, label, void_of(self.classes),
             self.bins.edges(), self.bins.upper, *state.values(),
         )  # fmt: skip
-        return CountedItems.of_arrays(self.packing.fields, state)
 
 
 @dataclass(frozen=True)
@@ -142,17 +138,14 @@ class ClassReliability(Tally):
             class_state["special"] = state["special"]
             add_bins(self.bins, maps["mean_probs"][c], label == c, label, self.classes, class_state)
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import count_class_bins_of_items
-        from uqeval.tallies._counted import CountedItems
 
-        state = self.empty_items(first.size - 1)
         value = maps["mean_probs"].reshape(self.classes, -1)
         count_class_bins_of_items(
             first, value, maps["label"].reshape(-1), void_of(self.classes),
             self.bins.edges(), self.bins.upper, *state.values(),
         )  # fmt: skip
-        return CountedItems.of_arrays(self.packing.fields, state)
 
 
 @dataclass(frozen=True)
@@ -192,20 +185,17 @@ class AdaptiveReliability(Tally):
             state["count"], state["correct"], state["confidence"],
         )  # fmt: skip
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         import numpy as np
 
         from uqeval.kernels.items import count_intervals_of_items
-        from uqeval.tallies._counted import CountedItems
 
-        state = self.empty_items(first.size - 1)
         label = maps["label"].reshape(-1)
         hit = (maps["prediction"].reshape(-1) == label).view(np.uint8)
         count_intervals_of_items(
             first, maps["confidence"].reshape(-1), hit, label, void_of(self.classes),
             np.array([self.edges], np.float32), *state.values(),
         )  # fmt: skip
-        return CountedItems.of_arrays(self.packing.fields, state)
 
 
 @dataclass(frozen=True)
@@ -252,13 +242,11 @@ class ItemAdaptive(Tally):
         edges: NDArray[Any] = np.partition(confidence, ranks)[ranks]
         return edges
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         import numpy as np
 
         from uqeval.kernels.items import count_intervals_of_items
-        from uqeval.tallies._counted import CountedItems
 
-        state = self.empty_items(first.size - 1)
         label, confidence = maps["label"].reshape(-1), maps["confidence"].reshape(-1)
         hit = (maps["prediction"].reshape(-1) == label).view(np.uint8)
         edges = np.zeros((first.size - 1, self.bins - 1), np.float32)
@@ -268,7 +256,6 @@ class ItemAdaptive(Tally):
         count_intervals_of_items(
             first, confidence, hit, label, void_of(self.classes), edges, *state.values()
         )
-        return CountedItems.of_arrays(self.packing.fields, state)
 
 
 def flaw_of_bins(state: State) -> str | None:

@@ -12,7 +12,6 @@ from uqeval.tallies._values import void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Maps, State
 
 
@@ -58,13 +57,10 @@ class ClassCounts(Tally):
             state["labelled"], state["predicted"], state["correct"], state["void"],
         )  # fmt: skip
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         from uqeval.kernels.items import count_classes_of_items
-        from uqeval.tallies._counted import CountedItems
 
-        state = self.empty_items(first.size - 1)
         count_classes_of_items(
             first, maps["label"].reshape(-1), maps["prediction"].reshape(-1),
             void_of(self.classes), *state.values(),
         )  # fmt: skip
-        return CountedItems.of_arrays(self.packing.fields, state)

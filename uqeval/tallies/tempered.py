@@ -73,17 +73,15 @@ class TemperatureSlopes(Tally):
         state["curvature"] += curvature
 
     def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
-        from uqeval.kernels.items import add_slopes_of_items
-        from uqeval.tallies._counted import CountedItems
+        return None if _are_sampled(first, self.sample) else super().count_items(maps, first)
 
-        if _are_sampled(first, self.sample):
-            return None
-        state = self.empty_items(first.size - 1)
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
+        from uqeval.kernels.items import add_slopes_of_items
+
         add_slopes_of_items(
             first, flat(maps), maps["label"].reshape(-1), void_of(self.classes), self.lowest,
             self.step, *state.values(),
         )  # fmt: skip
-        return CountedItems.of_arrays(self.packing.fields, state)
 
 
 @dataclass(frozen=True)
@@ -175,14 +173,14 @@ class Likelihoods(Tally):
             state["nll"][j] += sums[0]
 
     def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems | None:
+        return None if _are_sampled(first, self.sample) else super().count_items(maps, first)
+
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         import numpy as np
 
         from uqeval.kernels.items import sum_scores_of_items
-        from uqeval.tallies._counted import CountedItems
 
-        if _are_sampled(first, self.sample):
-            return None
-        items, state = first.size - 1, self.empty_items(first.size - 1)
+        items = first.size - 1
         probs, label, void = flat(maps), maps["label"].reshape(-1), void_of(self.classes)
         item = np.repeat(np.arange(items), np.diff(first))
         enters, is_out = self._which_enter(probs, label)
@@ -196,7 +194,6 @@ class Likelihoods(Tally):
                 first, probability, confidence, entering_label, void, self.clip, counts, sums
             )
             state["nll"][:, j] = sums[:, 0]
-        return CountedItems.of_arrays(self.packing.fields, state)
 
     def _which_enter(
         self, probs: NDArray[Any], label: NDArray[Any]

@@ -12,7 +12,6 @@ from uqeval.tallies._values import Uncertainty, void_of
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from uqeval.tallies._counted import CountedItems
     from uqeval.tallies._fields import Maps, State
 
 
@@ -60,13 +59,11 @@ class Undetected(Tally):
             state["counts"],
         )
 
-    def count_items(self, maps: Maps, first: NDArray[Any]) -> CountedItems:
+    def update_items(self, state: State, maps: Maps, first: NDArray[Any]) -> None:
         import numpy as np
 
         from uqeval.kernels.items import count_undetected_of_items
-        from uqeval.tallies._counted import CountedItems
 
-        state = self.empty_items(first.size - 1)
         count_undetected_of_items(
             first,
             self.uncertainty.of(maps).reshape(-1),
@@ -76,4 +73,3 @@ class Undetected(Tally):
             np.float32(np.nan if self.threshold is None else self.threshold),
             state["counts"],
         )
-        return CountedItems.of_arrays(self.packing.fields, state)
