@@ -208,6 +208,29 @@ def test_workers_share_the_memory() -> None:
     assert workers_within(source, Resources(100, 10**9)) == 9  # no more than batches
 
 
+@pytest.mark.parametrize("chunks", [(1, 2, 3, 8, 9), (2, 2, 3, 8, 9), (2, 1, 3, 4, 6)])
+def test_small_items_read_together_have_the_same_bits(chunks: Any) -> None:
+    source = source_of(chunks)
+    source.want(["label", "entropy", "confidence"])
+    apart = [maps for batch in source.batches() for maps in source.read(batch)]
+    assert source.joins(range(9)) is (chunks[1] == 2)
+    for stop in (4, 9):
+        for found, expected in zip(source.read(range(stop)), apart[:stop], strict=True):
+            assert {name: values.tobytes() for name, values in found.items()} == {
+                name: values.tobytes() for name, values in expected.items()
+            }
+
+
+def test_small_items_are_read_together_within_the_memory() -> None:
+    source = source_of((1, 2, 3, 8, 9))
+    read: list[range] = []
+    for memory in (0, 2 * source.batch_bytes(range(4)), 10**9):
+        with Scratch(0, False, reads=read.append) as scratch:
+            run_pass(source, scratch, TALLIES, 2, silent, lambda *_: None, memory=memory)
+    assert read[:9] == [range(i, i + 1) for i in range(9)]
+    assert read[9:] == [range(4), range(4, 8), range(8, 9), range(9)]
+
+
 @pytest.mark.parametrize("kind", ["probs", "logits"])
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "u1"])
 @pytest.mark.parametrize("c", [1, 5])

@@ -68,13 +68,13 @@ def test_tiles_come_in_ascending_order() -> None:
     (box,) = stack.boxes(0)
     found = [(tile.t0, tile.c0, tile.item) for tile in stack.tiles(batch, box)]
     assert found == [(t, c, i) for t in (0, 2) for c in (0, 4) for i in (0, 1)]
-    assert not stack.whole(0)
-    assert stack.splits_classes(0)
+    assert not stack.tiling(0).whole
+    assert stack.tiling(0).splits_classes
 
 
 def test_logits_come_with_all_their_classes() -> None:
     stack = stack_of(Chunked(numbered(1, 2, 6, 3, 3), (1, 1, 2, 3, 3)), kind="logits")
-    assert not stack.splits_classes(0)
+    assert not stack.tiling(0).splits_classes
     (box,) = stack.boxes(0)
     assert [tile.values.shape for tile in stack.tiles(range(1), box)] == [(1, 6, 3, 3)] * 2
 
@@ -84,9 +84,9 @@ def test_boxes_are_made_of_whole_chunks_of_every_member() -> None:
         Chunked(numbered(1, 1, 2, 12, 7), (1, 1, 2, 2, 7)),
         Chunked(numbered(1, 1, 2, 12, 7), (1, 1, 2, 3, 4)),
     )
-    assert stack.boxes(0) == [Box(0, 6, 0, 7), Box(6, 12, 0, 7)]
+    assert stack.boxes(0) == (Box(0, 6, 0, 7), Box(6, 12, 0, 7))
     assert stack.boxes(0)[0].pixels == 42
-    assert not stack.whole(0)
+    assert not stack.tiling(0).whole
 
 
 @pytest.mark.parametrize(

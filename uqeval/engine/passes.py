@@ -107,12 +107,14 @@ def run_pass(
     keep: Callable[[int, Tally, PackedItems], None],
     retained: Collection[Tally] | None = None,
     cached: Mapping[Tally, KnownStates] | None = None,
+    memory: int = 0,
 ) -> dict[Tally, State]:
     """Count `tallies` over all items; return their totals.
 
     `keep` gets packed states, and the number of the first item; only of the `retained` tallies if
     given. `cached`: states of an earlier run. Does not read a batch with all states cached. If the
-    state of an item depends on the items before, uses the cache for all batches or none.
+    state of an item depends on the items before, uses the cache for all batches or none. Batches
+    of small items are read together within `memory` bytes of all workers.
     """
     retained = tallies if retained is None else retained
     cached = {} if cached is None else cached
@@ -137,7 +139,7 @@ def run_pass(
 
         results: list[_Items] = []
         waiting = _Waiting(counting, blocks, results)
-        for batch in batches:
+        for batch in _joined(batches, source, memory // workers):
             known = [(i[0], counting.known_of(i)) for i in blocks.split(batch)]
             states = [(first, counted) for first, counted in known if counted is not None]
             if len(states) == len(known):
@@ -189,6 +191,18 @@ class _Waiting:
         if self._maps:
             self._results.append((self._first, self._counting.states_of(self._maps)))
         self._maps = []
+
+
+def _joined(batches: Sequence[range], source: MapSource, most_bytes: int) -> list[range]:
+    """Return the batches; those that are read faster together, within some bytes, as one."""
+    joined: list[range] = []
+    for batch in batches:
+        both = range(joined[-1].start, batch.stop) if joined else batch
+        if joined and source.joins(both) and source.batch_bytes(both) <= most_bytes:
+            joined[-1] = both
+        else:
+            joined.append(batch)
+    return joined
 
 
 def _jobs(batches: Sequence[range], blocks: ItemBlocks) -> Iterator[list[range]]:

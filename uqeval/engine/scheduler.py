@@ -199,7 +199,10 @@ class Scheduler:
         progress.begin(f"pass {self.passes}", source.items)
         try:
             retained = [t for t in missing if t.keeps_items or (states is not None and t.saved)]
-            totals |= run_pass(source, scratch, missing, workers, advance, keep, retained, cached)
+            totals |= run_pass(
+                source, scratch, missing, workers, advance, keep, retained, cached,
+                self.options.memory,
+            )  # fmt: skip
         finally:
             progress.end()
         for tally in cached_totals:

@@ -41,6 +41,9 @@ class MapSource(Protocol):
     def batches(self) -> list[range]:
         """Return ranges of items that must be read together."""
 
+    def joins(self, batches: range) -> bool:
+        """Return whether several whole batches are read faster in one call of `read`."""
+
     def batch_bytes(self, batch: range) -> int:
         """Return peak bytes that reading a batch takes."""
 

@@ -83,6 +83,10 @@ class WithReference:
         edges = [0, *sorted(stops | {self.items})]
         return [range(a, b) for a, b in itertools.pairwise(edges) if a < b]
 
+    def joins(self, batches: range) -> bool:
+        """Return False: each batch is read by itself."""
+        return False
+
     def batch_bytes(self, batch: range) -> int:
         """Return peak bytes that reading a batch of both takes."""
         return self.source.batch_bytes(batch) + self.reference.batch_bytes(batch)

@@ -160,6 +160,10 @@ class RegressionSource:
             if batch.start < self.items
         ]
 
+    def joins(self, batches: range) -> bool:
+        """Return False: each batch is read by itself."""
+        return False
+
     def batch_bytes(self, batch: range) -> int:
         """Return peak bytes that reading a batch takes: a tile, accumulators and maps."""
         height, width = self.size(batch[0])
@@ -167,7 +171,7 @@ class RegressionSource:
         cached_bytes = sum(planes.kept_bytes() for planes in self._planes(self._used))
         pixel_bytes = 10 if self.members.single else 24  # the target as it is stored, masks
         # Chunks may be larger than an item, and are decoded whole.
-        chunk = max((planes.chunk_bytes() for planes in self._planes(self._used)), default=0)
+        chunk = max((planes.chunk_bytes for planes in self._planes(self._used)), default=0)
         return (
             self.members.tile_bytes(batch)
             + cached_bytes

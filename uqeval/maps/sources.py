@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -63,6 +63,7 @@ class Source(StackMaps):
         self.held = content
         self.sum_tolerance = sum_tolerance
         self.wanted: frozenset[str] = frozenset()
+        self._batch_bytes: dict[Hashable, int] = {}
 
     # ---- what there is
 
@@ -129,29 +130,48 @@ class Source(StackMaps):
             ]
         return [range(i, i + 1) for i in range(self.items)]
 
+    def joins(self, batches: range) -> bool:
+        """Return whether whole batches are read faster in one call: those of small items."""
+        if self.stack is None:
+            return False
+        tiling = self.stack.tiling(batches[0])
+        if self.stack.tiling(batches[-1]) is not tiling:
+            return False
+        return self._at_once(batches, tiling) == len(batches)
+
     def batch_bytes(self, batch: range) -> int:
-        """Return peak bytes that reading a batch takes: tiles, accumulators and maps."""
+        """Return peak bytes that reading a batch takes: tiles, accumulators and maps.
+
+        Computed once for batches of one layout.
+        """
+        stack = self.stack
+        layout = stack.tiling(batch[0]) if stack else self.size(batch[0])
+        key = layout, len(batch), self.wanted
+        if key not in self._batch_bytes:
+            self._batch_bytes[key] = self._bytes_of(batch)
+        return self._batch_bytes[key]
+
+    def _bytes_of(self, batch: range) -> int:
         height, width = self.size(batch[0])
         pixels = height * width
         # The maps of a batch, and what label planes and their checks take beside them.
         map_size = len(batch) * pixels * (map_bytes(self.wanted, self.classes) + 4)
         # Chunks may be larger than an item, and are decoded whole.
         planes = [*self.stored.values(), *([self.labels.planes] if self.labels else [])]
-        largest = max((plane_stack.chunk_bytes() for plane_stack in planes), default=0)
+        largest = max((plane_stack.chunk_bytes for plane_stack in planes), default=0)
         map_size += max(largest - len(batch) * pixels * 4, 0)
         stack = self.stack
         if not stack:
             return 2 * map_size
-        form, boxes = self._form(), stack.boxes(batch[0])
-        box = max(b.pixels for b in boxes)
-        is_whole = stack.whole(batch[0])
-        if is_whole:
+        form, tiling = self._form(), stack.tiling(batch[0])
+        box = tiling.box_pixels
+        if tiling.whole:
             map_size += form.accumulator_bytes(min(BLOCK, box), False)
         else:
-            map_size += len(batch) * form.accumulator_bytes(box, stack.splits_classes(batch[0]))
+            map_size += len(batch) * form.accumulator_bytes(box, tiling.splits_classes)
         # The maps of a box, before they are put in place; those of an item of one box are in place.
         reduced_bytes = box * form.map_bytes()
-        if len(boxes) == 1:
+        if len(tiling.boxes) == 1:
             reduced_bytes *= len(batch)
             map_size -= reduced_bytes
         tile = stack.tile_bytes(batch)
@@ -163,10 +183,10 @@ class Source(StackMaps):
             copies += 1
         if stack.classes == 1 or any(d.kind == "u" for d in stack.dtypes - {form.dtype}):
             copies += 2
-        at_once = self._at_once(batch, boxes)
+        at_once = self._at_once(batch, tiling)
         tile += (copies + (at_once > 1)) * at_once * numbers * form.dtype.itemsize
         # Maps are made of a tile that is whole, else when all tiles have been added up.
-        return map_size + (tile + reduced_bytes if is_whole else max(tile, reduced_bytes))
+        return map_size + (tile + reduced_bytes if tiling.whole else max(tile, reduced_bytes))
 
     # ---- what it gives
 

@@ -25,7 +25,7 @@ from uqeval.maps.reduction import (
     softmax,
 )
 from uqeval.stores.incoming import tolerance_of
-from uqeval.stores.stack import Box, Stack, Tile
+from uqeval.stores.stack import Box, Stack, Tile, Tiling
 
 #: Probabilities of small items that are reduced together, at most.
 _TOGETHER = 1 << 20
@@ -70,12 +70,13 @@ class StackMaps:
     ) -> list[Maps]:
         stack, form = self.stack, self._form()
         assert stack is not None
-        boxes, size = stack.boxes(batch[0]), self.size(batch[0])
-        if (at_once := self._at_once(batch, boxes)) > 1:
+        tiling, size = stack.tiling(batch[0]), self.size(batch[0])
+        boxes = tiling.boxes
+        if (at_once := self._at_once(batch, tiling)) > 1:
             return self._reduce_small(batch, boxes[0], at_once, labels, heartbeat)
         # Maps of several boxes are put together; those of one are as they come.
         results: list[Maps] = [self._unfilled(form, size) if boxes[1:] else {} for _ in batch]
-        is_whole, splits_classes = stack.whole(batch[0]), stack.splits_classes(batch[0])
+        is_whole, splits_classes = tiling.whole, tiling.splits_classes
         for box in boxes:
             region = (slice(box.y0, box.y1), slice(box.x0, box.x1))
             reducers: dict[int, Reducer] = {}
@@ -120,16 +121,16 @@ class StackMaps:
         values = self._prepare(tile, form)
         return self._reducer(form, tile, True, False).reduce(values, label)
 
-    def _at_once(self, batch: range, boxes: Sequence[Box]) -> int:
+    def _at_once(self, batch: range, tiling: Tiling) -> int:
         """Return how many items are reduced in one call, their pixels one after another.
 
         Not of logits: the order of a sum of exponentials depends on how they lie in memory.
         """
         stack = self.stack
         assert stack is not None
-        if stack.kind != "probs" or stack.classes == 1 or not stack.whole(batch[0]) or boxes[1:]:
+        if stack.kind != "probs" or stack.classes == 1 or not tiling.whole or tiling.boxes[1:]:
             return 1
-        numbers = stack.samples * stack.classes * boxes[0].pixels
+        numbers = stack.samples * stack.classes * tiling.box_pixels
         return max(min(len(batch), _TOGETHER // max(numbers, 1)), 1)
 
     def _reduce_small(

@@ -135,6 +135,10 @@ class VideoSource:
         """Return pairs one by one: their frames are shared."""
         return [range(i, i + 1) for i in range(self.items)]
 
+    def joins(self, batches: range) -> bool:
+        """Return False: each batch is read by itself."""
+        return False
+
     def batch_bytes(self, batch: range) -> int:
         """Return peak bytes that reading a pair takes: two frames, flows, and estimating one of
         them.

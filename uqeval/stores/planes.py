@@ -6,6 +6,7 @@ import hashlib
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ class Planes:
         self._chunks: OrderedDict[tuple[int, int], NDArray[Any]] = OrderedDict()
         self._lock = threading.Lock()
 
-    @property
+    @cached_property
     def arrays(self) -> list[StoredArray]:
         """Return the distinct arrays that hold the planes."""
         return list({id(p.array): p.array for p in self.parts}.values())
@@ -52,6 +53,7 @@ class Planes:
         other_sizes = [s for s, a in zip(array.shape, array.axes, strict=True) if a != "item"]
         return _KEPT * n * int(np.prod(other_sizes)) * array.dtype.itemsize
 
+    @cached_property
     def chunk_bytes(self) -> int:
         """Return bytes of the largest chunk as it is decoded, past the array's edge too."""
         return max((array.chunk_bytes for array in self.arrays), default=0)

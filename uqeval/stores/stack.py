@@ -9,10 +9,9 @@ samples or classes of a box lie in several chunks they come as several tiles in 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -66,6 +65,63 @@ class Part:
         """Return length of a chunk along `axis`."""
         return self.source.array.chunks[self.axes.index(axis)] if axis in self.axes else 1
 
+    @property
+    def layout(self) -> tuple[tuple[int, ...], tuple[int, ...], tuple[str, ...], np.dtype[Any]]:
+        """Return what the tiles of an item depend on: shape, chunks, axes and dtype."""
+        array = self.source.array
+        return array.shape, array.chunks, self.axes, array.dtype
+
+
+@dataclass(frozen=True, eq=False)
+class Tiling:
+    """How an item lies in tiles.
+
+    `boxes`: the smallest rectangles made of whole chunks of every member, in row order. `steps`:
+    samples and classes of a tile of each member. `whole`: each box is one tile with all samples
+    and classes. `splits_classes`: the classes of one sample lie in several tiles.
+    """
+
+    boxes: tuple[Box, ...]
+    steps: tuple[tuple[int, int], ...]
+    whole: bool
+    splits_classes: bool
+
+    @cached_property
+    def box_pixels(self) -> int:
+        """Return pixels of the largest box."""
+        return max(box.pixels for box in self.boxes)
+
+    @classmethod
+    def of(cls, parts: Sequence[Part], joins_classes: bool) -> Tiling:
+        """Return the tiling of what each member holds of an item."""
+        steps = tuple(
+            (
+                max(min(part.chunk("sample"), part.size("sample")), 1),
+                part.size("class")
+                if joins_classes
+                else max(min(part.chunk("class"), part.size("class")), 1),
+            )
+            for part in parts
+        )
+        whole = len(parts) == 1 and steps[0] == (parts[0].size("sample"), parts[0].size("class"))
+        splits = any(step[1] < part.size("class") for part, step in zip(parts, steps, strict=True))
+        return cls(_boxes(parts), steps, whole, splits)
+
+
+def _boxes(parts: Sequence[Part]) -> tuple[Box, ...]:
+    height, width = parts[0].size("y"), parts[0].size("x")
+    steps = []
+    for axis, size in (("y", height), ("x", width)):
+        step = 1
+        for part in parts:
+            step = min(math.lcm(step, min(part.chunk(axis), size)), size)
+        steps.append(max(step, 1))
+    return tuple(
+        Box(y, min(y + steps[0], height), x, min(x + steps[1], width))
+        for y in range(0, height, steps[0])
+        for x in range(0, width, steps[1])
+    )
+
 
 class Stack:
     """The samples of all items; `kind` is "probs" or "logits".
@@ -101,6 +157,7 @@ class Stack:
                         f"{store.path}: item {i} has {', '.join(axes.values())} {sizes[1]}, but "
                         f"{stores[0].path} has {sizes[0]}; members of one ensemble agree."
                     )
+        self._tilings: dict[Hashable, Tiling] = {}
         self.classes = self._common("class", "classes", stores)
         self.samples = self._common_samples(stores)
         arrays = {id(p.source.array): p.source.array for m in self.members for p in m}
@@ -161,72 +218,66 @@ class Stack:
 
     def batches(self) -> list[range]:
         """Return items that have to be read together because chunks hold several of them."""
+        batches, start = [], 0
+        while start < self.items:
+            batches.append(range(start, self._batch_stop(start)))
+            start = batches[-1].stop
+        return batches
+
+    @cached_property
+    def _batch_steps(self) -> tuple[int, int]:
+        """Return items of a batch, and how many of the first batch come before the first item."""
         first = (self.members[0][0].source.index or 0) if self.items else 0
         step = 1
         for member in self.members:
             step = math.lcm(step, max(member[0].chunk("item"), 1))
             if step >= first + self.items:
                 break
-        starts = range(first - first % step, first + self.items, step)
-        bounds = [max(start - first, 0) for start in starts] + [self.items]
-        return [range(a, b) for a, b in pairwise(bounds)]
+        return step, first % step
 
-    def boxes(self, item: int) -> list[Box]:
-        """Return the smallest rectangles made of whole chunks of every member, in row order."""
-        height, width = self.size(item)
-        steps = []
-        for axis, size in (("y", height), ("x", width)):
-            step = 1
-            for member in self.members:
-                step = min(math.lcm(step, min(member[item].chunk(axis), size)), size)
-            steps.append(max(step, 1))
-        return [
-            Box(y, min(y + steps[0], height), x, min(x + steps[1], width))
-            for y in range(0, height, steps[0])
-            for x in range(0, width, steps[1])
-        ]
+    def _batch_stop(self, item: int) -> int:
+        """Return where the batch that has an item ends."""
+        step, before = self._batch_steps
+        return min((item + before) // step * step + step - before, self.items)
 
-    def whole(self, item: int) -> bool:
-        """Return whether each box of an item comes as one tile with all samples and classes."""
-        part = self.members[0][item]
-        return len(self.members) == 1 and self._steps(part) == (
-            part.size("sample"),
-            part.size("class"),
-        )
+    def tiling(self, item: int) -> Tiling:
+        """Return how an item lies in tiles; items that lie alike share it."""
+        parts = [member[item] for member in self.members]
+        key = self.joins_classes, *(part.layout for part in parts)
+        if key not in self._tilings:
+            self._tilings[key] = Tiling.of(parts, self.joins_classes)
+        return self._tilings[key]
 
-    def splits_classes(self, item: int) -> bool:
-        """Return whether the classes of one sample come in several tiles."""
-        return any(self._steps(m[item])[1] < m[item].size("class") for m in self.members)
-
-    def _steps(self, part: Part) -> tuple[int, int]:
-        """Return samples and classes of a tile."""
-        classes = part.size("class")
-        return (
-            max(min(part.chunk("sample"), part.size("sample")), 1),
-            classes if self.joins_classes else max(min(part.chunk("class"), classes), 1),
-        )
+    def boxes(self, item: int) -> tuple[Box, ...]:
+        """Return the boxes of an item in row order."""
+        return self.tiling(item).boxes
 
     def tile_bytes(self, batch: range) -> int:
         """Return bytes of the largest tile of a batch, decoded, all its items together."""
-        largest = 0
-        for member in self.members:
-            part = member[batch[0]]
-            box = max(self.boxes(batch[0]), key=lambda b: b.pixels)
-            samples, classes = self._steps(part)
-            itemsize = part.source.array.dtype.itemsize
-            tile = len(batch) * samples * classes * box.pixels * itemsize
-            largest = max(largest, tile, part.source.array.chunk_bytes)
+        tiling, largest = self.tiling(batch[0]), 0
+        for member, (samples, classes) in zip(self.members, tiling.steps, strict=True):
+            array = member[batch[0]].source.array
+            numbers = len(batch) * samples * classes * tiling.box_pixels
+            largest = max(largest, numbers * array.dtype.itemsize, array.chunk_bytes)
         return largest
 
-    def tiles(self, batch: range, box: Box) -> Iterator[Tile]:
-        """Yield the tiles of a box: samples ascending, within them classes ascending, items
-        innermost.
+    def tiles(self, items: range, box: Box) -> Iterator[Tile]:
+        """Yield the tiles of a box of one or several whole batches, of one tiling.
+
+        Batch by batch, in each samples ascending, within them classes ascending, items innermost.
         """
+        start = items.start
+        while start < items.stop:
+            batch = range(start, min(self._batch_stop(start), items.stop))
+            yield from self._tiles_of_batch(batch, box)
+            start = batch.stop
+
+    def _tiles_of_batch(self, batch: range, box: Box) -> Iterator[Tile]:
         before = 0
-        for member in self.members:
+        steps = self.tiling(batch[0]).steps
+        for member, (step_t, step_c) in zip(self.members, steps, strict=True):
             part = member[batch[0]]
             samples, classes = part.size("sample"), part.size("class")
-            step_t, step_c = self._steps(part)
             for t in range(0, samples, step_t):
                 for c in range(0, classes, step_c):
                     where = {
